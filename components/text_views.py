@@ -83,12 +83,12 @@ def _line(
     kind: Kind,
     entropy: float | None = None,
 ) -> str:
-    """Return the strip's line for one token: the characters it completes, and the bytes of an unfinished one."""
+    """Return the strip's line for one token: the characters it completes, and the bytes of an incomplete one."""
     data = tokenizer.token_bytes(token_id)
     if token_id in tokenizer.special_ids:
         text = "" if ends_text(tokenizer, token_id) and not is_exact() else token_text(tokenizer, token_id)
         data = b"" if not text else data
-    if "\ufffd" in text:  # the bytes before it are invalid, but this token may still consist of whole characters
+    if "\ufffd" in text:  # earlier bytes are invalid, but this token may still consist of whole characters
         text = data.decode("utf-8", "ignore") if _whole(data) else ""
     return token_line(token_id, text, probability, rank, kind, unfinished_character(data) if text else data, entropy)
 
@@ -111,7 +111,7 @@ def _whole(data: bytes) -> bool:
 def attention_shade(text: Text, selection: Selection) -> str:
     """Return the selected position's attention weights as shades for the strip.
 
-    The result is "" if another quantity shades the strip.
+    Returns "" if another quantity determines the shading.
     """
     if selection.shading != "attention" or text.n_read == 0:
         return ""
@@ -154,7 +154,7 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
 
 
 def place_after(document: Generation, position: int) -> dict[str, Any]:
-    """Return where to insert a chosen token: after this token in this document, even if the selection changes."""
+    """Return the place to insert a chosen token: after this token in this document, even if the selection changes."""
     return {"document": str(document.key), "behind": document.path[position]}
 
 

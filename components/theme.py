@@ -19,7 +19,7 @@ _RADIUS = sizes.Size("2px", "4px", "6px", "8px", "8px", "12px", "16px", name="ra
 _NEUTRALS = "#f4f6f8 #eceff3 #e2e6ec #c9d0da #9ca6b7 #727d8f #596273 #3d4656 #252a34 #1b1f27 #12151b"
 _BLUES = "#f0f8fc #d7eef8 #bce2f3 #85cae8 #5caed9 #3b90ca #2c70b6 #29519d #27347d #1f1a5a #161244"
 
-# Maps our colours to Gradio's; a `*` stands for a control's states.
+# Maps our colours to Gradio's; `*` expands to all states of a control.
 _COLOURS: dict[str, str] = {
     "surface": "body_background_fill background_fill_secondary color_accent_soft",
     "card": """background_fill_primary block_background_fill panel_background_fill input_background_fill*

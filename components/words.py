@@ -1,4 +1,4 @@
-"""A text's words: the units that a person can hide and that sentences name."""
+"""A text's words: the units that visitors can hide and sentences can name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _is_cjk(character: str) -> bool:
 
 
 def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int], language: Language) -> str:
-    """Name a word for use inside a sentence. If the text repeats it, the name says which occurrence it is."""
+    """Name a word for use inside a sentence. If the word is repeated, the name states which occurrence it is."""
     texts = shown_tokens(tokenizer, ids)
 
     def text_of(positions: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ def frame_widget() -> gr.HTML:
     """Return the hidden gr.HTML. It raises these events:
 
     - `.retry` when the browser has missed a frame
-    - `.tick` when the open tab lacks an analysis
+    - `.tick` when the open tab needs an analysis
     - `.controls` when a frame changes gradio's components
     - `.navigate` on Back and Forward
     - `.classroom` for requests about a class

@@ -31,7 +31,7 @@ def widget(
     the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
     options: passed to the module once, when the card is built. labels: texts to use until the data contains others. on,
     on_input: handlers for the events "select" and "input"; they receive the payload, an unchecked dict, in the given
-    queues. latest: if events follow in quick succession, only the newest counts.
+    queues. latest: of several events in quick succession, handle only the newest.
     """
     given = {**(options or {}), **({} if labels is None else {"labels": labels})}
     written = " ".join(("gb-widget", *classes))
@@ -46,7 +46,7 @@ def widget(
 def placed(part: Part) -> gr.HTML:
     """Return a gr.HTML that shows a picture among gradio's components.
 
-    It raises `.select` (or `.input`). Its value contains the newest payload, a dict, by event name.
+    It raises `.select` (or `.input`). Its value maps each event name to the newest payload, a dict.
     """
     call = {name: part.fixed[name] for name in ("widget", "view", "options")} | {"id": part.name or None}
     return gr.HTML(

@@ -199,7 +199,7 @@ def added_by_heads(
 
 
 def written_by_neurons(block: TransformerBlock, post: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what each neuron adds to the stream per unit of activation, (n_ff, C), and what the biases add, (C,).
+    """Return the vectors added to the stream by each neuron per unit of activation, (n_ff, C), and by the biases, (C,).
 
     post: (n_ff,), activations at the position. They determine the scale of a norm after the feed-forward network.
     """

@@ -76,7 +76,7 @@ def concept_graph(
     name: Callable[[int, int], Hashable],
     edits: Edits | None = None,
 ) -> ConceptGraph:
-    """Build the graph for the logit of `token` after a text, before any cap, from the first and the last dictionary.
+    """Build the graph for the uncapped logit of `token` after a text, using the first and the last dictionary.
 
     words: positions of each word of the text. name: called with a layer and a feature; features with equal names form
     one node. Raises ValueError if an id is out of range.

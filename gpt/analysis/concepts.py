@@ -153,7 +153,7 @@ class Concepts:
         return Steering(layer, value, (feature, strength), partial(dictionary.activity_of, feature))
 
     def snippets(self, layer: int, feature: int, tokenizer: Vocabulary) -> list[Snippet]:
-        """Return the snippets on which a feature is strongest, in descending order, with at most one per story."""
+        """Return the snippets in which a feature is strongest, in descending order, with at most one per story."""
         dictionary, found = self.dictionaries[layer], []
         for start, tint in zip(dictionary.starts[feature].tolist(), dictionary.tints[feature].tolist(), strict=True):
             if start == NONE:
@@ -165,7 +165,7 @@ class Concepts:
         return found
 
     def search(self, tokenizer: Vocabulary, query: str, limit: int = 20) -> list[tuple[int, int]]:
-        """Find features by a word and return their (layer, feature) pairs.
+        """Return the (layer, feature) pairs of features related to a word.
 
         Features with a matching name come first, in the order of `named`. Features that are strong on the word come
         next, then those that promote it, each in descending order of share."""
@@ -192,7 +192,7 @@ class Concepts:
 
 @torch.inference_mode()
 def trace_activity(concepts: Concepts, trace: Trace, layer: int, *, first: int = 0) -> Tensor:
-    """Return the activity of each of a layer's features on each token in a trace: (T, n).
+    """Return the activity of all of a layer's features on each token in a trace: (T, n).
 
     first: position of the first traced token. The activity on the first token of a text is 0: its stream differs from
     all others, so dictionaries are not trained on it.

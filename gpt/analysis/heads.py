@@ -141,7 +141,7 @@ class CopyCircuit:
 
     source: the position after the most recent earlier occurrence of the last token. induction: the head that attends
     most from the last position to `source`.
-    previous_token: the head with the highest previous-token score in an earlier layer, or in layer 0.
+    previous_token: the head with the highest previous-token score in an earlier layer, if any, else in layer 0.
     """
 
     source: int
@@ -179,7 +179,7 @@ class CopyingHeads:
     """The heads that copy best.
 
     induction: the head with the highest prefix-matching score. previous_token: the best previous-token head in an
-    earlier layer, or in layer 0. loss: mean loss on the second copy, starting with its second token, in nats.
+    earlier layer, if any, else in layer 0. loss: mean loss on the second copy, starting with its second token, in nats.
     """
 
     induction: HeadScore
@@ -200,7 +200,7 @@ class CopyingScores:
 def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingScores:
     """Score all heads on N_SEQUENCES repeated sequences of `length` random tokens.
 
-    start: an id to prepend, such as end-of-text. Source of the scores: Olsson et al. (2022), arXiv 2209.11895.
+    start: an id to prepend, such as end-of-text. The scores are from Olsson et al. (2022), arXiv 2209.11895.
     """
     model, generator = gpt_of(model), torch.Generator().manual_seed(seed)
     roles, losses = [], []
@@ -233,6 +233,6 @@ def best_heads(scores: CopyingScores) -> CopyingHeads:
 
 
 def _best_pair(induction: Tensor, previous_token: Tensor) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the best induction head and the best previous-token head in an earlier layer, or in layer 0."""
+    """Return the best induction head and the best previous-token head in an earlier layer, if any, else in layer 0."""
     layer, head = divmod(int(induction.argmax()), induction.shape[1])
     return (layer, head), divmod(int(previous_token[: max(1, layer)].argmax()), induction.shape[1])

@@ -65,7 +65,7 @@ def set_value(name: str, session: Session, value: object) -> None:
 
 
 def missing(s: Snapshot) -> str | None:
-    """Return the name of the chosen model if its configuration must be shown and it is not loaded yet."""
+    """Return the name of the chosen model if its configuration is needed but it is not loaded yet."""
     there = s.loaded is not None and s.loaded.name == s.model
     return None if there or s.state(ShapesState).choice is not None else s.model
 
@@ -80,9 +80,9 @@ PICKED_MODEL = Analysis(missing, load)
 
 
 def example_analysis(models: RandomModels, written: Generation) -> Analysis:
-    """Return the analysis that shows an example when the tab is first opened, computed once for all visitors.
+    """Return the analysis that shows an example when the tab is first opened.
 
-    The example shows a text beside the output of a model with random weights and the same configuration.
+    The example, computed once for all visitors, shows a text beside the output of the same model with random weights.
     """
 
     @cache

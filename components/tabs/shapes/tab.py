@@ -39,7 +39,7 @@ NAME = "shapes"
 
 
 def build_shapes(events: Events, example: Generation) -> None:
-    """Build and wire the tab. The page's model generated `example`, which is first shown beside random output."""
+    """Build and wire the tab. `example`, written by the page's model, is initially shown beside random output."""
     models = RandomModels()
     stage = column(_size(), _building(models), min_width=320)
     card = Card("shapes", columns(_settings(), stage, classes="gb-shapes"), classes="")

@@ -54,7 +54,7 @@ def cost_sentence(shape: Shape, language: Language) -> str:
 
 
 def operations(n: int) -> str:
-    """Format a number of floating-point operations, such as 284,812,032 as "285 MFLOP"."""
+    """Format a number of floating-point operations: 284,812,032 becomes "285 MFLOP"."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if n >= 0.9995 * size:  # would round to 1,000 of the next smaller unit
             return f"{n / size:.3g} {unit}FLOP"

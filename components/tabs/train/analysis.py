@@ -27,7 +27,7 @@ def analysis(film: Film, machine: Machine) -> Analysis:
 
 
 def wanted(film: Film, s: Snapshot) -> Hashable:
-    """Return a key for the missing recording or the displayed step's missing forward pass, or None."""
+    """Return a key if the recording or the displayed step's forward pass is missing, else None."""
     if film is RECORDED and not s.state(LearnedState).looked_for_recorded:
         return "recording"
     shown = film.shown(s)

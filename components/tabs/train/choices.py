@@ -97,7 +97,7 @@ def read_text_file(path: str | Path) -> UploadedText:
 
 @lru_cache(maxsize=1)
 def own_code() -> UploadedText:
-    """Return the source code of the model and of generation, which serves as a built-in training text."""
+    """Return the source code for the model and for generation, which is the built-in training text."""
     folder = Path(gpt.__file__).parent
     names = ("config", "model", "cache", "trace", "edits", "sampling", "generate", "tokenizer", "training/evaluation")
     return UploadedText("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))

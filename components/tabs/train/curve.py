@@ -80,7 +80,7 @@ def _shares(shown: Shown, language: Language) -> list[Share]:
 
 
 def earlier_head(run: RecordedRun, layer: int) -> HeadScore:
-    """Return the head with the highest final previous-token score in the layers before `layer`, or in layer 0."""
+    """Return the head with the highest final previous-token score before `layer`, or in layer 0 if `layer` is 0."""
     scores = np.array(run.figures[run.progress.steps].previous_token)[: max(1, layer)]
     found, head = (int(i) for i in np.unravel_index(int(scores.argmax()), scores.shape))
     return HeadScore(found, head, float(scores[found, head]))

@@ -118,7 +118,7 @@ def change_rate(session: Session, factor: object) -> None:
 
 
 def show_moment(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
-    """Show the evaluation with a given index. The last index keeps following the newest evaluation."""
+    """Show the evaluation at an index. Choosing the last one makes the display follow new evaluations."""
     moment, shown = sent.get("moment"), film.shown(session.snapshot())
     if shown is None or type(moment) is not int or moment < 0:
         return

@@ -48,7 +48,7 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """Scaling curves of the GPT-2-style models, smallest first, of the Llama-style models and of the bundled model."""
+    """Scaling curves for the GPT-2-style models (smallest first), the Llama-style models and the bundled model."""
 
     curves: tuple[ScalingCurve, ...]
     llama: tuple[ScalingCurve, ...]
@@ -60,7 +60,7 @@ class Parts:
 
     @property
     def last(self) -> int:
-        """Index of the last point that all curves have."""
+        """Index of the last point shared by all curves."""
         return min(len(curve.points) for curve in self.curves) - 1
 
     @property

@@ -1,4 +1,4 @@
-"""The Train tab and the recorded run's tab, which share their pictures.
+"""The Train tab and the recorded run's tab, which show the same pictures.
 
 The Train tab trains a tiny GPT live on a task or a text, and shows how the loss scales with size, data and compute.
 """
@@ -66,7 +66,7 @@ def build_train(
 ) -> None:
     """Build and wire the tab.
 
-    `machine` runs the forward pass from which the whole model is drawn. `write` continues the prompt with a trained
+    `machine` runs the forward pass shown in the picture of the model. `write` continues the prompt with a trained
     model.
     """
     queue = RunQueue()

@@ -50,7 +50,7 @@ def choose_bar(session: Session, sent: dict[str, Any]) -> None:
 
 
 def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Switch a token, a head or a head's input off or on in the flow, and predict without everything that is off.
+    """Toggle a token, a head or a head's input in the flow, and predict without everything that is off.
 
     `sent` contains "part", a field of `Ablation`, and "place", an element of it, or "all" to switch everything on.
     """
@@ -68,7 +68,7 @@ def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def switch_part(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Switch a part of the concept graph off or on, and predict without everything that is off.
+    """Toggle a part of the concept graph, and predict without everything that is off.
 
     `sent` contains "node", its key, or "all" to switch everything on.
     """
@@ -92,7 +92,7 @@ def switch_part(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def _switched(answer: Explanation, sent: dict[str, Any], settings: SamplingParams) -> Ablation | None:
-    """Return what is off after a click, or None if the click changes nothing."""
+    """Return the ablation after a click, or None if nothing changes."""
     if sent.get("all") is True:
         return Ablation()
     part, place = sent.get("part"), sent.get("place")

@@ -58,7 +58,7 @@ class Explanation:
         without: Logits without `off`, (vocab_size,).
         influence_known: Whether the gradient was computed; `influence` may still be None.
         paths: Paths of the token to explain and of the watched tokens through the layers.
-        against: The token that the attribution compares with.
+        against: The token to compare with in the attribution.
         graph: The concept graph; stays None if the model has no concepts or the text is too long.
         graph_off: Keys of the graph's parts that are switched off.
         graph_without: Logits without `graph_off`.

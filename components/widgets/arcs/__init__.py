@@ -14,7 +14,7 @@ _TEMPLATE = """<div class="gb-arcs"><svg aria-hidden="true"></svg><div class="gb
 def arcs(name: str, **wired: Any) -> Part:
     """Return the part that draws `arcs_data`; it is hidden if there are no tokens.
 
-    A click on a token raises `.select` with a payload of {"index": position}.
+    Clicking a token raises `.select` with the payload {"index": position}.
     """
     return widget("arcs", name, template=_TEMPLATE, **wired)
 

@@ -37,7 +37,7 @@ def beams(name: str, **wired: Any) -> Part:
 def candidate_line(
     parent: int | None, text: str, depth: int, log_probability: float, total: float, score: float, outcome: Outcome
 ) -> str:
-    """Return the line for the next candidate, whose number is the count of earlier candidates.
+    """Return the line for the next candidate. Candidates are numbered in order, starting at 0.
 
     Logarithms are in nats; depth is 1-based.
     """

@@ -30,7 +30,7 @@ PAGE_OPTIONS = {
 
 
 class Rows(NamedTuple):
-    """Horizontal bars as buttons, from the top.
+    """Horizontal bars as buttons, top to bottom.
 
     name: the whole chart's name. names: the bars' texts for screen readers and tooltips. sent: the payload that each
     bar sends to the server, in addition to `common`.
@@ -43,7 +43,7 @@ class Rows(NamedTuple):
 
 
 def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
-    """Return a chart, whose space stays empty if there is no data.
+    """Return a chart. Its space is left empty if there is no data.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
     changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with that row's

@@ -1,6 +1,6 @@
 """The box for writing: a textarea over a token-by-token copy of its text.
 
-The copy also shows what may come next and the words on which this prediction depends.
+The copy also shows the predicted continuation and the words on which it depends.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def composer_data(
         document: Identifies the text; a different one replaces typed text that the server has not handled yet.
         typed: The typed text from which this text was made, if they differ.
         n_after: Number of characters in this text that were added after the typed text.
-        edited: The time of the last key press that this data reflects (see `composer`); later input stays.
+        edited: The time of the last key press that this data reflects (see `composer`); later input is kept.
     """
     return {
         "lines": lines,

@@ -18,7 +18,7 @@ _TEMPLATE = """<figure class="gb-draw">
 
 
 class Piece(NamedTuple):
-    """A piece of the strip, for one token or several.
+    """A piece of the strip, for one or more tokens.
 
     end: where the piece ends, in 0..1; it starts at the end of the previous one. says: its description.
     """

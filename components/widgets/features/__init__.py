@@ -21,7 +21,7 @@ def features(name: str, **wired: Any) -> Part:
     View data:
         tokens: the text's tokens; selected: a position.
         features: a list of {"place", "name", "value", "says"}, with value in 0..1. chosen: one feature's place.
-        tints: by "layer.feature", one byte per token starting at position `first`, in base64.
+        tints: keyed by "layer.feature"; one byte per token from position `first`, in base64.
         labels: "text" and "list", for screen readers.
     """
     return widget("features", name, template=_TEMPLATE, **wired)

@@ -44,7 +44,7 @@ def heads(name: str, **wired: Any) -> Part:
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
     """Return the data for all heads.
 
-    rows: pixel rows, each (n_layer, n_head, row + 1) uint8, where 255 represents 1; finished rows stay the same as the
+    rows: pixel rows, each (n_layer, n_head, row + 1) uint8, where 255 represents 1; finished rows do not change as the
     text grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the token
     itself. content: the selected "layer" and "head", the number of "tokens", and "text", a sentence that describes the
     selection.

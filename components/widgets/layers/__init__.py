@@ -1,4 +1,4 @@
-"""The selected layer as a row of buttons, as in the flow: previous layer, layer number, next layer."""
+"""Buttons that select a layer, as in the flow: previous layer, layer number, next layer."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
     """Return the widget's data. weights: (pictures, queries, keys) in 0..1.
 
     content: n_head, the selected layer and head, pictures (n_head or 1), queries and keys ({"start", "tokens"}), the
-    selected positions of query and key (-1 for no key), and text, a sentence that describes them.
+    selected query and key positions (-1 for no key), and text, a sentence that describes them.
     """
     seen = seen_cells(content["queries"]["start"], content["keys"]["start"], *weights.shape[1:])
     shares = np.clip(weights[:, seen], 0, 1)

@@ -16,7 +16,7 @@ _TEMPLATE = """<figure class="gb-ribbons gb-paths" hidden>
 def paths(name: str, **wired: Any) -> Part:
     """Return the flow; it is hidden if there are no columns.
 
-    It is a single Tab stop with arrow keys; Enter and Space act as clicks.
+    It is a single Tab stop; arrow keys move within it, and Enter and Space click.
 
     `.select` has the payload {"node": key} for the part to switch, or {"all": true} to switch everything on.
 

@@ -16,7 +16,7 @@ _TEMPLATE = """<figure class="gb-ribbons" hidden>
 def ribbons(name: str, **wired: Any) -> Part:
     """Return the flow; it is hidden if there are no heads.
 
-    It is a single Tab stop with arrow keys; Enter and Space act as clicks.
+    It is a single Tab stop; arrow keys move within it, and Enter and Space click.
 
     `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} for the part to switch, with the
     place [position], [layer, head] or [layer, head, position]; or {"all": true} to switch everything on.

@@ -1,4 +1,4 @@
-"""A line of text. It may contain what a person has typed, which is sent to the page as text, never as HTML."""
+"""A line of text. It may contain user input, which is sent to the page as text, never as HTML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEMPLATES = {
     "status": "<p></p>",
     "notice": '<p role="status"></p>',
     "spoken": '<p aria-live="polite"></p>',
-    "skip": '<a href="#tabs"></a>',  # lets the keyboard skip the header
+    "skip": '<a href="#tabs"></a>',  # lets keyboard users skip the header
 }
 
 

@@ -52,7 +52,7 @@ def floats(values: np.ndarray) -> str:
 
 
 def shorts(vectors: np.ndarray) -> dict[str, Any]:
-    """Encode vectors as int16 in base64, with the number that 32767 stands for.
+    """Encode vectors as int16 in base64, with the value that 32767 represents.
 
     The rounding error is at most 0.003% of the largest value.
     """

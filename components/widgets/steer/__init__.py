@@ -23,7 +23,7 @@ _TEMPLATE = """<section class="gb-steer" hidden>
 def steer(name: str, **wired: Any) -> Part:
     """Return the concept controls; they are hidden if there are no chips.
 
-    Raises `.select` with {"place": [layer, feature]} for a chip, also with "strength" for the slider, and with
+    Raises `.select` with {"place": [layer, feature]} for a chip, with an additional "strength" for the slider, and with
     {"more": true} or {"reset": true} for the buttons.
 
     View data:

@@ -39,7 +39,7 @@ _TEMPLATE = """<div class="gb-switches">
 def switches(name: str, **wired: Any) -> Part:
     """Return the part that draws `switches_data`; it is hidden if there are no layers.
 
-    A click, Enter or Space turns a switch off and on; + and − and the slider below scale it. A click on a layer's
+    A click, Enter or Space toggles a switch; + and − and the slider below scale it. A click on a layer's
     number switches both of its branches; a click on a column's name switches all layers. Every change raises `.select`
     with the payload {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
     `gpt.documents.edit_text`. For a head, the payload also contains "layer" and "head".
@@ -61,7 +61,7 @@ def switches_data(
     """Return the data for the switches.
 
     edits: the factors to show, as text. labels: a text for each of LABELS. answered: number of the last change that the
-    edits contain; the browser keeps later changes. costs: how much removing each head changes the
+    edits include; the browser keeps later changes. costs: how much removing each head changes the
     predictions, (n_layer, n_head), in bits. measured: number of tokens on which the costs were measured. selected: the
     (layer, head) that the keys and the slider affect, or None for the last one used.
     """

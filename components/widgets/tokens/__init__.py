@@ -1,4 +1,4 @@
-"""The token strip: a text as the model sees it, with a chip for each token that can be inspected and selected.
+"""The token strip: a text as the model sees it, with one chip per token, which can be inspected and selected.
 
 While a text streams, lines (one per token) are only ever appended, so only new ones are sent.
 """

@@ -203,7 +203,7 @@ def draw(s: Snapshot) -> dict[str, Any]:
 
 
 def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language: Language) -> tuple[list[Piece], int]:
-    """Return the pieces and the index of the drawn one. Small intervals other than the drawn one are combined."""
+    """Return the pieces and the index of the drawn one. Small intervals are combined, except for the drawn one."""
     starts = np.concatenate(([0.0], ends[:-1]))
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
     cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})

@@ -45,7 +45,7 @@ def tree(s: Snapshot) -> dict[str, Any]:
 
 
 class _Line(NamedTuple):
-    """A branch: the nodes that belong only to it, the index of its parent line, and the depth where it starts."""
+    """A branch: the nodes that belong only to it, the index of its parent line, and the depth at which it starts."""
 
     nodes: list[int]
     parent: int | None
@@ -71,7 +71,7 @@ def _lines(branches: TokenTree) -> list[_Line]:
 
 
 def _label(document: Generation, line: _Line) -> str:
-    """Return the first tokens that belong only to this branch or, for the first branch, those after its first fork."""
+    """Return the first tokens unique to this branch or, for the first branch, the tokens after its first fork."""
     nodes, tree = line.nodes, document.tree
     if line.parent is None:
         fork = next((i for i, node in enumerate(nodes) if len(tree.children(node)) > 1), -1)

@@ -90,7 +90,7 @@ def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
 def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None]:
     """Return the token's probability with everything on, and without the parts that are off.
 
-    The second is None if nothing is off or it is not known yet.
+    The second is None if nothing is off or it has not been computed.
     """
     graph, settings, ids = shown.graph, s.settings.sampling(), shown.prediction.previous
     assert graph is not None

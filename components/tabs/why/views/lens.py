@@ -57,7 +57,7 @@ def lens_map(
 
 
 def _leads(here: str, best: Sequence[int], final: int, tokenizer: Vocabulary, language: Language) -> str:
-    """Name the layer after which the final best token stays in the lead."""
+    """Name the layer after which the final top token stays in the lead."""
     since = len(best)
     while since and best[since - 1] == final:
         since -= 1
