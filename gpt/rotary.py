@@ -15,7 +15,7 @@ def rotary_angles(
 ) -> tuple[Tensor, Tensor]:
     """Return the cosine and sine of position x frequency, where the frequency of pair i is base^(-2i/size).
 
-    positions: (T,) or (B, T). size: number of rotated dimensions per head. scaling: applied to the frequencies.
+    positions: (T,) or (B, T). size: number of rotated dimensions per head. scaling: how to scale the frequencies.
     Returns two tensors, each (T, size) or (B, 1, T, size).
     """
     frequencies = 1 / base ** (torch.arange(0, size, 2, device=positions.device).float() / size)  # (size / 2,)

@@ -1,4 +1,4 @@
-"""From logits to a token: a series of pure functions over the whole vocabulary, then one reproducible draw.
+"""Choose a token from logits: pure functions over the whole vocabulary, then one reproducible draw.
 
 The stages follow the order and arithmetic of transformers' logits processors (`generation/logits_process.py`):
 repetition penalty, temperature, top-k, top-p, min-p. The draw inverts the cumulative distribution at a uniform number
@@ -29,7 +29,7 @@ OTHER_ERRORS = 1e-6  # bound on the error in float32 exponentials, quotients and
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """Settings for the sampling stages, and the seed; None turns a stage off.
+    """Settings for the sampling stages, and the seed. None disables a stage.
 
     temperature: divides the logits; above 1 flattens the distribution, below 1 sharpens it, 0 is greedy.
     top_k: keeps the k most likely tokens; 0 becomes None.
@@ -243,7 +243,7 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
 
 
 def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
-    """Return the smallest logit that top-p keeps and the number of tokens kept, exactly as transformers does."""
+    """Return the smallest logit that top-p keeps and the number of tokens kept, exactly like transformers."""
     ascending = np.full_like(logits, -math.inf)
     finite = np.sort(logits[logits > -math.inf])
     ascending[len(logits) - len(finite) :] = finite
@@ -279,7 +279,7 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     return np.where(probs < np.float32(p) * probs.max(), np.float32(-math.inf), logits)
 
 
-# Setting and function for each stage. The repetition penalty is missing because it also needs the previous ids.
+# Setting and function for each stage. The repetition penalty is omitted because it also needs the previous ids.
 STAGES = (
     ("temperature", apply_temperature),
     ("top_k", keep_top_k),

@@ -76,7 +76,7 @@ class Vocabulary(ABC):
         raise no_chat_template()
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
-        """Return the text that the template puts before and after a user's message, with control tokens by name.
+        """Return the text that the template puts before and after a user's message. Control tokens appear by name.
 
         Args:
             first: Whether the message opens the chat. For a later message, the text starts with the end of the
@@ -158,7 +158,7 @@ class TextDecoder:
 
 
 def prompt_ids(tokenizer: Vocabulary, text: str) -> list[int]:
-    """Return `prefix_ids` followed by the token ids of a text; an empty list for an empty text."""
+    """Return `prefix_ids` followed by the token ids of a text, or [] for an empty text."""
     return [*tokenizer.prefix_ids, *tokenizer.encode(text)] if text else []
 
 

@@ -86,7 +86,7 @@ class Trace(_Activations):
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None if positions are rotary or dropped.
     layers: one LayerTrace per block. final_norm: (B, T, C), the input to the output head. logits: (B, T, vocab_size),
-    only in full traces of passes that apply the head. If the pass has edits, the tensors include their effect.
+    only in full traces of passes that apply the head. All tensors include the effect of any edits.
     attention: whether to record attn_q, attn_k, attn_v and attn_weights; False lets the pass use
         scaled_dot_product_attention.
     full: whether to record the logits, and ln_1, ln_2 and head_out of each layer.

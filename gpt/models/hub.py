@@ -42,14 +42,14 @@ from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import GPT2_SIZES, find_vocabulary
 
-PAIR = (VOCAB_JSON, MERGES_TXT)  # a vocabulary without tokenizer.json
+PAIR = (VOCAB_JSON, MERGES_TXT)  # used if there is no tokenizer.json
 WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in order of preference
 # Repositories that were renamed on the hub. A cache may contain them under either name.
 RENAMED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
 }
-# The bases of HfHubHTTPError include the errors of its HTTP library.
+# HfHubHTTPError's bases include its HTTP library's base error.
 NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
 UNREACHED = (ConnectionError, socket.gaierror)
 TIMEOUT_SECONDS = 10.0
@@ -130,7 +130,7 @@ def lacks(repo_id: str, file: str) -> GPTError:
 
 
 def network_reason(error: Exception) -> object:
-    """Return the reason for a failed download. An unreachable address is reported as a missing network."""
+    """Return the reason for a failed download. Reports "no network" if the address is unreachable."""
     reason = str(error).strip().split("\n")[0]
     if isinstance(error, (*UNREACHED, LocalEntryNotFoundError)) or reason.startswith("[Errno"):
         return GPTError("hub.no_network", "no network")
@@ -241,7 +241,7 @@ def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
 def checksum(path: Path, etag: str) -> str:
     """Return the checksum of a file in the same format as its etag on the hub.
 
-    64 hexadecimal digits are a SHA-256, 40 digits are the SHA-1 of a git blob. Any other etag is not a checksum and is
+    An etag of 64 hex digits is a SHA-256, one of 40 is the SHA-1 of a git blob. Any other etag is not a checksum and is
     returned unchanged.
     """
     if re.fullmatch(r"[0-9a-f]{64}", etag):

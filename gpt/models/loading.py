@@ -40,7 +40,7 @@ _copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
 
 
 class Tokens(NamedTuple):
-    """A batch of texts, to be used as `model(tokens.idx, attention_mask=tokens.attention_mask)`.
+    """A batch of texts, to be passed as `model(tokens.idx, attention_mask=tokens.attention_mask)`.
 
     idx: (B, T) token ids, with shorter texts padded with 0 on the left. attention_mask: (B, T), 1 for tokens and 0 for
     padding.
@@ -111,7 +111,7 @@ def best_device() -> torch.device:
 
 
 def checked_precision(precision: str) -> Precision:
-    """Return a valid precision. "bf16" is the former name of "half". Raises ValueError for an unknown precision."""
+    """Validate a precision, replacing "bf16", the old name of "half". Raises ValueError for an unknown precision."""
     if precision == "bf16":
         return "half"
     check_choice("precision", precision, get_args(Precision))
@@ -164,7 +164,7 @@ def build(
 
     untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether to use
     ordinary parameters; by default, parameters are packed if possible (`can_pack`) and cannot be trained. deployed: the
-    deployment that generates text, if any; float32 weights then stay memory-mapped here; see `Checkpoint.build_mapped`.
+    deployment that generates text, if any; float32 weights then stay memory-mapped (see `Checkpoint.build_mapped`).
 
     Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.
@@ -215,7 +215,7 @@ def build(
 
 
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
-    """Build the model and pack each block after loading it. Only one block at a time is in memory in float32.
+    """Build the model, packing each block once loaded, so that only one block at a time is in float32.
 
     Raises the same errors as `Checkpoint.build`.
     """

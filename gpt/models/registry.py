@@ -100,7 +100,7 @@ class Registry:
         downloads: Collection[str] = MODELS,
         cluster: Cluster | None = None,
     ) -> None:
-        """Set the options for all shared models. Forgets models that were added or loaded.
+        """Set the options for all shared models. Discards all added and loaded models.
 
         memory: limit for all models and their `DecodeCache`, in bytes; defaults to half the memory that is free when
             the first model is loaded.
@@ -127,11 +127,11 @@ class Registry:
             return self._listed()
 
     def has(self, loaded: LoadedModel) -> bool:
-        """Return whether this object is the shared model with its name."""
+        """Return whether this object is the model shared under its name."""
         return self._in_memory.get(loaded.name) is loaded
 
     def title(self, name: str) -> str:
-        """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, after loading, the layout."""
+        """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, once loaded, the layout."""
         loaded = self._in_memory.get(name)
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
@@ -201,7 +201,7 @@ class Registry:
         return name
 
     def add_loaded(self, loaded: LoadedModel) -> None:
-        """Register a model from this process, replacing any other with its name. It stays until `remove` is called."""
+        """Register a model from this process, replacing any with the same name. It stays until `remove` is called."""
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)

@@ -193,9 +193,9 @@ def load_model(
     """Load a model, without sharing it, from a name in `list_models`, a path, or a hub repository.
 
     device: Defaults to CUDA if available, else MPS, else the CPU.
-    n_head, activation, attn_scale, names: Settings that the checkpoint does not contain, see
+    n_head, activation, attn_scale, names: Settings that the checkpoint does not contain; see
         `gpt.models.checkpoints.Hints`. If the roles of the weights have to be inferred, a warning shows the inferred
-        table; names="infer" confirms it.
+        table; names="infer" accepts it.
     trainable: Whether to load ordinary parameters, which can be trained and changed in place. By default, weights on a
         CPU are packed, which makes generation faster, but they are read-only.
     progress: Called during a download with the downloaded and total bytes.

@@ -37,7 +37,7 @@ TARGET_TEXTS = 16  # texts per replica; with more, Ray starts another replica
 IDLE_SECONDS = 3600.0  # idle time after which the last replica of a model stops
 HEALTH_CHECK_SECONDS = 10.0  # interval between health checks of a replica
 HEALTH_TIMEOUT_SECONDS = 30.0
-GPU_SHARE = 0.5  # GPUs per replica, if the cluster has any: two replicas share one
+GPU_SHARE = 0.5  # GPUs per replica, if the cluster has GPUs; two replicas share one
 POLL_SECONDS = 1.0  # longest wait for messages from a `Relay`
 
 Message = tuple[Any, ...]

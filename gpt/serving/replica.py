@@ -20,7 +20,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 
 MAX_KEPT_BYTES = 2**29  # limit for the activations of finished texts
-REPLY_SECONDS = 0.003  # interval between replies per other running text; sending a reply takes this long
+REPLY_SECONDS = 0.003  # time to send a reply, and reply interval per other running text
 HEALTH_SECONDS = 20.0  # time limit for a forward pass, including the passes queued before it
 
 
@@ -86,7 +86,7 @@ class Replica:
                 yield reply
         finally:
             stopped.set()
-            writing.cancel()  # if it is still waiting for a thread
+            writing.cancel()  # no effect once it has a thread
             self._n_running -= 1
 
     def _write(

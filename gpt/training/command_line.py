@@ -4,7 +4,7 @@
     python -m gpt.training --characters FILE --out runs/characters     one text, character by character
     python -m gpt.training --preset shakespeare-cpu --out runs/plays   Shakespeare's plays (bundled)
 
-The text must be UTF-8, with a line <|endoftext|> after each story. The command writes to the folder --out: the
+The text must be UTF-8, with an <|endoftext|> line after each story. The command writes to the folder --out: the
 vocabulary, the best weights so far (best/, with a model card at the end), a log and its curve, samples, and last.pt,
 the state for resuming a run that was stopped or killed:
 
@@ -14,8 +14,8 @@ With torchrun, several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-With --snapshots N, a run keeps N small copies of its weights and measures them, as for the recorded training in the
-Learn tab.
+With --snapshots N, a run saves and measures N small copies of its weights, like the recorded training in the Learn
+tab.
 
 The bundled model was first trained on stories with the defaults and --compile --every 200. Its model card describes the
 second training run.

@@ -1,10 +1,10 @@
-"""Train the concepts of a model: sparse autoencoders of its residual stream after a few layers.
+"""Train the concepts of a model: sparse autoencoders for the residual stream after a few layers.
 
     python -m gpt.training.concepts stories stories.txt --out runs/concepts
 
-MODEL is a name, a path or a repository on the hub. TEXT is UTF-8, with a line <|endoftext|> after each story. With the
-same --held-back share, the same stories are held back as in `gpt.training`. They are used to measure the dictionaries
-and to provide the snippets. The command writes to the folder --out:
+MODEL is a name, a path or a repository on the hub. TEXT is UTF-8, with an <|endoftext|> line after each story. The same
+--held-back fraction holds back the same stories as in `gpt.training`. They are used to measure the dictionaries and
+to provide the snippets. The command writes to the folder --out:
 
     concepts.safetensors   the dictionaries with their evidence; the page reads it from the checkpoint's folder
     concepts.md            a card that describes the dictionaries
@@ -49,7 +49,7 @@ CONTEXT = 256  # maximum tokens per text
 BATCH = 1020  # tokens per update
 DEAD_TOKENS = 100_000  # a feature that stays inactive for this many tokens is dead
 N_REVIVED, REVIVAL = 64, 1 / 32  # number of dead features that model the error, and the weight of their loss
-WARMUP, DECAY_FROM = 0.03, 0.5  # fractions of the updates
+WARMUP, DECAY_FROM = 0.03, 0.5  # fractions of all updates
 LEARNING_RATE = 1e-3
 SAVE_EVERY = 10  # chunks between saves
 EVIDENCE_TOKENS = 150_000  # maximum number of tokens taken from the held-back text
@@ -62,7 +62,7 @@ CARD, STATE = "concepts.md", "last.pt"
 class Options:
     """Options of a run.
 
-    layers: layers whose output streams are read. width: features per layer. active: active features per token. tokens:
+    layers: layers after which the stream is read. width: features per layer. active: active features per token. tokens:
     number of training tokens.
     """
 
@@ -432,7 +432,7 @@ def quality(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary)
 def loss_with(
     model: GPT, parts: list[Tensor], layer: int = 0, function: Callable[[Tensor], Tensor] | None = None
 ) -> float:
-    """Return the mean loss in nats per token, with a function, if any, applied to the stream after a layer."""
+    """Return the mean loss in nats per token, optionally applying a function to the stream after a layer."""
     edits = None if function is None else Edits(hooks=(Hook("resid_post", layer, function),))
     nats = n = 0.0
     for part in parts:

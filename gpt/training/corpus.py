@@ -63,7 +63,7 @@ def read_stories(path: Path | str) -> list[str]:
 def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list[str], list[str]]:
     """Shuffle the stories and split them into (training, validation), with at least one story each.
 
-    held_back: fraction of the stories for validation. If there is only one story, holds back its end instead, at least
+    held_back: fraction of the stories for validation. A single story is split instead, holding back its end, at least
     one character.
     """
     if len(stories) == 1:
@@ -99,13 +99,13 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - 1, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
-    bpe.train_from_iterator(stories, trainer)  # breaks ties by id: the same text gives the same tokens
+    bpe.train_from_iterator(stories, trainer)  # breaks ties by id, so the same text gives the same tokens
     byte_of = {char: byte for byte, char in enumerate(_byte_alphabet())}
     return {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
 
 
 def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
-    """Train a vocabulary on stories and return it, as read back from its file."""
+    """Train a vocabulary on stories and return it, reloaded from a file."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.tiktoken"
         save_vocabulary(train_vocabulary(stories, vocab_size), path)
@@ -148,7 +148,7 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
 class StoryRows:
     """Training rows of block_size + 1 ids, most of which start at the beginning of a story.
 
-    An epoch shuffles the stories, each after its end-of-text token, and concatenates them. A row starts with a story
+    An epoch shuffles the stories, each preceded by end-of-text, and concatenates them. A row starts with a story
     and continues with the following stories. If its end truncates a story, the next row starts with that story. A story
     that is longer than a row continues in rows that start half a context apart, as in evaluation. A quarter of the rows
     omit the first end-of-text, and a tenth start inside a story, so that the model accepts prompts without end-of-text.

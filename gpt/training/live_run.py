@@ -1,4 +1,4 @@
-"""Small training runs in the background that can be paused, adjusted and cancelled, and their records."""
+"""Small background training runs that can be paused, adjusted and cancelled, and their records."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class LiveRun:
             self._end("finished")
 
     def _may_continue(self) -> bool:
-        """Wait until a pause ends. Returns False if the run was cancelled or has reached its time limit."""
+        """Wait while the run is paused. Returns False if the run was cancelled or has reached its time limit."""
         deadline = self._started + self.time_limit_seconds
         with self._changed:
             began = time.monotonic()
@@ -294,7 +294,7 @@ class LossPoint:
 class Evaluation:
     """The model's results after `step` updates, on examples that are not used for training.
 
-    attn_weights: (n_layer, n_head, T, T) float16, on the dataset's example. weights: the snapshot, see
+    attn_weights: (n_layer, n_head, T, T) float16, on the dataset's example. weights: the snapshot; see
     `gpt.training.snapshots.pack_weights`.
     """
 

@@ -172,7 +172,7 @@ The scores are mean attention weights from 0 to 1, see `gpt.analysis.heads`.
 
 
 def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> str:
-    """Return the section with the command and all hyperparameters in use. vocab_size: whether to include it."""
+    """Return the section with the command and all hyperparameters in use. vocab_size: whether to list it."""
     unused = set() if recipe.optimizer == "muon" else {"muon_lr", "muon_weight_decay"}
     unused |= set() if vocab_size else {"vocabulary", "vocab_size"}
     unused |= {"n_kv_head"} if recipe.architecture == "gpt2" else set()

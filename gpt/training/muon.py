@@ -1,4 +1,4 @@
-"""The Muon optimizer, which updates each matrix along its momentum with all singular values made about equal."""
+"""The Muon optimizer, which makes all singular values of each momentum update approximately equal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ITERATIONS = 5
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Bring the singular values of a matrix (m, n) to about 1 (0.5 to 1.5) by Newton-Schulz iterations."""
+    """Move the singular values of a matrix (m, n) close to 1 (0.5 to 1.5) by Newton-Schulz iteration."""
     a, b, c = NEWTON_SCHULZ
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
     x = wide / wide.norm().clamp(min=1e-7)

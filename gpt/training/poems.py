@@ -1,9 +1,9 @@
 """Prepare regulated Chinese poems for training: python -m gpt.training.poems POEMS OUT
 
-POEMS contains poems, each followed by an <|endoftext|> line. A poem has a line for its title, if any, and a line for
-each couplet. OUT contains the poems for `gpt.training`. Titles are put in 《》, which distinguishes them from verses
-and lets a prompt ask for a title. A fifth of the poems lose their title, so that the model can also continue a first
-line. Of poems that share at least half their verses, only the first is kept.
+POEMS contains poems, each followed by an <|endoftext|> line. A poem has its title, if any, on the first line, then one
+couplet per line. The command writes the poems for `gpt.training` to OUT. Titles are put in 《》, which distinguishes
+them from verses and lets a prompt ask for a title. A fifth of the poems lose their title, so that the model can also
+continue a first line. Of poems that share at least half their verses, only the first is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNTITLED = 0.2  # fraction of the titled poems that lose their title
 
 @dataclass(frozen=True)
 class Poem:
-    """A poem: its title, or "" if it has none, and its lines with one couplet each."""
+    """A poem: its title, or "" if it has none, and its lines, one couplet per line."""
 
     title: str
     couplets: tuple[str, ...]

@@ -71,8 +71,8 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
     if world_size == 1:
         yield Process(device, bf16)
         return
-    # A process group that is still referenced when Python exits can crash the process. This module would keep a
-    # reference if it were first imported after the group was created.
+    # A process group that is still referenced when Python exits can crash the process. This import would keep a
+    # reference if it first ran after the group was created.
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:

@@ -98,7 +98,7 @@ class Recipe:
             norm="rms",
             activation="silu",
             gated=True,
-            n_ff=3 * self.n_embd,  # with three matrices, about as many weights as GPT-2's two
+            n_ff=3 * self.n_embd,  # three matrices with about as many weights as GPT-2's two
             n_kv_head=self.n_kv_head,
         )
 
@@ -109,7 +109,7 @@ class Recipe:
     def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Recipe:
         """Return the recipe for a model with this configuration. Raises ValueError if no recipe can create the model.
 
-        characters: Whether the vocabulary consists of characters, whose number is not part of a recipe.
+        characters: Whether each token is a character; the recipe then ignores the vocabulary size.
         """
         shape = {name: getattr(config, name) for name in ("block_size", "n_layer", "n_head", "n_embd", "bias")}
         if not characters:
@@ -176,7 +176,7 @@ class Recipe:
                 )
 
 
-# nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting for a CPU in its
+# nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller CPU settings in its
 # README. Here the learning rate decays linearly to zero; in nanoGPT it decays to a tenth along a cosine.
 _SHAKESPEARE = Recipe(
     n_layer=6,

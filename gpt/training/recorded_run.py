@@ -20,7 +20,7 @@ from gpt.training.snapshots import SnapshotFigures, Snapshots
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
 MADE_HERE = Path("stories-small", "snapshots")  # folder to which the command in the card writes the snapshots
 EXAMPLE = 2 * " cold spoon bird door blue tree king"
-APPEARED = 0.5  # minimum induction score of a head that counts as copying
+APPEARED = 0.5  # minimum induction score for a head to count as copying
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RecordedRun:
         return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
 
     def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
-        """Return the steps before and at which a head's induction score first reaches APPEARED, or None."""
+        """Return the steps before and after a head's induction score first reaches APPEARED, or None."""
         before = 0
         for step, figures in self.figures.items():
             if figures.induction[layer][head] >= APPEARED:

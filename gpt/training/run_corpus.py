@@ -131,7 +131,7 @@ class CharacterCorpus:
 
 
 def without_unknown(batch: Batch, unknown_id: int | None) -> Batch:
-    """Remove targets that the vocabulary lacks, so that the model never learns to write <unk>."""
+    """Exclude <unk> from the targets, so that the model never learns to write it."""
     if unknown_id is None:
         return batch
     return Batch(batch.idx, batch.targets.masked_fill(batch.targets == unknown_id, -100))

@@ -3,7 +3,7 @@
 vocab.tiktoken   the vocabulary (characters.json for a vocabulary of characters)
 options.json     the options of the command that started the run
 last.pt          the state to resume from: weights, optimizers, step, recipe
-log.csv          one row per evaluation; curve.png is its plot, if matplotlib is installed
+log.csv          one row per evaluation; plotted as curve.png if matplotlib is installed
 samples.txt      sample texts from each evaluation
 best/            the model with the lowest held-back loss, in our own layout
 snapshots/       small copies of the weights on a log scale of steps; see `gpt.training.snapshots`
@@ -192,7 +192,7 @@ class RunFolder:
 class FolderRun:
     """One process of a training run in a folder.
 
-    text: a file of stories. With `characters`, any text with one token per character, or None for Shakespeare's.
+    text: a file of stories; with `characters`, any text, one token per character, or None for Shakespeare's.
     begin_with: model whose weights and vocabulary the run starts from; None for random weights. Stories need a
         vocabulary with an end-of-text token; runs on characters need one without. options: the command's options,
         which are saved for resuming.

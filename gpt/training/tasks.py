@@ -1,4 +1,4 @@
-"""Small tasks for tiny models, with random examples, a tenth of which are kept for testing."""
+"""Small tasks for tiny models. Examples are random, and a tenth are reserved for testing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ N_SAMPLES = 4
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt and its answer, which ends with a line feed. key: shared by examples that must stay together."""
+    """A prompt and its answer, which ends with a line feed. key: shared by examples kept in the same split."""
 
     prompt: str
     answer: str

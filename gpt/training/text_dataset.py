@@ -55,8 +55,8 @@ def read_upload(data: bytes, name: str = "this file") -> str:
 class TextDataset:
     """A text that is split into rows of one context; see `gpt.training.dataset.Dataset`.
 
-    units: whether each token is a character or a byte. held_back: fraction of the text, at its end, to hold back for
-    validation; at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model
+    units: whether each token is a character or a byte. held_back: fraction at the end of the text to hold back for
+    validation, at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model
     whose training continues; defaults to a new one created from the text. Raises ValueError if the text is too short,
     repeats a single character, or has a character that the vocabulary lacks.
     """

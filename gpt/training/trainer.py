@@ -79,7 +79,7 @@ class Trainer:
 
     @property
     def seconds(self) -> float:
-        """Training time in seconds, excluding any time between a stop and its resumption."""
+        """Training time in seconds, excluding any time between stopping and resuming."""
         return time.monotonic() - self._began
 
     @property

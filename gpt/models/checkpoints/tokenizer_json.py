@@ -43,7 +43,7 @@ PROBES = (
     "é",
     "中",
     "a ",
-)  # each is repeated and followed by printable ASCII
+)  # probes repeat each one, then add printable ASCII
 PROBE_CHARS = 8000
 PROBE_SECONDS = 2.0
 
@@ -101,7 +101,7 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
 
 
 def place_of_space(part: Mapping[str, Any]) -> Literal["none", "first", "each"]:
-    """Return before which parts of a text a component adds a space: "none", the "first" or "each"."""
+    """Return which parts of a text get a leading space from a component: "none", "first" or "each"."""
     if part["type"] == "Prepend":
         return "each"
     if part["type"] == "ByteLevel":

@@ -44,7 +44,7 @@ def is_named(role: str, layout: Layout, names: Iterable[str]) -> bool:
 
 
 def our_name(name: str, layout: Layout) -> tuple[str, Place]:
-    """Return our name for a weight, and the tensor's position within it. Keeps names that are not in the layout."""
+    """Return our name for a weight, and the tensor's position within it. Names not in the layout are unchanged."""
     for ours, theirs in layout.names.items():
         if match := pattern(ours, theirs).fullmatch(name):
             groups = match.groupdict()
@@ -83,7 +83,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     """Return the weights under our names, and the layout, with the number of heads if names or shapes determine it.
 
     Weights without a role keep their names. Raises ValueError if two weights have the same role, or if only some
-    of query, key and value exist.
+    of the query, key and value weights exist.
     """
     found: dict[str, dict[Place, Tensor]] = {}
     for name, tensor in named.items():
@@ -104,7 +104,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     biased = {place for ours, parts in found.items() if ours.endswith(".attn.c_attn.bias") for place in parts}
     weights: Weights = {}
     for ours, parts in found.items():
-        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # the key alone may lack a bias
+        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # only the key may lack a bias
             zeros = torch.zeros_like(next(iter(parts.values())))
             parts |= {place: zeros for place in places if place not in biased}
         wanted = places if ".attn.c_attn." in ours else [(0, 0)]
@@ -149,10 +149,10 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
 
 
 def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
-    """Reorder the rows of queries and keys from a model that rotates neighbouring numbers together.
+    """Reorder the query and key rows of a model that rotates adjacent dimensions as pairs.
 
-    `gpt.rotary` rotates each number together with the one half a head further along. The even rows of a head therefore
-    come first, followed by the odd rows. All parts are views of the stored tensors.
+    `gpt.rotary` pairs each dimension with the one half a head later, so the even rows of a head come first, followed by
+    the odd rows. All parts are views of the stored tensors.
     """
     turned = dict(weights)
     heads = (config.n_head, config.kv_heads, config.kv_heads)
@@ -185,7 +185,7 @@ def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mappin
     All weights are views of the stored tensors, except for norms that have no stored weights.
 
     Args:
-        named: Stored weights by name; the names have no wrapper prefixes.
+        named: Stored weights by name, without wrapper prefixes.
         stated: Options from config.json, under GPTConfig's names.
     """
     layout = replace(family.layout, n_head=stated["n_head"])

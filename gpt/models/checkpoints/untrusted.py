@@ -27,12 +27,12 @@ from gpt.models.memory import format_bytes
 
 MAX_PICKLE_BYTES = 16_000_000  # limit on the pickle in a torch file
 MAX_TUPLES = 20_000  # per torch file; hashing 100,000 nested tuples overflows the C stack
-MAX_HEADER_BYTES = 2_000_000  # enough for about 20,000 tensors in a safetensors file; 400,000 take 20 seconds
+MAX_HEADER_BYTES = 2_000_000  # about 20,000 tensors in a safetensors file; reading 400,000 takes 20 seconds
 MAX_TEXT_BYTES = 64_000_000  # limit on configuration and vocabulary files
 OLD_MAGIC = 0x1950A86A20F9469CFC6C
-STATE_KEYS = ("model", "model_state_dict", "state_dict")  # entries with weights; else the only state dict is used
+STATE_KEYS = ("model", "model_state_dict", "state_dict")  # weight entries; otherwise, the only state dict is used
 
-# The only functions that a state dict needs. torch.load(weights_only=True) allows more, even bytearray(10**12).
+# The only functions that a state dict needs. torch.load(weights_only=True) allows others, such as bytearray(10**12).
 TENSOR_GLOBALS = re.compile(
     r"collections (OrderedDict|defaultdict)|torch\._utils _rebuild_(tensor_v2|parameter)"
     r"|torch (Size|device|(?!Q)\w+Storage|b?float\d+|double|half|u?int\d+|long|int|short|bool)"
@@ -126,7 +126,7 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         keys = usual or [key for key, value in saved.items() if is_state_dict(value)]
         if len(keys) == 1:
             saved, extras = saved[keys[0]], {str(name): value for name, value in saved.items() if name != keys[0]}
-        elif not keys:  # weights next to other entries
+        elif not keys:  # weights among other entries
             extras = {str(name): value for name, value in saved.items() if not isinstance(value, Tensor)}
         saved = {name: value for name, value in saved.items() if isinstance(value, Tensor)}
     if not is_state_dict(saved):
@@ -229,7 +229,7 @@ def read_pickle(path: Path) -> object:
     data = read_bytes(path)
     for opcode, _ in opcodes(path, data, max_tuples=0):
         if "GLOBAL" in opcode:
-            break  # the unpickler raises an error that names it
+            break  # the unpickler's error will name it
     try:
         return PlainUnpickler(data, path.name).load()
     except GPTError:

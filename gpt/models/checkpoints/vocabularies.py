@@ -71,8 +71,8 @@ class PlainIds(Vocabulary):
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     """Read the vocabulary in a folder for a model with n_vocab tokens. If there is none, return `gpt2_or_ids(n_vocab)`.
 
-    This also reads SETTINGS_FILES and config.json in the same folder, but not the weights, so a vocabulary can be
-    checked before they are downloaded. Model ids that the vocabulary lacks become tokens such as "<50300>".
+    Also reads SETTINGS_FILES and config.json in the same folder, but not the weights, so a vocabulary can be checked
+    before the weights are downloaded. Ids missing from the vocabulary become tokens such as "<50300>".
 
     Raises:
         ValueError: If a file is damaged, has an unsupported format, or has more tokens than the model.
@@ -140,8 +140,8 @@ def read_nanogpt_meta(path: Path) -> TokenTable:
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
     """Write a vocabulary to files that `find_vocabulary` reads.
 
-    A tiktoken vocabulary with special tokens other than end-of-text is written as GPT-2's two files. Plain ids need no
-    file."""
+    A tiktoken vocabulary with special tokens other than end-of-text is written as GPT-2's two files. `PlainIds` needs
+    no file."""
     if isinstance(vocabulary, TokenTable):
         text = json.dumps(vocabulary.tokens, ensure_ascii=False)
         (folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS)).write_text(text + "\n", encoding="utf-8")

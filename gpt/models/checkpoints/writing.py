@@ -65,7 +65,7 @@ def save_hugging_face(
 ) -> None:
     """Write a folder that `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer` from transformers can open.
 
-    The model keeps the family it was read from if possible, and otherwise gets the first equivalent family. A tiktoken
+    Uses the family that the model was read from if possible, otherwise the first equivalent family. A tiktoken
     vocabulary is written for GPT2Tokenizer. Takes the same arguments as `save_model` and raises the same errors. Also
     raises ValueError for a model that no family in transformers can express.
     """
@@ -90,7 +90,7 @@ def convert(
 ) -> str:
     """Convert a checkpoint to our format or Hugging Face's, and return its original layout.
 
-    Keeps the stored data type. hints, or their fields as arguments: see `open_checkpoint`.
+    Keeps the stored data type. hints, or its fields as arguments: see `open_checkpoint`.
     """
     checkpoint = open_checkpoint(source, hints, **given)
     model, tokenizer, dtype = checkpoint.build(), checkpoint.tokenizer, checkpoint.dtype
