@@ -15,7 +15,7 @@ from gpt import Generation
 class NextTokens(NamedTuple):
     """Next tokens as bars.
 
-    ids: the bars' tokens, best first. chosen: the token that follows in the text, if any. content: see `Figure`.
+    ids: token ids, most likely first. chosen: the token that follows in the text, if any. content: see `Figure`.
     """
 
     ids: np.ndarray

@@ -24,7 +24,7 @@ Choices = Sequence[tuple[str, Any]]  # (label, value)
 
 @dataclass(frozen=True)
 class Action:
-    """The action that using a part triggers.
+    """The action triggered by using a part.
 
     latest: if a part is used several times in quick succession, only the newest use counts.
     """
@@ -99,7 +99,7 @@ class _Case(Part):
 
 
 def case(name: str, which: Callable[[Snapshot], Hashable], parts: Mapping[Any, Part]) -> Part:
-    """Return a part that shows only the one of `parts` that `which` names, or nothing for an unknown name."""
+    """Return a part that shows only the entry of `parts` that `which` selects, or nothing for an unknown key."""
     described = {key: part.described() for key, part in parts.items()}
 
     def opened(s: Snapshot) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def slider(
 
 
 def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:
-    """Return a choice between a few values side by side. It sends the chosen value.
+    """Return a control that offers a few values side by side. It sends the chosen value.
 
     labelled: whether the label is visible; otherwise only screen readers read it.
     """
@@ -227,7 +227,7 @@ def select(name: str, choices: Choices | Live, *, beside: bool = False, **option
 
 
 def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpack[ControlOptions]) -> Part:
-    """Return a list of up to `most` entries, each chosen or typed. Its value lists choice values and typed strings.
+    """Return a list of up to `most` selected or typed entries. It sends a list of choice values and typed strings.
 
     If `most` is 1, a new entry replaces the old one.
     """

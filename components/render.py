@@ -141,9 +141,9 @@ class Renderer:
         return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
     def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:
-        """Return the open tab, and what each of its analyses is missing or None if nothing is missing.
+        """Return the open tab and the keys of its analyses' missing results, or None if nothing is missing.
 
-        If something is missing, the page raises `tick`.
+        If something is missing, the page triggers `tick`.
         """
         missing = tuple(analysis.wanted(s) for analysis in self.analyses.get(s.tab, ()))
         return s.tab, None if all(each is None for each in missing) else missing
@@ -170,10 +170,10 @@ class Renderer:
         """Return what has changed in the open tab since the last frame, as JSON, or None if nothing has.
 
         If the browser missed a frame (`session.seen_frame`), all views are included, but only the controls in the
-        missed frames: a person may be editing the others. `set_in` then contains the frame that first set each
-        property, because the browser may have asked twice and ignores what it has already set.
+        missed frames, because a person may be editing the others. `set_in` then contains the frame that first set each
+        property, so that the browser, which may have asked twice, can ignore what it has already set.
 
-        edited: components that the person is editing; they are not set.
+        edited: components that the person is editing, which are left unchanged.
         """
         try:
             with speaking(session.language, exact=session.numbers):

@@ -291,7 +291,7 @@ def _takes(component: Block, value: object) -> bool:
             component.preprocess(value)  # type: ignore[attr-defined]
         elif value is not None:
             model.model_validate(value)
-    except Exception:  # which exception gradio raises depends on the value
+    except Exception:  # the type of gradio's exception depends on the value
         return False
     return True
 

@@ -127,7 +127,7 @@ def choose_language(session: Session, language: object) -> None:
 
 
 def choose_numbers(session: Session, on: object) -> None:
-    """Choose between all digits and rounded numbers. on: from the browser, unchecked."""
+    """Choose between full-precision and rounded numbers. on: from the browser, unchecked."""
     session.numbers = on is True
 
 

@@ -35,7 +35,7 @@ class Experiment(Generic[T]):
 def experiment_buttons(
     name: str, label: str, state: type, steps: Callable[[Snapshot], Iterator[Any]], *, small: bool = True
 ) -> Part:
-    """Return the buttons that start and stop `run_steps`. Across all visitors, one experiment runs at a time.
+    """Return the buttons that start and stop `run_steps`. Only one experiment runs at a time across all visitors.
 
     label: catalogue key of the Start button; state: a dataclass with a field `run` of type `Experiment`.
     """
@@ -86,7 +86,7 @@ def stop_run(state: type, session: Session) -> None:
 
 
 def time_limited(results: Iterator[T], seconds: float) -> Iterator[T]:
-    """Yield at least one result, and further ones until the time is up."""
+    """Yield results until the time is up, but at least one."""
     end = time.monotonic() + seconds
     for result in results:
         yield result

@@ -154,7 +154,7 @@ def after(s: Snapshot) -> dict[str, Any]:
 
 
 def cells(values: np.ndarray, s: Snapshot) -> Any:
-    """Return the values as a grid, filled row by row, about twice as wide as high; unused cells are NaN."""
+    """Return the values as a grid about twice as wide as it is high, filled row by row and padded with NaN."""
     columns = max(1, round((2 * len(values)) ** 0.5))
     rows = -(-len(values) // columns)
     filled = np.full(rows * columns, np.nan, dtype=np.float32)

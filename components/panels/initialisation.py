@@ -41,7 +41,7 @@ from gpt.experiments.initialisation import (
 
 CONTEXT, HEAD_SIZE = 32, 16
 BINS = 60
-NEAR_UNIFORM = 0.2  # maximum distance from ln(vocab_size) that counts as uniform, in nats
+NEAR_UNIFORM = 0.2  # a loss this close to ln(vocab_size) counts as uniform, in nats
 RANGES = {"layers": (1, 24, 1), "width": (32, 256, 32), "seed": (0, 100, 1)}
 VOCABULARIES = (256, 1024, 4096, 10000)
 STDS = (0.005, 0.02, 0.1, 0.5)

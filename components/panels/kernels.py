@@ -26,14 +26,14 @@ from gpt.models.memory import format_bytes
 
 MIN_TOKENS = 16  # shortest length; each further length is twice the previous one
 MAX_SECONDS = 15.0
-GROWTH = 12  # estimated time of the next length, as a multiple of the slowest token so far
+GROWTH = 12  # estimated time for the next length, as a multiple of the slowest variant's time per token
 KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "eager"))
 
 
 class Measured(NamedTuple):
     """A speed measurement.
 
-    is_short: the measurement ended early, because the next length would have exceeded the time limit.
+    is_short: whether the measurement ended early, because the next length would have exceeded the time limit.
     """
 
     rows: tuple[SpeedRow, ...]
@@ -140,7 +140,7 @@ def bytes_table(s: Snapshot) -> dict[str, Any]:
 
 
 def measure(s: Snapshot) -> Iterator[Measured]:
-    """Time one length after another until the next one would exceed MAX_SECONDS."""
+    """Measure one length after another until the next one would exceed MAX_SECONDS."""
     if s.text is None or no_text(s):
         raise PageError("error.no_text")
     model, ids = s.text.loaded.model, s.text.ids[: s.text.n_read]

@@ -67,7 +67,7 @@ class LayerNormState:
 
 
 class LayerNormInputs(NamedTuple):
-    """The token at a position and the one before it, at one of a layer's normalisations."""
+    """The token at a position and its predecessor, as inputs to one of a layer's normalisations."""
 
     text: Text
     norm: NormName

@@ -84,7 +84,7 @@ class MasksState:
 
 
 def beginning(text: Text) -> tuple[int, ...]:
-    """Return the first ids of the text, which the panel uses."""
+    """Return the ids at the start of the text that the panel uses."""
     return text.ids[: min(text.n_read, MAX_TOKENS)]
 
 
@@ -207,7 +207,7 @@ def moves(
 
 
 def train(s: Snapshot) -> Iterator[RandomTextLosses]:
-    """Yield the losses of two small models on random text, for at most MAX_SECONDS."""
+    """Train two small models on random text for at most MAX_SECONDS, yielding their losses."""
     return time_limited(train_on_random_text(steps=STEPS), MAX_SECONDS)
 
 

@@ -48,7 +48,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def rows(s: Snapshot) -> dict[str, Any]:
-    """Return a row per value, as printed in the original and as computed here."""
+    """Return one row per value: the original's printed value and the computed one."""
     computed = {value.name: value for value in s.state(NotebookState).run.latest or ()}
     found = [[t(f"notebook.{column}", s.language) for column in ("value", "printed", "computed")]]
     for name, printed in PRINTED.items():
@@ -59,7 +59,7 @@ def rows(s: Snapshot) -> dict[str, Any]:
 
 
 def numbers(values: tuple[float, ...]) -> str:
-    """Format integers exactly, with commas if at least a million; other numbers get at most five significant digits."""
+    """Format integers exactly, with commas from a million up, and other numbers to at most five significant digits."""
     shown = (
         f"{value:,}" if value >= 1e6 else f"{value:d}" if isinstance(value, int) else f"{value:.5g}" for value in values
     )

@@ -131,7 +131,7 @@ def no_text(s: Snapshot) -> PageError | None:
 
 
 def problem_sentence(s: Snapshot, *problems: Exception | Result[Any] | None) -> dict[str, Any]:
-    """Return the data for a notice: the first problem that is not None. Problems are errors or results."""
+    """Return the notice for the first problem that is not None. Each problem is an error or a result."""
     found = (each.problem if isinstance(each, Result) else each for each in problems)
     return sentence_data(next((each for each in found if each is not None), None), s.language)
 

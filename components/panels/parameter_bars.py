@@ -43,7 +43,7 @@ def size_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[lis
 
 
 def weight_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[list[str]]:
-    """Return a table of every weight, with the same weight in all blocks as one row."""
+    """Return a table of all weights, with one row for a weight repeated in every block."""
     rows = [[t(f"shapes.weight.{column}", language) for column in ("name", "shape", "copies", "parameters")]]
     for weight in weight_shapes(config, skeleton=skeleton):
         rows.append([weight.name, str(list(weight.shape)), f"× {weight.copies}", f"{weight.n_parameters:,}"])

@@ -42,7 +42,7 @@ class Trained(NamedTuple):
 class PositionsState:
     """The panel's settings.
 
-    position: the query's position; distance: how far before the query the key is. run: training run of the two models.
+    position: the query's position; distance: number of tokens from key to query. run: training run of the two models.
     """
 
     position: int = 20
@@ -56,7 +56,7 @@ class PositionsState:
 
 @lru_cache(maxsize=1)
 def closeness() -> np.ndarray:
-    """Return the cosine similarity between equal vectors at each rotary distance, (MAX_POSITION + 1,)."""
+    """Return the cosine similarity of two equal vectors after rotation, at each distance, (MAX_POSITION + 1,)."""
     return rotary_closeness(HEAD_SIZE, torch.arange(MAX_POSITION + 1)).numpy()
 
 

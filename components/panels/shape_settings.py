@@ -134,5 +134,5 @@ def _divisors(number: int, most: int) -> list[int]:
 
 
 def _one_of(numbers: Sequence[int]) -> int | PageError:
-    """Return the only number, or an error message that offers two."""
+    """Return the number if there is only one, or an error message that offers two."""
     return numbers[0] if len(numbers) == 1 else PageError("shapes.either", first=numbers[0], second=numbers[1])

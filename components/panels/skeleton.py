@@ -50,7 +50,7 @@ class SkeletonInputs(NamedTuple):
 class Pair(NamedTuple):
     """The module shapes of a small model and of its skeleton, and how much the first token matters to each.
 
-    Replacing the first token changes the last prediction by a total variation distance of 0 to 1.
+    whole_moved, bare_moved: total variation distance of the last prediction when the first token is replaced, 0 to 1.
     """
 
     whole: list[ModuleShape]
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """Two predictions: logits (vocab_size,) of the visitor's model with (full) and without its blocks (bare).
+    """Logits of the visitor's model with its blocks (full) and without them (bare), (vocab_size,) each.
 
     pair: measurements of the small models.
     """

@@ -30,7 +30,7 @@ def merge_summary(steps: list[MergeStep], word: str, language: Language) -> str:
 
 
 def counted(what: str, n: int, language: Language) -> str:
-    """Return a number with its noun, singular or plural."""
+    """Return a number followed by its singular or plural noun."""
     return t(f"bpe.{what}", language, n=n)
 
 
@@ -40,7 +40,7 @@ def shown(word: str) -> str:
 
 
 def encodable_text(data: bytes) -> str:
-    """Decode bytes to characters with visible spaces, or to hexadecimal if they are not valid UTF-8."""
+    """Return bytes as text with visible spaces, or in hexadecimal if they are not valid UTF-8."""
     try:
         return visible(data.decode())
     except UnicodeDecodeError:

@@ -72,7 +72,7 @@ def vocabularies(request: tuple[()]) -> Vocabularies:
 
 
 def type_word(session: Session, typed: object) -> None:
-    """Set the word; an invalid word is reported and the previous one stays."""
+    """Set the word, or report an invalid one and keep the previous word."""
     try:
         word = checked_word(typed, own_tokenizer())
     except ValueError as problem:

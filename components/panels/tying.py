@@ -33,12 +33,12 @@ PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
 SHAPES = {UNTIED: UNTIED_124M, **{name: PRESETS[name] for name in NAMED}}
 SMALL = GPTConfig(vocab_size=512, block_size=32, n_layer=2, n_head=4, n_embd=64)
-TEXT = list(range(0, 264, 8))  # for the small model's one update: 32 inputs with their targets
+TEXT = list(range(0, 264, 8))  # for the small model's single update: 32 inputs with their targets
 N_NEIGHBOURS = 8
 
 
 class TyingInputs(NamedTuple):
-    """The small model's setting (tied or not), and the token whose neighbours to find, or None if there is no text."""
+    """Whether to tie the small model's weights, and the token whose neighbours to find (None if there is no text)."""
 
     tied: bool
     loaded: LoadedModel | None
@@ -94,7 +94,7 @@ def config_of(s: Snapshot) -> GPTConfig:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """Return the parameter counts with and without tying, the current state first."""
+    """Return the parameter counts with and without tying, starting with the current state."""
     config = config_of(s)
     counts = tied_and_untied(config)
     sides = [(t(f"tying.state.{state}", s.language), f"{getattr(counts, state):,}") for state in ("tied", "untied")]

@@ -155,7 +155,7 @@ def page_values(s: Snapshot) -> dict[str, Any]:
 def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
     """Restore the tab and selection from an address, keeping the current text.
 
-    If the address names another model, this brings back the text written with that model.
+    If the address names another model, the newest text written with that model is restored.
 
     sent: "query", and "at", the time of Back or Forward in ms on the browser's clock; unchecked. Later clicks take
     precedence.

@@ -1,6 +1,6 @@
 """The share menus. The browser copies the server's response, or saves it as a file that it creates.
 
-A click raises `.select` with the `evt._data` {"what", "tab"}: the button's name and the open tab's id. The
+A click triggers `.select` with `evt._data` {"what", "tab"}: the button's name and the open tab's id. The
 response is a value returned by `copied`, `saved` or `message`. A button named "open" lets a person choose a file; its
 event also has "name", "size" and "text", with an empty "text" if the file is larger than `largest` bytes. Nothing is
 stored on the server.
@@ -50,7 +50,7 @@ def menu(name: str, *, largest: int = 0, **wired: Any) -> Part:
 
 
 def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:
-    """Return a response that copies content to the clipboard and shows a text.
+    """Return a response that copies content to the clipboard and shows `text`.
 
     manual: the message if the browser does not allow copying. query: whether the content becomes the query of the
     page's address.

@@ -1,4 +1,4 @@
-"""Opening a link: restoring its settings, generating its text again and setting the selection."""
+"""Opening a link: restoring its settings, regenerating its text and setting the selection."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _leave_stop(session: Session) -> None:
 
 
 def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
-    """Open a link's sequence. Return the link itself, or its stop's link if it names nothing else."""
+    """Open a link's sequence. Return the link itself, or the stop's link if the link names nothing else."""
     try:
         stop = open_sequence(session, link.parameters["class"], link.parameters.get("stop", 1) - 1)
     except ValueError as problem:

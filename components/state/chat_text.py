@@ -66,7 +66,7 @@ def _message(tokenizer: Vocabulary, keep: int, text: str, *, first: bool) -> Cha
 def _control_tokens_before(
     shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str
 ) -> tuple[int, int]:
-    """Return the numbers of unchanged tokens and characters up to the last unchanged control token at the start."""
+    """Count the unchanged leading tokens and characters, up to and including the last unchanged control token."""
     found, end = (0, 0), 0
     for i, text in enumerate(shown):
         if not typed.startswith(text, end):

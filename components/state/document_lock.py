@@ -55,7 +55,7 @@ class DocumentLock:
             self._turns.notify_all()
 
     def rest(self, turn: int, seconds: float) -> None:
-        """Wait between two steps of a stream, or until the stream loses its turn."""
+        """Wait `seconds` between two steps of a stream, or less if it loses its turn."""
         with self._turns:
             self._turns.wait_for(lambda: self.turn != turn, max(0.0, seconds))
 
@@ -82,7 +82,7 @@ class DocumentLock:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock for an edit, during which no stream writes and nobody reads.
+        """Hold the lock for an edit, during which no stream writes and no thread reads.
 
         Waits at most MAX_STREAM_WAIT_SECONDS for a running stream to end, so that its last frame precedes the edit.
         """

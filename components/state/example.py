@@ -47,8 +47,8 @@ def examples_of(name: str) -> dict[str, str]:
 def fitting_text(loaded: LoadedModel, text: str) -> str:
     """Adapt a text to another model.
 
-    An example in another language is replaced by the model's own example. Other texts keep what the vocabulary can
-    encode.
+    An example in another language is replaced by the model's own example. Other texts are cut down to what the
+    vocabulary can encode.
     """
     own = examples_of(loaded.name).values()
     pairs = (pair for prompts in EXAMPLES.values() for pair in zip(prompts.values(), own, strict=True))
@@ -68,7 +68,7 @@ def example(loaded: LoadedModel) -> Generation:
 
 
 def opening(document: Generation) -> Session:
-    """Return the session that visitors start with: the example, with an expressive head selected."""
+    """Return the session that visitors start with: the example, with a sharp head selected."""
     layer, head = sharpest_head(document)
     session = Session(document, initial_prompt(document), Selection(layer=layer, head=head))
     session.token_statistics.of(document)
@@ -120,7 +120,7 @@ def can_encode(loaded: LoadedModel, text: str) -> bool:
 
 
 def own_words(loaded: LoadedModel) -> str:
-    """Return what a model trained on one text generates after a newline, or "" if the vocabulary has end-of-text."""
+    """Return what a model trained on a single text writes after a newline, or "" if it has an end-of-text token."""
     if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=OPENINGS["en"][1])

@@ -49,7 +49,7 @@ class HiddenState:
 
 
 def hide(session: Session, positions: Iterable[object]) -> None:
-    """Hide exactly the tokens at these positions; change nothing if no token would remain before the prediction.
+    """Hide exactly the tokens at these positions, unless none would be left to predict from.
 
     positions: unchecked; positions that do not exist are ignored.
     """

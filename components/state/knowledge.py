@@ -1,4 +1,4 @@
-"""What a text requires of a model (its language, knowledge of facts), and which models have read such texts."""
+"""A text's language and need for factual knowledge, and the models that were trained on such texts."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def is_about_facts(text: str) -> bool:
 
 
 def is_known_to(model: str, text: str) -> bool:
-    """Return whether a model has read texts like this one, or True if unknown."""
+    """Return whether a model was trained on texts like this one, or True if unknown."""
     corpus = corpus_of(model)
     return corpus is None or not text.strip() or corpus.fits(language_of(text), facts=is_about_facts(text))
 
 
 def fitting_model(models: Sequence[str], text: str) -> str | None:
-    """Return the first model that has read texts like this one, or None if none has."""
+    """Return the first model that was trained on texts like this one, or None if none was."""
     return next((name for name in models if corpus_of(name) is not None and is_known_to(name, text)), None)

@@ -120,7 +120,7 @@ class Settings:
         return replace(self, **changes)
 
     def sampling(self) -> SamplingParams:
-        """Return the settings that determine a distribution, without a seed."""
+        """Return the sampling parameters without a seed."""
         return sampling_params(**{name: getattr(self, name) for name in LIMITS})
 
     def typed_seed(self) -> int | None:
@@ -138,6 +138,6 @@ class Settings:
 
 
 def sampling_values(params: SamplingParams) -> dict[str, Any]:
-    """Return the slider values for sampling parameters; disabled settings get the value that disables them."""
+    """Return the slider values for sampling parameters, with each disabled setting at its `off` value."""
     given = {name: getattr(params, name) for name in LIMITS}
     return {name: LIMITS[name].off if value is None else value for name, value in given.items()}

@@ -45,7 +45,7 @@ class Text:
         return last if selection.position == NEWEST else min(selection.position, last)
 
     def framed(self, selection: Selection) -> int:
-        """Return the position to mark: as `at`, or the last token of a full context, which is never read."""
+        """Return the position to mark; unlike `at`, it can be the last token of a full context, which is never read."""
         last = len(self.ids) - 1
         return last if selection.position == NEWEST else min(selection.position, last)
 

@@ -62,5 +62,5 @@ def min_update_interval(loaded: LoadedModel) -> float:
 
     It is 0 for a single stream and grows with the number of streams.
     """
-    admission = loaded.engine.admission  # waiting texts count as well: they may have begun, because texts take turns
+    admission = loaded.engine.admission  # waiting texts also count, because they may have begun: texts take turns
     return UPDATE_COST_SECONDS / MAX_UPDATE_SHARE * max(0, admission.n_admitted + admission.n_waiting - 1)

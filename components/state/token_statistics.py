@@ -12,8 +12,8 @@ from gpt.documents.token_tree import Token
 class TokenStatisticsCache:
     """Per-node statistics for a document's tree.
 
-    The text before a node is the same on every path, so the statistics stay valid while the document's edits stay the
-    same. The token object distinguishes a removed node from a new one with the same number.
+    The text before a node is the same on every path, so the statistics stay valid while the document's edits do not
+    change. The token object distinguishes a removed node from a new one with the same number.
     """
 
     def __init__(self) -> None:

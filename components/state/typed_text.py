@@ -39,7 +39,7 @@ def version_of(text: Text | None) -> Version | None:
 def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:
     """Return whether a token separates two texts.
 
-    In a chat, the box shows its name, like any other control token.
+    In a chat, the box shows it by name, like any other control token.
     """
     return token_id in tokenizer.eot_ids and not tokenizer.is_chat
 
@@ -64,7 +64,7 @@ def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
 def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int) -> str:
     """Return the characters that a token would add to the box after those ids.
 
-    The result is "" if these characters cannot be typed: for part of a character, and for end-of-text.
+    The result is "" if they cannot be typed, as for part of a character or an end-of-text token.
     """
     if ends_text(tokenizer, token_id):
         return ""

@@ -26,7 +26,7 @@ class JudgeInputs:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A judged answer. `after` holds the next-token probabilities with the visitor's interventions, (vocab_size,)."""
+    """A judged answer. after: next-token probabilities with the visitor's interventions, (vocab_size,)."""
 
     reading: Reading
     after: Tensor

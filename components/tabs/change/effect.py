@@ -16,7 +16,7 @@ from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, text
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.background import Progress
 
-MAX_COST_TOKENS = 96  # limits the text, because each head needs a forward pass
+MAX_COST_TOKENS = 96  # maximum text length, because each head needs a forward pass
 
 
 @dataclass(frozen=True, eq=False)

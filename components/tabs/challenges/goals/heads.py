@@ -33,7 +33,7 @@ class Looks(Goal):
 
 @dataclass(frozen=True)
 class Finds(Goal):
-    """Pick the head that attends most from the last token to the token after that token's earlier occurrence."""
+    """Pick the head with the most attention from the last token to the token after its earlier occurrence."""
 
     tool = "head"
     shows_bars = False

@@ -34,7 +34,7 @@ def shortcut(reading: Reading, *token_ids: int, most: int = 0) -> str:
 
 @dataclass(frozen=True)
 class Sure(Goal):
-    """Write a new text after which one next word has a probability of at least `least`."""
+    """Write a new text whose most likely next word has a probability of at least `least`."""
 
     least: float
     tool = "text"
@@ -48,7 +48,7 @@ class Sure(Goal):
 
 @dataclass(frozen=True)
 class Torn(Goal):
-    """Write a new text after which two next words each have a probability of at least `least`."""
+    """Write a new text whose two most likely next words each have a probability of at least `least`."""
 
     least: float
     tool = "text"
