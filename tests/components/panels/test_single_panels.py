@@ -33,7 +33,7 @@ from tests.components.panels.panel_session import answer, notice, shown, y_of
 def test_the_norm_placement_follows_its_controls(session: Session) -> None:
     session.change(NormPlacementState, layers=3)
     found = shown(session, "norm_placement")
-    assert "additions of 3 layers" in answer(found, "norm_placement")
+    assert "path through 3 layers" in answer(found, "norm_placement")
     pre, post = y_of(found["placement-straight-gradients"])
     assert list(pre) == pytest.approx([1.0] * 4)
     assert post[0] < post[-1] == pytest.approx(1.0)
