@@ -22,7 +22,7 @@ MAX_DESCRIBED = 6  # edits named in a summary; the rest are counted
 def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
     """Describe each edit with a phrase such as "layer 3 head 2 off", model-wide edits first.
 
-    Equal edits to all heads in a layer, or to all layers, share a phrase.
+    Identical edits to all heads in a layer, or to all layers, share a phrase.
     """
     heads, attention, feed = dict(edits.head_scale), dict(edits.attn_scale), dict(edits.mlp_scale)
     found = []

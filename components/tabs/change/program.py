@@ -48,6 +48,6 @@ def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: 
 
 
 def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...]) -> str:
-    """Return a string literal if it encodes to these ids, else a list of the ids."""
+    """Return a string literal that encodes to these ids or, failing that, a list of ids."""
     text = prompt_text(tokenizer, ids)
     return repr(text or list(ids))

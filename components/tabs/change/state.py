@@ -32,7 +32,7 @@ PROMPT_PAIRS = {  # keyed by the model's language
 
 @dataclass(frozen=True)
 class WrittenText:
-    """A generated text, including its prompt. `lines` are the lines of its token strip."""
+    """A generated text, including its prompt. `lines` contains its token strip's lines."""
 
     key: str = ""
     ids: tuple[int, ...] = ()
@@ -101,7 +101,7 @@ class ChangeState:
     Attributes:
         effect: Effect of the session's edits on a text (see `text_source`).
         position: Selected position in a text that differs from Write's.
-        tried_on: A prompt from `Session.edits_on`, and the version of Write's text that it is valid for.
+        tried_on: A prompt from `Session.edits_on`, and the version of Write's text for which it is valid.
         experiment: The chosen experiment; cleared when the edits change.
         n_switched: Number of switch clicks handled so far.
         clean, corrupted, answer, other, patched: Values of the controls for activation patching.

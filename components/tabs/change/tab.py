@@ -144,7 +144,7 @@ def _texts() -> Part:
 
 
 def _divergence() -> Part:
-    """Build the chart of the predictions' divergence at each token."""
+    """Build the chart of how far predictions diverge at each token."""
     picture = chart("change-divergence", clickable=True, on=editing.select_bar)
     return section(question("change.divergence.question"), picture)
 

@@ -24,7 +24,7 @@ MAX_WIDTH = 8  # beams
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """Settings for one column. An empty model name stands for the page's model."""
+    """Settings for one column. An empty model name means the page's model."""
 
     model: str = ""
     temperature: float = LIMITS["temperature"].default

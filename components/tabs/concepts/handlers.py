@@ -70,7 +70,7 @@ def _lacks(s: Snapshot, text: Text) -> bool:
 
 
 def measure(session: Session) -> Iterator[None]:
-    """Measure the activities on the text, and the prediction without the turned-up concepts."""
+    """Measure feature activity on the text, and the prediction without turned-up concepts."""
     with session.lock.reading():
         s = session.snapshot()
     if s.text is None or wanted(s) is None:
@@ -84,7 +84,7 @@ def measure(session: Session) -> Iterator[None]:
 
 
 def activities(text: Text, position: int) -> Activities:
-    """Measure the activities on up to MAX_TOKENS tokens around a position."""
+    """Measure feature activity on up to MAX_TOKENS tokens around a position."""
     loaded, ids = text.loaded, text.ids[: text.n_read]
     assert loaded.concepts is not None
     first = max(0, min(position - MAX_TOKENS // 2, len(ids) - MAX_TOKENS))

@@ -12,7 +12,7 @@ from components.state.text import Text
 
 @dataclass(frozen=True, eq=False)
 class Activities:
-    """The features' activity on a text's tokens from position `first`: one tensor (T, n_features) per layer."""
+    """Feature activity on a text's tokens, starting at position `first`: (T, n_features) for each layer."""
 
     text: Text
     first: int
@@ -32,7 +32,7 @@ class ConceptsState:
         chosen: The open feature.
         query: The word searched for.
         found: Search results.
-        shown: The activities shown in all views.
+        shown: The activity shown in all views.
     """
 
     layer: int | None = None

@@ -1,4 +1,4 @@
-"""The Concepts tab in Why?, which measures activities while it is open and nothing is being generated."""
+"""The Concepts tab in Why?, which measures feature activity while it is open and nothing is being generated."""
 
 from __future__ import annotations
 

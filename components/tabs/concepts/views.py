@@ -62,7 +62,7 @@ def places_of(s: Snapshot) -> list[Place]:
 
 
 def features(s: Snapshot) -> dict[str, Any]:
-    """Show the text and the listed features, with each feature's activity as a tint along the text."""
+    """Show the text and the listed features, shading the text by each feature's activity."""
     state = s.state(ConceptsState)
     if s.text is None or concepts_of(s) is None:
         return {"tokens": [], "features": []}
@@ -131,7 +131,7 @@ def lead(s: Snapshot) -> dict[str, Any]:
 
 
 def evidence(s: Snapshot) -> dict[str, Any]:
-    """Show snippets from other texts in which the chosen feature is strong."""
+    """Show snippets from other texts that strongly activate the chosen feature."""
     place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
     if s.text is None or concepts is None or place is None or place[0] not in concepts.dictionaries:
         return {"snippets": []}

@@ -34,7 +34,7 @@ def check(course: Path, session: Session) -> Iterator[None]:
     def work(progress: Progress) -> None:
         language_of(course)  # raises if no course has been started
         found: list[Verdict] = []
-        with threads_for(0):  # as many threads as in the learner's process, so that sums are identical
+        with threads_for(0):  # same number of threads as the learner's process, for identical sums
             for verdict in checker().check(
                 course / PROGRAM, list(STEPS.values()), lambda: progress(len(found), len(STEPS))
             ):

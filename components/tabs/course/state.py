@@ -8,7 +8,7 @@ from components.state.jobs import Job
 from gpt.course.check import Verdict
 from gpt.course.steps import STEPS
 
-OPENS = "8"  # after this step, the program is a GPT
+OPENS = "8"  # step that completes the GPT
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,7 +141,7 @@ def has_film(state: InsideState, recording: Recording, position: int) -> bool:
 
 
 def shows_skeleton(s: Snapshot) -> bool:
-    """Return whether the skeleton is shown, i.e. was chosen for the current model."""
+    """Return whether the current model's skeleton is shown instead of the model."""
     return s.text is not None and s.state(InsideState).skeleton_of == s.text.loaded.name
 
 

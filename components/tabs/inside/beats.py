@@ -11,7 +11,7 @@ class Beat:
 
     Attributes:
         name: Key of its texts, "film.<name>" and "film.<name>.title".
-        act: Number of its act, starting at 1.
+        act: 1-based number of its act.
         seconds: Duration in seconds.
         view: Parts of the picture that the camera shows; not every model has all of them.
         more: Parts whose texts explain the details.

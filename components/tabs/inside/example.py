@@ -1,4 +1,4 @@
-"""The machine picture for given tokens, with a model other than the session's."""
+"""The machine picture for given tokens and a model other than the session's."""
 
 from __future__ import annotations
 

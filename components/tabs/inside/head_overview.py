@@ -18,7 +18,7 @@ BLOCK = 64  # positions computed at once
 
 @dataclass(frozen=True, eq=False)
 class HeadOverview:
-    """Thumbnails of all heads. Each pixel is the maximum weight of `factor` x `factor` token pairs.
+    """Thumbnails of all heads. Each pixel is the maximum weight among `factor` x `factor` token pairs.
 
     Attributes:
         ids: Ids of the tokens included so far.
@@ -94,7 +94,7 @@ class HeadOverview:
         return replace(self, ids=recording.ids[:end], rows=tuple(rows), sums=sums)
 
     def _pooled(self, levels: np.ndarray, start: int) -> list[np.ndarray]:
-        """Pool (n_head, queries, keys) into the rows of pixels that the queries touch, each (n_head, pixels)."""
+        """Pool (n_head, queries, keys) into the rows of pixels that cover the queries, each (n_head, pixels)."""
         columns = np.maximum.reduceat(levels, np.arange(0, levels.shape[2], self.factor), axis=2)
         first = -start % self.factor  # start of the next row of pixels
         edges = [0, *range(first or self.factor, levels.shape[1], self.factor)]

@@ -103,7 +103,7 @@ class NeuronSummary:
 class HeadVectors:
     """One head's q, k and v vectors and output z, (T, hs) each, and its scores and weights, (T, T).
 
-    They correspond to `gpt.trace.LayerTrace`; the scores are scaled but not masked.
+    They match those in `gpt.trace.LayerTrace`; the scores are scaled but not masked.
     """
 
     q: np.ndarray

@@ -107,7 +107,7 @@ class Recording:
         return replace(self, ids=ids)
 
     def pooled(self, layer: int | None, name: str) -> PooledVectors:
-        """Return an activation of RECORDED or RECORDED_GATED in a layer, or of RECORDED_OUTSIDE if `layer` is None.
+        """Return an activation in RECORDED or RECORDED_GATED, or one in RECORDED_OUTSIDE if `layer` is None.
 
         Raises KeyError if the model has no such activation.
         """
@@ -154,7 +154,7 @@ class Recording:
     @torch.inference_mode()
     def trace_at(self, position: int) -> Trace:
         """Run the model on one token with the stored cache, and return all activations at its position, (1, 1, ...)."""
-        cache = copy(self._buffers.cache)  # shares the memory: the values at this position are rewritten
+        cache = copy(self._buffers.cache)  # shares memory, so this position's values are rewritten
         cache.crop(position)
         trace = Trace()
         idx = torch.tensor([[self.ids[position]]], device=cache.k.device)
@@ -168,7 +168,7 @@ def _cache_bytes(config: GPTConfig, dtype: torch.dtype) -> int:
 
 
 def activation_of(document: Generation) -> Activation:
-    """Return the activation function of the document's model, including its edits."""
+    """Return the activation function of the document's model with its edits."""
     swapped = None if document.edits is None else document.edits.activation
     return swapped or document.loaded.model.config.activation
 

@@ -1,4 +1,4 @@
-"""Results that the open part needs in addition to the recording, each with the tokens it belongs to."""
+"""Results that the open part needs in addition to the recording, each with the tokens it was computed from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Stories:
 
     TEXTS: ClassVar = {
         "en": (("Tom got a cat.", "Tom got a bike."), "He loves his", ("cat", "bike")),
-        "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # the rhyme decides
+        "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # rhyme decides the next token
     }
     N_NEXT: ClassVar = 3
     loaded: LoadedModel
@@ -61,7 +61,7 @@ class Stories:
         texts = [*(f"{start}{between}{ending}" for start in starts), ending]
         try:
             return cls(loaded, tuple(_next(loaded, text) for text in texts))
-        except ValueError:  # characters outside the vocabulary, or a short context
+        except ValueError:  # unknown characters, or the context is too short
             return cls(loaded, ())
 
     @property
@@ -79,7 +79,7 @@ def _next(loaded: LoadedModel, text: str) -> tuple[tuple[int, float], ...]:
 
 @dataclass(frozen=True, eq=False)
 class SkeletonPass:
-    """A forward pass of the skeleton: the embeddings, unchanged by any block. Each tensor is (T, n_embd).
+    """A forward pass through the skeleton: the embeddings, without any block. Each tensor is (T, n_embd).
 
     `position` is None for a model without learned positions.
     """

@@ -28,7 +28,7 @@ class InsideState:
         skeleton_of: The model whose skeleton is shown instead of the full model.
         reading: Number of tokens in a long forward pass that is in progress.
         film_plays: Whether the film was opened by a click; a link opens it paused.
-        film_clicks: How often the film was opened by a click.
+        film_clicks: Number of times a click opened the film.
         film_played: The last beat that the page has played.
     """
 

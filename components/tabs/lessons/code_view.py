@@ -32,7 +32,7 @@ KINDS = {
 class Code:
     """The source to show: a class, function or constant in a module, such as "GPT.loss" in "gpt.model".
 
-    Docstrings and a class's methods are omitted. `only` selects statements in a function by their beginnings; ()
+    Docstrings and a class's methods are omitted. `only` selects statements in a function by prefix; ()
     selects the whole function.
     """
 

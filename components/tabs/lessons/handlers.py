@@ -49,7 +49,7 @@ class OtherTabs:
 
 
 def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked lesson, given by its 0-based index, unless it is open. `loaded` is the model for figures."""
+    """Open the clicked lesson, given by its 0-based index, unless already open. `loaded` is the model for figures."""
     index = sent.get("lesson")
     if type(index) is int and 0 <= index < len(LESSONS):
         open_lesson(loaded, session, LESSONS[index].key)
@@ -183,7 +183,7 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
 
 
 def analysis(loaded: LoadedModel) -> Analysis:
-    """Return the analysis that draws the figure of the open lesson with this model."""
+    """Return the analysis that uses this model to draw the open lesson's figure."""
     return Analysis(wanted, partial(draw_picture, loaded))
 
 

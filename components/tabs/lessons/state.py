@@ -66,7 +66,7 @@ class LessonsState:
 
     @property
     def problem(self) -> ValueError | None:
-        """The reason why the open lesson's figure does not match the controls."""
+        """The reason the open lesson's figure does not match the controls."""
         return None if self.result is None or not self._is_open(self.result) else self.result.problem
 
     def _is_open(self, result: Result[Drawn]) -> bool:

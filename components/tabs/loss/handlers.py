@@ -59,7 +59,7 @@ def wanted(s: Snapshot) -> Any:
 
 
 def scored_example(loaded: LoadedModel) -> ScoredText:
-    """Score as much of the example as the model can read."""
+    """Score the part of the example that the model can read."""
     text = encodable_text(loaded, EXAMPLES[language_of_model(loaded.name)]["turn"])
     return ScoredText(loaded, score_text(loaded, prompt_ids(loaded.tokenizer, text)), text)
 

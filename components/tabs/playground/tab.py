@@ -283,7 +283,7 @@ def _pipeline() -> Part:
 def _wire(
     prompt: gr.HTML, controls: Controls, settings: Carried, events: Events, frame: Frame, writing: list[Any]
 ) -> None:
-    """Wire the text and the Gradio controls. `writing` contains the other events that may generate."""
+    """Wire the text and the Gradio controls. `writing` contains the other events that may start generation."""
     on = events.on
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
@@ -298,7 +298,7 @@ def _wire(
     on([each.input for each in settings.components], settings.take, settings.components, js=settings.js, **latest)
 
     def writes(trigger: Any, handler: Handler, sent: list[Any], js: str = "(...sent) => sent") -> Any:
-        """Wire an event that generates. It also sends the settings, as the cards' events do."""
+        """Wire an event that starts generation. Like cards' events, it also sends the settings."""
         return on(trigger, **settings.added(handler, sent, js), **run)
 
     writes(controls.run.step.click, generation.step, text, typed)

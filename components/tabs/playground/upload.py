@@ -50,7 +50,7 @@ class UploadState:
     """State of the upload panel: the files, the questions about them, and the outcome of the last attempt.
 
     Attributes:
-        heads: Possible numbers of heads, if the files do not specify the number.
+        heads: Possible numbers of heads, if the files do not specify one.
         activation: The default activation function, if the files do not specify one.
         widths: The model's and a head's width, either of which may scale the attention scores.
         losses: Loss on a typed text under each scale, to find out which scale is right.

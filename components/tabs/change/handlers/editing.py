@@ -27,7 +27,7 @@ def edit(session: Session, edits: Edits, **changes: Any) -> None:
 
 
 def set_switches(session: Session, sent: dict[str, Any]) -> None:
-    """Replace all scale factors after a click on the switches, and select the switched head."""
+    """Apply the scale factors that the switches send, and select the switched head."""
     session.select(layer=sent.get("layer"), head=sent.get("head"))
     document, edits, count = session.document, sent.get("edits"), sent.get("n")
     if document is None:
@@ -65,7 +65,7 @@ def try_experiment(name: str, session: Session) -> None:
 
 
 def switch_off_costliest(session: Session) -> Iterator[None]:
-    """Measure all heads on this text and switch off the head with the largest effect."""
+    """Measure each head's effect on this text and switch off the most influential one."""
     text = yield from up_to_date(session)
     if text is None:
         raise PageError("error.no_text")
@@ -90,7 +90,7 @@ def reset(session: Session) -> None:
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked token. If Write shows the same text, all tabs select it."""
+    """Select the clicked token. If Write shows the same text, select it in all tabs."""
     _select(session, sent.get("index"))
 
 

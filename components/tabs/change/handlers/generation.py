@@ -25,7 +25,7 @@ UPDATE_SECONDS = 0.02  # minimum time between page updates
 def generate_both(session: Session) -> Iterator[None]:
     """Generate both texts from the prompt, with Write's settings and the same seed.
 
-    They share one slot in the admission queue.
+    Both share one slot in the admission queue.
     """
     with session.lock.reading():
         s = session.snapshot()

@@ -178,7 +178,7 @@ def window(n: int, position: int) -> tuple[int, int]:
 
 
 def _note(state: ChangeState, language: Language) -> str:
-    """Return a note that the charts still show the previous text, if new texts are being generated."""
+    """Return a note that the charts still show the previous text while new texts are generated."""
     return t("change.before", language) if state.writing is not None else ""
 
 

@@ -67,7 +67,7 @@ def first_difference(s: Snapshot) -> dict[str, Any]:
 
 
 def stale(s: Snapshot) -> dict[str, Any]:
-    """Name the outdated edits with which the edited model's text was generated."""
+    """Name the outdated edits used to generate the edited model's text."""
     pair = written_pair(s)
     if pair is None or pair.read is None or not is_stale(s):
         return {"text": ""}

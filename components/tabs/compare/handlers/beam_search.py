@@ -23,7 +23,7 @@ from gpt.inference.admission import AdmissionQueue
 from gpt.tokenizer import plain_text, prompt_ids
 
 STEP_SECONDS = 0.2  # minimum duration of a step, so that the tree grows visibly
-SEARCHES = AdmissionQueue(4)  # a running search holds the keys and values of all its beams
+SEARCHES = AdmissionQueue(4)  # a running search keeps all beams' keys and values in memory
 RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
 
 

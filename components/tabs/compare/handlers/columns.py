@@ -35,13 +35,13 @@ def open_tab(session: Session) -> Iterator[None]:
 
 
 def type_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt. While it equals Write's prompt, it follows changes to that prompt."""
+    """Set the prompt. It stays in sync with Write's prompt as long as the two are equal."""
     if isinstance(prompt, str):
         session.change(CompareState, prompt=None if prompt == session.next_prompt else prompt)
 
 
 def type_right_prompt(session: Session, prompt: object) -> None:
-    """Set the right column's prompt. While it equals the left prompt, it follows changes to that prompt."""
+    """Set the right column's prompt. It stays in sync with the left prompt as long as the two are equal."""
     if isinstance(prompt, str):
         session.change(CompareState, right_prompt=None if prompt == prompts(session)[0] else prompt)
 
@@ -66,7 +66,7 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
 
 
 def run_preset(name: str, session: Session) -> Iterator[None]:
-    """Run a preset with a single prompt. Settings that the preset does not compare get their default values."""
+    """Run a preset with a single prompt. Settings that the preset does not compare are reset to defaults."""
     session.change(CompareState, columns=PRESETS[name], right_prompt=None)
     yield from generate(session)
 
@@ -74,7 +74,7 @@ def run_preset(name: str, session: Session) -> Iterator[None]:
 def generate(session: Session) -> Iterator[None]:
     """Generate both columns in lockstep, and compare them up to the last token.
 
-    If nothing has changed since the last run, new seeds are used; otherwise the same texts would appear again.
+    If nothing has changed since the last run, new seeds are used to avoid repeating the same texts.
     """
     if _made_with(session) == session.state(CompareState).ran:
         session.change(CompareState, columns=other_seeds(session.state(CompareState).columns))

@@ -82,7 +82,7 @@ def _prompts_sentence(pair: Pair, language: Language) -> str:
 
 
 def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
-    """Plot the divergence at each position with a common history, or explain why this is impossible."""
+    """Plot the divergence at each position up to which the texts agree, or explain why this is impossible."""
     found = pair.comparison.divergences
     if not pair.comparison.same_vocabulary:
         return chart_data(None, t("compare.divergence.vocabularies", language))
@@ -202,7 +202,7 @@ def shown_pair(s: Snapshot) -> Pair | None:
 
 
 def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
-    """Show the notice or the error about a run."""
+    """Show a run's notice or error."""
     return sentence_data(s.state(run).notice, s.language)
 
 

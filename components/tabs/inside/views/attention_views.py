@@ -90,7 +90,7 @@ def lines_labels(language: Language) -> dict[str, str]:
 
 
 def _sentence(s: Snapshot, scene: Scene, own: np.ndarray, keys: slice) -> str:
-    """Describe the attention from the selected position, whose row `own` is (queries.stop,)."""
+    """Describe the attention from the selected position; `own` is its row, (queries.stop,)."""
     view, language, position = s.state(InsideState).attention_view, scene.language, scene.position
     row = own[: position + 1]
     named: dict[str, Any] = {"token": scene.placed(position)}

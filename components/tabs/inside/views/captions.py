@@ -136,7 +136,7 @@ def _norm_key(key: str, config: GPTConfig) -> str:
 
 
 def _either(key: str, **variant: bool) -> str:
-    """Return the key of the first variant that applies, else the key itself."""
+    """Return the key of the first variant that applies, or else `key`."""
     return next((f"{key}.{name}" for name, applies in variant.items() if applies), key)
 
 

@@ -25,7 +25,7 @@ from gpt.tokenizer import plain_text
 
 ASKED = 4  # tokens in the second act
 GUESSES = 6  # layers whose prediction is shown
-PIECES = 6  # next tokens on the line from which the token is drawn
+PIECES = 6  # candidates on the line from which a token is drawn
 CHARACTERS = 40  # characters shown from the end of the text, before the new token
 CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
@@ -77,7 +77,7 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
 
 
 def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
-    """Return (position, weight) pairs for the selected position and the largest weights, in text order.
+    """Return (position, weight) pairs for the selected position and those with the largest weights, in text order.
 
     `start` is the first position in the picture.
     """
@@ -92,7 +92,7 @@ def _words(
 ) -> dict[str, Data]:
     """Return each beat's title, sentence and details, and the title of its act.
 
-    is_shown: whether the picture shows the token with the largest weight.
+    `is_shown` tells whether the picture shows the token with the largest weight.
     """
     variants = {
         **dict.fromkeys(("differ", "blind"), "" if stories.is_suited else "unsuited"),

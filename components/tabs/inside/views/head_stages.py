@@ -30,7 +30,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
     ahead = recording.looks_ahead(scene.layer)
     queries, keys = shown_windows(s, scene)
     vectors, key = recording.head(scene.layer, scene.head), scene.key
-    scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before the cap
+    scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before the soft cap
     if key is None:
         key = keys.start + int(vectors.weights[position, keys].argmax())
     return {

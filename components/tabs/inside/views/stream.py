@@ -156,7 +156,7 @@ def neurons_table(s: Snapshot, scene: Scene) -> Data:
 
 
 def whole_percents(shares: np.ndarray) -> list[str]:
-    """Format shares as whole percentages that sum to 100 by rounding up the largest remainders. NaN becomes a dash."""
+    """Format shares as whole percentages, rounding up the largest remainders to sum to 100. NaN becomes a dash."""
     if not np.isfinite(shares).all():
         return ["–"] * len(shares)
     lower = np.floor(100 * shares)

@@ -23,7 +23,7 @@ def model_of(scene: Scene) -> LoadedModel:
 
 
 def concepts(scene: Scene) -> Drawn:
-    """Plot the first offered concept's activity along a text, and describe its effect on the next token."""
+    """Plot the activity of the first offered concept on a text, and describe its effect on the next token."""
     scene = replace(scene, loaded=model_of(scene))
     loaded, ids = scene.loaded, scene.ids(least=2)
     assert loaded.concepts is not None

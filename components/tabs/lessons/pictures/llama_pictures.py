@@ -28,7 +28,7 @@ from gpt.models.sources import LLAMA_MODEL
 NAMES = {"gpt2": DEFAULT_MODEL, "llama": LLAMA_MODEL}
 MAX_SHIFT = 200
 SHIFTS = tuple(range(0, MAX_SHIFT + 1, 8))
-MAX_CACHED = 256  # tokens: the context length of both models
+MAX_CACHED = 256  # context length of both models, in tokens
 
 
 def models() -> dict[str, LoadedModel]:
@@ -165,7 +165,7 @@ def no_biases(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=2)
 def exact(name: str) -> GPT:
-    """Return a bundled model with unpacked weights, which experiments can replace."""
+    """Return a bundled model, its weights unpacked so that experiments can replace them."""
     return load_model(name, device="cpu", trainable=True).model.eval()
 
 

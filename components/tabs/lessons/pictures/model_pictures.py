@@ -22,7 +22,7 @@ from gpt.experiments.minimal.average import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
 
 TOP = 8  # bars for next tokens
-# Minimum number of tokens. With fewer, even a head without a preference puts much weight on the second-to-last.
+# Minimum number of tokens. With fewer, even a head without a preference puts a lot of weight on the second-to-last.
 MIN_CHOICE = 5
 SHOWN = 3  # numbers from a vector shown before and after dropout
 IDS = (2, 16)  # the small model's batch: rows, tokens
@@ -30,7 +30,7 @@ STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
 def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
-    """Plot the most probable next tokens for one row of logits, (vocab_size,), above a sentence."""
+    """Plot the most probable next tokens for one row of logits, (vocab_size,), with a caption."""
     best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
     labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
     shares = best.values.cpu().numpy()
@@ -106,7 +106,7 @@ def dot_products(scene: Scene) -> Drawn:
 
 
 def queries(scene: Scene) -> Drawn:
-    """Plot one head's scores for the last token's query with each key, before the softmax."""
+    """Plot one head's scores for the last token's query and each key, before the softmax."""
     layer, head = int(scene.a), int(scene.b)
     ids, part = scene.ids(), scene.trace().layers[layer]
     q, k = part.attn_q[0, head, -1].float().cpu(), part.attn_k[0, head].float().cpu()  # (hs,), (T, hs)
@@ -160,7 +160,7 @@ def block(scene: Scene) -> Drawn:
 
 @torch.inference_mode()
 def model(scene: Scene) -> Drawn:
-    """Show the shapes in the forward pass, and the prediction after a number of blocks."""
+    """Show the shapes in the forward pass, and the prediction after a given number of blocks."""
     network, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
     depth = int(scene.a)
     streams = [trace.layers[0].resid_pre, *(layer.resid_post for layer in trace.layers)]
@@ -215,7 +215,7 @@ def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
 
 @torch.inference_mode()
 def skeleton(scene: Scene) -> Drawn:
-    """Show the prediction from the model, or from a model whose blocks and norms do nothing."""
+    """Show the prediction of the model, or of a model whose blocks and norms do nothing."""
     real, ids = scene.loaded.model, scene.ids()
     chosen = real if scene.choice == "real" else bare(real)
     logits = chosen(torch.tensor([ids], device=real.device))

@@ -25,7 +25,7 @@ SMALL = GPTConfig(vocab_size=256, block_size=64, n_head=4, n_embd=64)  # small e
 
 
 def configuration(scene: Scene) -> Drawn:
-    """Show GPT-2 with another width, head count and layer count. Raises ValueError for an invalid combination."""
+    """Show GPT-2 with a custom width, head count and layer count. Raises ValueError for an invalid combination."""
     given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
     config = shape_of(given)
     says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False, scene.language))
@@ -88,7 +88,7 @@ def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, 
 
 
 def cost(scene: Scene) -> Drawn:
-    """Plot the multiplications for one more token against the length of the text, with and without a KV cache."""
+    """Plot the multiplications needed for one more token against the text length, with and without a KV cache."""
     config = PRESETS[scene.choice]
     length = min(int(scene.a), config.block_size)
     lengths = np.unique(np.linspace(1, config.block_size, 65, dtype=int))
@@ -105,7 +105,7 @@ def cost(scene: Scene) -> Drawn:
         log_y=True,
     )
     with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
-    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese counts in units of 10⁸
+    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese text uses units of 10⁸
     text = scene.t(
         "cost",
         model=scene.t(f"next.choice.{scene.choice}"),

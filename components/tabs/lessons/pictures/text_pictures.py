@@ -77,7 +77,7 @@ def greedy(scene: Scene) -> Drawn:
 
 
 def sampling(scene: Scene) -> Drawn:
-    """Show Write's next-token bars after a text, for a temperature and a top-k."""
+    """Show Write's next-token bars after a text at a given temperature and top-k."""
     document = Generation(scene.loaded, scene.ids())
     document.read()
     params = SamplingParams(temperature=scene.a, top_k=int(scene.b) or None)
@@ -109,7 +109,7 @@ MAX_ROUNDS = 20
 
 
 def merges(scene: Scene) -> Drawn:
-    """Show the tokens in a text after a number of merges learned from it."""
+    """Show a text's tokens after a given number of merges learned from it."""
     if not scene.text.strip():
         raise PageError("picture.empty")
     learned = Merges(regex.findall(WORD, scene.text[:MAX_TEXT_CHARS]))

@@ -53,7 +53,7 @@ _alone = threading.Lock()
 class Recording:
     """A recorded training run.
 
-    Contains the loss at each update, in nats, plus a sample and the held-out loss after every EVERY updates.
+    Contains the loss at each update, in nats, plus a sample and the held-out loss at intervals of EVERY updates.
     """
 
     losses: tuple[float, ...]
@@ -100,7 +100,7 @@ def written(model: nn.Module, characters: list[str]) -> str:
 
 
 def training(scene: Scene) -> Drawn:
-    """Plot the run's losses, and show the sample after a number of updates."""
+    """Plot the run's losses, and show the sample after a given number of updates."""
     done, step = run(), int(scene.a) // EVERY * EVERY
     held_out = np.interp(np.arange(len(done.losses)), np.arange(len(done.held_out)) * EVERY, done.held_out)
     figure = lines(

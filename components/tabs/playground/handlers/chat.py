@@ -33,7 +33,7 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
                 session.document, session.prompt = document, text
                 session.set_typed(None)
                 document.read()
-            elif chat:  # the start-of-text token does not begin a chat
+            elif chat:  # a chat does not begin with the start-of-text token
                 session.document, session.prompt = None, ""
                 session.set_typed(None)
             session.chat = chat
@@ -54,5 +54,5 @@ def plain_prompt(session: Session) -> str:
 
 
 def new_document(loaded: LoadedModel, text: str, *, chat: bool) -> Generation:
-    """Create a document from a prompt, or a chat with this message. Raises the same errors as `Generation`."""
+    """Create a document from a prompt, or a chat from its first message. Raises the same errors as `Generation`."""
     return Generation(loaded, loaded.tokenizer.encode_message(text) if chat and text else text)

@@ -22,7 +22,7 @@ MAX_TYPED_CHARS = 2000
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
-    """Insert the clicked token or text after the token it was offered for."""
+    """Insert the clicked token or text after the token for which it was offered."""
 
     def change(document: Generation) -> LastAction | None:
         after = _position(document, sent)

@@ -264,7 +264,7 @@ def clear(session: Session) -> None:
 
 
 def prepare_tail(session: Session) -> Iterator[None]:
-    """Shorten an overlong prompt to its end, which fills half the context, and prepare to continue it."""
+    """Keep only the end of an overlong prompt, half a context long, and prepare to continue it."""
     loaded = get_model(session.model)
     ids = loaded.tokenizer.encode(session.next_prompt)
     tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])

@@ -23,7 +23,7 @@ def hide_words(session: Session, sent: dict[str, Any]) -> None:
 
 
 def hide_main(session: Session) -> None:
-    """Hide the word that the prediction depends on most. If words are hidden, show them all again."""
+    """Hide the word that the prediction depends on most. If any words are hidden, show all words instead."""
     s = _snapshot(session)
     reason = s.state(ReasonState).reason
     if s.text is None:

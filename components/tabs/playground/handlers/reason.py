@@ -89,7 +89,7 @@ def _without(
     settings: SamplingParams,
     is_off: bool,
 ) -> tuple[Tensor, Tensor | None, str, str]:
-    """Measure the fields of `WithoutWords`. If `is_off`, also predict without attention and continue both texts."""
+    """Compute the fields of `WithoutWords`. If `is_off`, also predict without attention and continue both texts."""
     model, ablation = loaded.model, Ablation(tokens=hidden & {*range(len(ids))})
     off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(range(model.config.n_layer), 0.0))
     with threads_for(len(ids) * multiplications_per_token(model)):

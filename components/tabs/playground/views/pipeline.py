@@ -163,7 +163,7 @@ def sentence(view: PipelineView, language: Language) -> str:
 
 
 def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:
-    """Return (label, id) pairs for the search results, or else the likeliest tokens, and for the followed token."""
+    """Return (label, id) pairs for the search results (by default, the likeliest tokens) and the followed token."""
     ids = list(dict.fromkeys([*(found or view.likeliest[:MAX_CHOICES]), view.followed]))
     return [(f"{visible(token_text(view.document.tokenizer, i))}  {i}", i) for i in ids]
 

@@ -100,7 +100,7 @@ def stages_of(s: Snapshot) -> Stages | None:
 
 
 def stages_without_words(s: Snapshot) -> Stages | None:
-    """Return the distribution without the hidden words, or `stages_of` if there are none or it is not measured yet."""
+    """Return the distribution without hidden words, or `stages_of` if none are hidden or it is not measured yet."""
     stages, hidden = s.cached(stages_of), s.cached(hidden_words)
     logits = s.cached(logits_without_words)
     if s.text is None or stages is None or not hidden or logits is None:
@@ -130,7 +130,7 @@ def logits_without_words(s: Snapshot) -> Tensor | None:
 
 
 def _kept(s: Snapshot) -> list[int]:
-    """Return the visible tokens up to the selected position."""
+    """Return the ids of the visible tokens up to the selected position."""
     assert s.text is not None
     hidden = s.cached(hidden_words)
     return [token for i, token in enumerate(s.text.ids[: s.text.at(s.selection) + 1]) if i not in hidden]
@@ -204,7 +204,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
 def _bars(
     tokenizer: Vocabulary, before: np.ndarray, final: np.ndarray, also: Sequence[int | None], s: Snapshot
 ) -> tuple[list[Bar], list[int]]:
-    """Return bars for the likeliest tokens and `also`, likeliest first, and their ids.
+    """Return bars for the likeliest tokens and those in `also`, likeliest first, and their ids.
 
     The first token in `also` is always among the visible bars.
     """
@@ -240,7 +240,7 @@ def bars_off(s: Snapshot) -> dict[str, Any]:
 
 
 def goes_on(s: Snapshot) -> dict[str, Any]:
-    """Show how the text would continue with attention and, as "off", without it."""
+    """Show how the text would continue with attention and, under "off", without it."""
     found = s.cached(_measured)
     if not s.state(HiddenState).attention_off or found is None or not found.off_goes_on:
         return {"text": "", "off": ""}
@@ -262,7 +262,7 @@ def _numbers(probabilities: Tensor) -> np.ndarray:
 def why(s: Snapshot) -> dict[str, Any]:
     """Describe what the prediction depends on, or what has changed without the hidden words.
 
-    Until that is measured, this describes what the selected head attends to.
+    Until this is measured, describe what the selected head attends to.
     """
     if s.text is None or s.text.n_read == 0:
         return {"text": ""}
