@@ -28,12 +28,12 @@ os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
 # oneDNN caches a compiled matrix product (0.1 MB) per shape, by default for the last 1,024 shapes.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
-FINISH_SECONDS = 8.0  # time after SIGTERM to finish the texts being generated; then they stop before their next token
+FINISH_SECONDS = 8.0  # time after SIGTERM for texts to finish; any still running then stop before their next token
 CLUSTER_SECONDS = 90.0  # longest wait for a cluster at startup
 SEND_SECONDS = 0.5  # time to send a text's last updates
 CLOSE_SECONDS = 1  # time for connections to close
 TRIM_SECONDS = 30.0  # interval for returning memory freed by texts and analyses to the operating system
-# Programs besides the page and the course. Run as `python -m gpt.training`, or `glassbox training` once installed.
+# Commands other than the page and the course. Run as `python -m gpt.training`, or `glassbox training` once installed.
 COMMANDS = ("gpt.training", "gpt.training.poems", "gpt.models.checkpoints", "gpt.experiments.scaling")
 _log = logging.getLogger("app")
 
@@ -66,7 +66,7 @@ def main() -> int:
     if find_spec("gradio") is None:
         print("The page needs gradio and other packages: pip install 'glassbox-gpt[app]'", file=sys.stderr)
         return 1
-    gc.disable()  # nothing is garbage until the page is ready; collection took a quarter of the startup time
+    gc.disable()  # startup produces no garbage, but collection took a quarter of its time
     if not arguments.mcp:
         sys.modules["mcp"] = None  # type: ignore[assignment]  # gradio would import it, which takes 0.4 s
     # These imports take seconds, so the command line is checked first.
@@ -114,7 +114,7 @@ def main() -> int:
     except (ValueError, OSError) as problem:
         print(f"Glassbox GPT could not start: {problem}", file=sys.stderr)
         return 1
-    gc.freeze()  # later collections skip these long-lived objects, so no token waits for them
+    gc.freeze()  # later collections skip these long-lived objects, so they never delay a token
     gc.enable()
     if arguments.precision != "fp32":
         loaded = get_model(model if options["uploads"] else public_name(model))

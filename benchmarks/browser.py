@@ -1,4 +1,4 @@
-"""Measure how far the page lags behind the model while it updates text, bars, arcs and heatmap.
+"""Measure how far the page lags behind the model while updating its text, bars, arcs and heatmap.
 
     python benchmarks/browser.py [--pace "full speed"] [--tokens 150] [--rounds 5] [--opened] [--language zh]
 
@@ -43,7 +43,7 @@ def busy_ms(browser: CDPSession) -> float:
 def measure(page: Page, browser: CDPSession, made: list[float]) -> tuple[float, float, float, float]:
     """Generate a text and measure how well the page keeps up.
 
-    Returns the tokens per second on the screen, from the first new token to the last, and three times in ms: the lag of
+    Returns the tokens per second on the screen, from the first new token to the last, and three durations in ms: lag of
     the last token, the lag of its bars, and the main thread's busy time per token.
     """
     made.clear()

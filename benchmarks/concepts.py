@@ -44,7 +44,7 @@ class Measured:
 
 
 def prompts(loaded: LoadedModel) -> Tensor:
-    """Return the first tokens of texts held out from the dictionaries, (N_TEXTS, PROMPT_TOKENS)."""
+    """Return the first tokens of texts the dictionaries were not trained on, (N_TEXTS, PROMPT_TOKENS)."""
     assert loaded.concepts is not None
     ids, eot = loaded.concepts.text.long(), loaded.tokenizer.eot_id
     starts = (ids == eot).nonzero()[:, 0] if eot is not None else torch.arange(0, len(ids), PROMPT_TOKENS)
@@ -90,7 +90,7 @@ def loss_of(loaded: LoadedModel, written: Tensor) -> float:
 
 
 def measure(loaded: LoadedModel, concept: NamedConcept, strength: float | None = None) -> Measured:
-    """Measure a concept at the given strength, by default its own."""
+    """Measure a concept at a strength, which defaults to its own."""
     assert loaded.concepts is not None
     strength = concept.strength if strength is None else strength
     steering = loaded.concepts.steering(concept.layer, concept.feature, strength or 0.0)

@@ -5,11 +5,11 @@
 Each measurement runs in a new process, and the engines take turns. Prints medians, the system load, and the CPU with
 the instruction set that torch uses. Skips engines whose package is missing; install them with
 `pip install -r benchmarks/requirements.txt`. Also skips engines without kernels for the CPU: transformers in bfloat16
-takes minutes without oneDNN's bfloat16.
+takes minutes without oneDNN's bfloat16 kernels.
 
 rate: tokens per second for 128 tokens after a 32-token prompt.
 far: speed of the last 64 tokens before position 900, relative to the first 64 tokens.
-together: total tokens per second for 16 such texts at once.
+together: total tokens per second for a batch of 16 such texts.
 first: seconds from the prompt to the first token.
 memory: resident memory after loading and generating, not counting imports, relative to the size of the weights and a
     cache of 1,024 tokens.
@@ -179,7 +179,7 @@ def measure(name: str, folder: Path, device: str, shape: str) -> dict[str, float
     library, precision = name.split("-")
     if library != "ours":
         __import__(library)
-    import torch  # noqa: F401  imported in every process, excluded from its memory
+    import torch  # noqa: F401  imported first, so that no engine's memory includes it
 
     from gpt import PRESETS
     from gpt.experiments.shapes import cache_numbers, count_parameters

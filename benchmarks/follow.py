@@ -1,4 +1,4 @@
-"""Measure the server load of a class, whose pages follow a teacher through a lesson.
+"""Measure the server load while a class follows a teacher through a lesson.
 
     python -m benchmarks.follow [--pages 30] [--browsers 2] [--languages en zh]
 

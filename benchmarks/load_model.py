@@ -29,7 +29,7 @@ print(imported - start, ready - imported, time.perf_counter() - ready)
 
 
 def measure(checkpoint: Path, rounds: int) -> list[float]:
-    """Return the seconds for imports, loading and the first token in the fastest of several new processes."""
+    """Return the seconds for imports, loading and the first token, from the fastest of several processes."""
     rows = []
     for _ in range(rounds):
         command = [sys.executable, "-c", CHILD, str(checkpoint), PROMPT]

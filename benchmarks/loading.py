@@ -80,7 +80,7 @@ class Visit:
 
     @staticmethod
     def _began(page: Page) -> float:
-        """Return when the visit started, in seconds; network events use the same clock."""
+        """Return the visit's start time in seconds, on the same clock as network events."""
         metrics = page.context.new_cdp_session(page)
         metrics.send("Performance.enable")
         found = {each["name"]: each["value"] for each in metrics.send("Performance.getMetrics")["metrics"]}

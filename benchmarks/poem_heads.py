@@ -4,7 +4,7 @@
 
 Also measures how generated poems change when a head is switched off. POEMS is the model's training file (see
 `python -m gpt.training.poems`). The model reads held-out poems with eight verses of five characters, without titles, so
-that all poems have the same positions. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
+that positions match across poems. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Places:
 
     marks: Punctuation at the end of the verses.
     above: Pairs of a character in a second verse and the character above it in the first verse.
-    ends: Rhyming characters at the end of the even verses.
+    ends: Rhyming characters at the end of even-numbered verses.
     """
 
     marks: list[int]
@@ -49,7 +49,7 @@ class Places:
 
 
 def read_poems(loaded: LoadedModel, texts: Iterable[str], n: int) -> Tensor:
-    """Return the ids of n poems with this form, each preceded by an end-of-text token, (n, T)."""
+    """Return the ids of n regulated poems of VERSES verses, each after an end-of-text token, (n, T)."""
     poems = (Poem("", Poem.of_text(text).couplets) for text in texts)
     formed = [poem for poem in poems if poem.is_regulated and [len(v) for v in poem.verses] == [VERSE] * VERSES]
     encode, first = loaded.tokenizer.encode, loaded.tokenizer.eot_id
@@ -76,7 +76,7 @@ class Measures:
         return -log_p.gather(-1, self.ids[:, at, None]).mean().item()
 
     def rhyming(self, logits: Tensor) -> float:
-        """Return the mean probability of a character that rhymes with the first rhyme, at the three later rhymes."""
+        """Return the mean probability, at the three later rhymes, of characters that rhyme with the first."""
         first, *others = self.places.ends
         p = logits[:, [at - 1 for at in others]].softmax(-1)
         wanted = self.groups[self.ids[:, first]]
@@ -107,7 +107,7 @@ def found(weights: Tensor, left: dict[Head, float], whole: float) -> list[Head]:
 
 
 def form_of(poems: list[Poem]) -> tuple[float, float]:
-    """Return the share of regulated poems, and the share of their even verses that rhyme."""
+    """Return the share of regulated poems, and the share of even-numbered verses in them that rhyme."""
     regular = [poem for poem in poems if poem.is_regulated]
     return len(regular) / len(poems), mean([rhyming(poem) for poem in regular])
 

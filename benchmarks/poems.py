@@ -87,7 +87,7 @@ def row(name: str, poems: Sequence[Poem], known: frozenset[str]) -> str:
 
 
 def shuffled(poems: Sequence[Poem]) -> list[Poem]:
-    """Return poems with the same forms, but each verse drawn at random from all verses of its length."""
+    """Return poems of the same forms, with each verse drawn at random from all verses of its length."""
     rng, verses = random.Random(0), defaultdict[int, list[str]](list)
     for poem in poems:
         for verse in poem.verses:

@@ -20,7 +20,7 @@ MIN_FALL = 0.001  # relative; a smaller drop may be a rounding error
 
 
 def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
-    """Return the final positions of n tokens that can be left out one at a time within `limit` multiplications."""
+    """Return the end of range(n) whose positions can be left out one at a time within `limit` multiplications."""
     # Each removal requires reading the tokens after it again, n / 2 on average.
     affordable = int((2 * limit / multiplications_per_token(model)) ** 0.5)
     return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
@@ -103,7 +103,7 @@ def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Voc
 
 
 def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Language) -> str:
-    """Return a sentence naming the head whose removal lowers the probability of `token` most; "" if it hardly falls."""
+    """Return a sentence naming the head whose removal lowers `token`'s probability most, or "" if it barely falls."""
     best = next(iter(falls.heads), None)
     if best is None or not is_seen(falls, best):
         return ""

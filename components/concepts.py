@@ -124,7 +124,7 @@ def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> 
 
 
 def usual_strength(loaded: LoadedModel, place: Place) -> float:
-    """Return the strength that a feature has by default when it is turned up."""
+    """Return the default strength for turning up a feature."""
     named = None if loaded.concepts is None else loaded.concepts.of(*place)
     return USUAL if named is None or named.strength is None else named.strength
 

@@ -19,7 +19,7 @@ class Question(PageError):
 
 
 def localize_error(problem: object, language: Language) -> str:
-    """Return an error's message in a language, translating errors among its values; any other object as a string."""
+    """Translate an error, including errors among its values; convert any other object to a string."""
     if not isinstance(problem, GPTError):
         return str(problem)
     values = {

@@ -75,7 +75,7 @@ class Events:
         Args:
             trigger: A component's event, such as `button.click`, a dependency (`event.then`), or a list of events.
             inputs: Components whose values to pass; for a widget, the unchecked dict that it last sent with this event.
-            sets: Inputs that the handler may change; the others keep the person's value.
+            sets: Inputs that the handler may change; the others keep the visitor's value.
             edited: Other components that the browser itself has changed.
             payload: Also pass the dict that the event itself carries, unchecked.
             js: JavaScript function that runs in the browser first; it takes the inputs and returns them as a list.
@@ -96,7 +96,7 @@ class Events:
                 return
             sent = (_sent(v, name) if isinstance(c, gr.HTML) else v for c, v in zip(inputs, values, strict=True))
             arguments = (*sent, _dict(vars(event).get("_data"))) if payload else (*sent,)
-            not_set: Sequence[Block] = unset  # the first frame leaves these alone: the browser has the person's values
+            not_set: Sequence[Block] = unset  # the first frame skips these, as the browser has the visitor's values
             with closing(_steps_of(handler, session, arguments)) as steps:
                 try:
                     for _ in steps:
@@ -149,7 +149,7 @@ class Events:
 
 @dataclass(frozen=True)
 class Carried:
-    """Gradio controls whose values other events send as well, because the controls' own events may not have arrived.
+    """Gradio controls whose values other events also send, because the controls' own events may not have arrived.
 
     take: called with the session and the values before the other event's handler. js: JavaScript
     function that runs in the browser first; it takes the values and returns them as a list.

@@ -1,7 +1,7 @@
 """Server-side workarounds for Gradio, each with the version in which it was last needed.
 
-tests/components/test_gradio_workarounds.py and tests/browser/test_gradio_workarounds.py warn when Gradio no longer
-needs one.
+tests/components/test_gradio_workarounds.py and tests/browser/test_gradio_workarounds.py warn when one is no longer
+needed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class LingeringStream:
                 del self._streams[session]
 
     async def _answers(self, stream: Stream, scope: Scope, receive: Receive, send: Send) -> list[Message]:
-        """Forward one of gradio's streams except for its final messages, and return those; [] if the client left."""
+        """Forward one of gradio's streams except for its final messages, and return these, or [] if the client left."""
         end: list[Message] = []
 
         async def pass_on(message: Message) -> None:

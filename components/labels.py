@@ -98,7 +98,7 @@ def _code(run: re.Match[str]) -> str:
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:
     """Quote a token for a sentence, without a leading space.
 
-    A token that is not text on its own is named instead.
+    A token that is not valid text is described instead.
     """
     language, is_exact = _speaking.get()
     data = tokenizer.token_bytes(token_id)
@@ -130,7 +130,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def seed_of(seed: int | None) -> str:
-    """Return a text's seed for the end of a status line if all digits are shown, or else ""."""
+    """Return a text's seed for the end of a status line if all digits are shown, otherwise ""."""
     language, is_exact = _speaking.get()
     return t("seed.of", language, seed=seed) if is_exact else ""
 

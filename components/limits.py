@@ -25,8 +25,8 @@ MAX_CONCURRENT_EXPERIMENTS = 1
 MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads that also send files
 
 MAX_LENGTH = 1024  # maximum number of new tokens, for any model
-MAX_VISITOR_BYTES = 2**29  # one visitor's queries, keys and values; default for the command line
-MAX_TRAINED_MODELS = 4  # models that each visitor has trained and that are still loaded
+MAX_VISITOR_BYTES = 2**29  # a visitor's queries, keys and values; command-line default
+MAX_TRAINED_MODELS = 4  # models trained by one visitor that are still loaded
 
 MAX_BODY_BYTES = 16_000_000  # size of one request
 MAX_UPLOAD_BYTES = 16_000_000  # size of one upload request on a public page

@@ -36,7 +36,7 @@ class Localizer:
         return component
 
     def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:
-        """Return a component that shows a sentence from the catalogue. values: for its placeholders."""
+        """Return a component that shows a sentence from the catalogue. values: values for its placeholders."""
         self._sentences[key] = values
         return placed(sentence(elem_id or "", kind=kind, view="words", field=key))
 

@@ -1,7 +1,7 @@
 """Structured logs: one line of JSON per server event, without visitors' texts.
 
-Modules log with `logging.getLogger(__name__)`: the message is the kind of event, `extra={"fields": {...}}` its values.
-Exceptions are logged by type and location, because their messages may quote a visitor.
+Modules log with `logging.getLogger(__name__)`; the message names the event, and `extra={"fields": {...}}` contains its
+values. Exceptions are logged by type and location, because their messages may quote a visitor.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _health(request: Request) -> Response:
     engines = {loaded.name: _probe.is_alive(loaded) for loaded in models_in_memory() if loaded.name in list_models()}
     healthy = bool(engines) and all(engines.values())
     there = cluster_is_there()
-    cluster = {} if there is None else {"cluster": there}  # not counted as unhealthy: this process still has the texts
+    cluster = {} if there is None else {"cluster": there}  # not counted as unhealthy, as this process keeps the texts
     return JSONResponse({"healthy": healthy, "engines": engines, **cluster}, 200 if healthy else 503)
 
 

@@ -41,7 +41,7 @@ class AppProcess:
     """A running app.
 
     url: Address of the app, with a trailing slash.
-    errors: File with its standard error.
+    errors: Log of its standard error.
     """
 
     process: subprocess.Popen[str]
@@ -116,7 +116,7 @@ def free_port() -> int:
 
 
 def seconds_until(done: object, limit: float = SECONDS) -> float:
-    """Return the seconds until `done()` is true, or infinity after `limit` seconds."""
+    """Wait until `done()` is true and return the seconds, or infinity after `limit` seconds."""
     began = time.monotonic()
     while not done():  # type: ignore[operator]
         if time.monotonic() - began > limit:

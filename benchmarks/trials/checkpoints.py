@@ -154,7 +154,7 @@ def _zips(marker: Path) -> Iterator[tuple[str, bytes]]:
     yield "bomb.pt", packed(zipfile.ZIP_DEFLATED, **{"data.pkl": b"\x80\x02}.", "data/0": bytes(200_000_000)})
     yield "script.pt", packed(zipfile.ZIP_STORED, **{"data.pkl": b"\x80\x02}.", "constants.pkl": b"\x80\x02}."})
     yield "tuples.pt", packed(zipfile.ZIP_STORED, **{"data.pkl": b"\x80\x02})" + b"\x85" * 2_000_000 + b"K\x01s."})
-    doubled = b"".join(b"q%ch%c\x86" % (i, i) for i in range(100))  # 100 nested pairs (t, t): 2^100 hashes
+    doubled = b"".join(b"q%ch%c\x86" % (i, i) for i in range(100))  # 100 nested pairs (t, t) need 2^100 hashes
     yield "doubled.pt", packed(zipfile.ZIP_STORED, **{"data.pkl": b"\x80\x02})" + doubled + b"K\x01s."})
     whole = bytearray(_saved({"model": _state()}))
     at = whole.rindex(b"PK\x01\x02")

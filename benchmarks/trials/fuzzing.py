@@ -70,7 +70,7 @@ class Fuzzer:
                 self._join(client, {"fn_index": self._arrive, "data": [session, "", "en"]}, "arrive")
 
     def run(self, numbers: range) -> None:
-        """Send the calls with these numbers, each of which seeds its call."""
+        """Send one random call per number, using the number as its seed."""
         with httpx.Client(timeout=SECONDS) as client:
             for number in numbers:
                 chance = random.Random(number)

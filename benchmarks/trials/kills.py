@@ -141,7 +141,7 @@ def training(folder: Path, chance: random.Random) -> None:
 
 
 def saving(folder: Path, chance: random.Random) -> None:
-    """Kill a program that replaces a saved model, and check that a model is intact or loading reports the damage."""
+    """Kill a program that replaces a saved model, and check that a complete model loads or the damage is reported."""
     bundled = load_model(BUNDLED, device="cpu")
     config = GPTConfig(vocab_size=bundled.tokenizer.n_vocab, block_size=64, n_layer=2, n_head=2, n_embd=64)
     for seed, name in enumerate(("one", "other")):

@@ -29,7 +29,7 @@ from gpt.tokenizer import gpt2_tokenizer
 
 TEXTS = {"bundled": 240, "gpt2-shape": 900}  # tokens per text for each model
 STEPS = 3  # shared steps after new texts have joined; more than one, because a text may run alone in the first
-COUNTS = (1, 2, 3, 5, 9, 17)  # numbers of visitors to measure before measuring all of them
+COUNTS = (1, 2, 3, 5, 9, 17)  # numbers of visitors to measure before the full number
 OTHER_BYTES = 2**24  # additional memory allowed for the process
 VISITOR_BYTES = 2**20  # additional memory allowed per visitor, for the thread and tokens
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -52,7 +52,7 @@ def long_texts(scale: float = 1.0) -> Result:
 
 def main(name: str, tokens: int, visitors: int) -> None:
     """Measure one model in this process and print the pairs."""
-    limit_arenas()  # like the app
+    limit_arenas()  # as in the app
     loaded = load_model(BUNDLED, device="cpu") if name == "bundled" else gpt2_shape()
     config = loaded.model.config
     copied = 4 * config.n_layer * 2 * config.kv_heads * config.head_size  # bytes per position

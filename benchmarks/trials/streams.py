@@ -22,7 +22,7 @@ CLIENT = httpx.Client(timeout=SECONDS, limits=httpx.Limits(max_connections=None,
 
 
 def visitors(scale: float = 1.0) -> Result:
-    """Let 200 visitors generate 100 tokens at once, and check that nearly all texts match those generated alone."""
+    """Let 200 visitors generate 100 tokens each at once, and check that nearly all texts match ones generated alone."""
     n = round(200 * scale)
     with running_app("--no-mcp") as app:
         arrived = [one for one in visits(app.url, 100, expect("stories", "fp32", 100, n)) if one]

@@ -2,7 +2,7 @@
 
 components.api.text          list_models, generate, next_token, tokenize
 components.api.analysis      attention, logit_lens, attribution, ablate, steer, hidden_state, patch, loss
-components.api.results       types of their results
+components.api.results       result types
 components.api.arguments     argument checks
-components.api.registration  their names, queues and descriptions
+components.api.registration  endpoint names, queues, descriptions
 """

@@ -118,7 +118,7 @@ class AnalysisEndpoints(Endpoints):
         against: int | None = None,
         model: str = "",
     ) -> Contributions:
-        """Split a logit into contributions of heads and layers (direct logit attribution). Only prompt is required.
+        """Split a logit into contributions of heads and layers (direct logit attribution). Only the prompt is required.
 
         Parameters:
             prompt: text to read; if empty, the model sees only the start-of-text token
@@ -268,7 +268,7 @@ class AnalysisEndpoints(Endpoints):
         name: str = "resid_pre",
         model: str = "",
     ) -> PatchedLogits:
-        """Find the activations of one text that restore its prediction in another (activation patching). Both required.
+        """Find activations of one text that restore its prediction in another (activation patching). Both are required.
 
         Parameters:
             clean: the original text

@@ -53,7 +53,7 @@ class TextEndpoints(Endpoints):
             stop: list of stop sequences; generation ends before the first one that occurs
             delta: send only the characters added since the last update, instead of the whole new text
         Returns:
-            the new text so far: first "", then after each token, or after several at once under load
+            the new text so far: "" at first, then updated after every token, or several under load
         """
         loaded = self.find_model(model)
         params = sampling_params(
@@ -147,7 +147,7 @@ class TextEndpoints(Endpoints):
         ]
 
     def tokenize(self, text: str, model: str = "") -> Tokens:
-        r"""Split a text into tokens, including the control token that some models expect first. Only text is required.
+        r"""Split a text into tokens, including a control token that some models expect first. The text is required.
 
         Parameters:
             text: any text

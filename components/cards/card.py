@@ -23,7 +23,7 @@ SHORT = ("interactive", "stop")  # queues whose handlers do not yield
 class Card:
     """A gr.HTML built from parts.
 
-    name: names the view `card.<name>` and the element on the page `card-<name>`. html: the component, which triggers
+    name: used for the view `card.<name>` and the page element `card-<name>`. html: the component, which triggers
     one of EVENTS for each queue. For each event, its value contains the pending actions of that queue and of the
     interactive queue: {queue: [[number, action, value], ...]}.
     """

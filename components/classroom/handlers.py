@@ -41,7 +41,7 @@ DIALOG = (
 
 @dataclass(frozen=True)
 class ClassState:
-    """A session's state for a class.
+    """A session's classroom state.
 
     answer: the response to the dialog's last request. room: the room for pages that follow this one. code: the code of
     the class that this page last followed.
@@ -61,8 +61,8 @@ PRIVATE = (ClassState, ShareState)  # states hidden from followers
 class Classroom:
     """Handlers for the events of a class.
 
-    is_open: whether pages may be followed. items: {"lesson": keys, "challenge": keys}, with the prefixes of their
-    titles.
+    is_open: whether pages may be followed. items: {"lesson": keys, "challenge": keys}; the names are prefixes of
+    title keys.
     """
 
     events: Events
@@ -89,7 +89,7 @@ class Classroom:
             yield from open_stop(session, sent["at"], self.places)
 
     def start(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Open the sequence in "text", which may be built in, at its first stop."""
+        """Open the sequence in "text", possibly a built-in one, at its first stop."""
         text = sent.get("text")
         if isinstance(text, str):
             open_sequence(session, self._named(text[:MAX_TEXT_CHARS]))
@@ -126,7 +126,7 @@ class Classroom:
         session.change(ClassState, answer=answer)
 
     def set_room(self, session: Session, sent: dict[str, Any]) -> None:
-        """Let others follow this page, or stop them, and then send links like `make_links`."""
+        """Start or stop letting others follow this page, then send links via `make_links`."""
         room = session.state(ClassState).room
         if sent.get("on") is True and room is None:
             if not self.is_open:

@@ -1,1 +1,1 @@
-"""Draw charts from NumPy arrays as plotly figures. Independent of gradio and torch."""
+"""Draw NumPy arrays as plotly figures, without depending on gradio or torch."""

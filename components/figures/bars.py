@@ -177,8 +177,8 @@ def signed_bars(
 ) -> Figure:
     """Draw horizontal bars from zero, the first on top; positive bars point right, negative ones left.
 
-    values: (N,). names, ends: labels to the left and right of the bars. heads: (layer, head) for each bar that stands
-    for a head; a click sends it. marked: the row in bold. title: axis title. full: a value that the axis must include.
+    values: (N,). names, ends: labels to the left and right of the bars. heads: (layer, head) for each bar that shows
+    a head; clicking sends it. marked: the row in bold. title: axis title. full: a value that the axis must include.
     """
     values = floats(values)
     ticks, rows = [escape(name) for name in names], np.arange(len(values))

@@ -240,7 +240,7 @@ def activation_curves(
 ) -> Figure:
     """Draw functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
 
-    x: ascending, (N,); each curve and derivative has the same shape. flat: the x where the first function's slope is
+    x: ascending, (N,); each curve and derivative has the same shape. flat: x at which the first function's slope is
     zero, marked in both charts. There are at most three functions, distinguished by hue and dash.
     """
     panels = {"y": curves, "y2": derivatives}
@@ -309,9 +309,9 @@ def learning_curve(
     shown: int | None = None,
     names: CurveNames = CurveNames(),
 ) -> Figure:
-    """Draw the loss over the steps on a logarithmic axis, with any shares and the learning rate below.
+    """Draw the loss over the steps on a logarithmic axis, with any shares below.
 
-    The learning rate is shown if there are losses.
+    If there are losses, the learning rate is also shown.
 
     losses, rates: values at updates 1 to n, (n,). eval_steps, val_losses, copy_losses: values at the evaluations, (k,).
     guessing: the loss of a uniform guess, in nats. shown: the step to mark.
@@ -357,7 +357,7 @@ def learning_curve(
 
 
 def log_grouped(values: np.ndarray, most: int) -> np.ndarray:
-    """Average (n,) values over at most `most` adjacent groups with log-spaced ends, as float32."""
+    """Average (n,) values within up to `most` adjacent groups with log-spaced ends, as float32."""
     n = len(values)
     if n <= most:
         return floats(values)
@@ -395,7 +395,7 @@ def scaling_curves(
 ) -> Figure:
     """Draw the loss against a quantity on logarithmic axes. `star` is a separate labelled point.
 
-    others: lines for another architecture, in the colours of the last lines, with open markers. moments: whether the
+    others: lines for another architecture, with the last models' colours and open markers. moments: whether the
     lines stand for moments during training instead of models; early ones are lighter.
     """
     tip = {"hovertemplate": "%{x:.3s}: %{y:.3f}"}

@@ -109,7 +109,7 @@ def attention_heatmap(
     corner |= {"tickvals": [0, strongest], "ticktext": ["0", f"{'≥ ' if largest > strongest else ''}{strongest:.2g}"]}
     tip = f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}"
     gaps = {"xgap": int(n_key <= 48), "ygap": int(n_query <= 48), "showscale": n_key >= 6, "colorbar": corner}
-    # x and y have all labels, for the hover text; x2 and y2 overlay only as many as are readable.
+    # x and y have all labels, for the hover text; x2 and y2 overlay those that fit legibly.
     upright = max(map(len, keys), default=0) == 1
     columns: dict[str, Any] = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": 0 if upright else -90}
     columns |= {"ticklabelstandoff": _GAP, "tickfont": LABEL | {"size": _SMALL}}
@@ -134,7 +134,7 @@ def attention_heatmap(
 
 
 def _room(labels: Sequence[str], size: int) -> int:
-    """Return the pixels between edge and axis: the title, plus the longest label in a monospaced font of this size."""
+    """Return the space before the axis in pixels: title plus longest label in a monospaced font of this size."""
     letters = (shortened(label, 14) for label in labels)
     widest = max((sum(1.0 if east_asian_width(c) in "WF" else 0.61 for c in text) for text in letters), default=0)
     return 26 + _GAP + round(size * widest)

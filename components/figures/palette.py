@@ -33,7 +33,7 @@ PALETTE: dict[str, Pair] = {
     "text": Pair("#1a2130", "#e8ebf1"),
     "muted": Pair("#596273", "#9ca6b7"),
     "line": Pair("#e2e6ec", "#313845"),  # grids and hairlines
-    "accent": Pair("#c2410c", "#ffa352"),  # only the selection
+    "accent": Pair("#c2410c", "#ffa352"),  # used only for the selection
     "primary": Pair("#2b6cb3", "#58cbe0"),  # the primary button
     "on_primary": Pair("#fefefe", "#0e1218"),
     "before": Pair("#b4d3e6", "#37577e"),  # bars: the model's own probabilities

@@ -137,4 +137,4 @@ def note(text: str, **place: Any) -> Options:
     return {"text": text, "showarrow": False, "font": {"size": 11, "color": LIGHT["muted"]}} | place
 
 
-ON_PAPER = {"xref": "paper", "yref": "paper"}  # positions a note as fractions of the plot
+ON_PAPER = {"xref": "paper", "yref": "paper"}  # coordinates are fractions of the plot

@@ -35,7 +35,7 @@ from gpt import GPT, distribution
 from gpt.analysis.tracing import to_float32
 
 MAX_BARS = 9  # maximum number of visible bars
-MAX_WRITTEN = 40  # tokens in a text that writes itself
+MAX_WRITTEN = 40  # maximum tokens in a text that writes itself
 MIN_ARC_SHARE = 0.05  # smallest drop in probability that an arc shows, as a fraction
 COMPRESSION = 5
 _COMPONENTS = Path(__file__).parent.parent

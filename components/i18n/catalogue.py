@@ -36,7 +36,7 @@ def has_text(key: str) -> bool:
 def t(key: str, language: Language, **values: object) -> str:
     """Return the text for a key in a language, with its values filled in.
 
-    For a count of 1, the key with the suffix ".one" is used if it exists; the count is the value `tokens`, or else `n`.
+    For a count of 1, the key with the suffix ".one" is used if it exists; the count is `tokens` or, if absent, `n`.
 
     Raises:
         KeyError: If the key is unknown.
