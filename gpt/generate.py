@@ -62,8 +62,8 @@ def generate_batch(
 ) -> list[list[int]]:
     """Continue several prompts in shared forward passes and return the new token ids for each.
 
-    Prompts are not padded, so each one gets the same tokens as from `generate` with the same seed. Takes the same
-    arguments as `generate`. Invalid arguments raise ValueError before any token is generated.
+    Prompts are not padded, so each one continues exactly as in `generate` with the same seed. See `generate` for
+    the arguments. Invalid arguments raise ValueError before any token is generated.
     """
     if isinstance(prompts, str):
         raise GPTError("prompt.not_a_list", "prompts must be a list of texts or lists of token ids, not one text")

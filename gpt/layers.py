@@ -103,7 +103,7 @@ class NoNorm(nn.Identity):
 
 
 class GELU(nn.Module):
-    """Gaussian error linear unit: x times the standard normal distribution function of x (arXiv 1606.08415).
+    """Gaussian error linear unit: x times the standard normal CDF of x (arXiv 1606.08415).
 
     GPT-2 uses the tanh approximation. `formula` is the definition; `forward` computes the same result in one kernel.
     """
@@ -150,7 +150,7 @@ class Dropout(nn.Dropout):
 
 
 class Linear(nn.Linear):
-    """nn.Linear that skips initialisation on the meta device, which would import a large part of torch."""
+    """nn.Linear that skips initialisation on the meta device, because it would import a large part of torch."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:

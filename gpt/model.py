@@ -204,8 +204,8 @@ class CausalSelfAttention(nn.Module):
 class FeedForward(nn.Module):
     """Feed-forward network: two linear layers with an activation in between. (..., C) -> (..., C).
 
-    It processes each token separately. If gated, the first layer's output is multiplied by the activation of a third
-    layer.
+    It processes each token separately. If gated, the first layer's output is multiplied by the activated output of a
+    third layer.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:

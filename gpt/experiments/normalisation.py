@@ -76,7 +76,7 @@ def normalise(
 
 @torch.inference_mode()
 def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: int = 123) -> Tensor:
-    """Return example rows to normalise, (n_rows, n_out): normal random numbers after a random linear layer and ReLU."""
+    """Return example rows to normalise, (n_rows, n_out): Gaussian noise put through a random linear layer and ReLU."""
     generator = torch.Generator().manual_seed(seed)
     batch = torch.randn(n_rows, n_in, generator=generator)
     return linear(n_in, n_out, generator)(batch).relu()
@@ -91,10 +91,10 @@ def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
 
 @torch.inference_mode()
 def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
-    """Return the input to a norm for a text, and the norm's parameters.
+    """Return the input that a norm receives for a text, and the norm's parameters.
 
-    norm: one of `norms_of`, in the given layer unless it is ln_f. shift is 0 in a model without biases. Parallel
-    branches both read the stream before the layer. Raises ValueError for a layer or norm that the model lacks.
+    norm: one of `norms_of`, in the given layer unless it is ln_f. shift is 0 in a model without biases. Both
+    parallel branches read the stream before the layer. Raises ValueError for a layer or norm that the model lacks.
     """
     check_layer(layer, model.config.n_layer)
     check_choice("norm", norm, norms_of(model.config))
@@ -121,7 +121,7 @@ class DepthProfile:
     lengths: mean norm of a token's vector before the first block and after each block; n_layer + 1 numbers.
     weight_gradients: norm of the gradient of each block's feed-forward output matrix; n_layer numbers.
     straight_gradients: norm of the part of the gradient that bypasses the branches, flowing only through additions and
-    norms, before the first block and after each block, relative to the last of these; n_layer + 1 numbers.
+    norms, before the first block and after each block, relative to the value after the last block; n_layer + 1 numbers.
     """
 
     lengths: tuple[float, ...]
@@ -150,7 +150,7 @@ class DetachedInput(nn.Module):
 
 
 def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0) -> DepthProfile:
-    """Measure the profile of a model with Xavier initialisation, as in Xiong et al. (arXiv 2002.04745).
+    """Return the depth profile of a model with Xavier initialisation, as in Xiong et al. (arXiv 2002.04745).
 
     Raises ValueError for an unknown placement, or an invalid n_layer or n_embd.
     """

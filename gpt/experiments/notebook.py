@@ -99,9 +99,9 @@ def run_notebook() -> Iterator[PrintedValue]:
 
 
 def default_initialised_124m() -> GPT:
-    """Return UNTIED_124M with PyTorch's default initial weights, from torch's global generator.
+    """Return UNTIED_124M with PyTorch's default initialisation, drawn from torch's global generator.
 
-    They are drawn as if query, key and value were separate layers. `GPT.init_weights` uses GPT-2's initialisation.
+    Weights are drawn as if query, key and value were separate layers. `GPT.init_weights` uses GPT-2's initialisation.
     """
     model = meta_model(UNTIED_124M).to_empty(device="cpu")
     for name, module in model.named_modules():

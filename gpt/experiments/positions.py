@@ -86,7 +86,7 @@ def train_extrapolation(
 
 
 class SecondOrderText:
-    """Random letters. With RULE_PROBABILITY, a table maps the last two to the next; otherwise, the next is uniform."""
+    """Random letters. The last two determine the next one with RULE_PROBABILITY; otherwise, it is uniformly random."""
 
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)
@@ -116,7 +116,7 @@ def sinusoidal_positions(n: int, width: int) -> Tensor:
 
 
 def rotary_closeness(head_size: int, distances: Tensor) -> Tensor:
-    """Return the scaled dot product of a query and an equal key at each distance in tokens, float64; 1 at distance 0.
+    """Return the scaled dot product of a query and an identical key per distance in tokens: float64, 1 at distance 0.
 
     Both are vectors of ones, rotated according to their positions (RoFormer, arXiv 2104.09864, section 3.4.3).
     """

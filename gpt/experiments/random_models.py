@@ -83,7 +83,7 @@ def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
 
 
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
-    """Return a GPT with random weights whose blocks and final norm are replaced by identities.
+    """Return a randomly initialised GPT whose blocks and final norm are replaced by identities.
 
     Only the embeddings and the head remain. All shapes are the same as in the complete model. generator: see `GPT`.
     """
@@ -95,7 +95,7 @@ def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> 
 
 
 def skeleton_of(model: GPT) -> GPT:
-    """Return the skeleton of a model. It shares the embeddings and the head with the model."""
+    """Return a skeleton of a model that shares the model's embeddings and head."""
     with torch.device("meta"):  # only the modules without weights are used
         made = skeleton(model.config)
     made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
@@ -169,8 +169,8 @@ class RandomModels:
     ) -> Iterator[LoadedModel]:
         """Create a model: `with models.model(config, vocabulary) as loaded: ...`.
 
-        The same seed gives the same weights. Raises MemoryInUse if the model does not fit at the moment, and another
-        ValueError if it exceeds the budget.
+        The same seed gives the same weights. Raises MemoryInUse if the model does not currently fit, and ValueError
+        if it exceeds the budget.
         """
         need = memory_bytes(config, skeleton=skeleton_only)
         if need > self.max_memory_bytes:

@@ -2,8 +2,8 @@
 
     python -m gpt.experiments.scaling stories.txt
 
-The text, its vocabulary, its held-back part and the recipe are the same as for the bundled model, which is also
-measured. Run the same command again to resume an interrupted run.
+The text, vocabulary, held-back part and recipe are the same as for the bundled model, which is also measured.
+Run the same command again to resume an interrupted run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
-SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results of the run that the page shows
+SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results shown on the page
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
 STEPS, BATCH_SIZE = 1024, 8
 SAVE_STEPS = 100  # steps between saves
@@ -131,7 +131,7 @@ def measure_scaling(
 
 
 def llama_recipe(recipe: Recipe) -> Recipe:
-    """Return the recipe for the Llama architecture, with a single key and value head."""
+    """Return the recipe for the Llama architecture, with a single key-value head."""
     return replace(recipe, architecture="llama", bias=False, n_kv_head=1)
 
 
@@ -164,7 +164,7 @@ def read_saved(path: Path | None) -> dict[str, Any]:
 
 
 def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
-    """Return a curve with a single point for a model already trained with a recipe."""
+    """Return a single-point curve for a model that was trained with a recipe."""
     config, n_tokens = loaded.model.config, recipe.steps * recipe.batch_size * recipe.block_size
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
     point = ScalingPoint(n_tokens, n_tokens * training_flops(config), score.loss, score.bits_per_byte)

@@ -67,8 +67,8 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
 
     In each block of GPT-2, with C = n_embd, attention has 3 C^2 + C^2 weights and feed-forward 2 C n_ff, plus one bias
     per output. The two norms, and the final norm, have C scales and C shifts each. With fewer key and value heads,
-    their part of the 3 C^2 is smaller. A gate adds C n_ff weights. Norms of queries and keys have one scale per element
-    of a head, or of all heads.
+    their part of the 3 C^2 is smaller. A gate adds C n_ff weights. Query and key norms have one scale per element of a
+    head, or of all heads.
     skeleton: whether identities replace blocks and norms (`gpt.experiments.random_models.skeleton`).
     """
     width, n_ff, heads = config.n_embd, config.ff_size, config.n_head * config.head_size
@@ -89,12 +89,12 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
 
 
 def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """Count all parameters. A matrix shared by embedding and head counts once."""
+    """Count all parameters. A matrix shared by the embedding and the head counts once."""
     return sum(parameter_parts(config, skeleton=skeleton).values())
 
 
 def cache_numbers(config: GPTConfig) -> int:
-    """Count the numbers per token in a KV cache: keys and values of all heads in every layer, n_embd each in GPT-2."""
+    """Count a KV cache's numbers per token: keys and values of all heads in every layer, n_embd each in GPT-2."""
     return 2 * config.n_layer * config.kv_heads * config.head_size
 
 
@@ -103,9 +103,9 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
 
     A multiplication and an addition count as two FLOPs. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
     each block, and 2 C vocab_size in the head, tied or not. Attention to S = position + 1 tokens, including those
-    outside a window, needs 2 H S for q k^T and 2 H S for weights v in each block, where H is the total width of all
-    heads (C in GPT-2). Like the sources, this excludes the embedding lookup, biases, norms, softmax, activations and
-    additions to the residual stream.
+    outside a window, needs 2 H S for q k^T and 2 H S for weights times v in each block, where H is the total width of
+    all heads (C in GPT-2). Like the sources, this excludes the embedding lookup, biases, norms, softmax, activations
+    and additions to the residual stream.
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
     appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
     """
@@ -138,7 +138,7 @@ class EmbeddingEffects:
     """The embedding and head of an untrained model. Both numbers are fractions of the vocabulary, 0 to 1.
 
     own_token_best: tokens whose own logit is the highest when their embedding is multiplied by the head.
-    rows_with_gradient: rows of the embedding that get a gradient from a text: all if tied, else those of its tokens.
+    rows_with_gradient: embedding rows that receive a gradient from a text: all if tied, else only its tokens' rows.
     """
 
     own_token_best: float

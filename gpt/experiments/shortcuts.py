@@ -44,7 +44,7 @@ def shortcut_gradients(
 ) -> ShortcutGradients:
     """Return the gradients of one step without and with shortcuts, from the same initial weights.
 
-    There are `depth` layers with `width` outputs; the last layer has one output. The input decreases linearly from 1 to
+    Of the `depth` layers, the last has one output and the others have `width`. The input decreases linearly from 1 to
     -1, the target is 0, and the loss is the squared error. Raises ValueError for a depth or width below 1, or an
     unknown activation function.
     """

@@ -50,7 +50,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class SpeedRow:
-    """The cost of predicting a token, and the median of the measured times, in seconds."""
+    """The cost of predicting a token, and the median measured time in seconds."""
 
     cost: Cost
     seconds: float
@@ -119,7 +119,7 @@ def generation_passes(
 
 @torch.inference_mode()
 def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, repeats: int = 3) -> Iterator[SpeedRow]:
-    """Time next-token prediction at several lengths of one text, with and without a cache and with both kernels.
+    """Time next-token prediction for one text at several lengths, with and without a cache and with both kernels.
 
     Yields four rows for each length, shortest first. Repeats the text if it is too short.
     Raises ValueError for an empty text or a length outside the context.
@@ -144,7 +144,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
 def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) -> tuple[Tensor, float]:
     """Compute the logits after a text (1, S). Returns the logits, (vocab_size,), and the time taken, in seconds.
 
-    A model with a cap on the scores uses eager attention with either kernel. cache: contains at least all tokens of the
+    A model with capped scores uses eager attention for either kernel. cache: contains at least all tokens of the
     text except the last. Only its length changes, to S - 1.
     """
     trace = Trace() if kernel == "eager" else None

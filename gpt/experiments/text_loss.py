@@ -59,8 +59,8 @@ def score_text(
 
     A text longer than the context is read in windows of one context that start `stride` tokens apart. Each token is
     scored in the first window that contains it, so at least block_size - stride tokens precede it, as in Hugging Face's
-    guide "Perplexity of fixed-length models". Bits per byte are relative to the bytes of the scored tokens.
-    stride: 1 to block_size - 1; defaults to half a context. progress: called with (windows done, windows in total).
+    guide "Perplexity of fixed-length models". Bits per byte count only the bytes of the scored tokens.
+    stride: 1 to block_size - 1; defaults to half a context. progress: called with (windows done, total windows).
     Raises ValueError for fewer than two tokens or an invalid stride.
     """
     block_size = loaded.model.config.block_size
@@ -87,7 +87,9 @@ def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> 
 
 
 def losses_by_scale(files: Sequence[str | Path], text: str, **hints: Any) -> dict[str, float]:
-    """Return the mean loss on a text, in nats per token, for each of SCALES. The lowest loss marks the trained scale.
+    """Return the mean loss on a text, in nats per token, for each of SCALES.
+
+    The lowest loss indicates the scale used in training.
 
     Args:
         files: The weights and the files next to them.

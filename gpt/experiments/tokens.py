@@ -68,7 +68,7 @@ def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
-    """Return the merges of a word's bytes. The pair with the lowest rank is merged first; ties go from left to right.
+    """Return the merges of a word's bytes. The pair with the lowest rank is merged first; ties merge left to right.
 
     The parts of the last step are the word's tokens. Raises ValueError for a text that is not exactly one word.
     Source: Sennrich et al., arXiv 1508.07909, applied to bytes as in GPT-2.

@@ -75,7 +75,7 @@ class AdmissionQueue:
                 self._admit()
 
     def n_ahead(self, place: Place) -> int:
-        """Return how many callers must leave before this one is admitted; 0 or less if it already has been."""
+        """Return how many callers must leave before this one is admitted; 0 or less if it has already been admitted."""
         with self._lock:
             return self._places.index(place) - self.limit + 1
 
@@ -113,14 +113,14 @@ class Place:
     def after_token(self) -> Iterator[int]:
         """Let waiting callers go first after every TURN_TOKENS tokens.
 
-        Call this after each token and iterate over the result as over the place itself."""
+        Call this after each token and iterate over the result, just as over the place itself."""
         self._n_tokens += 1
         if self._rests or (self._n_tokens % TURN_TOKENS == 0 and self._queue.requeue(self)):
             self._rests = False
             yield from self
 
     def rest(self) -> None:
-        """Give up the slot if callers are waiting and no token is needed for now. `after_token` rejoins the queue."""
+        """Give up the slot to waiting callers while no token is needed. `after_token` rejoins the queue."""
         if self._queue.n_waiting > 0:
             self._rests = True
             self._queue.leave(self)

@@ -65,7 +65,7 @@ class StepPart:
         self.every, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
         self.mask = self._mask(None)
         self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
-        self.new: list[Tensor] = []  # queries, keys and values, by layer
+        self.new: list[Tensor] = []  # queries, keys and values of each layer
 
     def _mask(self, window: int | None) -> Tensor:
         """Return a mask to add to the scores, with -inf at hidden positions: (R, 1, 1, S)."""
@@ -76,7 +76,7 @@ class StepPart:
         return self.block.kv.new_zeros(hidden.shape).masked_fill(hidden, -torch.inf)[:, None, None]
 
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend to the rows: q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)."""
+        """Attend to the texts' rows: q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)."""
         layer, new = module.layer, torch.cat((q, k, v)).transpose(0, 1)  # (R, nh + 2 kv, hs)
         self.layers[layer][self.every, :, self.ends] = new[:, len(q) :]
         self.new.append(new)
@@ -109,8 +109,8 @@ def batched_hidden_states(
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
-    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: the engine's
-    `DecodeCache`. steering: one entry per text; None for no steering.
+    texts: new ids for each text; their number T may differ. caches: one per text, with batch size 1. decode_cache: the
+    engine's `DecodeCache`. steering: one entry per text; None for no steering.
 
     Returns the states after the final norm, (T, C) for each text.
     Raises ValueError, without changing any cache, if a text does not fit its cache or its steering does not fit
@@ -156,7 +156,7 @@ def _edits(
     steered: dict[object, tuple[tuple[Steering, ...], list[int]]] = {}  # texts with equal steering share an entry
     for each, its_rows in zip(steering, rows, strict=True):
         if each:
-            # Comparing Steering objects ignores their activities. A concept determines its activity.
+            # Steering objects compare equal even if their activities differ. A concept determines its activity.
             activities = tuple(vector.activity if vector.concept is None else None for vector in each)
             steered.setdefault((each, activities), (each, []))[1].extend(its_rows)
     groups = [(each, torch.tensor(of_all, device=positions.device)) for each, of_all in steered.values()]

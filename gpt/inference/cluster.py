@@ -75,7 +75,7 @@ class Stream:
         self.messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
 
     def next(self, seconds: float) -> Any:
-        """Return the next reply, or None if none arrives within this time.
+        """Return the next reply, or None if none arrives within `seconds`.
 
         Raises StopIteration after the last reply, ConnectionLost if the connection breaks, and any exception raised
         by the replica.
@@ -110,8 +110,8 @@ class Cluster:
         self._last_beat = -math.inf
         self._closed = threading.Event()
         self._lock = threading.Lock()  # guards the attributes above
-        self._outbox: SimpleQueue[tuple[Connection, bytes]] = SimpleQueue()  # messages to write
-        self._send_lock = threading.Lock()  # held while sending the outbox; acquired without blocking
+        self._outbox: SimpleQueue[tuple[Connection, bytes]] = SimpleQueue()  # messages to send
+        self._send_lock = threading.Lock()  # held while sending from the outbox; acquired without blocking
 
     def start(self) -> None:
         """Connect in a thread, and reconnect whenever the connection is lost. Raises ValueError if Ray is missing."""
@@ -121,7 +121,7 @@ class Cluster:
 
     @property
     def is_there(self) -> bool:
-        """Whether the cluster has sent a heartbeat within AWAY_SECONDS."""
+        """Whether the cluster has sent a heartbeat within the last AWAY_SECONDS."""
         return self._connection is not None and time.monotonic() - self._last_beat < AWAY_SECONDS
 
     def wait(self, seconds: float) -> bool:
@@ -255,10 +255,10 @@ class Cluster:
 
 
 def driver_environment() -> dict[str, str]:
-    """Return the driver's environment: no usage statistics, and token authentication if there is a token."""
+    """Return the driver's environment: usage statistics off, and token authentication on if there is a token."""
     environment = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     has_token = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() or RAY_TOKEN.is_file()
-    if has_token and "RAY_AUTH_MODE" not in os.environ:  # Ray does this itself, but not for "ray://"
+    if has_token and "RAY_AUTH_MODE" not in os.environ:  # Ray does this itself except for "ray://"
         environment["RAY_AUTH_MODE"] = "token"
     return os.environ | environment
 

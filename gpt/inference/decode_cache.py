@@ -10,7 +10,7 @@ from weakref import ReferenceType, ref
 
 from gpt.cache import KVCache
 
-MAX_ROWS = 32  # maximum texts per attention kernel
+MAX_ROWS = 32  # maximum number of texts per attention kernel call
 SHORT_TEXT = 256  # texts up to this length share a block
 FILL_POSITIONS = 64  # a row's memory grows in steps of this many positions
 
@@ -29,7 +29,7 @@ class Row:
 
 
 class Block:
-    """Keys and values of similarly long texts, copied into one row per text so that one kernel serves them all.
+    """Keys and values of similarly long texts, copied into one row per text so that one kernel call covers them all.
 
     kv: (rows, n_layer, 2 kv_heads, length, head_size), keys followed by values. On a CPU, memory is allocated on first
     write, so only rows in use take up memory, up to the length of the longest text. row_bytes: size of a full row.
@@ -40,7 +40,7 @@ class Block:
         self.kv = cache.kv.new_empty(0, n_layer, heads, length, head_size)
         self.row_bytes = n_layer * heads * length * head_size * self.kv.itemsize
         self._rows: list[Row] = []
-        self._n_needed = 0  # maximum number of positions in a pass since the last `trim`
+        self._n_needed = 0  # most positions that any pass has needed since the last `trim`
 
     @property
     def n_bytes(self) -> int:
@@ -50,7 +50,7 @@ class Block:
         return self.row_bytes * sum(row.filled for row in self._rows) // self.kv.shape[-2]
 
     def has(self, cache: KVCache) -> bool:
-        """Return whether a row holds this cache."""
+        """Return whether one of the rows is a copy of this cache."""
         return any(row.cache is not None and row.cache() is cache for row in self._rows)
 
     def place(self, caches: Sequence[KVCache]) -> list[int]:
@@ -80,7 +80,7 @@ class Block:
         return places
 
     def advance(self, places: Sequence[int]) -> None:
-        """Increase the length of these rows by one, once every layer has stored the position."""
+        """Increase the length of these rows by one. Call this after every layer has stored the position."""
         for i in places:
             self._rows[i].length += 1
 

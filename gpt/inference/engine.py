@@ -31,12 +31,12 @@ from gpt.sampling import entropy_bits
 
 MAX_TEXTS = MAX_ROWS  # maximum number of concurrent texts
 CHUNK_TOKENS = 32  # prompt tokens per round and request when there are several requests
-ROUND_MULTIPLICATIONS = 2**34  # limit on the work for a round's prompts; 0.5 s on two cores
+ROUND_MULTIPLICATIONS = 2**34  # limit on the work for a round's prompts; takes 0.5 s on two cores
 BATCH_TOKENS = 128  # maximum tokens per forward pass; a single request may exceed it
 GATHER_SHARE = 0.5  # longest wait for stragglers, as a fraction of the last round's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
 WORKER = 0  # value of `_leader` for the worker; no thread has this id
-LARGE_MODEL = 2**25  # linear weights; models of this size exceed any CPU cache, so two threads read them faster
+LARGE_MODEL = 2**25  # number of linear weights; a model this large exceeds any CPU cache, so two threads read it faster
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Engine:
         on_read: called with the states (T, C) after the final norm and the distribution after the last token, in the
             thread that runs the rounds. Calls never overlap.
         Exceptions from the model and from `on_read` propagate. The cache is then restored unless `on_read` was called.
-        This also holds for a KeyboardInterrupt at any point.
+        The same applies to a KeyboardInterrupt at any point.
         """
         request = ReadRequest(ids, cache, edits, on_read)
         try:

@@ -221,7 +221,7 @@ class Int8Linear(PackedLinear):
     """A layer with int8 weights and one scale per output. Quantises inputs to 8 bits with one scale per row.
 
     torch's dynamic kernel uses one scale for all rows of a call, so a row's result would depend on the other rows.
-    Here, each row is divided by its largest magnitude, and the kernel expects the range -1 to 1.
+    Here, each row is divided by its largest magnitude, and the kernel uses the fixed range -1 to 1.
     """
 
     def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
@@ -280,7 +280,7 @@ def pack(model: nn.Module, packing: Packing) -> None:
     kinds = (nn.Embedding, nn.Linear)
     children = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
     embeddings: dict[Tensor, nn.Embedding | PackedEmbedding] = {}
-    for module, name in children:  # a list would keep all layers in memory
+    for module, name in children:  # a list of the layers would keep them all in memory
         layer = getattr(module, name)
         if isinstance(layer, nn.Linear):
             setattr(module, name, pack_linear(layer, packing, embeddings.get(layer.weight)))
@@ -327,7 +327,7 @@ def check_packing(packing: Packing) -> None:
 
 
 def has_float32() -> bool:
-    """Return whether oneDNN supports packed float32 matrices on this CPU; if not, layers stay nn.Linear."""
+    """Return whether oneDNN supports packed float32 matrices on this CPU; if not, layers remain nn.Linear."""
     return torch.backends.mkldnn.is_available() and works(OneDNNLinear, torch.float32)
 
 

@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from threadpoolctl import ThreadpoolController
 
-SMALL_WORK = 2**28  # multiplications; below this, one thread is as fast if other work needs the CPU
+SMALL_WORK = 2**28  # multiplications; below this, one thread is as fast as several when the CPU has other work
 _OMP_PAUSE_SOFT = 1  # argument to omp_pause_resource_all: threads are recreated when needed
 
 

@@ -1,4 +1,4 @@
-"""Support for ZeroGPU, which lends a GPU on Hugging Face Spaces to single function calls in a separate process.
+"""Support for ZeroGPU, which lends a GPU on Hugging Face Spaces to individual function calls in a separate process.
 
 Import this module before torch, as the `spaces` package requires. Outside ZeroGPU it does nothing.
 """

@@ -28,7 +28,7 @@ NFC = {"type": "NFC"}
 DIGITS = {"type": "Digits", "individual_digits": True}
 QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
 GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
-# Normalizer and the splits before the byte level, for each transformers class that reads the two files.
+# Normalizer and pre-tokenizers before ByteLevel, for each transformers class that reads the two files.
 CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
     GPT2_CLASS: (None, []),
     "CodeGenTokenizer": (None, []),
@@ -47,7 +47,7 @@ CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 
 
 def byte_letters() -> dict[str, int]:
-    """Return {letter: byte}. Printable Latin-1 letters stand for their own byte, letters from U+0100 for the others."""
+    """Return {character: byte}. Printable Latin-1 characters map to their own byte, those from U+0100 to the others."""
     printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -124,7 +124,7 @@ def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Convert {bytes: id} to {letters: id} and the merges, in order."""
+    """Convert {bytes: id} to {characters: id} and an ordered list of merges."""
     letter_of = {byte: letter for letter, byte in byte_letters().items()}
     letters = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
     made = [(token, rank) for token, rank in sorted(ranks.items(), key=lambda item: item[1]) if len(token) > 1]
@@ -133,7 +133,7 @@ def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list
 
 
 def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[bytes, bytes]:
-    """Return the two tokens that form this token: the encoding of its bytes without its own merge."""
+    """Return the two tokens that merge into this one, found by encoding its bytes without that merge."""
     parts = [bytes([byte]) for byte in token]
     while len(parts) > 2:
         lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))

@@ -1,4 +1,4 @@
-"""Chat templates: Jinja programs that convert messages to the text format on which a model was trained."""
+"""Chat templates: Jinja programs that convert messages to the text format that a model was trained on."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def short(reason: object) -> str:
 
 
 def read_chat_template(folder: Path, config: Mapping[str, Any], tokens: Mapping[str, str]) -> ChatTemplate | None:
-    """Read the template from chat_template.jinja, else from `config`, the contents of tokenizer_config.json.
+    """Read the template from chat_template.jinja or else from `config`, the contents of tokenizer_config.json.
 
     If there are several templates, uses the one named "default". Returns None if there is no template.
     """

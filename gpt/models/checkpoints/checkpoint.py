@@ -27,7 +27,7 @@ from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-CHECKED_ROWS = 4096  # rows per check; summing in float32 makes a copy
+CHECKED_ROWS = 4096  # rows checked at a time, because summing in float32 copies them
 CHECKSUM = "sha256"  # key in our config.json
 TORCH_WEIGHTS = "pytorch_model.bin"
 TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
@@ -57,7 +57,7 @@ class Checkpoint:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Data type for saving the weights again: float16 or bfloat16 if all weights have that type, else float32."""
+        """Data type for re-saving the weights: float16 or bfloat16 if all weights have that type, else float32."""
         stored = {tensor.dtype for part in self.weights.values() for tensor in part}
         half = len(stored) == 1 and stored <= {torch.float16, torch.bfloat16} and not self.norm_offset
         return stored.pop() if half else torch.float32
@@ -78,10 +78,10 @@ class Checkpoint:
         return model
 
     def build_mapped(self) -> GPT:
-        """Build the model in evaluation mode in float32 with memory-mapped weights, which are read when used.
+        """Build the model in evaluation mode in float32 with memory-mapped weights, which are read on demand.
 
         The files must not change while the model exists. Copies weights that are stored in another data type or in
-        parts, and checks only the memory for these copies.
+        parts, and checks only that these copies fit into memory.
         """
         self.need_memory(self.n_copied_bytes)
         model = meta_model(self.config).eval()

@@ -1,7 +1,7 @@
 """Detect a checkpoint's layout and translate its weights to our names.
 
-The sizes follow from the weights. The configuration file adds what shapes do not determine, such as the number of heads
-and the activation function, and must match the weights.
+The sizes follow from the weights. The configuration file adds options that shapes do not determine, such as the number
+of heads and the activation function, and must match the weights.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hin
     sizes = read_sizes(weights, layout)
     tied = tied and sizes["tie_weights"]  # transformers does not tie weights that differ
     sizes = {name: sizes[name] for name in ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff") if name in sizes}
-    stated.setdefault("attn_scale", None)  # rejects a contradicting hint
+    stated.setdefault("attn_scale", None)  # so that a conflicting hint is rejected
     found = match_config({**sizes, "tie_weights": tied}, stated, hints, layout)
     return fitted(layout, found, weights)
 
@@ -235,7 +235,7 @@ def stated_options(
 ) -> Options:
     """Return the options found in config.json or in the checkpoint's other entries.
 
-    Raises ValueError, with both values, if they contradict each other.
+    Raises ValueError with both values if the two sources contradict each other.
     """
     if layout.title == OURS:
         return known_options(config or {}, OUR_OPTIONS, "config.json")
@@ -273,7 +273,7 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
     """Combine the weights' sizes, the stated options and the hints into a configuration.
 
-    Raises ValueError, with both values, if they disagree, and HeadsUnknown or ScaleUnknown if a value is missing.
+    Raises ValueError with both values if two sources disagree, and HeadsUnknown or ScaleUnknown if a value is missing.
     """
     found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
     for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:

@@ -1,6 +1,6 @@
 """The model families in transformers as data: the names of weights and options for each `model_type`.
 
-Source: the models in transformers. `tests/parity` compares against them.
+Source: the models in transformers. `tests/parity` compares ours with them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Family:
         defaults: Values that transformers uses for options missing in config.json. None means that null is allowed.
         powers: Our options that are a power of another option: {our name: (other option, exponent)}.
         required: Options that change the computation, each with the only supported value.
-        equal: Options that must equal another option if config.json contains them.
+        equal: {option: other option that it must equal if config.json contains it}.
         activations: Names of activation functions that have a different meaning in this family.
         window: Name of the option for the attention window. It applies only if `defaults` contains it.
-        split: Stored matrices that stack several of the layout's matrices, and the names of these parts.
+        split: {stored matrix: names of the layout's matrices that are stacked in it}.
         skip_rows: {role: number of rows to skip at the start of its matrix}.
         plain_norms: Whether the norms have neither weights nor biases.
         variants: Changes to these fields that depend on an option: (option, value, fields).
@@ -583,7 +583,7 @@ FAMILIES = {
     ),
 }
 
-# Unsupported types by reason; the reason is the last part of the message's key.
+# Unsupported model types, grouped by the reason, which is the last part of the message's key.
 REASONS: dict[str, tuple[str, ...]] = {
     "alibi": ("bloom", "mpt"),
     "experts": (

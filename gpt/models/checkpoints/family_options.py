@@ -95,7 +95,7 @@ def check_config(config: Values) -> Family | None:
 
 
 def refusal_reason(config: Values) -> GPTError | None:
-    """Return why a model outside FAMILIES is not supported, or None if the reason is unknown."""
+    """Return an error explaining why a model outside FAMILIES is unsupported, or None if the reason is unknown."""
     parts = [config, mapping(config, "text_config")]
     types = [part.get("model_type") for part in parts]
     named = [reason for reason, names in REASONS.items() if any(each in names for each in types)]

@@ -42,7 +42,7 @@ SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOK
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 PLACES = ("#answer#", "#message#")  # placeholders for a reply and a message, used to find the text around them
-# Unicode noncharacters that mark control token names in messages, to distinguish them from the template's.
+# Unicode noncharacters around control token names in messages, to distinguish these from names in the template.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
 WITHOUT_MARKS = str.maketrans("", "", MARK + END_MARK)
 MAX_PREFIX_TOKENS = 4
@@ -318,7 +318,7 @@ def put_before_texts(content: dict[str, Any], name: str) -> None:
 def load_library_tokenizer(
     content: dict[str, Any], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
 ) -> tokenizers.Tokenizer:
-    """Load the contents of a tokenizer.json with additional tokens, omitting all ids from n_vocab upwards.
+    """Load the contents of a tokenizer.json with additional tokens, omitting all ids of n_vocab or above.
 
     The library assigns the next free ids to added tokens that are missing from the vocabulary. If these are not the
     tokens' own ids, the tokens are inserted into the vocabulary.
@@ -348,13 +348,13 @@ def beyond(token_id: object, n_vocab: int) -> bool:
 
 
 def token_name(value: object) -> str | None:
-    """Return a token's name in tokenizer_config.json: a string, or {"content": string, ...}."""
+    """Return the name of a token from tokenizer_config.json, given as a string or {"content": string, ...}."""
     content = value.get("content") if isinstance(value, dict) else value
     return content if isinstance(content, str) and content else None
 
 
 def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Return a copy that does not add a space before a text."""
+    """Return a copy of a tokenizer that adds no space before a text."""
     content = json.loads(tokenizer.to_str())
     waiting = [content.get("normalizer"), content.get("pre_tokenizer")]
     while waiting:
@@ -374,7 +374,7 @@ def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenize
 def bytes_table(
     tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken], byte_level: bool, n_vocab: int
 ) -> list[bytes | None]:
-    """Return the bytes for each id, or None for ids without a token. Added tokens are stored as their text."""
+    """Return the bytes for each id, or None for ids without a token. Added tokens become the bytes of their text."""
     table: list[bytes | None] = [None] * n_vocab
     letters = byte_letters()
     for token, token_id in tokenizer.get_vocab().items():

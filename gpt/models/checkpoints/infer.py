@@ -84,7 +84,7 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
 
 
 def no_role(role: str) -> GPTError:
-    """Return the error for a role that no weight can have."""
+    """Return the error for a role that matches no weight."""
     return GPTError("layout.no_role", "nothing looks like {role}", role=role)
 
 
@@ -214,7 +214,7 @@ class Inference:
             self.take("h.{n}.attn.c_proj", square, self.block)
 
     def square(self) -> list[Module]:
-        """Return the matrices of shape C x C, those of single heads, and those of shape (nh, C, hs) or similar."""
+        """Return the matrices of shape C x C, those of individual heads, and those of shape (nh, C, hs) or similar."""
         C = self.width
 
         def is_square(m: Module) -> bool:
@@ -231,7 +231,7 @@ class Inference:
     def find_feed_forward(self) -> None:
         """Find the feed-forward matrices.
 
-        The bias identifies the matrix that expands the width. If it does not, the words in the names or the
+        The bias identifies the matrix that expands the width; failing that, the words in the names or the
         orientation of nn.Linear do."""
         C = self.width
         pair = [module for module in self.block if len(module.shape) == 2]

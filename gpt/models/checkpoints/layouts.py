@@ -160,7 +160,7 @@ class Layout:
 class HeadsUnknown(GPTError):
     """Raised when a checkpoint does not specify the number of heads.
 
-    `choices` are the numbers that divide the width; `activation` is the activation function of the layout.
+    `choices` are the divisors of the width; `activation` is the activation function of the layout.
     """
 
     def __init__(self, n_embd: int, activation: Activation) -> None:
@@ -228,7 +228,7 @@ def divisors(n_embd: object) -> list[int]:
     return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 
 
-# Layouts with names of their own. `gpt.models.checkpoints.detection` distinguishes those with GPT-2's names.
+# Layouts with their own names. `gpt.models.checkpoints.detection` distinguishes those with GPT-2's names.
 BOOK = Layout("GPTModel", BOOK_NAMES, "gelu_tanh")
 LAYOUTS = (
     BOOK,

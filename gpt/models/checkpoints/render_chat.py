@@ -2,7 +2,7 @@
 
 Reads JSON from standard input, {"template", "messages", "variables"}, and writes {"text"}, {"refused": reason} or
 {"error": reason}. Like transformers (utils/chat_template_utils.py), it runs templates in Jinja's sandbox. Arguments:
-folders of jinja2 and markupsafe, limits on CPU time (seconds), memory (bytes) and length of the text (characters).
+folders with jinja2 and markupsafe, limits on CPU time (seconds), memory (bytes) and length of the text (characters).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
         separators: Any = None,
         sort_keys: bool = False,
     ) -> str:
-        """Convert a value to JSON like json.dumps, because Jinja's own filter escapes HTML."""
+        """Convert a value to JSON without escaping HTML, unlike Jinja's own filter."""
         return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
     class Generation(jinja2.ext.Extension):
@@ -64,7 +64,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
             return dict(*args, **values)
 
     class Namespace(jinja2.utils.Namespace):
-        """A namespace that rejects attribute names with a leading underscore, which Python itself uses."""
+        """A namespace that rejects attribute names with a leading underscore, which Python uses internally."""
 
         def __setitem__(self, name: str, value: Any) -> None:
             if str(name).startswith("_"):

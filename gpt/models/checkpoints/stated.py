@@ -129,7 +129,7 @@ def options_beside(config: Mapping[str, object]) -> Options:
 
 
 def options_inside(extras: Mapping[str, object], determined: Collection[str]) -> Options:
-    """Return the options in a checkpoint's other entries. If several contain the same option, the first one counts.
+    """Return the options in a checkpoint's other entries. If several contain the same option, the first one wins.
 
     determined: Options that the weights determine. They are read only from "model_args", because other entries may
     describe another model, such as nanoGPT's defaults.

@@ -58,7 +58,7 @@ BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family 
 
 
 def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return a model's weights and config.json for transformers. Biases that only the family has are zeros.
+    """Return a model's weights and config.json for transformers. Biases that the model lacks become zeros.
 
     layout: layout of the checkpoint that the model was read from. Its family is tried first.
     Raises ValueError if none of FAMILIES can express the model.
@@ -82,7 +82,7 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
 
 
 def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
-    """Yield options for a family, under its own names, that may express a configuration."""
+    """Yield candidate options for a family, under its own names, to express a configuration."""
     family = FAMILIES[name]
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
@@ -112,7 +112,7 @@ def their_name(activation: str) -> str:
 
 
 def read_name(family: Family, name: object) -> str | None:
-    """Return our name for a family's activation function, or None if we have none."""
+    """Return our name for a family's activation function, or None if there is none."""
     return family.activations.get(str(name), ACTIVATIONS.get(str(name)))
 
 

@@ -114,7 +114,7 @@ class Words(TokenTable):
 
     def split(self, text: str) -> Iterator[str]:
         for chunk in re.findall(r"\s|\S+", text):
-            is_token = self._ids.get(self._known(chunk), -1) not in {-1, *self.special_ids}  # <eos> is text here
+            is_token = self._ids.get(self._known(chunk), -1) not in {-1, *self.special_ids}  # <eos> is plain text here
             parts = [chunk] if is_token else re.findall(r"\s|\w+|--|[^\w\s]", chunk)
             yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
 
@@ -163,7 +163,7 @@ def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | Non
 
 
 def tokens_of(table: object) -> list[str] | None:
-    """Return the tokens in the order of their ids, or None unless the table has one string for each id, starting at 0.
+    """Return the tokens in order of id, or None unless the table has one string for each id, starting at 0.
 
     table: A list or a string of tokens, or a dictionary that maps tokens to ids or ids (strings in JSON) to tokens.
     """
