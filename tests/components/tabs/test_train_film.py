@@ -119,7 +119,7 @@ def test_everything_moves_with_the_step_and_the_head_stays(session: Session) -> 
         assert f"layer 1, head 0 puts {percent(INDUCTION[step])}" in shown["curve"]["text"]
         assert "between step 10 and step 100" in shown["curve"]["note"]
         assert shown["sample"]["text"] == f"Once at step {step}"
-        assert f"At step {step} the framed head, layer 1, head 0" in shown["heads"]["text"]
+        assert f"At step {step} the outlined head, layer 1, head 0" in shown["heads"]["text"]
         assert shown["heatmap"]["text"].startswith(f"At step {step}, layer 1, head 0")
         assert shown["heatmap"]["figure"]["data"][0]["zmax"] == 1
         flow = shown["flow"]
