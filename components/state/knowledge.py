@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gpt.models.sources import corpus_of
 
 MIN_LETTERS = 2  # minimum number of letters that identify a script
-MIN_WORDS = 3  # minimum number of words that identify a language in Latin letters
+MIN_WORDS = 3  # minimum number of words to identify a language in the Latin script
 _SCRIPTS = {  # a script's most likely language; kana are checked before Chinese characters
     "ja": r"[\u3040-\u30ff]",
     "zh": r"[\u4e00-\u9fff]",

@@ -220,7 +220,7 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
 
 
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
-    """Open the GPT in a learner's program as a model with this name.
+    """Open the GPT in a learner's program as a model called `name`.
 
     Raises ValueError if the program fails or lacks a result that the figures need. shape: see `LearnersGPT`.
     """

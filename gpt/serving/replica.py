@@ -86,7 +86,7 @@ class Replica:
                 yield reply
         finally:
             stopped.set()
-            writing.cancel()  # no effect once it has a thread
+            writing.cancel()  # has no effect once it is running
             self._n_running -= 1
 
     def _write(

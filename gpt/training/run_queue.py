@@ -79,7 +79,7 @@ class RunQueue:
     def close(self) -> None:
         """Close all runs."""
         with self._lock:
-            runs = [*self._waiting, *self._running]  # close waiting runs first, or they would start
+            runs = [*self._waiting, *self._running]  # close waiting runs first; otherwise they would start
         for run in runs:
             run.close()
 

@@ -107,7 +107,7 @@ class Influence:
 class TokenPaths:
     """Probability and rank (1 = best) of N tokens in the lens, (N, 2 n_layer).
 
-    They are measured after the attention and after the feed-forward part of each layer.
+    They are measured after attention and after the feed-forward part of each layer.
     """
 
     tokens: tuple[int, ...]
@@ -212,7 +212,7 @@ def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> Caus
     return CauseFlow(heads, tuple(words), np.stack(of_words, axis=1) if words else weights[:, :0])
 
 
-ERROR = "error"  # key of the part that the later layer's dictionary does not explain
+ERROR = "error"  # key of the reconstruction error in the later layer
 
 
 def word_key(word: Sequence[int]) -> str:

@@ -231,8 +231,8 @@ class Inference:
     def find_feed_forward(self) -> None:
         """Find the feed-forward matrices.
 
-        The bias identifies the matrix that expands the width; failing that, the words in the names or the
-        orientation of nn.Linear do."""
+        The matrix that expands the width is identified by its bias or, failing that, by words in the names or by
+        the orientation of nn.Linear."""
         C = self.width
         pair = [module for module in self.block if len(module.shape) == 2]
         gates = [module for module in pair if module.has(GATES)]
