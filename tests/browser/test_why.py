@@ -126,7 +126,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     expect(flow.locator("[aria-live]")).to_contain_text(
         re.compile(r"^Without layer \d+.*, “could” (goes from|stays at) .*\d+%")
     )
-    flow.get_by_role("button", name="Switch everything on").click()
+    flow.get_by_role("button", name="Switch everything back on").click()
     expect(flow.locator("[aria-pressed=true]")).to_have_count(0)
     expect(says(why, "parts")).not_to_contain_text(" minus that of ")
     pick(why, "against", 1)

@@ -59,7 +59,7 @@ def test_an_inferred_layout_is_shown_with_the_order_and_the_orientation_of_its_m
     ):
         path = tmp_path / f"{type(model).__name__}.pt"
         torch.save(model.state_dict(), path)
-        with pytest.raises(PageError, match="match no known layout"):
+        with pytest.raises(PageError, match="match any known layout"):
             list(open_upload(session, [str(path)], None, None))
         head, *rows = names_table(session.snapshot())["rows"]
         assert len(head) == 3

@@ -47,7 +47,7 @@ def measured(session, text):
 
 def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are(session):
     text = measured(session, "zq zq Ω≠∂ girl,,,!! 7a7 the the upon")["says"]["text"]
-    assert "was confident in the wrong tokens: picking at random from all 4,096" in text
+    assert "was confident about the wrong tokens: picking at random from all 4,096" in text
     assert "choosing at random" not in text
 
 
