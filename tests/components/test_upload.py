@@ -73,7 +73,7 @@ def test_what_cannot_be_inferred_is_a_question_mark_to_replace(tmp_path: Path) -
     state = NumberedGPT().state_dict()
     torch.save({name.replace("kqv", "mixing"): value for name, value in state.items()}, path)
     for _ in range(2):  # opening it again does not confirm anything
-        with pytest.raises(PageError, match=r"of them is unclear: nothing looks like h\.\{n\}\.attn\.q"):
+        with pytest.raises(PageError, match=r"of them are unclear: nothing looks like h\.\{n\}\.attn\.q"):
             list(open_upload(session, [str(path)], 3, None))
     rows = names_table(session.snapshot())["rows"]
     assert ["token embedding", "wte", "token_emb"] in rows
