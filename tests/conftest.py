@@ -31,10 +31,17 @@ def seeded() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def drawn_and_alongside() -> Iterator[None]:
-    """Draw the same seeds in every run, and let training start without waiting for the machine to be idle."""
+def reproducible_seeds() -> Iterator[None]:
+    """Where a text is given no seed, draw it from `DRAWN_SEEDS`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpt.sampling.secrets", SimpleNamespace(randbelow=DRAWN_SEEDS.randrange))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def alongside() -> Iterator[None]:
+    """Let training start without waiting for the machine to be idle."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpt.training.live_run.lower_priority", lambda: None)
         yield
 

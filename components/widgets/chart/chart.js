@@ -38,10 +38,11 @@ function mount(root, host) {
   const [says, note, save] = [".gb-says", ".gb-note", ".gb-save"].map((name) => find(root, name));
   const rows = createRows(plot, host.send);
   let drawn = false;
-  let isNear = true; // whether the chart is on the screen or less than half a screen away from it
+  let isNear = true; // whether the chart is on the screen, or nearly
+  let isOld = false; // whether a newer figure waits until the chart comes near
   const watcher = new IntersectionObserver((entries) => {
     isNear = entries[entries.length - 1].isIntersecting;
-    if (isNear) host.redraw();
+    if (isNear && isOld) host.redraw();
   }, { rootMargin: "20px" });
   watcher.observe(plot);
   root.classList.toggle("gb-clickable", Boolean(host.options.clickable));
@@ -62,7 +63,8 @@ function mount(root, host) {
     if (!figure) return clear();
     rows.draw(bars);
     plot.style.height = `${figure.layout.height ?? 320}px`;
-    if (drawn && !isNear) return; // plotly is slow, and a text being generated changes the figure often
+    isOld = drawn && !isNear;
+    if (isOld) return; // plotly is slow, and a text being generated changes the figure often
     const width = plot.clientWidth;
     if (width < NARROWEST || !window.Plotly) return;
     const { data, layout } = dressed(figure, root, width, host.dark ? host.options.dark : {});

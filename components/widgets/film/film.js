@@ -29,7 +29,7 @@ export function createFilm(root, host, onClose) {
   let starts = [0, 0];
   let time = 0;
   let isPlaying = false;
-  /** @type {number | null} */ let closedAt = null; // `clicks` of the film if it is closed here but not yet on the server
+  /** @type {number | null} */ let closed = null; // `clicks` of the film if it is closed here but not yet on the server
   let before = 0; // time of the last frame
   let told = ""; // the last displayed beat
   let known = ""; // the open beat according to the server
@@ -147,7 +147,7 @@ export function createFilm(root, host, onClose) {
     const part = film?.beats[at().beat].view.at(-1);
     clearTimeout(telling);
     host.send({ beat: null });
-    closedAt = film?.clicks ?? null;
+    closed = film?.clicks ?? null;
     leave(part);
   }
 
@@ -232,9 +232,9 @@ export function createFilm(root, host, onClose) {
     update({ film: shown, beat, played = "", words: captions = {} }) {
       words = captions;
       if (!shown || !beat) {
-        closedAt = null;
+        closed = null;
         if (film) leave();
-      } else if (shown.clicks !== closedAt) open(shown, beat, played);
+      } else if (shown.clicks !== closed) open(shown, beat, played);
     },
     destroy: () => document.removeEventListener("keydown", onKey),
   };

@@ -52,7 +52,7 @@ export function paintNext(ctx, scene) {
   const { x, w } = place.next;
   const most = data.next[0][1];
   ctx.font = fonts.token;
-  const room = 8 + Math.max(...data.next.map(([, p]) => ctx.measureText(percent(p)).width)); // for the percentages
+  const rooms = data.next.map(([, p]) => ctx.measureText(percent(p)).width + 8);
   const total = data.next.reduce((sum, [, p]) => sum + p, 0);
   const h = thickness(scene, chosen);
   let start = middle(scene, chosen) - h / 2;
@@ -63,11 +63,11 @@ export function paintNext(ctx, scene) {
     start += share;
     ctx.fillStyle = colours.before;
     ctx.globalAlpha = 0.75;
-    box(ctx, x, y - 11, Math.max(1.5, ((w - room) * p) / most), 22, 3);
+    box(ctx, x, y - 11, Math.max(1.5, ((w - Math.max(...rooms)) * p) / most), 22, 3);
     ctx.fill();
     ctx.globalAlpha = 1;
     ctx.font = fonts.token;
-    write(ctx, clipped(ctx, token, w - room - 8), x + 7, y + 0.5, { font: n === data.chosen ? fonts.strong : fonts.token, colour: colours.text });
+    write(ctx, clipped(ctx, token, w - rooms[n] - 8), x + 7, y + 0.5, { font: n === data.chosen ? fonts.strong : fonts.token, colour: colours.text });
     write(ctx, percent(p), x + w - 2, y + 0.5, { font: fonts.token, colour: n ? colours.muted : colours.text, align: "right" });
   });
 }

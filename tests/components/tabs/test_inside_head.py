@@ -221,3 +221,5 @@ def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() ->
     np.testing.assert_allclose(np.exp(scaled - unpacked(content["sums"], "<f4", n, 1)), weights, atol=1e-4)
     assert content["labels"]["masked.says"] == "There is no mask here: every token also sees later ones."
     assert "Here tokens also attend to later ones" in inside.shown("lines")["text"]
+    machine = Inside(document, Selection(layer=0, head=0)).shown("flow")
+    assert machine["labels"]["looks_back"] == "looks at every token, later ones as well"

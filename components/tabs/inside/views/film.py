@@ -39,7 +39,7 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
     if s.film is None or not has_film(state, scene.recording, scene.position):
         return None
     assert state.stories is not None
-    asked, guesses, drawn = asked_rows(scene, rows.start), _guesses(s, scene), _draw(s, scene)
+    guesses, drawn = _guesses(s, scene), _draw(s, scene)
     weights = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
     target = int(weights.argmax())
     values = {
@@ -69,22 +69,20 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
         "clicks": state.film_clicks,
         "controls": {key: t(f"film.{key}", s.language) for key in CONTROLS},
         "stories": _stories(scene, state.stories),
-        "asked": [row for row, _ in asked],
+        "asked": asked_rows(weights, rows.start),
         "guesses": guesses,
         "draw": drawn,
         "text": " ".join(before.split())[-CHARACTERS:],
     }
 
 
-def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
-    """Return (position, weight) pairs for the selected position and those with the largest weights, in text order.
+def asked_rows(weights: np.ndarray, start: int) -> list[int]:
+    """Return the last position and those with the largest weights (position + 1,), in text order.
 
     `start` is the first position in the picture.
     """
-    position = scene.position
-    row = scene.recording.head(scene.layer, scene.head).weights[position, : position + 1]
-    largest = sorted(range(start, position), key=lambda i: -row[i])[: ASKED - 1]
-    return [(i, float(row[i])) for i in sorted([*largest, position])]
+    position = len(weights) - 1
+    return sorted([*sorted(range(start, position), key=lambda i: -weights[i])[: ASKED - 1], position])
 
 
 def _words(

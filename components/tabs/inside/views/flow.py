@@ -36,6 +36,7 @@ def flow(scene: Scene, rows: slice) -> Data:
     recording, position, language = scene.recording, scene.position, scene.language
     vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
+    looks_ahead = recording.looks_ahead(scene.layer)
     min_scales = MIN_SCALES if not scene.config.gated else {"gate": MIN_SCALES["ff"]}
     after_layer = [recording.pooled(layer, "resid_post") for layer in range(scene.config.n_layer)]
     return {
@@ -54,7 +55,7 @@ def flow(scene: Scene, rows: slice) -> Data:
         "words": flow_captions(scene, vectors, logits),
         "text": _sentence(scene, vectors, rows),
         **next_fields(scene, logits),
-        "labels": flow_labels(language),
+        "labels": flow_labels(language) | ({"looks_back": t("flow.looks_ahead", language)} if looks_ahead else {}),
     }
 
 
