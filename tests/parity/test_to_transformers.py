@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.parity.family_models import CASES, VOCAB_SIZE, family_twins
 
 pytestmark = pytest.mark.thorough
 
+OTHER_DROPOUTS = {"classifier_dropout", "summary_first_dropout", "layerdrop"}  # of classifiers, and of whole layers
 IDX = torch.randint(VOCAB_SIZE, (2, 20), generator=torch.Generator().manual_seed(0))
 
 
@@ -29,6 +31,23 @@ def test_a_model_is_written_in_its_family_with_equal_logits(family: str, name: s
     with torch.inference_mode():
         assert_close(theirs(IDX).logits, twins.reference(IDX).logits, atol=1e-5, rtol=1e-5)
         assert_close(load_model(tmp_path / "out", device="cpu").model(IDX), loaded.model(IDX), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_transformers_trains_with_the_models_dropout_and_computes_in_float32(family: str, tmp_path: Path) -> None:
+    twins = family_twins(*next(case for case in CASES if case[0] == family))
+    loaded = load_model(twins.folder, device="cpu", trainable=True)
+    for dropout in (0.0, 0.25):
+        loaded.model.config = replace(loaded.model.config, dropout=dropout)
+        save_hugging_face(loaded, tmp_path, dtype=torch.float16, overwrite=True)
+        theirs = AutoModelForCausalLM.from_pretrained(tmp_path)
+        assert type(theirs) is type(twins.reference)
+        names = {name for name in theirs.config.to_dict() if "drop" in name} - OTHER_DROPOUTS
+        assert {name: getattr(theirs.config, name) for name in names} == dict.fromkeys(names, dropout)
+        assert {weight.dtype for weight in theirs.parameters()} == {torch.float32}
+        with torch.inference_mode():
+            assert_close(theirs.eval()(IDX).logits, load_model(tmp_path, device="cpu").model(IDX), atol=1e-4, rtol=1e-4)
+            assert torch.equal(theirs.train()(IDX).logits, theirs.eval()(IDX).logits) == (dropout == 0.0)
 
 
 def test_every_family_has_a_class() -> None:

@@ -34,6 +34,7 @@ class Family:
         skip_rows: {role: number of rows to skip at the start of its matrix}.
         plain_norms: Whether the norms have neither weights nor biases.
         variants: Changes to these fields that depend on an option: (option, value, fields).
+        dropouts: Names of the family's dropouts, besides the one in `options`.
     """
 
     layout: Layout
@@ -50,6 +51,7 @@ class Family:
     skip_rows: Mapping[str, int] = field(default_factory=dict)
     plain_norms: bool = False
     variants: tuple[tuple[str, object, Values], ...] = ()
+    dropouts: tuple[str, ...] = ("attention_dropout",)
 
 
 SIZES = {
@@ -190,6 +192,7 @@ GPT2_DEFAULTS = {
     "resid_pdrop": 0.1,
     "tie_word_embeddings": True,
 }
+GPT2_DROPOUTS = ("embd_pdrop", "attn_pdrop")
 GPT2_REQUIRED = {
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
@@ -233,6 +236,7 @@ FAMILIES = {
         options=GPT2_OPTIONS,
         defaults=GPT2_DEFAULTS,
         required=GPT2_REQUIRED,
+        dropouts=GPT2_DROPOUTS,
     ),
     "gpt_neox": Family(
         Layout("GPT-NeoX", GPT_NEOX_NAMES, qkv_order="heads"),
@@ -342,6 +346,7 @@ FAMILIES = {
             "window_size": 256,
         },
         window="window_size",
+        dropouts=("embed_dropout", "attention_dropout"),
     ),
     "phi": Family(
         Layout("Phi", PHI_NAMES),
@@ -368,6 +373,7 @@ FAMILIES = {
             "tie_word_embeddings": False,
         },
         required={"qk_layernorm": False},
+        dropouts=("embd_pdrop", "attention_dropout"),
     ),
     "phi3": Family(
         Layout("Phi-3", PHI3_NAMES),
@@ -384,6 +390,7 @@ FAMILIES = {
         },
         required={"layer_types": None},
         split={"mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj")},
+        dropouts=("embd_pdrop", "attention_dropout"),
     ),
     "opt": Family(
         Layout("OPT", OPT_NAMES),
@@ -491,6 +498,7 @@ FAMILIES = {
             "tie_word_embeddings": True,
         },
         required={"layer_types": None},
+        dropouts=("embedding_dropout", "attention_dropout"),
     ),
     "gpt_bigcode": Family(
         Layout("GPT BigCode", GPT2_NAMES),
@@ -502,6 +510,7 @@ FAMILIES = {
         variants=(
             ("multi_query", False, {"layout": Layout("GPT BigCode", GPT2_NAMES, qkv_order="heads"), "fixed": {}}),
         ),
+        dropouts=GPT2_DROPOUTS,
     ),
     "gptj": Family(
         Layout("GPT-J", GPTJ_NAMES, rotary_pairs="interleaved"),
@@ -523,6 +532,7 @@ FAMILIES = {
             "rotary_dim": 64,
             "tie_word_embeddings": False,
         },
+        dropouts=GPT2_DROPOUTS,
     ),
     "gemma2": Family(
         Layout(

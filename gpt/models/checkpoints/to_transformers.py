@@ -60,6 +60,9 @@ BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family 
 def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return a model's weights and config.json for transformers. Biases that the model lacks become zeros.
 
+    transformers computes in the data type that config.json names, whatever the weights are stored in. It is float32,
+    because a model stored in half precision is also computed in float32 here.
+
     layout: layout of the checkpoint that the model was read from. Its family is tried first.
     Raises ValueError if none of FAMILIES can express the model.
     """
@@ -70,7 +73,7 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
             if theirs is not None and is_same(model.config, theirs):
                 weights = to_weights(model, find_family(values), theirs)
                 if weights is not None:
-                    return weights, {"architectures": [CLASSES[name]], **values}
+                    return weights, {"architectures": [CLASSES[name]], "dtype": "float32", **values}
     defaults = GPTConfig()
     options = {f.name: getattr(model.config, f.name) for f in dataclasses.fields(GPTConfig)}
     unusual = [f"{name}={value!r}" for name, value in options.items() if value != getattr(defaults, name)]
@@ -86,6 +89,7 @@ def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
     family = FAMILIES[name]
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
+    values |= dict.fromkeys(family.dropouts, config.dropout)
     for ours, theirs in {**SIZES, **family.options}.items():
         if ours == "activation":
             usual = family.defaults.get(theirs)

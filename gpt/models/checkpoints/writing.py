@@ -67,7 +67,8 @@ def save_hugging_face(
 
     Uses the family that the model was read from if possible, otherwise the first equivalent family. A tiktoken
     vocabulary is written for GPT2Tokenizer. Takes the same arguments as `save_model` and raises the same errors. Also
-    raises ValueError for a model that no family in transformers can express.
+    raises ValueError for a model that no family in transformers can express. transformers computes in float32, as here,
+    even if `dtype` stores the weights in half precision.
     """
     network, tokenizer = with_tokenizer(model)
     tokenizer = vocabulary or tokenizer
