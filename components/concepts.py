@@ -40,10 +40,12 @@ GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 class Unsteered(AtPosition):
     """A comparison of the text with and without steering.
 
-    logits: unsteered logits after the position, (vocab_size,). goes_on: the unsteered continuation. steered: the
-    steered continuation. absent: concepts that are turned down but are not active anywhere up to the position.
+    settings: the settings of both continuations. logits: unsteered logits after the position, (vocab_size,). goes_on:
+    the unsteered continuation. steered: the steered continuation. absent: concepts that are turned down but are not
+    active anywhere up to the position.
     """
 
+    settings: SamplingParams
     logits: Tensor
     goes_on: str
     steered: str
@@ -186,10 +188,15 @@ def wanted(s: Snapshot) -> Hashable:
     """Return a key for the comparison missing at the selected position, or None if none is needed."""
     if s.text is None or s.text.n_read == 0 or s.generating or not turned(s.text.document):
         return None
-    position, found = s.text.at(s.selection), s.state(SteeringState).measured
-    if found is not None and found.belongs_to(s.text, position):
+    position, found, settings = s.text.at(s.selection), s.state(SteeringState).measured, continuation_settings(s)
+    if found is not None and found.belongs_to(s.text, position) and found.settings == settings:
         return None
-    return "unsteered", s.text.version, position
+    return "unsteered", s.text.version, position, settings
+
+
+def continuation_settings(s: Snapshot) -> SamplingParams:
+    """Return the settings of both continuations, with a fixed seed."""
+    return replace(s.settings.sampling(), seed=GOES_ON_SEED)
 
 
 def measure(session: Session) -> Iterator[None]:
@@ -200,9 +207,9 @@ def measure(session: Session) -> Iterator[None]:
         return
     text, position = s.text, s.text.at(s.selection)
     loaded, edits, ids = text.loaded, text.document.edits, text.ids[: position + 1]
-    settings = replace(s.settings.sampling(), seed=GOES_ON_SEED)
+    settings = continuation_settings(s)
     found = yield from run_with_progress(lambda _: _unsteered(loaded, ids, edits, settings), lambda *_: None)
-    session.change(SteeringState, measured=Unsteered(text.version, position, *found))
+    session.change(SteeringState, measured=Unsteered(text.version, position, settings, *found))
     yield
 
 
@@ -289,7 +296,7 @@ def comparison(s: Snapshot) -> dict[str, Any]:
     """Return the continuations with and without steering. The old ones stay visible until the new ones are ready."""
     if s.text is None or not turned(s.text.document):
         return {"texts": []}
-    if (found := s.cached(unsteered)) is None:
+    if (found := s.cached(unsteered)) is None or found.settings != continuation_settings(s):
         return {}
     names = [
         t(

@@ -6,44 +6,53 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.figures.bars import next_token_bars
+from components.figures.bars import next_token_bars, next_token_end
 from components.i18n import Language, t
 from components.labels import token_text
-from gpt import Generation
+from gpt import Generation, Stages
 
 
 class NextTokens(NamedTuple):
-    """Next tokens as bars.
+    """The likeliest next tokens, which are shown as bars.
 
-    ids: token ids, most likely first. chosen: the token that follows in the text, if any. content: see `Figure`.
+    ids: token ids, most likely first, (n,). chosen: the token that follows in the text, if any. labels: the tokens'
+    texts. raw, final: their probabilities at temperature 1 and under the sampling settings, (n,).
     """
 
     ids: np.ndarray
     chosen: int | None
-    content: dict[str, Any]
+    labels: list[str]
+    raw: np.ndarray
+    final: np.ndarray
+
+    @property
+    def end(self) -> float:
+        """The end of the bars' axis, for charts that share a scale."""
+        return next_token_end(self.raw, self.final)
+
+    def figure(self, language: Language, end: float = 0.0) -> dict[str, Any]:
+        """Return the bars (see `Figure`). end: the end of the axis; defaults to the bars' own."""
+        return next_token_bars(
+            self.labels,
+            self.raw,
+            self.final,
+            chosen=None if self.chosen is None else int(np.flatnonzero(self.ids == self.chosen)[0]),
+            before_name=t("bars.before", language),
+            after_name=t("bars.after", language),
+            chosen_name=t("bars.chosen", language),
+            end=end,
+        )
 
 
-def next_tokens(
-    document: Generation, position: int, raw: np.ndarray, final: np.ndarray, most: int, language: Language
-) -> NextTokens:
-    """Return bars for the `most` likeliest tokens after a position, always including the one that follows in the text.
-
-    raw, final: probabilities before and after the sampling settings, (vocab_size,).
-    """
+def next_tokens(document: Generation, position: int, stages: Stages, most: int) -> NextTokens:
+    """Return the `most` likeliest tokens after a position, always including the one that follows in the text."""
+    raw, final = stages.raw.numpy(), stages.final.numpy()
     ids = best(final, raw, most)
     chosen = document.ids[position + 1] if position + 1 < len(document.ids) else None
     if chosen is not None and chosen not in ids:
         ids[-1] = chosen
-    content = next_token_bars(
-        [token_text(document.loaded.tokenizer, token_id) for token_id in ids.tolist()],
-        raw[ids],
-        final[ids],
-        chosen=None if chosen is None else int(np.flatnonzero(ids == chosen)[0]),
-        before_name=t("bars.before", language),
-        after_name=t("bars.after", language),
-        chosen_name=t("bars.chosen", language),
-    )
-    return NextTokens(ids, chosen, content)
+    labels = [token_text(document.loaded.tokenizer, token_id) for token_id in ids.tolist()]
+    return NextTokens(ids, chosen, labels, raw[ids], final[ids])
 
 
 def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:

@@ -124,8 +124,9 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
     """Return the next-token bars after a position, computed from its stored state without running the model."""
     tokenizer = document.loaded.tokenizer
     stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
-    raw, final, kept = stages.raw.cpu().numpy(), stages.final.cpu().numpy(), stages.kept.cpu().numpy()
-    ids, chosen, figure = next_tokens(document, position, raw, final, MAX_BARS, language)
+    raw, final, kept = stages.raw.numpy(), stages.final.numpy(), stages.kept.numpy()
+    shown = next_tokens(document, position, stages, MAX_BARS)
+    ids, chosen = shown.ids, shown.chosen
     entropy_raw = float(-(raw[raw > 0] * np.log2(raw[raw > 0])).sum())
     best = int(ids[0])
     sentence = t(
@@ -150,7 +151,7 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
     rows = Rows(
         t("bars.question", language), names, [{"token": i} for i in ids.tolist()], place_after(document, position)
     )
-    return chart_data(figure, sentence, rows=rows)
+    return chart_data(shown.figure(language), sentence, rows=rows)
 
 
 def place_after(document: Generation, position: int) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager
 
+import numpy as np
+
 from components.api.arguments import (
     Endpoints,
     check_scored_length,
@@ -25,6 +27,7 @@ from components.api.results import (
     PatchedLogits,
     Steered,
     TextLoss,
+    float32_digits,
 )
 from components.concepts import concept_name, found_concept, usual_strength
 from components.errors import PageError
@@ -61,16 +64,19 @@ class AnalysisEndpoints(Endpoints):
             head: counted from 0
             model: name from the page's list; "" is the model the app was started with
         Returns:
-            tokens, and weights[query][key], where each row sums to 1
+            tokens, and weights[query][key]; each row sums to 1 and ends with the query itself, the last token it reads
         """
         loaded = self.find_model(model)
         config = loaded.model.config
         layer = int(checked_number("layer", layer, 0, config.n_layer - 1))
         head = int(checked_number("head", head, 0, config.n_head - 1))
         document = read(loaded, prompt)
+        weights = float32_digits(document.attn_weights(layer, head))
+        looks_ahead = bool(np.triu(weights, 1).any())  # a program of the course without a causal mask
+        rows = weights if looks_ahead else (row[: n + 1] for n, row in enumerate(weights))
         return {
             "tokens": [token_text(loaded.tokenizer, i) for i in document.ids],
-            "weights": document.attn_weights(layer, head).tolist(),
+            "weights": [row.tolist() for row in rows],
         }
 
     def logit_lens(self, prompt: str, position: int = -1, token_id: int | None = None, model: str = "") -> LogitLens:

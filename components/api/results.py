@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+import numpy as np
+from torch import Tensor
+
+
+def float32_digits(values: Tensor) -> np.ndarray:
+    """Return the values in float64, rounded to the nine significant digits that tell float32 numbers apart."""
+    exact = values.double().cpu().numpy()
+    size = np.log10(np.abs(exact), where=exact != 0, out=np.zeros_like(exact))
+    scale = 10.0 ** (8 - np.floor(size))
+    return np.rint(exact * scale) / scale
+
 
 class ListedModel(TypedDict):
     """A model in the page's list.
@@ -62,7 +73,7 @@ class NextToken(TypedDict):
 
 
 class HeadWeights(TypedDict):
-    """A head's attention weights over these tokens: weights[query][key]."""
+    """A head's attention weights over these tokens: weights[query][key], for the keys up to the query."""
 
     tokens: list[str]
     weights: list[list[float]]

@@ -69,31 +69,36 @@ def next_token_bars(
     before_name: str = "",
     after_name: str = "",
     chosen_name: str = "",
+    end: float = 0.0,
 ) -> Figure:
     """Draw horizontal bars of next-token probabilities, with the first label on top.
 
     before, after: probabilities, (len(labels),): the raw softmax (wide and light) and the sampling distribution (narrow
     and dark). chosen: the row of the sampled token, or None. The legend is omitted if there are no names; it lists the
-    sampled token only if `chosen_name` is given.
+    sampled token only if `chosen_name` is given. end: the end of the axis, for charts that share a scale; defaults to
+    `next_token_end`.
     """
     before, after = floats(before), floats(after)
     names = [token_label(label, longest=11) for label in labels]
-    caption = [_change(a, b) for a, b in zip(before, after, strict=True)]
-    ends = [f"\u00a0{escape(change)}" for change in caption]
+    ends = [f"\u00a0{escape(_change(*pair))}" for pair in zip(before, after, strict=True)]
     colours = [LIGHT["muted"]] * len(labels)
     if chosen is not None:
         names[chosen], ends[chosen] = f"<b>{names[chosen]}</b>", f"<b>{ends[chosen]}</b>"
         colours[chosen] = LIGHT["accent"]
     rows = list(range(len(labels)))
-    tips = np.maximum(before, after)
-    room = 1 - _LETTER * np.array([len(change) for change in caption])  # fraction of the width left beside the label
     bars = _FLAT | {"y": rows, "hovertemplate": "%{x:.3%}"}
     wide = bars | {"x": before, "name": escape(before_name), "width": 0.76, "marker": {"color": LIGHT["before"]}}
     narrow = bars | {"x": after, "name": escape(after_name), "width": 0.36, "marker": {"color": LIGHT["after"]}}
     marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
     arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["accent"]}
     mark = marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": escape(chosen_name)}
-    texts = marks | {"mode": "text", "x": tips, "y": rows, "text": ends, "textposition": "middle right"}
+    texts = marks | {
+        "mode": "text",
+        "x": np.maximum(before, after),
+        "y": rows,
+        "text": ends,
+        "textposition": "middle right",
+    }
     return figure(
         [
             wide,
@@ -101,9 +106,7 @@ def next_token_bars(
             mark | {"showlegend": bool(chosen_name)},
             texts | {"textfont": {"size": 11, "color": colours}, "showlegend": False},
         ],
-        bare_axis(
-            range=[0, float(max(1.65 * tips.max(initial=1e-9), (tips / room).max(initial=0)))], showticklabels=False
-        ),
+        bare_axis(range=[0, end or next_token_end(before, after)], showticklabels=False),
         names_axis(names, range=[len(labels) - 0.5, -0.5], ticklabelstandoff=14),
         height=22 * len(labels) + 36,
         margin=(100, 8, 28, 4),  # constant space for the names, so that the axis does not move with each token
@@ -112,6 +115,13 @@ def next_token_bars(
         legend=LEGEND | {"xref": "container", "yref": "container", "y": 1, "yanchor": "top", "indentation": -10},
         hovermode="y unified",
     )
+
+
+def next_token_end(before: np.ndarray, after: np.ndarray) -> float:
+    """Return the end of an axis on which these bars have room for their numbers."""
+    tips = np.maximum(before, after)
+    letters = np.array([len(_change(*pair)) for pair in zip(before, after, strict=True)])
+    return float(max(1.65 * tips.max(initial=1e-9), (tips / (1 - _LETTER * letters)).max(initial=0)))
 
 
 def _change(before: float, after: float) -> str:

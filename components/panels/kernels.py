@@ -19,7 +19,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.table import table
-from gpt import GPTConfig
+from gpt import GPTConfig, LoadedModel
 from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
 from gpt.models.memory import format_bytes
@@ -31,11 +31,12 @@ KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "
 
 
 class Measured(NamedTuple):
-    """A speed measurement.
+    """A speed measurement of a model.
 
     is_short: whether the measurement ended early, because the next length would have exceeded the time limit.
     """
 
+    loaded: LoadedModel
     rows: tuple[SpeedRow, ...]
     is_short: bool = False
 
@@ -99,9 +100,9 @@ def short(n: int) -> str:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    run = s.state(KernelsState).run
-    if run.latest is not None and run.latest.is_short:
-        last = run.latest.rows[-1].cost.length
+    run, measured = s.state(KernelsState).run, s.cached(measured_of)
+    if measured is not None and measured.is_short:
+        last = measured.rows[-1].cost.length
         return {"text": t("kernels.short", s.language, length=last, seconds=f"{MAX_SECONDS:g}")}
     problem = problem_sentence(s, no_text(s), run.problem)
     if not problem["text"] and s.text is not None and s.text.config.attn_softcap is not None:
@@ -149,10 +150,16 @@ def measure(s: Snapshot) -> Iterator[Measured]:
     list(measure_speed(model, ids, [1], repeats=1))  # warm-up
     for length in lengths_of(model.config):
         if rows and GROWTH * slowest(rows) > MAX_SECONDS - (time.monotonic() - began):
-            yield Measured(rows, is_short=True)
+            yield Measured(s.text.loaded, rows, is_short=True)
             return
         rows = (*rows, *measure_speed(model, ids, [length]))
-        yield Measured(rows)
+        yield Measured(s.text.loaded, rows)
+
+
+def measured_of(s: Snapshot) -> Measured | None:
+    """Return the newest measurement if it is of the model in use."""
+    found = s.state(KernelsState).run.latest
+    return found if found is not None and found.loaded is s.loaded else None
 
 
 def slowest(rows: tuple[SpeedRow, ...]) -> float:
@@ -162,7 +169,7 @@ def slowest(rows: tuple[SpeedRow, ...]) -> float:
 
 def measured_lines(s: Snapshot) -> dict[str, Any]:
     """Draw the tokens per second for the four variants against the text length."""
-    measured = s.state(KernelsState).run.latest
+    measured = s.cached(measured_of)
     if measured is None:
         return chart_data(None, "")
     rates: dict[tuple[str, str], dict[int, float]] = {kind: {} for kind in KINDS}

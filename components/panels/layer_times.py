@@ -18,6 +18,7 @@ from components.parts import caption
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
+from gpt import LoadedModel
 from gpt.experiments.speed import LayerTimes, measure_layers
 
 N_PASSES = 25
@@ -25,8 +26,9 @@ MAX_SECONDS = 10.0
 
 
 class Measured(NamedTuple):
-    """Timed passes over a text with n_tokens tokens."""
+    """Timed passes of a model over a text with n_tokens tokens."""
 
+    loaded: LoadedModel
     n_tokens: int
     passes: tuple[LayerTimes, ...]
 
@@ -46,16 +48,22 @@ def measure(s: Snapshot) -> Iterator[Measured]:
     """Time forward passes, one at a time, for at most MAX_SECONDS."""
     if s.text is None or no_text(s):
         raise PageError("error.no_text")
-    ids = s.text.ids[: s.text.n_read]
-    measured = Measured(len(ids), ())
-    for times in time_limited(measure_layers(s.text.loaded.model, ids, N_PASSES), MAX_SECONDS):
-        measured = Measured(len(ids), (*measured.passes, times))
-        yield measured
+    ids, loaded = s.text.ids[: s.text.n_read], s.text.loaded
+    passes: tuple[LayerTimes, ...] = ()
+    for times in time_limited(measure_layers(loaded.model, ids, N_PASSES), MAX_SECONDS):
+        passes = (*passes, times)
+        yield Measured(loaded, len(ids), passes)
+
+
+def measured_of(s: Snapshot) -> Measured | None:
+    """Return the passes measured so far if they are of the model in use."""
+    found = s.state(LayerTimesState).run.latest
+    return found if found is not None and found.loaded is s.loaded else None
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
     """Return the time for a whole pass, and the share that each kind of part takes."""
-    measured = s.state(LayerTimesState).run.latest
+    measured = s.cached(measured_of)
     if measured is None:
         return {"text": "" if no_text(s) else t("layers.says", s.language, passes=N_PASSES, seconds=f"{MAX_SECONDS:g}")}
     total = measured.milliseconds("total")
@@ -73,7 +81,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 def picture(s: Snapshot) -> dict[str, Any]:
     """Draw each part's median time, with quartiles for the embedding, each block and the head."""
-    measured = s.state(LayerTimesState).run.latest
+    measured = s.cached(measured_of)
     if measured is None:
         return chart_data(None, "")
     embedding, attention, feed_forward, head = (
@@ -100,7 +108,7 @@ def picture(s: Snapshot) -> dict[str, Any]:
 
 
 def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(LayerTimesState).run, no_text(s) is None, s.language
+    return s.state(LayerTimesState).run, s.loaded, no_text(s) is None, s.language
 
 
 VIEWS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -132,10 +132,15 @@ class Session:
 
     def change(self, cls: type[S], **changes: Any) -> S:
         """Replace fields in the state of a tab or panel and return the new state."""
+        return self.revise(cls, lambda before: changes)
+
+    def revise(self, cls: type[S], changes: Callable[[S], Mapping[str, Any]]) -> S:
+        """Like `change`, with fields computed from the current state, which no other thread changes meanwhile."""
         with self._states_lock:
-            changed = replace(self._states.get(cls) or cls(), **changes)  # type: ignore[type-var]
+            before: Any = self._states.get(cls) or cls()
+            changed: Any = replace(before, **changes(before))
             self._states[cls] = changed
-            return changed  # type: ignore[return-value]
+            return changed  # type: ignore[no-any-return]
 
     def is_new(self, card: str, queue: str, number: int) -> bool:
         """Return whether a card's action is newer than all handled ones, and mark it as handled."""

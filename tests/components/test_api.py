@@ -17,7 +17,7 @@ from components.api.analysis import AnalysisEndpoints
 from components.api.registration import register_endpoints
 from components.api.text import TextEndpoints
 from components.page import build_app, launch_options
-from gpt import DEFAULT_MODEL, SamplingParams, generate, get_model, list_models
+from gpt import DEFAULT_MODEL, Generation, SamplingParams, generate, get_model, list_models
 
 API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 DOG = "The dog ran to the"
@@ -185,14 +185,15 @@ def test_next_token_after_top_k_keeps_k_and_renormalises(client):
     assert sum(row["probability"] for row in kept) == pytest.approx(1, abs=1e-6)
 
 
-def test_attention_is_square_causal_and_its_rows_sum_to_one(client):
+def test_rows_of_attention_end_with_their_query_in_the_digits_of_float32(client):
     answer = ask(client, DOG, 2, 1, api_name="/attention")
-    n = len(answer["tokens"])
+    document = Generation(get_model(), DOG)
+    document.read()
+    weights = document.attn_weights(2, 1)
     assert "".join(answer["tokens"]) == DOG
-    assert [len(row) for row in answer["weights"]] == [n] * n
-    for query, row in enumerate(answer["weights"]):
-        assert sum(row) == pytest.approx(1, abs=1e-5)
-        assert row[query + 1 :] == [0] * (n - query - 1)
+    for n, (row, expected) in enumerate(zip(answer["weights"], weights, strict=True), 1):
+        assert torch.equal(torch.tensor(row), expected[:n])
+        assert all(len(f"{x:.15g}".strip("0.").partition("e")[0]) <= 9 for x in row)
 
 
 def test_tokenize_gives_ids_and_texts(client):

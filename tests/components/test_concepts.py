@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from components.concepts import N_CHIPS, shared_name, steer_data, turn, turned
+from components.concepts import N_CHIPS, shared_name, steer_data, turn, turned, wanted
 from components.share import handlers
 from components.share.address import view_values
 from components.share.files import json_file
@@ -101,6 +101,9 @@ def test_the_bars_show_both_predictions_and_the_texts_stand_side_by_side(session
     token = int(after.argmax())
     assert bars[token] == pytest.approx([before[token].item(), after[token].item()], abs=1e-3)
     (_, without), (label, steered) = steer_data(session.snapshot())["texts"]
+    assert wanted(session.snapshot()) is None
+    session.settings = session.settings.with_value("temperature", 0.5)
+    assert wanted(session.snapshot()) is not None  # the texts were written with other settings
     assert label == "With idea 0"
     assert without != steered
 

@@ -1,5 +1,8 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import torch
 
 from components.next_tokens import best, next_tokens
 from gpt import Generation, get_model
@@ -10,6 +13,10 @@ def shares(size, zeros, seed):
     raw = rng.random(size).astype(np.float32)
     final = np.where(rng.random(size) < zeros, 0, raw * rng.random(size)).astype(np.float32)
     return raw / raw.sum(), final / max(final.sum(), 1e-9)
+
+
+def stages(raw, final):
+    return SimpleNamespace(raw=torch.from_numpy(raw), final=torch.from_numpy(final))
 
 
 @pytest.mark.parametrize(("size", "most"), [(1, 5), (5, 5), (6, 5), (5000, 20)])
@@ -30,7 +37,8 @@ def test_a_chosen_token_has_a_bar_however_unlikely(document, rank):
     raw = np.sort(raw)[::-1].copy()
     taken = document.ids[2]
     raw[[rank, taken]] = raw[[taken, rank]]
-    ids, chosen, content = next_tokens(document, 1, raw, raw, 20, "en")
+    shown = next_tokens(document, 1, stages(raw, raw), 20)
+    ids, chosen, content = shown.ids, shown.chosen, shown.figure("en")
     assert (len(ids), chosen) == (20, taken)
     row = ids.tolist().index(taken)
     assert row == min(rank, 19)
@@ -40,5 +48,5 @@ def test_a_chosen_token_has_a_bar_however_unlikely(document, rank):
 
 def test_after_the_last_token_nothing_is_taken(document):
     raw, final = shares(4096, 0.5, 2)
-    ids, chosen, content = next_tokens(document, len(document.ids) - 1, raw, final, 10, "zh")
-    assert (len(ids), chosen, content["data"][2]["y"]) == (10, None, [None])
+    shown = next_tokens(document, len(document.ids) - 1, stages(raw, final), 10)
+    assert (len(shown.ids), shown.chosen, shown.figure("zh")["data"][2]["y"]) == (10, None, [None])

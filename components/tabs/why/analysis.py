@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from components.render import Analysis
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 from components.state.text import Text
 from components.tabs.why import predictions
-from components.tabs.why.state import Explanation, MeasuredRoles, WhyState
+from components.tabs.why.state import Cell, Explanation, MeasuredRoles, WhyState
 from gpt import GPT
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import lens_top_tokens
@@ -45,7 +45,7 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
         missing.append("graph")
     if state.method == "gradient" and not shown.influence_known:
         missing.append("gradient")
-    if shown.cell is None:
+    if state.cell is None:
         missing.append(("lens", state.stage, state.row))
     if shown.paths is None or shown.watched is not state.watched:
         missing.append(("paths", state.watched))
@@ -97,11 +97,14 @@ def analyse(session: Session) -> Iterator[None]:
 
 def update(session: Session, answer: Explanation, **found: Any) -> bool:
     """Add results to the current explanation. Returns False if another one has replaced it."""
-    shown = session.state(WhyState).shown
-    if shown is None or shown.traced is not answer.traced or shown.prediction != answer.prediction:
-        return False
-    session.change(WhyState, shown=replace(shown, **found))
-    return True
+
+    def is_shown(shown: Explanation | None) -> TypeGuard[Explanation]:
+        return shown is not None and shown.traced is answer.traced and shown.prediction == answer.prediction
+
+    def add(state: WhyState) -> dict[str, Any]:
+        return {"shown": replace(state.shown, **found)} if is_shown(state.shown) else {}
+
+    return is_shown(session.revise(WhyState, add).shown)
 
 
 def _add(session: Session, answer: Explanation, field: str, compute: Compute, **known: bool) -> Iterator[None]:
@@ -114,16 +117,15 @@ def _add(session: Session, answer: Explanation, field: str, compute: Compute, **
 
 def _lens(session: Session) -> Iterator[None]:
     state = session.state(WhyState)
-    answer = state.shown
-    if answer is None or answer.cell is not None:
+    answer, stage, layer = state.shown, state.stage, state.lens_row
+    if answer is None or state.cell is not None:
         return
     traced, prediction = answer.traced, answer.prediction
     lens = answer.lens
     if lens is None:
         lens = yield from _busy(session, traced.model, "reading", lambda: predictions.lens(traced))
-    place = prediction.position - traced.first
-    cell = lens_top_tokens(traced.model, traced.trace, state.lens_row, state.stage, place)
-    update(session, answer, lens=lens, cell=cell)
+    top = lens_top_tokens(traced.model, traced.trace, layer, stage, prediction.position - traced.first)
+    update(session, answer, lens=lens, cell=Cell(stage, layer, top))
     yield
 
 

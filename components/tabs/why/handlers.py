@@ -31,7 +31,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
     """Open the clicked cell of the lens, and select its position in all tabs."""
     column, row, shown = sent.get("x"), sent.get("y"), session.state(WhyState).shown
     if shown is not None and type(column) is int and type(row) is int:
-        session.change(WhyState, row=row, shown=replace(shown, cell=None))
+        session.change(WhyState, row=row)
         _select(session, position=shown.traced.first + column)
 
 
@@ -167,13 +167,9 @@ def watch(session: Session, wanted: object) -> None:
 
 
 def choose(name: str, values: tuple[str, ...], session: Session, value: object) -> None:
-    """Set a switch, and discard the results that depend on it."""
-    if value not in values:
-        return
-    session.change(WhyState, **{name: value})
-    shown = session.state(WhyState).shown
-    if shown is not None and name == "stage":
-        session.change(WhyState, shown=replace(shown, cell=None))
+    """Set a switch."""
+    if value in values:
+        session.change(WhyState, **{name: value})
 
 
 CHOICES = {

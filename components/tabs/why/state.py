@@ -50,6 +50,15 @@ class WatchList:
 
 
 @dataclass(frozen=True, eq=False)
+class Cell:
+    """The likeliest tokens in one cell of the lens, in the column of the explained prediction."""
+
+    stage: LensPoint
+    layer: int
+    top: TopTokens
+
+
+@dataclass(frozen=True, eq=False)
 class Explanation:
     """Results for one prediction, each None until computed.
 
@@ -72,7 +81,7 @@ class Explanation:
     influence: Influence | None = None
     influence_known: bool = False
     lens: Lens | None = None
-    cell: TopTokens | None = None
+    cell: Cell | None = None
     paths: TokenPaths | None = None
     watched: WatchList = WatchList()
     attribution: Attribution | None = None
@@ -126,6 +135,12 @@ class WhyState:
         """The selected layer of the lens."""
         n_layer = 0 if self.shown is None else self.shown.traced.model.config.n_layer
         return self.row if 0 <= self.row < n_layer else n_layer - 1
+
+    @property
+    def cell(self) -> Cell | None:
+        """The selected cell of the lens, or None until it is computed."""
+        found = None if self.shown is None else self.shown.cell
+        return found if found is not None and (found.stage, found.layer) == (self.stage, self.lens_row) else None
 
     @property
     def measured_roles(self) -> MeasuredRoles | None:

@@ -55,12 +55,16 @@ def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is
         views = {view.name: view.draw(session.snapshot()) for view in module.VIEWS}
         (chart,) = (views[name] for name in views if name.rpartition("-")[2] in ("measured", "losses", "beyond"))
         assert chart["figure"] is not None
+    session.loaded = None  # another model is being loaded
+    if state in (KernelsState, LayerTimesState):  # times of a model
+        views = {view.name: view.draw(session.snapshot()) for view in module.VIEWS}
+        assert next(views[name] for name in views if name.endswith("-measured"))["figure"] is None
 
 
 def test_layer_times_are_medians_of_the_passes_and_their_quartiles(session: Session) -> None:
     usual = LayerTimes(0.001, (0.002, 0.003), (0.004, 0.006), 0.004)
     slow = LayerTimes(0.001, (0.102, 0.003), (0.004, 0.006), 0.004)
-    session.change(LayerTimesState, run=Experiment(Measured(12, (usual, usual, slow, usual, usual))))
+    session.change(LayerTimesState, run=Experiment(Measured(session.loaded, 12, (usual, usual, slow, usual, usual))))
     found = {view.name: view.draw(session.snapshot()) for view in layer_times.VIEWS}
     attention, feed_forward, ends, quartiles = y_of(found["layers-measured"])
     assert attention.tolist() == pytest.approx([0, 2, 3, 0])

@@ -99,6 +99,12 @@ def test_bars_after_the_parting_say_that_the_histories_differ():
     assert "are based on different texts" in column_views.bars_chart(pair, 1, "en")["note"]
 
 
+def test_both_sides_bars_have_one_scale_even_if_one_side_is_unsure():
+    unsure = written(HOT, models=("stories", "untrained"))
+    ends = [column_views.bars_chart(unsure, side, "en")["figure"]["layout"]["xaxis"]["range"] for side in (0, 1)]
+    assert ends[0] == ends[1]
+
+
 def test_two_vocabularies_are_shown_and_not_compared():
     stories, other = get_model(), with_another_vocabulary()
     pair = Pair((stories, other), ("1 2 3", "1 2 3"), (COLD, HOT))

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from components.labels import percent, speaking
+from components.labels import percent, quoted, speaking
 from components.state.session import Session
 from components.tabs.why import analysis, handlers, predictions
 from components.tabs.why.state import WhyState
 from components.tabs.why.views import VIEWS, tokens
 from gpt import Generation
+from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 from tests.components.tabs.why_session import TEXT, read_text
 
 
@@ -171,6 +172,26 @@ def test_only_what_a_choice_changes_is_computed_again(session):
     assert after.lens is before.lens
     assert before.influence is None
     assert after.influence is not None
+
+
+def test_results_belong_to_the_choices_that_they_were_computed_for(session, monkeypatch):
+    run, lens = analysis.analyse(session), predictions.lens
+
+    def interrupted(traced):
+        handlers.choose("stage", LENS_POINTS, session, "resid_mid")
+        handlers.choose_cell(session, {"x": 15, "y": 3})
+        analysis.update(session, session.state(WhyState).shown, graph_off=frozenset("x"))
+        return lens(traced)
+
+    monkeypatch.setattr(predictions, "lens", interrupted)
+    list(run)
+    assert session.state(WhyState).shown.graph_off == frozenset("x")
+    said = answered(session)["why-cell"]["text"]
+    shown = session.state(WhyState).shown
+    place = shown.prediction.position - shown.traced.first
+    top = lens_top_tokens(shown.traced.model, shown.traced.trace, 3, "resid_mid", place)
+    assert said.startswith("In layer 3 after attention")
+    assert f"the top token is {quoted(shown.traced.loaded.tokenizer, int(top.token[0]))}" in said
 
 
 def test_nothing_is_computed_while_the_text_is_written_and_the_status_says_so(session):

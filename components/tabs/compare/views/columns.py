@@ -130,24 +130,27 @@ def bits(value: float) -> str:
 
 
 def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
-    """Plot the most probable next tokens at one column's selected position, before and after applying its settings."""
+    """Plot the most probable next tokens at one column's selected position, before and after applying its settings.
+
+    Both columns have the same scale.
+    """
     document, position = pair.documents[side], pair.at(side)
     tokenizer = document.loaded.tokenizer
-    stages = pair.stages(side, position)
-    raw, final = stages.raw.numpy(), stages.final.numpy()
-    ids, chosen, figure = next_tokens(document, position, raw, final, MAX_BARS, language)
-    best = int(ids[0])
+    both = [next_tokens(pair.documents[i], pair.at(i), pair.stages(i, pair.at(i)), MAX_BARS) for i in range(len(SIDES))]
+    figure = both[side].figure(language, end=max(each.end for each in both))
+    ids, chosen, _, raw, final = both[side]
     caption = t(
         "compare.bars.says",
         language,
         side=t(f"compare.bars.{SIDES[side]}", language),
         token=placed(quoted(tokenizer, document.ids[position]), position),
-        best=quoted(tokenizer, best),
-        before=percent(float(raw[best])),
-        after=percent(float(final[best])),
+        best=quoted(tokenizer, int(ids[0])),
+        before=percent(float(raw[0])),
+        after=percent(float(final[0])),
     )
     if chosen is not None:
-        caption += t("compare.bars.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(float(final[chosen])))
+        p = percent(float(final[ids == chosen][0]))
+        caption += t("compare.bars.chosen", language, chosen=quoted(tokenizer, chosen), p=p)
     apart = pair.comparison.divergence_index
     note = t("compare.bars.apart", language) if apart is not None and position >= apart else ""
     return chart_data(figure, caption, note)

@@ -15,10 +15,10 @@ from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import Prediction, TokenPaths, TracedText
-from components.tabs.why.state import WhyState, why_inputs
+from components.tabs.why.state import Cell, WhyState, why_inputs
 from components.tabs.why.views.tokens import short
 from components.widgets.chart import chart_data
-from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens
+from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint
 from gpt.tokenizer import Vocabulary
 
 
@@ -70,11 +70,10 @@ def stage_name(stage: LensPoint, layer: int, language: Language) -> str:
     return t(f"why.stage.{stage}.of", language, layer=layer)
 
 
-def cell_bars(
-    traced: TracedText, prediction: Prediction, top: TopTokens, stage: LensPoint, layer: int, language: Language
-) -> dict[str, Any]:
+def cell_bars(traced: TracedText, prediction: Prediction, cell: Cell, language: Language) -> dict[str, Any]:
     """Plot the most likely tokens in one cell of the lens."""
-    tokenizer, ids, p = traced.loaded.tokenizer, top.token.tolist(), top.probability.float().cpu().numpy()
+    tokenizer, top = traced.loaded.tokenizer, cell.top
+    ids, p = top.token.tolist(), top.probability.float().cpu().numpy()
     figure = signed_bars(
         [short(tokenizer, i) for i in ids],
         p,
@@ -84,7 +83,7 @@ def cell_bars(
     caption = t(
         "why.cell.says",
         language,
-        where=stage_name(stage, layer, language),
+        where=stage_name(cell.stage, cell.layer, language),
         here=quoted(tokenizer, traced.ids[prediction.position]),
         best=quoted(tokenizer, ids[0]),
         p=percent(float(p[0])),
@@ -136,10 +135,10 @@ def lens_picture(s: Snapshot) -> dict[str, Any]:
 
 
 def cell(s: Snapshot) -> dict[str, Any]:
-    state, shown = s.state(WhyState), s.state(WhyState).shown
+    shown = s.state(WhyState).shown
     if shown is None or shown.cell is None:
         return chart_data(None, "")
-    return cell_bars(shown.traced, shown.prediction, shown.cell, state.stage, state.lens_row, s.language)
+    return cell_bars(shown.traced, shown.prediction, shown.cell, s.language)
 
 
 def path_question(s: Snapshot) -> dict[str, Any]:
