@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, SupportsFloat
 from unicodedata import category, lookup, name
 
-from components.i18n import Language, t
+from components.i18n import is_exact, t
 
 ACTIVATIONS = {
     "gelu_tanh": "GELU (tanh)",
@@ -100,16 +98,15 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
 
     A token that is not valid text is described instead.
     """
-    language, is_exact = _speaking.get()
     data = tokenizer.token_bytes(token_id)
-    if is_exact:
+    if is_exact():
         return f"“{visible(token_text(tokenizer, token_id))}”"
     if data == _END:
-        return t("token.end", language)
+        return t("token.end")
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return t("token.part", language)
+        return t("token.part")
     return f"“{visible(text[1:] if text[:1] == ' ' and text.strip() else text)}”"
 
 
@@ -120,19 +117,17 @@ def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
 
 def placed(token: str, position: int) -> str:
     """Return a token's name for use inside a sentence, with its position if all digits are shown."""
-    language, is_exact = _speaking.get()
-    return t("token.at", language, token=token, position=position) if is_exact else token
+    return t("token.at", token=token, position=position) if is_exact() else token
 
 
 def listed(names: Iterable[str]) -> str:
     """Join names into a list for use inside a sentence."""
-    return t("list.comma", _speaking.get()[0]).join(names)
+    return t("list.comma").join(names)
 
 
 def seed_of(seed: int | None) -> str:
     """Return a text's seed for the end of a status line if all digits are shown, otherwise ""."""
-    language, is_exact = _speaking.get()
-    return t("seed.of", language, seed=seed) if is_exact else ""
+    return t("seed.of", seed=seed) if is_exact() else ""
 
 
 def decimal(value: SupportsFloat, digits: int = 2) -> str:
@@ -159,29 +154,6 @@ def power(value: float) -> str:
     return f"{digits} × 10{raised}".replace("-", "−") if value else "0"
 
 
-_speaking: ContextVar[tuple[Language, bool]] = ContextVar("speaking", default=("en", False))
-
-
-@contextmanager
-def speaking(language: Language, *, exact: bool) -> Iterator[None]:
-    """Set the language of labels made in this context, and whether they show all digits (the page's Numbers switch)."""
-    token = _speaking.set((language, exact))
-    try:
-        yield
-    finally:
-        _speaking.reset(token)
-
-
-def spoken() -> Language:
-    """Return the language of labels made in this context."""
-    return _speaking.get()[0]
-
-
-def is_exact() -> bool:
-    """Return whether labels made in this context show all digits."""
-    return _speaking.get()[1]
-
-
 class Later:
     """A label that is formatted only when its sentence is, in the language and with the digits set at that time."""
 
@@ -201,14 +173,13 @@ def percent(probability: float) -> str:
     0% and 100% are used only for exact values, up to float rounding. With all digits shown, the number of digits
     depends on the value: < 0.01%, 0.05%, 3.2%, 41%, 99.8%, > 99.99%.
     """
-    language, is_exact = _speaking.get()
     value = 100 * probability
-    if is_exact:
+    if is_exact():
         return _exact_percent(value)
     if 0 < value < 1:
-        return t("number.under", language, p="1%")
+        return t("number.under", p="1%")
     if 99 < value < 99.9999:
-        return t("number.over", language, p="99%")
+        return t("number.over", p="99%")
     return f"{math.floor(value + 0.5)}%"
 
 

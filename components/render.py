@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
-from components.i18n import Language
-from components.labels import speaking
+from components.i18n import Language, speaking
 from components.monitoring import count_error
 from components.state.document_lock import DocumentLock
 from components.state.session import Session

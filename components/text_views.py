@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from components.figures import maps
-from components.i18n import Language, t
-from components.labels import is_exact, listed, percent, quoted, token_text
+from components.i18n import Language, is_exact, t
+from components.labels import listed, percent, quoted, token_text
 from components.next_tokens import next_tokens
 from components.render import Lines
 from components.state.selection import Selection

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from components.labels import decimal, marked, percent, speaking, visible
+from components.i18n import speaking
+from components.labels import decimal, marked, percent, visible
 
 ROOT = Path(__file__).parent.parent
 WRITE = """

@@ -23,8 +23,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from torch import Tensor
 
 from components.frame import model_choices
-from components.i18n import LANGUAGES, Language, t
-from components.labels import bar_label, marked, percent, speaking
+from components.i18n import LANGUAGES, Language, speaking, t
+from components.labels import bar_label, marked, percent
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot

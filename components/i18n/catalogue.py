@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
@@ -33,15 +36,38 @@ def has_text(key: str) -> bool:
     return key in CATALOGUES[FALLBACK]
 
 
-def t(key: str, language: Language, **values: object) -> str:
-    """Return the text for a key in a language, with its values filled in.
+_speaking: ContextVar[tuple[Language, bool]] = ContextVar("speaking", default=(FALLBACK, False))
+
+
+@contextmanager
+def speaking(language: Language, *, exact: bool) -> Iterator[None]:
+    """Set the language of texts made in this context, and whether they show all digits (the page's Numbers switch)."""
+    token = _speaking.set((language, exact))
+    try:
+        yield
+    finally:
+        _speaking.reset(token)
+
+
+def spoken() -> Language:
+    """Return the language of texts made in this context."""
+    return _speaking.get()[0]
+
+
+def is_exact() -> bool:
+    """Return whether texts made in this context show all digits."""
+    return _speaking.get()[1]
+
+
+def t(key: str, language: Language | None = None, **values: object) -> str:
+    """Return the text for a key, with its values filled in. language: defaults to that of the context (`speaking`).
 
     For a count of 1, the key with the suffix ".one" is used if it exists; the count is `tokens` or, if absent, `n`.
 
     Raises:
         KeyError: If the key is unknown.
     """
-    catalogue = CATALOGUES[language]
+    catalogue = CATALOGUES[language or spoken()]
     if str(values.get("tokens", values.get("n"))) == "1" and has_text(f"{key}.one"):
         key = f"{key}.one"
     sentence = catalogue.get(key) or CATALOGUES[FALLBACK][key]

@@ -62,20 +62,23 @@ class Snapshot:
     edits_on: tuple[int, ...]
     loaded: LoadedModel | None = field(compare=False)
     token_statistics: TokenStatisticsCache = field(compare=False)
-    states: dict[type, object] = field(compare=False)
+    states: dict[Any, object] = field(compare=False)
     handled: dict[tuple[str, str], int] = field(default_factory=dict, compare=False)
-    _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def state(self, cls: type[S]) -> S:
         """Return the current state of a tab or panel, given its dataclass."""
         found = self.states.get(cls)
         return cls() if found is None else found  # type: ignore[return-value]
 
-    def cached(self, make: Callable[[Snapshot], S]) -> S:
-        """Return make(self), computed once per snapshot."""
-        if make not in self._cache:
-            self._cache[make] = make(self)
-        return self._cache[make]
+    __getitem__ = state
+
+    def cached(self, make: Callable[[Snapshot], S], key: object = None) -> S:
+        """Return make(self), computed once per snapshot. key: identifies the result; defaults to `make`."""
+        key = make if key is None else ("key", key)
+        if key not in self._cache:
+            self._cache[key] = make(self)
+        return self._cache[key]
 
     @property
     def unwritten(self) -> str | None:

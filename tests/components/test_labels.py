@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from components.i18n import speaking
 from components.labels import (
     alone,
     bar_label,
@@ -17,7 +18,6 @@ from components.labels import (
     seed_of,
     shortened,
     signed,
-    speaking,
     unseen_names,
     visible,
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from components.labels import speaking
+from components.i18n import speaking
 from components.panels.panel import Result
 from components.render import Analysis
 from components.state.admission import admitted

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from components.labels import speaking
+from components.i18n import speaking
 from components.state.jobs import stop
 from components.state.settings import LIMITS
 from components.tabs.compare.handlers import beam_search, columns

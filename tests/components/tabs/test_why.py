@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from components.labels import percent, quoted, speaking
+from components.i18n import speaking
+from components.labels import percent, quoted
 from components.state.session import Session
 from components.tabs.why import analysis, handlers, predictions
 from components.tabs.why.state import WhyState

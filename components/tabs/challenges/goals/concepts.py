@@ -11,7 +11,8 @@ from torch.nn.functional import cross_entropy
 
 from components.concepts import quoted_concept
 from components.errors import PageError
-from components.labels import Later, marked, spoken
+from components.i18n import spoken
+from components.labels import Later, marked
 from components.tabs.challenges.goals.goal import Goal, Verdict
 from components.tabs.challenges.reading import Reading
 from gpt import Edits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from components.i18n import Language, t
-from components.labels import is_exact, placed, quoted
+from components.i18n import Language, is_exact, t
+from components.labels import placed, quoted
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot

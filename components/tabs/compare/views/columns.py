@@ -11,8 +11,8 @@ import numpy as np
 
 from components.figures.bars import divergence_bars
 from components.frame import short_name
-from components.i18n import Language, t
-from components.labels import is_exact, percent, placed, quoted, seed_of, token_text
+from components.i18n import Language, is_exact, t
+from components.labels import percent, placed, quoted, seed_of, token_text
 from components.next_tokens import next_tokens
 from components.render import Lines, View
 from components.state.snapshot import Snapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from components.i18n import Language, t
-from components.labels import is_exact, listed, percent, quoted, token_text, visible
+from components.i18n import Language, is_exact, t
+from components.labels import listed, percent, quoted, token_text, visible
 from components.tabs.inside.pooling import HeadVectors, PooledVectors, pool_mean
 from components.tabs.inside.recording import BINS
 from components.tabs.inside.views.captions import flow_captions

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from components.i18n import Language
-from components.labels import alone, decimal, is_exact, placed, quoted, token_text
+from components.i18n import Language, is_exact
+from components.labels import alone, decimal, placed, quoted, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import recorded_position

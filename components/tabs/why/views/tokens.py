@@ -8,8 +8,8 @@ import numpy as np
 
 from components.causes import Falls
 from components.figures.bars import signed_bars
-from components.i18n import Language, t
-from components.labels import decimals, is_exact, percent, quoted, shortened, signed, token_text
+from components.i18n import Language, is_exact, t
+from components.labels import decimals, percent, quoted, shortened, signed, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText, longest_gradient
