@@ -131,6 +131,7 @@ def test_sizes_of_nanogpts_defaults_beside_its_model_args_are_ignored(tmp_path: 
         {"chars": "".join(LETTERS)},
         {"vocab": {"stoi": {letter: number for number, letter in enumerate(LETTERS)}}},
         {"config": {"vocab": LETTERS}},
+        {"alphabet": LETTERS[:2], "vocab": LETTERS[:50]},
         {"tokenizer": {"idx_to_char": {str(number): letter for number, letter in enumerate(LETTERS)}}},
     ],
 )

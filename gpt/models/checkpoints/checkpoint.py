@@ -22,7 +22,7 @@ from gpt.models.checkpoints.stated import INFER, Hints
 from gpt.models.checkpoints.token_table import table_inside, token_table
 from gpt.models.checkpoints.translate import Weights
 from gpt.models.checkpoints.untrusted import damaged, not_readable, open_weights, read_json
-from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
+from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary, pad_vocabulary
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
 
@@ -189,10 +189,11 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
         tensors |= open_weights(file)[0]
     given = given_layout(folder, hints.names)
     found = detect_layout(tensors, config=config, entries=entries, given=given, hints=hints)
-    table = table_inside(entries, found.config.vocab_size)
-    vocabulary = (
-        token_table(table) if table else find_vocabulary(vocabulary_folder(folder, entries), found.config.vocab_size)
-    )
+    n_vocab = found.config.vocab_size
+    if table := table_inside(entries, n_vocab):
+        vocabulary: Vocabulary = pad_vocabulary(token_table(table), n_vocab)
+    else:
+        vocabulary = find_vocabulary(vocabulary_folder(folder, entries), n_vocab)
     return Checkpoint(found.layout.title, found.config, found.weights, vocabulary, found.layout.norm_offset, folder)
 
 

@@ -398,7 +398,7 @@ def valid_text(text: str) -> str:
     return text.encode("utf-8", "replace_surrogate").decode()
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, object]) -> None:
     """Write a JSON file."""
     path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 

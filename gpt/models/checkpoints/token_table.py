@@ -7,6 +7,7 @@ import string
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from gpt.checks import check_token_id, is_integer
 from gpt.errors import GPTError
@@ -17,6 +18,8 @@ VISIBLE = {"\n": "⏎", "\t": "⇥", " ": "␣"}
 CONTROL = re.compile(r"<[^<>\s]+>|\[[A-Za-z_]+\]")  # control tokens such as <eos> and [PAD]
 ENDS = ("<|endoftext|>", "<eos>", "<eot>", "<end>", "</s>", "[eos]", "[end]")
 UNKNOWN = ("<unk>", "<|unk|>", "[unk]", "<unknown>")
+WORDS = re.compile(r"\s|\w+|--|[^\w\s]")  # words, punctuation marks and spaces
+MAX_PADDING = 256
 # Names of entries that contain a table, in a checkpoint or a nested dictionary. Tables may map in either direction.
 TABLES = (
     *("itos", "stoi", "idx_to_char", "char_to_idx", "idx2char", "char2idx", "int_to_char", "char_to_int"),
@@ -60,14 +63,50 @@ class TokenTable(Vocabulary):
             raise self.unknown(next(part for part in self.split(text) if part not in self._ids))
         return [token_id for token_id in ids if token_id is not None]
 
+    def padded(self, n_vocab: int) -> TokenTable:
+        """Return this vocabulary with n_vocab tokens. Further ids become control tokens such as "<65>"."""
+        return type(self)([*self.tokens, *(f"<{i}>" for i in range(self.n_vocab, n_vocab))])
+
+    def as_tokenizer_json(self) -> dict[str, Any]:
+        """Return the contents of a tokenizer.json that gives the same ids.
+
+        One difference remains: if a table contains both cases, a word that it has in lower case only must be typed so.
+        """
+        splits, is_lower = self._library_splits(), all(token == token.lower() for token in self._plain())
+        unknown = "<unk>" if self.unknown_id is None else self.tokens[self.unknown_id]
+        return {
+            "version": "1.0",
+            "added_tokens": [
+                {"id": i, "content": self.tokens[i], "special": True, "normalized": False}
+                | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+                for i in sorted(self.special_ids)
+            ],
+            "normalizer": {"type": "Lowercase"} if is_lower and isinstance(self, Words) else None,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": splits},
+            "post_processor": None,
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}
+            if self.strips_space
+            else {"type": "Fuse"},
+            "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": unknown},
+        }
+
+    @abstractmethod
+    def _library_splits(self) -> list[dict[str, Any]]:
+        """Return what `split` does as parts of a tokenizer.json."""
+
+    def _plain(self) -> list[str]:
+        """Return the tokens that are not control tokens."""
+        return [token for token, token_id in self._ids.items() if token_id not in self.special_ids]
+
     @abstractmethod
     def unknown(self, part: str) -> GPTError:
         """Return the error for a part that is missing from the table."""
 
     def listed(self, separator: str) -> str:
         """Return the first tokens in the vocabulary, for an error message."""
-        more = "…" if self.n_vocab > MAX_LISTED_TOKENS else ""
-        return separator.join(visible(token) for token in self.tokens[:MAX_LISTED_TOKENS]) + more
+        plain = self._plain()
+        more = "…" if len(plain) > MAX_LISTED_TOKENS else ""
+        return separator.join(visible(token) for token in plain[:MAX_LISTED_TOKENS]) + more
 
     def decode(self, ids: list[int]) -> str:
         text = b"".join(map(self.token_bytes, ids)).decode("utf-8")
@@ -79,11 +118,14 @@ class Characters(TokenTable):
 
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__(tokens)
-        if any(len(token) > 1 and token_id not in self.special_ids for token, token_id in self._ids.items()):
+        if any(len(token) > 1 for token in self._plain()):
             raise ambiguous_table()
 
     def split(self, text: str) -> Iterator[str]:
         return iter(text)
+
+    def _library_splits(self) -> list[dict[str, Any]]:
+        return [library_split(r"[\s\S]")]
 
     def unknown(self, part: str) -> GPTError:
         part, known = visible(part), self.listed("")
@@ -91,7 +133,7 @@ class Characters(TokenTable):
             "vocabulary.unknown_character",
             "this model does not know “{character}”: it was trained on {n} characters: {known}",
             character=part,
-            n=self.n_vocab,
+            n=len(self._plain()),
             known=known,
         )
 
@@ -115,15 +157,26 @@ class Words(TokenTable):
     def split(self, text: str) -> Iterator[str]:
         for chunk in re.findall(r"\s|\S+", text):
             is_token = self._ids.get(self._known(chunk), -1) not in {-1, *self.special_ids}  # <eos> is plain text here
-            parts = [chunk] if is_token else re.findall(r"\s|\w+|--|[^\w\s]", chunk)
+            parts = [chunk] if is_token else WORDS.findall(chunk)
             yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
+
+    def _library_splits(self) -> list[dict[str, Any]]:
+        plain = self._plain()
+        spaces = "".join(re.escape(token) for token in plain if len(token) == 1 and token.isspace())
+        joined = [re.escape(token) for token in plain if not WORDS.fullmatch(token)]
+        whole = [rf"\A(?:{'|'.join(joined)})\z"] if joined else []
+        return [
+            library_split(rf"[^\S{spaces}]", "Removed"),
+            library_split(r"\s"),
+            library_split("|".join([*whole, WORDS.pattern])),
+        ]
 
     def unknown(self, part: str) -> GPTError:
         return GPTError(
             "vocabulary.unknown_word",
             "this model does not know the word “{word}”: it was trained on {n:,} words: {known}",
             word=part,
-            n=self.n_vocab,
+            n=len(self._plain()),
             known=self.listed(" "),
         )
 
@@ -135,6 +188,11 @@ class Words(TokenTable):
         token = self.tokens[token_id]
         is_word = self.strips_space and not token.isspace() and token not in string.punctuation
         return (f" {token}" if is_word else token).encode("utf-8", "replace")
+
+
+def library_split(pattern: str, behavior: str = "Isolated") -> dict[str, Any]:
+    """Return a part of a tokenizer.json that splits texts by a pattern."""
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
 
 
 def visible(text: str) -> str:
@@ -154,12 +212,14 @@ def token_table(tokens: Sequence[str]) -> TokenTable:
 
 
 def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | None:
-    """Find the table for a model with n_vocab tokens among a checkpoint's entries and its nested dictionaries."""
-    for place in (entries, *(value for value in entries.values() if isinstance(value, Mapping))):
-        for name in TABLES:
-            if (tokens := tokens_of(place.get(name))) is not None and len(tokens) == n_vocab:
-                return tokens
-    return None
+    """Find the table for a model with n_vocab tokens among a checkpoint's entries and its nested dictionaries.
+
+    The table may lack a few tokens, because embeddings are often padded; see MAX_PADDING.
+    """
+    places = (entries, *(value for value in entries.values() if isinstance(value, Mapping)))
+    found = [tokens for place in places for name in TABLES if (tokens := tokens_of(place.get(name))) is not None]
+    fitting = [tokens for tokens in found if 0 <= n_vocab - len(tokens) < MAX_PADDING]
+    return max(fitting, key=len, default=None)
 
 
 def tokens_of(table: object) -> list[str] | None:

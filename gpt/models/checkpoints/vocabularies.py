@@ -77,16 +77,18 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     Raises:
         ValueError: If a file is damaged, has an unsupported format, or has more tokens than the model.
     """
-    found: Vocabulary
+    found: Tokenizer | TokenTable
     if (folder / BPE).is_file():
         ranks = parse_ranks(read_bytes(folder / BPE), BPE)
-        found = byte_level_tokenizer(ranks, n_vocab, BPE) if missing_bytes(ranks) else tiktoken_tokenizer(ranks)
-    elif (folder / TOKENIZER_JSON).is_file() or all((folder / name).is_file() for name in (VOCAB_JSON, MERGES_TXT)):
-        found = read_hugging_face_tokenizer(folder, n_vocab)
+        if missing_bytes(ranks):
+            return byte_level_tokenizer(ranks, n_vocab, BPE)
+        found = tiktoken_tokenizer(ranks)
     elif (folder / CHARACTERS).is_file():
         found = Characters(read_json(folder / CHARACTERS, list))
     elif (folder / WORDS).is_file():
         found = Words(read_json(folder / WORDS, list))
+    elif (folder / TOKENIZER_JSON).is_file() or all((folder / name).is_file() for name in (VOCAB_JSON, MERGES_TXT)):
+        return read_hugging_face_tokenizer(folder, n_vocab)
     elif (folder / NANOGPT).is_file():
         found = read_nanogpt_meta(folder / NANOGPT)
     elif (folder / VOCAB_JSON).is_file() and (table := read_table(folder / VOCAB_JSON, n_vocab)):
@@ -108,13 +110,15 @@ def gpt2_or_ids(n_vocab: int) -> Vocabulary:
     return pad_vocabulary(gpt2_tokenizer(), n_vocab) if n_vocab in GPT2_SIZES else PlainIds(n_vocab)
 
 
-def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
-    """Pad a vocabulary to n_vocab tokens. Raises ValueError if it is larger, or if it is smaller and not BPE."""
+def pad_vocabulary(found: Tokenizer | TokenTable, n_vocab: int) -> Tokenizer | TokenTable:
+    """Pad a vocabulary to n_vocab tokens. Raises ValueError if it is larger."""
     if found.n_vocab == n_vocab:
         return found
-    if found.n_vocab > n_vocab or not isinstance(found, Tokenizer):
+    if found.n_vocab > n_vocab:
         raise wrong_size(found.n_vocab, n_vocab)
-    return bpe_tokenizer(found.encoding._mergeable_ranks, special_tokens(found), n_vocab)
+    if isinstance(found, Tokenizer):
+        return bpe_tokenizer(found.encoding._mergeable_ranks, special_tokens(found), n_vocab)
+    return found.padded(n_vocab)
 
 
 def read_table(path: Path, n_vocab: int) -> list[str] | None:

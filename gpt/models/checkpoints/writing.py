@@ -6,7 +6,6 @@ Our format is a folder with config.json (including a checksum of all files), mod
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import shutil
 import tempfile
@@ -20,12 +19,13 @@ from safetensors.torch import save_file
 
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
-from gpt.models.checkpoints.bpe_files import write_gpt2_files
+from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON, write_gpt2_files
 from gpt.models.checkpoints.checkpoint import CHECKSUM, CONFIG, WEIGHTS, folder_digest, open_checkpoint
 from gpt.models.checkpoints.families import GPT2
-from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES, TOKENIZER_CONFIG
+from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES, TOKENIZER_CONFIG, write_json
 from gpt.models.checkpoints.stated import Hints
 from gpt.models.checkpoints.to_transformers import to_transformers
+from gpt.models.checkpoints.token_table import TokenTable
 from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
@@ -78,10 +78,14 @@ def save_hugging_face(
         if isinstance(tokenizer, Tokenizer):
             write_gpt2_files(tokenizer, new)
             if config["model_type"] != GPT2:  # AutoTokenizer expects a different class for other model types
-                settings = json.dumps({"tokenizer_class": "GPT2Tokenizer"})
-                (new / TOKENIZER_CONFIG).write_text(settings + "\n", encoding="utf-8")
+                write_json(new / TOKENIZER_CONFIG, {"tokenizer_class": "GPT2Tokenizer"})
         else:
             write_vocabulary(tokenizer, new)
+        if isinstance(tokenizer, TokenTable):
+            named = {"eos_token": tokenizer.eot_id, "unk_token": tokenizer.unknown_id}
+            names = {role: tokenizer.tokens[i] for role, i in named.items() if i is not None}
+            write_json(new / TOKENIZER_JSON, tokenizer.as_tokenizer_json())
+            write_json(new / TOKENIZER_CONFIG, {"tokenizer_class": "PreTrainedTokenizerFast", **names})
         start = tokenizer.prefix_ids[0] if tokenizer.prefix_ids else tokenizer.eot_id
         write_config(new, {**config, "bos_token_id": start, "eos_token_id": tokenizer.eot_id, "pad_token_id": None})
 
@@ -104,7 +108,7 @@ def convert(
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:
     """Write config.json next to the weights."""
-    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / CONFIG, config)
     shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only the owner can read
 
 

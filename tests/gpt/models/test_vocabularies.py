@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiktoken_ext.openai_public import r50k_pat_str
 from tokenizers import ByteLevelBPETokenizer
-from transformers import GPT2Tokenizer
+from transformers import AutoTokenizer, GPT2Tokenizer
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -20,7 +20,9 @@ from gpt.models.checkpoints.vocabularies import (
     Characters,
     PlainIds,
     find_vocabulary,
+    pad_vocabulary,
     read_nanogpt_meta,
+    token_table,
 )
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
@@ -120,6 +122,27 @@ def test_written_vocabulary_encodes_in_transformers_as_before(tmp_path: Path, by
     theirs = GPT2Tokenizer.from_pretrained(tmp_path)
     assert [theirs(text)["input_ids"] for text in TEXTS] == [byte_tokenizer.encode(text) for text in TEXTS]
     assert theirs.eos_token_id == byte_tokenizer.eot_id
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        ([*"ab \n.é🙂", "<eos>"], "ab\n é..🙂"),
+        (["<unk>", "a", "e", "\n"], "abe\u0301\r\n"),
+        (
+            ["<unk>", "<eos>", "the", "cat", ".", ",", "don't", "--", "o'clock."],
+            "The cat, a\tdog--don't. (don't) o'clock.",
+        ),
+        (["The", "the", " ", "\n", "a.b", "a", "."], "The the\t \na.b a.a\u3000the"),
+    ],
+)
+def test_a_padded_table_encodes_in_transformers_as_here(tmp_path: Path, tokens: list[str], text: str) -> None:
+    save_hugging_face(tiny(vocab_size=64), tmp_path, pad_vocabulary(token_table(tokens), 64))
+    ours, theirs = load_model(tmp_path, device="cpu").tokenizer, AutoTokenizer.from_pretrained(tmp_path)
+    assert type(ours) is type(token_table(tokens))
+    assert theirs(text)["input_ids"] == ours.encode(text)
+    assert theirs.decode(ours.encode(text)) == ours.decode(ours.encode(text))
+    assert (theirs.eos_token_id, ours.decode([63]), ours.special_ids >= {63}) == (ours.eot_id, "<63>", True)
 
 
 @pytest.mark.parametrize("more", [[], ["<pad>", "<|end|>"]], ids=["own", "with-added-tokens"])
