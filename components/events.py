@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import errno
 import json
+import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -18,6 +19,7 @@ from typing import Any, Literal
 
 import gradio as gr
 from gradio.blocks import Block
+from gradio.helpers import log_message
 
 from components.errors import PageError, Question, localize_error
 from components.i18n import LANGUAGES, Language, t
@@ -103,8 +105,7 @@ class Events:
                         yield shown(session, not_set)
                         not_set = ()
                 except gr.Error:
-                    if streams(handler):  # otherwise, an error cannot be sent with a frame
-                        yield shown(session, not_set)
+                    yield shown(session, not_set)
                     raise
             yield shown(session, not_set)
 
@@ -115,7 +116,14 @@ class Events:
             yield from respond(event, session_id, values)
 
         def answer(event: gr.EventData, session_id: str, *values: Any) -> Any:
-            return [*respond(event, session_id, values)][-1]
+            frames: list[Any] = []
+            try:
+                frames.extend(respond(event, session_id, values))
+            except gr.Error as problem:
+                if not frames:
+                    raise
+                _pop_up(problem)
+            return frames[-1]
 
         prepare = js or "(...values) => values"
         options = {
@@ -175,6 +183,35 @@ def _take_and(take: Callable[..., None], n: int, handler: Handler, session: Sess
     yield from handler(session, *sent[:n]) or ()
 
 
+def in_turn(runs: Iterable[Callable[[], Iterator[None] | None]]) -> Iterator[None]:
+    """Call functions that change a session, yielding before each call and whenever one yields.
+
+    After an error, the remaining functions are still called. The first error is raised at the end.
+    """
+    problems: list[Exception] = []
+    for run in runs:
+        yield
+        try:
+            made = run()
+            if isinstance(made, Iterator):
+                yield from made
+        except Exception as problem:
+            problems.append(problem)
+    for other in problems[1:]:
+        with suppress(gr.Error), error_messages():  # counts it; only the first one becomes a message
+            raise other
+    if problems:
+        raise problems[0]
+
+
+def _pop_up(problem: gr.Error) -> None:
+    """Show an error's message without raising it, which would drop the event's frame."""
+    if problem.print_exception:
+        traceback.print_exception(problem)
+    level: Any = "error"  # gradio's pages show it, although its functions only announce the other levels
+    log_message(problem.message, problem.title, level, problem.duration, problem.visible)
+
+
 def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Generator[None]:
     """Yield a handler's updates, if any, and convert its errors to messages."""
     with error_messages(session):
@@ -184,17 +221,22 @@ def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) ->
 
 @contextmanager
 def error_messages(session: Session | None = None) -> Iterator[None]:
-    """Convert ValueErrors and disk-full errors to messages in the session's language, and count all errors."""
+    """Convert errors to messages in the session's language, and count them.
+
+    ValueErrors and a full disk have their own sentences. Other errors are also logged.
+    """
+    language = session.language if session else "en"
     try:
         yield
     except Exception as problem:
         is_full = isinstance(problem, OSError) and problem.errno == errno.ENOSPC
-        if not (is_full or isinstance(problem, ValueError)):
-            count_error("unexpected", problem)
-            raise
-        ERRORS.labels("sentence").inc()
-        language = session.language if session else "en"
-        raise error(PageError("error.disk_full") if is_full else problem, language) from None
+        if is_full or isinstance(problem, ValueError):
+            ERRORS.labels("sentence").inc()
+            raise error(PageError("error.disk_full") if is_full else problem, language) from None
+        count_error("unexpected", problem)
+        unexpected = error(PageError("error.unexpected"), language)
+        unexpected.print_exception = True
+        raise unexpected from problem
 
 
 def _sent(values: object, name: str) -> dict[str, Any]:

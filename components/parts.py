@@ -72,12 +72,10 @@ class Part:
         for child in self.children:
             yield from child.everything()
 
-    def shown(self, s: Snapshot) -> Iterator[Part]:
-        """Yield this part and the parts below it that are on the page."""
-        yield self
-        if not (hidden := self.live.get("hidden")) or not hidden(s):
-            for child in self.children:
-                yield from child.shown(s)
+    def opened(self, s: Snapshot) -> Sequence[Part]:
+        """Return the parts directly below this one that are on the page."""
+        hidden = self.live.get("hidden")
+        return () if hidden and hidden(s) else self.children
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +90,9 @@ class _Case(Part):
         for part in self.parts.values():
             yield from part.everything()
 
-    def shown(self, s: Snapshot) -> Iterator[Part]:
-        yield self
-        if part := self.parts.get(self.which(s)):
-            yield from part.shown(s)
+    def opened(self, s: Snapshot) -> Sequence[Part]:
+        part = self.parts.get(self.which(s))
+        return () if part is None else (part,)
 
 
 def case(name: str, which: Callable[[Snapshot], Hashable], parts: Mapping[Any, Part]) -> Part:

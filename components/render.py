@@ -4,6 +4,9 @@ A View fills a browser widget; a Control sets properties of a gradio component. 
 with explicit inputs, so opening a tab, changing the language or a selection, and generating a token are the same
 operation. A frame contains the changes for both; the page applies component updates in an event that runs only in the
 browser (see `Events.wire_controls`).
+
+Each of them fails alone: an error is logged and counted, the page shows a sentence in place of the view, and the rest
+of the frame is drawn.
 """
 
 from __future__ import annotations
@@ -11,17 +14,24 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
 from components.i18n import Language, speaking
+from components.logs import place_of
 from components.monitoring import count_error
 from components.state.document_lock import DocumentLock
 from components.state.session import Session
 from components.state.snapshot import Snapshot
+
+T = TypeVar("T")
+FAILED = {
+    "failed": True
+}  # a view's data, or a part's live properties, after an error: the page shows a sentence instead
 
 
 class Lines(list[str]):
@@ -144,8 +154,11 @@ class Renderer:
 
         If something is missing, the page triggers `tick`.
         """
-        missing = tuple(analysis.wanted(s) for analysis in self.analyses.get(s.tab, ()))
+        missing = s.cached(self._missing)
         return s.tab, None if all(each is None for each in missing) else missing
+
+    def _missing(self, s: Snapshot) -> tuple[Hashable, ...]:
+        return tuple(_wanted(analysis, s) for analysis in self.analyses.get(s.tab, ()))
 
     def build(self, session: Session) -> str:
         """Return the frame that is part of the page's HTML, drawn from the initial session.
@@ -174,15 +187,8 @@ class Renderer:
 
         edited: components that the person is editing, which are left unchanged.
         """
-        try:
-            with speaking(session.language, exact=session.numbers):
-                return self._frame(session, edited)
-        except Exception as problem:
-            count_error("drawing", problem)
-            raise
-
-    def _frame(self, session: Page, edited: Iterable[Block]) -> str | None:
-        with session.render_lock, session.lock.reading():
+        spoken = speaking(session.language, exact=session.numbers)
+        with spoken, session.render_lock, session.lock.reading():
             seen, session.seen_frame = session.seen_frame, None
             whole = seen is not None
             missed: dict[Control, Sent] = {}
@@ -192,24 +198,23 @@ class Renderer:
                 session.sent = {control: sent for control, sent in known.items() if sent.frame <= seen}
             snapshot = session.snapshot()
             tabs = dict.fromkeys(("", snapshot.tab))
-            changed = {}
+            changed: dict[str, dict[str, str]] = {}
             for view in (view for tab in tabs for view in self.views.get(tab, ())):
-                inputs, before = (snapshot.numbers, view.inputs(snapshot)), session.sent.get(view.name)
-                if before is not None and before.inputs == inputs:
-                    continue
-                fields, session.sent[view.name] = _changes(view.draw(snapshot), inputs, before)
-                if fields:
-                    changed[view.name] = fields
+                made = _view(view, snapshot, session.sent.get(view.name))
+                if made is not None:
+                    fields, session.sent[view.name] = made
+                    changed |= {view.name: fields} if fields else {}
             heard = [each for each in self.signals if each.is_shared or not session.is_mirror]
             signals = {each.name: value for each in heard if (value := _signal(each, snapshot, session.sent))}
-            updates: dict[str, dict[int, dict[str, Any]]] = {}
+            updates: dict[str, dict[int, dict[str, str]]] = {}
             set_in: dict[str, dict[int, dict[str, int]]] = {}
             for tab in tabs:
                 for index, properties, number in self._updates(tab, snapshot, session, edited, missed):
                     updates.setdefault(tab, {}).setdefault(index, {}).update(properties)
                     set_in.setdefault(tab, {}).setdefault(index, {}).update(dict.fromkeys(properties, number))
             if updates:
-                signals["controls"] = _json(updates)
+                of_tabs = {tab: {str(i): _object(each) for i, each in at.items()} for tab, at in updates.items()}
+                signals["controls"] = _object({tab: _object(each) for tab, each in of_tabs.items()})
             if whole:
                 signals["set_in"] = _json(set_in)
             if not changed and not signals and not whole:
@@ -220,31 +225,79 @@ class Renderer:
 
     def _updates(
         self, tab: str, snapshot: Snapshot, session: Page, edited: Iterable[Block], missed: Mapping[Control, Sent]
-    ) -> Iterator[tuple[int, dict[str, Any], int]]:
-        """Yield (index in `components`, new properties, first frame with them) for each changed component."""
+    ) -> Iterator[tuple[int, dict[str, str], int]]:
+        """Yield (index in `components`, new properties as JSON, first frame with them) for each changed component."""
         components = self.components(tab)
         for control in self.controls.get(tab, ()):
-            inputs, before = control.inputs(snapshot), session.sent.get(control)
-            if before is not None and before.inputs == inputs:
+            draw = partial(_properties, control, snapshot)
+            made = _attempt(partial(control.inputs, snapshot), session.sent.get(control), draw)
+            if made is None:
                 continue
+            inputs, properties = made
             is_edited, again = control.component in edited, missed.get(control)
             number = again.frame if again is not None and again.inputs == inputs else session.frame_number + 1
             session.sent[control] = Sent(inputs, frame=0 if is_edited else number)
-            if not is_edited and (properties := control.draw(snapshot)):
-                yield components.index(control.component), _as_pairs(properties), number
+            if not is_edited and properties:
+                yield components.index(control.component), properties, number
 
 
-def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the properties with choices as (label, value) pairs."""
-    if "choices" not in properties:
-        return properties
-    pairs = [each if isinstance(each, tuple) else (str(each), each) for each in properties["choices"]]
-    return properties | {"choices": pairs}
+def _attempt(
+    inputs_of: Callable[[], Hashable], before: Sent | None, draw: Callable[[], T]
+) -> tuple[Hashable, T | None] | None:
+    """Return the inputs and what is drawn from them, or None if they have not changed since `before`.
+
+    After an error, which is logged and counted once for the same inputs, nothing is drawn: None takes its place.
+    """
+    inputs: Hashable = None
+    try:
+        inputs = inputs_of()
+        return None if before is not None and before.inputs == inputs else (inputs, draw())
+    except Exception as problem:
+        if inputs is None:
+            inputs = place_of(problem)
+            if before is not None and before.inputs == inputs:
+                return None
+        count_error("drawing", problem)
+        return inputs, None
 
 
-def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> tuple[dict[str, str], Sent]:
-    """Return the fields that differ from the last ones sent, as JSON, and an updated record."""
-    fields, sent = {}, Sent(inputs)
+def _wanted(analysis: Analysis, s: Snapshot) -> Hashable:
+    try:
+        return analysis.wanted(s)
+    except Exception as problem:
+        count_error("drawing", problem)
+        return None
+
+
+def _properties(control: Control, s: Snapshot) -> dict[str, str]:
+    """Return a control's properties as JSON, with choices as (label, value) pairs."""
+    drawn = control.draw(s)
+    if "choices" in drawn:
+        pairs = [each if isinstance(each, tuple) else (str(each), each) for each in drawn["choices"]]
+        drawn = drawn | {"choices": pairs}
+    return {name: _json(value) for name, value in drawn.items()}
+
+
+def _view(view: View, s: Snapshot, before: Sent | None) -> tuple[dict[str, str], Sent] | None:
+    """Return a view's changed fields as JSON and an updated record, or None if its inputs have not changed."""
+    made = _attempt(
+        lambda: (s.numbers, view.inputs(s)), before, lambda: _changes({**_working(before), **view.draw(s)}, before)
+    )
+    if made is None:
+        return None
+    inputs, changes = made
+    fields, sent = changes or _changes(FAILED, before)
+    return fields, replace(sent, inputs=inputs)
+
+
+def _working(before: Sent | None) -> dict[str, Any]:
+    """Return the field that ends a view's failure, if it has failed before."""
+    return {"failed": False} if before is not None and "failed" in before.digests else {}
+
+
+def _changes(data: Mapping[str, Any], before: Sent | None) -> tuple[dict[str, str], Sent]:
+    """Return the fields that differ from the last ones sent, as JSON, and an updated record without inputs."""
+    fields, sent = {}, Sent(None)
     for name, value in data.items():
         if isinstance(value, Lines):
             sent_lines = before.lines.get(name) if before else None
@@ -260,13 +313,14 @@ def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> 
     return fields, sent
 
 
-def _signal(signal: Signal, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | None:
+def _signal(signal: Signal, s: Snapshot, sent: dict[Any, Sent]) -> str | None:
     """Return a signal's value as JSON, or None if it has already been sent."""
-    inputs, before = signal.inputs(snapshot), sent.get(signal.name)
-    if before is not None and before.inputs == inputs:
+    made = _attempt(partial(signal.inputs, s), sent.get(signal.name), lambda: _json(signal.draw(s)))
+    if made is None:
         return None
+    inputs, value = made
     sent[signal.name] = Sent(inputs)
-    return _json(signal.draw(snapshot))
+    return value
 
 
 def _common(before: Lines | None, after: Lines) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import gradio as gr
 
 from components.downloads import SIGNAL as DOWNLOAD
-from components.events import NO_PROGRESS, QUEUES, Events, error
+from components.events import NO_PROGRESS, QUEUES, Events, error, in_turn
 from components.frame import Frame
 from components.i18n import LANGUAGES, Language, t
 from components.render import Renderer, Signal
@@ -25,7 +25,7 @@ from components.state.store import is_session_id
 
 def voice(s: Snapshot) -> dict[str, Any]:
     """Return the browser's settings for formatting numbers (see `numbers.js`)."""
-    return {"exact": s.numbers, **{name: t(f"number.{name}", s.language) for name in ("under", "over")}}
+    return {"exact": s.numbers, **{name: t(f"number.{name}", s.language) for name in ("under", "over", "failed")}}
 
 
 def saved_inputs(s: Snapshot) -> Any:
@@ -138,10 +138,8 @@ def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
         try:
             while (missing := _missing(renderer, session)) not in (None, done):
                 done = missing
-                for analysis, lacks in zip(renderer.analyses[missing[0]], missing[1], strict=True):
-                    if lacks is not None:
-                        yield from analysis.run(session)
-                        yield
+                of_tab = zip(renderer.analyses[missing[0]], missing[1], strict=True)
+                yield from in_turn([partial(each.run, session) for each, lacks in of_tab if lacks is not None])
         finally:
             session.analysing.release()
         if _missing(renderer, session) in (None, done):  # otherwise, another event arrived meanwhile and did nothing

@@ -4,7 +4,7 @@
 
 import { make, makeButton, setText } from "../widgets/dom.js";
 import { setWords } from "../widgets/glossary.js";
-import { defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
+import { attempt, defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
 
 /**
  * @typedef {Record<string, any>} Properties  a part's fixed properties, words and live properties
@@ -353,7 +353,7 @@ const BUILDERS = {
  */
 export function card(element, trigger, props, call) {
   /** @type {Record<string, Action[]>} */ const pending = {}; // actions by queue, oldest first
-  /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
+  /** @type {Map<HTMLElement, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
   /**
@@ -407,12 +407,12 @@ export function card(element, trigger, props, call) {
       const { node, built } = entry;
       const now = live[`live.${node.name}`] ?? {};
       if (node.live && !Object.keys(now).length) continue;
-      if ("hidden" in now) /** @type {HTMLElement} */ (part).hidden = now.hidden;
+      if ("hidden" in now) part.hidden = now.hidden;
       const texts = Object.entries(node.words ?? {}).map(([name, key]) => [name, words[key]]);
       const properties = { ...node, ...Object.fromEntries(texts), ...now, ...unhandled(node) };
       if (same(entry.shown, properties)) continue;
       entry.shown = properties;
-      built.set?.(properties);
+      attempt(part, now.failed, () => built.set?.(properties));
     }
   }
 

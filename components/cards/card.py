@@ -9,10 +9,12 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Carried, Events
+from components.events import Carried, Events, in_turn
 from components.i18n import t
+from components.logs import place_of
+from components.monitoring import count_error
 from components.parts import Action, Handler, Part, Queue, streams
-from components.render import Analysis, View
+from components.render import FAILED, Analysis, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
@@ -58,26 +60,40 @@ class Card:
         self.view = View(f"card.{name}", self._inputs, self._draw)
 
     def _inputs(self, s: Snapshot) -> Hashable:
-        return s.language, json.dumps(s.cached(self._live)), self._seen(s)
+        return s.language, json.dumps(s.cached(self._live), default=place_of), self._seen(s)
 
     def _draw(self, s: Snapshot) -> dict[str, Any]:
         """Return the card's data.
 
         layout: the tree of parts, which never changes. words: translated texts by key. seen: the number of the last
-        action handled in each queue. live.<name>: a part's live properties.
+        action handled in each queue. live.<name>: a part's live properties, or FAILED.
         """
         texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
-        return {"layout": self.layout, "words": texts, "seen": self._seen(s), **s.cached(self._live)}
+        live = {name: _or_failed(found) for name, found in s.cached(self._live).items()}
+        return {"layout": self.layout, "words": texts, "seen": self._seen(s), **live}
 
-    def _live(self, s: Snapshot) -> dict[str, dict[str, Any]]:
-        live: dict[str, dict[str, Any]] = {}
-        for part in self.root.shown(s):
-            if part.live:
-                live[f"live.{part.name}"] = {name: of(s) for name, of in part.live.items()}
+    def _live(self, s: Snapshot) -> dict[str, dict[str, Any] | Exception]:
+        live: dict[str, dict[str, Any] | Exception] = {}
+        parts = [self.root]
+        for part in parts:
+            try:
+                if part.live:
+                    live[f"live.{part.name}"] = {name: of(s) for name, of in part.live.items()}
+                parts.extend(part.opened(s))
+            except Exception as problem:
+                live[f"live.{part.name}"] = problem
         return live
 
     def _seen(self, s: Snapshot) -> dict[str, int]:
         return {queue: s.handled.get((self.name, queue), 0) for queue in self.queues}
+
+
+def _or_failed(found: dict[str, Any] | Exception) -> dict[str, Any]:
+    """Return live properties; log and count an error."""
+    if isinstance(found, Exception):
+        count_error("drawing", found)
+        return FAILED
+    return found
 
 
 def add_cards(
@@ -115,17 +131,14 @@ def add_cards(
 
 def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> None:
     """Handle the pending actions of these cards in order."""
-    for handler, value in _pending(cards, queue, session, sent):
-        handler(session, value)
+    for _ in act_and_show(cards, queue, session, *sent):
+        pass
 
 
 def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> Iterator[None]:
     """Like `act`, but for handlers that may yield. The first yield confirms that an action has arrived."""
-    for handler, value in _pending(cards, queue, session, sent):
-        yield
-        made = handler(session, value)
-        if isinstance(made, Iterator):
-            yield from made
+    pending = _pending(cards, queue, session, sent)
+    yield from in_turn(partial(handler, session, value) for handler, value in pending)
 
 
 def _pending(

@@ -34,7 +34,7 @@ import { fill } from "./text.js";
  * @property {Record<string, any>} options
  *
  * @typedef {object} Mounted
- * @property {Element} element
+ * @property {HTMLElement} element
  * @property {Element} place  the container, which stays visible when the widget hides itself
  * @property {Widget} widget
  * @property {string} view
@@ -67,6 +67,7 @@ const controlUpdates = new Map(); // pending properties for gradio's components,
 const lastSet = new Map(); // number of the last frame that set a component's property, by tab, place and name
 let navigated = 0; // time of the newest tab click
 let scheduled = false;
+let sentence = ""; // shown in place of a picture that could not be drawn
 /** Raises an event on the gr.HTML that receives the frames. @type {Trigger} */
 let raise = () => {};
 /**
@@ -81,6 +82,7 @@ let restsUntil = 0;
 let pressedUntil = 0;
 
 export const store = new Store();
+store.on("voice", (voice) => voice && (sentence = voice.failed));
 store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(view)));
 
 /**
@@ -146,7 +148,13 @@ export async function mountIn(element, place, call, send) {
   const root = /** @type {HTMLElement} */ (element.firstElementChild);
   /** @type {Mounted} */
   const self = { element, place, widget: { draw() {} }, view: call.view, width: -1, listening: [] };
-  self.widget = make(root, host);
+  try {
+    self.widget = make(root, host);
+  } catch (error) {
+    self.widget.draw = () => {
+      throw error;
+    };
+  }
   mounted.add(self);
   for (const node of [element, place]) {
     if (!observed.has(node)) observed.set(node, new Set());
@@ -285,14 +293,27 @@ function drawStale() {
   for (const each of due) each.width = each.element.clientWidth; // before anything is drawn: one layout for all
   for (const each of due) {
     stale.delete(each);
-    try {
-      each.widget.draw(store.view(each.view));
-    } catch (error) {
-      console.error(error); // still draw the other widgets
-    }
+    const data = store.view(each.view);
+    attempt(each.element, data.failed, () => each.widget.draw(data));
   }
   const ended = performance.now();
   restsUntil = ended + Math.min(LONGEST_REST, ended - began);
+}
+
+/**
+ * Draws a picture or a control, or a sentence in its place if it fails in the browser or has failed on the server.
+ * @param {HTMLElement} element @param {boolean | undefined} failed @param {() => void} draw
+ */
+export function attempt(element, failed, draw) {
+  let isDrawn = !failed;
+  try {
+    if (isDrawn) draw();
+  } catch (error) {
+    console.error(error);
+    isDrawn = false;
+  }
+  if (isDrawn) delete element.dataset.failed;
+  else element.dataset.failed = sentence;
 }
 
 /**

@@ -66,7 +66,18 @@ export class Store {
    * @param {Frame & Data} frame @param {string[]} names
    */
   hear(frame, names) {
-    for (const name of names) if (name in frame) for (const tell of this.#listeners.get(name) ?? []) tell(frame[name], frame);
+    for (const name of names) if (name in frame) this.#tell(name, frame);
+  }
+
+  /** Calls a field's listeners; an error in one must not keep the others from being called. @param {string} name @param {Frame & Data} frame */
+  #tell(name, frame) {
+    for (const tell of this.#listeners.get(name) ?? []) {
+      try {
+        tell(frame[name], frame);
+      } catch (error) {
+        console.error(error);
+      }
+    }
   }
 
   /** @param {Frame} frame */
@@ -84,7 +95,7 @@ export class Store {
     [this.#number, this.#epoch] = [frame.n, frame.epoch];
     this.#retryDelay = RETRY_MS;
     if (changed.size) this.onChange(changed);
-    for (const [name, value] of Object.entries(frame)) for (const tell of this.#listeners.get(name) ?? []) tell(value, frame);
+    for (const name of Object.keys(frame)) this.#tell(name, frame);
     this.#catchUp();
   }
 

@@ -48,6 +48,40 @@ def test_earlier_choices_are_handled_first_and_actions_only_in_their_own_queue()
     assert done == [("a", 3), "b"]
 
 
+def test_an_error_does_not_keep_later_actions_from_being_handled() -> None:
+    def fail(session: Session, value: object) -> None:
+        raise ValueError(f"refused {value}")
+
+    done: list[Any] = []
+    failing = check_box("f", label="stop", value=lambda s: False, on=fail)
+    card, session = Card("one", failing, number("a", done)), Session(None)
+    with pytest.raises(ValueError, match="refused 1"):
+        act([card], "interactive", session, {"interactive": [[1, "f:act", 1], [2, "f:act", 2], [3, "a:act", 3]]})
+    assert done == [("a", 3)]
+    assert session.handled == {("one", "interactive"): 3}
+
+
+def test_a_part_fails_alone() -> None:
+    def fail(s: Session) -> bool:
+        raise KeyError("no such layer")
+
+    boxes = [check_box(name, label="stop", value=lambda s: True, on=lambda *_: None) for name in ("a", "b", "c")]
+    card = Card(
+        "one",
+        check_box("f", label="stop", value=fail, on=lambda *_: None),
+        section(boxes[0], show=fail, name="section"),
+        case("open", fail, {True: boxes[1]}),
+        boxes[2],
+    )
+    snapshot = Session(None).snapshot()
+    drawn = card.view.draw(snapshot)
+    assert {name: live for name, live in drawn.items() if name.startswith("live.")} == {
+        **{f"live.{name}": {"failed": True} for name in ("f", "section", "open")},
+        "live.c": {"value": True},
+    }
+    assert card.view.inputs(snapshot) == card.view.inputs(Session(None).snapshot())
+
+
 def test_a_handler_that_yields_belongs_to_a_queue_that_streams() -> None:
     def write(session: Session) -> Iterator[None]:
         yield

@@ -44,17 +44,19 @@ def test_a_handler_receives_the_payload_of_its_event_or_an_empty_one(
     assert handled == [received]
 
 
-def test_what_a_handler_changed_before_its_error_is_sent_with_the_next_frame(events: Events) -> None:
+@pytest.mark.parametrize(("problem", "sentence"), [(ValueError("refused"), "refused"), (KeyError("k"), "did not work")])
+def test_an_error_is_shown_together_with_what_the_handler_changed_before_it(
+    events: Events, monkeypatch: pytest.MonkeyPatch, problem: Exception, sentence: str
+) -> None:
     def fail(session: Session) -> None:
         session.prompt = "changed"
-        raise ValueError("refused")
+        raise problem
 
+    messages: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("components.events.log_message", lambda *message: messages.append(message))
     events.renderer.add("", [View("box", lambda s: s.prompt, lambda s: {"text": s.prompt})])
-    button = gr.Button()
-    failing, working = events.on(button.click, fail), events.on(button.click, lambda session: None)
-    before = json.loads(working.fn(gr.EventData(None, None), ID))
-    with pytest.raises(gr.Error, match="refused"):
-        failing.fn(gr.EventData(None, None), ID)
-    after = json.loads(working.fn(gr.EventData(None, None), ID))
-    assert after["base"] == before["n"]
-    assert after["views"] == {"box": {"text": "changed"}}
+    frame = json.loads(events.on(gr.Button().click, fail).fn(gr.EventData(None, None), ID))
+    assert frame["views"] == {"box": {"text": "changed"}}
+    ((text, title, level, *_),) = messages
+    assert sentence in text
+    assert (title, level) == ("Something went wrong", "error")

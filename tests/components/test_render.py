@@ -8,11 +8,13 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from components.monitoring import ERRORS
 from components.navigation import open_tab
-from components.render import Analysis, Control, Lines, Renderer, View
+from components.render import Analysis, Control, Lines, Renderer, Signal, View
 from components.session_events import SIGNALS, analyse, miss_frame
 from components.state.selection import Selection
 from components.state.session import Session
+from components.state.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -54,6 +56,49 @@ def test_only_the_fields_that_changed_are_sent_and_lines_only_from_where_they_di
     ):
         session.query = query
         assert frame(renderer, session)["views"] == {"a": {"lines": change}}
+
+
+@pytest.mark.parametrize("broken", ["draw", "inputs", "json", "control", "signal", "wanted"])
+def test_each_picture_control_and_analysis_fails_alone_and_is_counted(session: Session, broken: str) -> None:
+    def of(name: str) -> Any:
+        def value(s: Any) -> Any:
+            if name == broken and s.query == "bad":
+                raise KeyError("no such layer")
+            return s.query
+
+        return value
+
+    renderer = Renderer()
+    with gr.Blocks():
+        boxes = gr.Textbox(), gr.Textbox()
+    labels = of("control"), of("fine")
+    controls = [
+        Control(box, of("fine"), lambda s, label=label: {"label": label(s)})
+        for box, label in zip(boxes, labels, strict=True)
+    ]
+
+    def of_text(s: Snapshot) -> dict[str, Any]:
+        return {"text": s.query}
+
+    data: list[dict[str, Any]] = [{}]
+    renderer.add("", [View("a", of("inputs"), lambda s: {"text": of("draw")(s), **data[0]})], controls=controls)
+    renderer.add("playground", [View("b", of("fine"), of_text)], Analysis(of("wanted"), lambda session: iter(())))
+    renderer.add("playground", [], Analysis(lambda s: s.query or None, lambda s: iter(())))
+    renderer.signals += [Signal("c", of("fine"), of("signal")), Signal("d", of("fine"), of("fine"))]
+    session.query = "good"
+    frame(renderer, session)
+    before = ERRORS.labels("drawing")._value.get()
+    session.query = "bad"
+    data[0] = {"object": object()} if broken == "json" else {}
+    shown = frame(renderer, session)
+    assert ERRORS.labels("drawing")._value.get() == before + 1
+    assert frame(renderer, session) is None
+    is_failing = broken in ("draw", "inputs", "json")
+    assert shown["views"] == {"a": {"failed": True} if is_failing else {"text": "bad"}, "b": {"text": "bad"}}
+    assert shown["controls"][""] == {"1": {"label": "bad"}} | ({} if broken == "control" else {"0": {"label": "bad"}})
+    assert (shown.get("c"), shown["d"], shown["wanted"]) == (None if broken == "signal" else "bad", "bad", "playground")
+    session.query, data[0] = "good", {}
+    assert frame(renderer, session)["views"]["a"] == {"text": "good"} | ({"failed": False} if is_failing else {})
 
 
 def test_each_frame_names_the_one_that_it_builds_on_and_after_a_missed_one_all_is_sent(session: Session) -> None:

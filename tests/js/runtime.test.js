@@ -8,6 +8,7 @@ class FakeElement {
   isConnected = true;
   shown = true;
   clientWidth = 300;
+  dataset = {};
   firstElementChild = {};
   parentElement = null;
   closest() {
@@ -59,6 +60,7 @@ defineWidget("probe", (root, host) => ({
   destroy: () => destroyed.push(host.id),
 }));
 defineWidget("broken", () => ({ draw: () => { throw new Error("broken"); } }));
+defineWidget("unmountable", () => { throw new Error("unmountable"); });
 const hosts = {};
 defineWidget("asks", (root, host) => ((hosts[host.id] = host), { draw() {} }));
 
@@ -184,13 +186,20 @@ test("another theme or language draws all again, another class does not", async 
   assert.equal(drawn.filter(([id]) => id === "theme").length, 1);
 });
 
-test("an error in one widget does not keep the others from being drawn", async (context) => {
+test("an error in one widget does not keep the others from being drawn, and a sentence takes its place", async (context) => {
   const said = context.mock.method(console, "error", () => {});
-  await add("broken", "broken");
-  await add("probe", "beside", { view: "beside" });
+  store.apply({ n: (number += 1), base: number - 1, voice: { failed: "not shown" }, views: { onServer: { failed: true } } });
+  const places = [];
+  for (const widget of ["broken", "unmountable", "probe"]) places.push(await add(widget, "beside", { view: "beside" }));
+  places.push(await add("probe", "onServer", { view: "onServer" }));
+  const sentences = () => places.map(({ element }) => element.dataset.failed);
   frame();
-  assert.equal(said.mock.callCount(), 1);
+  assert.equal(said.mock.callCount(), 2);
   assert.deepEqual(drawn, [["beside", {}]]);
+  assert.deepEqual(sentences(), ["not shown", "not shown", undefined, "not shown"]);
+  send({ onServer: { failed: false } });
+  frame();
+  assert.equal(sentences()[3], undefined);
 });
 
 test("a widget that was taken off the page is destroyed and no longer observed", async () => {
