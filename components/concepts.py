@@ -18,7 +18,7 @@ from components.labels import marked, percent, quoted, shortened
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import AtPosition
-from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering, distribution, generate
+from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering, generate
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
 from gpt.analysis.tracing import trace_text
@@ -251,8 +251,7 @@ def unsteered_probabilities(s: Snapshot) -> Tensor | None:
     found = s.cached(unsteered)
     if s.text is None or found is None:
         return None
-    previous = s.text.ids[: found.position + 1]
-    return distribution(found.logits, s.settings.sampling(), previous_ids=previous).final
+    return s.stages(found.logits, s.text.ids[: found.position + 1]).final
 
 
 def steer_data(s: Snapshot) -> dict[str, Any]:

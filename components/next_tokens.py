@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from components.figures.bars import next_token_bars, next_token_end
 from components.i18n import Language, t
 from components.labels import token_text
-from gpt import Generation, Stages
+from gpt import Generation, SamplingParams, Stages, distribution
 
 
 class NextTokens(NamedTuple):
@@ -53,6 +54,14 @@ def next_tokens(document: Generation, position: int, stages: Stages, most: int) 
         ids[-1] = chosen
     labels = [token_text(document.loaded.tokenizer, token_id) for token_id in ids.tolist()]
     return NextTokens(ids, chosen, labels, raw[ids], final[ids])
+
+
+def at_one(logits: Tensor) -> Tensor:
+    """Return next-token probabilities at temperature 1, on the CPU, (vocab_size,).
+
+    Label them so wherever they are shown; for probabilities under the sampling settings, use `Snapshot.stages`.
+    """
+    return distribution(logits, SamplingParams()).final
 
 
 def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:

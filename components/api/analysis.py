@@ -33,7 +33,7 @@ from components.concepts import concept_name, found_concept, usual_strength
 from components.errors import PageError
 from components.labels import token_text
 from components.limits import MAX_LENGTH
-from components.next_tokens import best
+from components.next_tokens import at_one, best
 from components.state.settings import checked_number
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace, encode_prompt, logit_lens
 from gpt.analysis.attribution import direct_logit_attribution
@@ -88,7 +88,7 @@ class AnalysisEndpoints(Endpoints):
             token_id: the token to follow, an id from next_token or tokenize; null is the predicted token
             model: name from the page's list; "" is the model the app was started with
         Returns:
-            chosen: the followed token; rows: two per layer, with the best token and the followed token's probability
+            chosen: the followed token; rows: two per layer, with its and the best token's probability at temperature 1
         """
         loaded, trace = self._trace(prompt, position, model)
         with _threads(loaded):
@@ -171,7 +171,7 @@ class AnalysisEndpoints(Endpoints):
             k: number of best tokens to take from each prediction
             model: name from the page's list; "" is the model the app was started with
         Returns:
-            tokens, best first, with the probability before and after; kl_bits: divergence of the two predictions
+            tokens, best first, with the probability before and after at temperature 1; kl_bits: their divergence
         """
         loaded = self.find_model(model)
         count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
@@ -213,7 +213,7 @@ class AnalysisEndpoints(Endpoints):
             k: number of best tokens to take from each prediction
             model: name from the page's list; "" is the model the app was started with
         Returns:
-            the concept; tokens, best first, with the probability before and after; both continuations
+            the concept; tokens, best first, with the probability before and after at temperature 1; both continuations
         """
         loaded = self.find_model(model)
         count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
@@ -350,7 +350,7 @@ class AnalysisEndpoints(Endpoints):
 
 def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:
     """Return the `count` best next tokens in either document, with their probabilities in both."""
-    before, after = (each.logits(each.n_read - 1).softmax(dim=0).numpy() for each in (original, edited))
+    before, after = (at_one(each.logits(each.n_read - 1)).numpy() for each in (original, edited))
     shown = dict.fromkeys([*best(after, before, count).tolist(), *best(before, after, count).tolist()])
     return [
         {"token_id": i, "token": token_text(loaded.tokenizer, i), "before": float(before[i]), "after": float(after[i])}

@@ -61,7 +61,7 @@ class Tokens(TypedDict):
 class NextToken(TypedDict):
     """A next token.
 
-    probability: after applying the settings. raw_probability: before applying them. log_probability: natural logarithm
+    probability: with the settings. raw_probability: at temperature 1, without them. log_probability: natural logarithm
     of raw_probability.
     """
 
@@ -82,8 +82,8 @@ class HeadWeights(TypedDict):
 class LensRow(TypedDict):
     """The most probable token at one point of a layer.
 
-    point: resid_mid (after attention) or resid_post (after the feed-forward network). entropy: in bits. chosen_rank: 1
-    is best.
+    point: resid_mid (after attention) or resid_post (after the feed-forward network). Probabilities are at temperature
+    1. entropy: in bits. chosen_rank: 1 is best.
     """
 
     layer: int
@@ -119,7 +119,7 @@ class Contributions(TypedDict):
 
 
 class AblatedToken(TypedDict):
-    """A token with its probability before and after switching off parts of the model."""
+    """A token with its probability at temperature 1, before and after switching off parts of the model."""
 
     token_id: int
     token: str
@@ -149,7 +149,7 @@ class Steered(TypedDict):
 class ScoredToken(TypedDict):
     """A token in a text, scored by the prediction at the position before it.
 
-    rank: 1 is best. surprisal, entropy: in bits. log_probability: in nats.
+    probability: at temperature 1. rank: 1 is best. surprisal, entropy: in bits. log_probability: in nats.
     """
 
     token_id: int

@@ -73,10 +73,10 @@ def next_token_bars(
 ) -> Figure:
     """Draw horizontal bars of next-token probabilities, with the first label on top.
 
-    before, after: probabilities, (len(labels),): the raw softmax (wide and light) and the sampling distribution (narrow
-    and dark). chosen: the row of the sampled token, or None. The legend is omitted if there are no names; it lists the
-    sampled token only if `chosen_name` is given. end: the end of the axis, for charts that share a scale; defaults to
-    `next_token_end`.
+    before, after: probabilities, (len(labels),), as a wide light and a narrow dark bar: for example at temperature 1
+    and under the sampling settings. chosen: the row of the sampled token, or None. The legend is omitted if there are
+    no names; it lists the sampled token only if `chosen_name` is given. end: the end of the axis, for charts that share
+    a scale; defaults to `next_token_end`.
     """
     before, after = floats(before), floats(after)
     names = [token_label(label, longest=11) for label in labels]

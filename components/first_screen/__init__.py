@@ -31,7 +31,7 @@ from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
 from components.tabs.playground.views.prediction import bars, box, concepts, hide_label, why
 from components.words import words_of
-from gpt import GPT, distribution
+from gpt import GPT
 from gpt.analysis.tracing import to_float32
 
 MAX_BARS = 9  # maximum number of visible bars
@@ -62,17 +62,17 @@ def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
     """
     if s.text is None or len(s.text.ids) > MAX_WRITTEN:
         return []
-    ids, tokenizer, model, settings = s.text.ids, s.text.tokenizer, s.text.loaded.model, s.settings.sampling()
+    ids, tokenizer, model = s.text.ids, s.text.tokenizer, s.text.loaded.model
     pieces, words, steps = shown_tokens(tokenizer, ids), words_of(tokenizer, ids), []
     without = _states_without(model, ids, words)
     for number, word in enumerate(words[:-1]):
         seen = ids[: word.stop]
-        final = distribution(s.text.document.logits(word.stop - 1), settings, previous_ids=seen).final
+        final = s.stages(s.text.document.logits(word.stop - 1), seen).final
         best = final.topk(min(MAX_BARS, len(final)))
         token, p = int(best.indices[0]), float(best.values[0])
         ends = [word.stop - len(left_out) - 1 for left_out in words[:number]]
         left = [
-            distribution(logits, settings, previous_ids=seen).final[token].item()
+            s.stages(logits, seen).final[token].item()
             for logits in to_float32(model.logits(without[range(number), ends]))
         ]
         arc = min(zip(left, words, strict=False), default=(p, None), key=lambda each: each[0])

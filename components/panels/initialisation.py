@@ -12,6 +12,7 @@ from components.figures.bars import histogram
 from components.figures.lines import lines
 from components.i18n import t
 from components.labels import percent
+from components.next_tokens import at_one
 from components.panels.panel import (
     Panel,
     Result,
@@ -141,7 +142,7 @@ def logits(s: Snapshot) -> dict[str, Any]:
         "start.logits.says",
         s.language,
         std=f"{first.logits_std:.3f}",
-        best=percent(first.logits.softmax(-1).max().item()),
+        best=percent(at_one(first.logits).max().item()),
         even=percent(1 / len(values)),
     )
     return chart_data(figure, caption)

@@ -116,18 +116,25 @@ def result_of(s: Snapshot) -> Predictions | None:
     return value_of(s, s.state(SkeletonState).result)
 
 
+def probabilities(s: Snapshot, both: Predictions) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the probabilities of the next token with and without blocks, (vocab_size,) each."""
+    ids = both.request.text.ids[: both.request.position + 1]
+    return s.stages(both.full, ids).final, s.stages(both.bare, ids).final
+
+
 def answer(s: Snapshot) -> dict[str, Any]:
     both = result_of(s)
     if both is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
     text, position = both.request
+    full, bare = probabilities(s, both)
     caption = t(
         "skeleton.says",
         s.language,
         token=quoted(text.tokenizer, text.ids[position]),
-        full=quoted(text.tokenizer, int(both.full.argmax())),
-        bare=quoted(text.tokenizer, int(both.bare.argmax())),
-        moved=percent(total_variation(both.full, both.bare).item()),
+        full=quoted(text.tokenizer, int(full.argmax())),
+        bare=quoted(text.tokenizer, int(bare.argmax())),
+        moved=percent(round((full - bare).abs().sum().item() / 2, 6)),  # total variation distance
     )
     return {"text": caption}
 
@@ -138,12 +145,12 @@ def bars(s: Snapshot) -> dict[str, Any]:
     if both is None:
         return chart_data(None, "")
     text, position = both.request
-    shares = torch.stack((both.full, both.bare)).float().softmax(-1)  # (2, vocab_size)
-    shown = best_of_both(both.full, both.bare, MAX_BARS)
+    full, bare = probabilities(s, both)
+    shown = best_of_both(full, bare, MAX_BARS)
     figure = next_token_bars(
         [token_text(text.tokenizer, token_id) for token_id in shown],
-        shares[0, shown].numpy(),
-        shares[1, shown].numpy(),
+        full[shown].numpy(),
+        bare[shown].numpy(),
         before_name=t("skeleton.full", s.language),
         after_name=t("skeleton.bare", s.language),
     )
@@ -177,7 +184,7 @@ def shapes(s: Snapshot) -> dict[str, Any]:
 
 
 def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(SkeletonState), s.text, s.generating, s.language
+    return s.state(SkeletonState), s.text, s.settings.sampling(), s.generating, s.language
 
 
 VIEWS = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from torch import Tensor
 
 from components.i18n import Language
 from components.state.selection import Selection
@@ -13,7 +15,7 @@ from components.state.text import Text
 from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import TypedText
-from gpt import Edits, FinishReason, LoadedModel
+from gpt import Edits, FinishReason, LoadedModel, Stages, distribution
 
 S = TypeVar("S")
 
@@ -79,6 +81,14 @@ class Snapshot:
         if key not in self._cache:
             self._cache[key] = make(self)
         return self._cache[key]
+
+    def stages(self, logits: Tensor, ids: Sequence[int]) -> Stages:
+        """Return the distribution of the token after `ids` under the sampling settings.
+
+        Every probability of a next token on the page comes from here, or its label says "at temperature 1". logits: of
+        the model, with or without edits, (vocab_size,).
+        """
+        return distribution(logits, self.settings.sampling(), previous_ids=ids)
 
     @property
     def unwritten(self) -> str | None:

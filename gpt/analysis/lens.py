@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gpt.analysis.predictions import log_probabilities
+from gpt.analysis.predictions import float32_logits, log_probabilities
 from gpt.analysis.tracing import single_sequence, to_float32, traced, traced_position
 from gpt.checks import check_choice, check_layer, check_token_id
 from gpt.errors import GPTError
@@ -92,14 +92,20 @@ def lens_top_tokens(
     model: AnyModel, trace: Trace | Text, layer: int, point: LensPoint, position: int = -1, k: int = 10
 ) -> TopTokens:
     """Return the k most likely tokens at one layer and position; fewer if the vocabulary is smaller."""
+    logits = lens_logits(model, trace, layer, point, position)
+    top = logits.log_softmax(dim=-1).exp().topk(min(k, len(logits)))
+    return TopTokens(top.indices, top.values)
+
+
+@torch.inference_mode()
+def lens_logits(model: AnyModel, trace: Trace | Text, layer: int, point: LensPoint, position: int = -1) -> Tensor:
+    """Return the next-token logits at one layer and position, (vocab_size,)."""
     model, trace = gpt_of(model), traced(model, trace)
     check_layer(layer, len(trace.layers))
     position = traced_position(trace, position)
     check_choice("point", point, LENS_POINTS)
     state = single_sequence(getattr(trace.layers[layer], point))[position]
-    ((_, log_p),) = log_probabilities(model, model.ln_f.formula(state)[None])  # (1, vocab_size)
-    top = log_p[0].exp().topk(min(k, model.config.vocab_size))
-    return TopTokens(top.indices, top.values)
+    return float32_logits(model, model.ln_f.formula(state)[None], to_float32(model.lm_head.weight))[0]
 
 
 def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[int] | None:

@@ -26,12 +26,16 @@ def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) 
     Yields (rows, log-probabilities), with log-probabilities (n, vocab_size) in nats.
     """
     weight = to_float32(model.lm_head.weight) if weight is None else weight
-    bias = None if model.lm_head.bias is None else to_float32(model.lm_head.bias)
     n = max(1, MAX_CHUNK_LOGITS // len(weight))
     for start in range(0, len(states), n):
         rows = slice(start, min(start + n, len(states)))
-        logits = softcap(F.linear(to_float32(states[rows]), weight, bias), model.config.logit_softcap)
-        yield rows, logits.log_softmax(dim=-1)
+        yield rows, float32_logits(model, states[rows], weight).log_softmax(dim=-1)
+
+
+def float32_logits(model: GPT, states: Tensor, weight: Tensor) -> Tensor:
+    """Compute logits in float32 from final-norm states: (N, C) -> (N, vocab_size). weight: see `log_probabilities`."""
+    bias = None if model.lm_head.bias is None else to_float32(model.lm_head.bias)
+    return softcap(F.linear(to_float32(states), weight, bias), model.config.logit_softcap)
 
 
 def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:

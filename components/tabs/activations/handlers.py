@@ -19,7 +19,6 @@ from components.tabs.activations.state import ActivationsState, Histogram, Swap
 from gpt import Edits
 from gpt.config import Activation
 from gpt.experiments.activations import pre_activations
-from gpt.experiments.masks import total_variation
 from gpt.inference.threads import threads_for
 
 BINS = 60
@@ -108,9 +107,8 @@ def swap_activation(text: Text, position: int, activation: Activation) -> Swap:
     """Predict the token after a position with the model's own activation function and with a replacement."""
     model = text.loaded.model
     idx = torch.tensor([text.ids[: position + 1]], device=model.device)
-    usual, changed = model(idx)[0, -1], model(idx, edits=Edits(activation=activation))[0, -1]
-    before, after = (logits.float().softmax(-1).cpu() for logits in (usual, changed))  # (vocab_size,) each
-    return Swap(text, position, activation, before, after, round(total_variation(usual, changed).item(), 6))
+    before, after = (model(idx, edits=edits)[0, -1] for edits in (None, Edits(activation=activation)))
+    return Swap(text, position, activation, before, after)
 
 
 ANALYSIS = Analysis(wanted, analyse)

@@ -35,17 +35,13 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class Swap:
-    """Predictions after a position with the model's own activation function and with a replacement, (vocab_size,) each.
-
-    `moved` is their total variation distance.
-    """
+    """Logits after a position with the model's own activation function and with a replacement, (vocab_size,) each."""
 
     text: Text
     position: int
     activation: Activation
     before: Tensor
     after: Tensor
-    moved: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,10 +61,12 @@ def histogram_chart(found: Histogram, language: Language) -> dict[str, Any]:
     return chart_data(figure, text)
 
 
-def swap_chart(found: Swap, language: Language) -> dict[str, Any]:
+def swap_chart(s: Snapshot, found: Swap) -> dict[str, Any]:
     """Compare the next-token predictions with the model's own activation function and with the replacement."""
-    tokenizer, trained = found.text.tokenizer, found.text.config.activation
-    before, after = found.before, found.after
+    tokenizer, trained, language = found.text.tokenizer, found.text.config.activation, s.language
+    ids = found.text.ids[: found.position + 1]
+    before, after = (s.stages(logits, ids).final for logits in (found.before, found.after))
+    moved = (after - before).abs().sum().item() / 2  # total variation distance
     shown = best_of_both(before, after, BARS)
     figure = bars.next_token_bars(
         [token_text(tokenizer, token_id) for token_id in shown],
@@ -79,7 +81,7 @@ def swap_chart(found: Swap, language: Language) -> dict[str, Any]:
     if found.activation == trained:
         return chart_data(figure, t("activations.swap.same", language, **values))
     values |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, int(after.argmax().item()))}
-    return chart_data(figure, t("activations.swap.says", language, moved=percent(found.moved), **values))
+    return chart_data(figure, t("activations.swap.says", language, moved=percent(round(moved, 6)), **values))
 
 
 def curves(s: Snapshot) -> dict[str, Any]:
@@ -107,7 +109,11 @@ def swap(s: Snapshot) -> dict[str, Any]:
     found = s.state(ActivationsState).swap
     if found is None or (found.text, found.position) != (s.text, s.position):
         return chart_data(None, "")
-    return swap_chart(found, s.language)
+    return swap_chart(s, found)
+
+
+def swap_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(ActivationsState).swap, s.text, s.position, s.settings.sampling(), s.language
 
 
 def curve_inputs(s: Snapshot) -> tuple[Any, ...]:
@@ -118,5 +124,5 @@ VIEWS = (
     View("curves", curve_inputs, curves),
     View("exact-gelu", curve_inputs, exact),
     View("pre-activations", lambda s: (s.state(ActivationsState).histogram, s.text, s.language), histogram),
-    View("activation-swapped", lambda s: (s.state(ActivationsState).swap, s.text, s.position, s.language), swap),
+    View("activation-swapped", swap_inputs, swap),
 )

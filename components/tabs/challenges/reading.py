@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from components.errors import PageError
+from components.next_tokens import at_one
 from gpt import Edits, GPTConfig, LoadedModel, Patch, Trace, trace_text
 from gpt.analysis.heads import CopyCircuit, copy_circuit
 from gpt.analysis.patching import patch_from
@@ -85,7 +86,7 @@ class Reading:
         answer = answer.fitting(loaded.model.config, len(ids))
         trace = trace_text(loaded.model, ids)
         logits = loaded.model.logits(trace.final_norm[0, -1:])[0]
-        return cls(loaded, start, answer, ids, trace, logits.float().softmax(-1).cpu())
+        return cls(loaded, start, answer, ids, trace, at_one(logits))
 
     @property
     def tokenizer(self) -> Vocabulary:
@@ -95,7 +96,7 @@ class Reading:
     def predicted(self, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
         """Return the next-token probabilities after a text under the given interventions, (vocab_size,)."""
         idx = torch.tensor([list(ids)], device=self.loaded.model.device)
-        return self.loaded.model(idx, edits=edits)[0, -1].float().softmax(-1).cpu()
+        return at_one(self.loaded.model(idx, edits=edits)[0, -1])
 
     def after(self, edits: Edits) -> Tensor:
         """Return the next-token probabilities after this text under the given interventions, (vocab_size,)."""

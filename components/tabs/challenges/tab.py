@@ -7,7 +7,7 @@ from typing import Any
 
 from components.cards.card import Card, add_cards
 from components.events import Events
-from components.parts import Part, column, columns
+from components.parts import Part, caption, column, columns
 from components.tabs.challenges import handlers
 from components.tabs.challenges.views import VIEWS, Piece, shows
 from components.widgets.arcs import arcs
@@ -29,6 +29,7 @@ def build_challenges(events: Events) -> None:
         "challenge-title",
         challenge_head("challenge-head", on=handlers.choose),
         sentence("challenge-note", kind="caption"),
+        caption("challenges.temperature"),
     )
     box = composer("challenge-box", on_input=handlers.type_text)
     pictures = heads("challenge-heads", on=handlers.pick_head)

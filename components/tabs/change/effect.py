@@ -98,15 +98,11 @@ class Effect:
     def n_bytes(self) -> int:
         return self.text.states.nbytes + (0 if self.states is self.text.states else self.states.nbytes)
 
-    def probabilities(self, position: int) -> tuple[Tensor, Tensor]:
-        """Return the predictions of the unedited and the edited model at a position, (vocab_size,) each."""
+    @torch.inference_mode()
+    def logits(self, position: int) -> tuple[Tensor, Tensor]:
+        """Return the logits of the unedited and the edited model after a position, (vocab_size,) each."""
         model = self.text.loaded.model
-        with torch.inference_mode():
-            original, edited = (
-                model.logits(states[position]).float().softmax(dim=0).cpu()
-                for states in (self.text.states, self.states)
-            )
-        return original, edited
+        return model.logits(self.text.states[position]), model.logits(self.states[position])
 
 
 def measure(text: ReadText, edits: Edits) -> Effect:

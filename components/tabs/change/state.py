@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import Tensor
+
 from components.render import Lines
 from components.state.example import language_of_model
 from components.state.jobs import Job
@@ -84,13 +86,15 @@ class Sweeps:
     """Activation patching results for a pair of prompts.
 
     Attributes:
-        choices: Likely answers as (label, id) pairs.
+        logits: Logits after the clean and the corrupted prompt, (vocab_size,) each.
+        listed: Ids of likely answers.
         by_name: Sweeps, keyed by the name of the patched activation.
     """
 
     loaded: LoadedModel
     pair: PromptPair
-    choices: tuple[tuple[str, int], ...]
+    logits: tuple[Tensor, Tensor]
+    listed: tuple[int, ...]
     by_name: Mapping[str, PatchSweep] = field(default_factory=dict)
 
 

@@ -30,7 +30,6 @@ from components.state.typed_text import shown_tokens
 from components.tabs.concepts.state import ConceptsState
 from components.widgets.encoding import to_base64
 from components.widgets.predictions import Bar, predictions_data
-from gpt import distribution
 from gpt.analysis.concepts import Snippet
 
 MAX_FEATURES = 10
@@ -183,8 +182,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     if s.text is None or s.text.n_read == 0 or s.state(ConceptsState).chosen is None:
         return predictions_data(name, "", [])
     position, tokenizer = s.text.at(s.selection), s.text.tokenizer
-    previous = s.text.ids[: position + 1]
-    now = distribution(s.text.document.logits(position), s.settings.sampling(), previous_ids=previous).final
+    now = s.stages(s.text.document.logits(position), s.text.ids[: position + 1]).final
     plain = s.cached(unsteered_probabilities)
     final, before = now.numpy(), (now if plain is None else plain).numpy()
     listed = []

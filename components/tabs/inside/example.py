@@ -8,7 +8,7 @@ from components.i18n import Language
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.views.flow import flow, window
 from components.tabs.inside.views.scene import Data, Scene
-from gpt import Generation, LoadedModel
+from gpt import Generation, LoadedModel, SamplingParams
 
 MAX_ROWS = 24  # tokens shown
 
@@ -21,7 +21,7 @@ class ExamplePass:
         document.read()
         self.recording = Recording.empty(document).extended(tuple(ids))
 
-    def draw(self, position: int, layer: int, head: int, language: Language) -> Data:
+    def draw(self, position: int, layer: int, head: int, settings: SamplingParams, language: Language) -> Data:
         """Return the data for the flow widget."""
-        scene = Scene(self.recording, position, None, layer, head, language)
+        scene = Scene(self.recording, position, None, layer, head, language, settings)
         return flow(scene, window(self.recording.length, position, MAX_ROWS)) | {"offered_rows": None}

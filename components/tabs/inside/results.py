@@ -40,17 +40,15 @@ class Stories:
 
     Attributes:
         TEXTS: The two prefixes, their shared ending, and the words in which they differ, for each model language.
-        next: For each of the three texts, the most probable next tokens as (id, probability), best first. Empty if the
-            model cannot read the texts.
+        texts: The ids of the three texts and the logits after each, (vocab_size,). Empty if the model cannot read them.
     """
 
     TEXTS: ClassVar = {
         "en": (("Tom got a cat.", "Tom got a bike."), "He loves his", ("cat", "bike")),
         "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # rhyme decides the next token
     }
-    N_NEXT: ClassVar = 3
     loaded: LoadedModel
-    next: tuple[tuple[tuple[int, float], ...], ...]
+    texts: tuple[tuple[tuple[int, ...], Tensor], ...]
 
     @classmethod
     @torch.inference_mode()
@@ -60,21 +58,15 @@ class Stories:
         between = " " if language == "en" else "\n"
         texts = [*(f"{start}{between}{ending}" for start in starts), ending]
         try:
-            return cls(loaded, tuple(_next(loaded, text) for text in texts))
+            return cls(loaded, tuple(_read(loaded, text) for text in texts))
         except ValueError:  # unknown characters, or the context is too short
             return cls(loaded, ())
 
-    @property
-    def is_suited(self) -> bool:
-        """Whether the model predicts different tokens after the two sentences."""
-        return bool(self.next) and self.next[0][0][0] != self.next[1][0][0]
 
-
-def _next(loaded: LoadedModel, text: str) -> tuple[tuple[int, float], ...]:
+def _read(loaded: LoadedModel, text: str) -> tuple[tuple[int, ...], Tensor]:
     document = Generation(loaded, text)
     document.read()
-    top = document.logits(len(document.ids) - 1).softmax(dim=0).topk(Stories.N_NEXT)
-    return tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True))
+    return tuple(document.ids), document.logits(len(document.ids) - 1)
 
 
 @dataclass(frozen=True, eq=False)

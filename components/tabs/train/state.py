@@ -10,7 +10,7 @@ from components.i18n import Language
 from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.choices import UploadedText
-from gpt import LoadedModel
+from gpt import LoadedModel, SamplingParams
 from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.recorded_run import RecordedRun
@@ -25,7 +25,9 @@ Run = LiveRun | RecordedRun
 class MachinePass(Protocol):
     """A forward pass over the example, from which the machine picture is drawn."""
 
-    def draw(self, position: int, layer: int, head: int, language: Language) -> dict[str, Any]:
+    def draw(
+        self, position: int, layer: int, head: int, settings: SamplingParams, language: Language
+    ) -> dict[str, Any]:
         """Return the data for the flow widget."""
 
 

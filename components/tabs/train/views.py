@@ -176,7 +176,8 @@ def machine(film: Film, s: Snapshot) -> dict[str, Any]:
         return {"tokens": None, "text": ""}
     if state.shown_pass is None or not state.is_passed(shown.run, shown.evaluation.step):
         return {}
-    return state.shown_pass.machine.draw(shown.position, shown.layer, shown.head, s.language)
+    settings = s.settings.sampling()
+    return state.shown_pass.machine.draw(shown.position, shown.layer, shown.head, settings, s.language)
 
 
 def chosen(s: Snapshot) -> tuple[Any, ...]:
@@ -229,7 +230,7 @@ def film_views(film: Film) -> tuple[View, ...]:
         view("sample", evaluated, sample_text, {"text": ""}),
         view("heads", evaluated, overview, {}),
         view("heatmap", evaluated, heatmap, chart_data(None, "")),
-        View(f"{film.name}-flow", partial(evaluated, film), partial(machine, film)),
+        View(f"{film.name}-flow", lambda s: (evaluated(film, s), s.settings.sampling()), partial(machine, film)),
     )
 
 

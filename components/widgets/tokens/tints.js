@@ -47,7 +47,7 @@ export const tintLevel = (by, token) => LEVELS[by](token);
 
 /** Returns the labels at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */
 export function tintEnds(by, t) {
-  if (by === "probability") return [`${t("probability")} 0%`, percent(1)];
+  if (by === "probability") return [`${t("probability")}: 0%`, percent(1)];
   if (by === "rank") return [`${t("rank")} ≥ ${WORST}`, "1"];
   return [`${t(by === "surprisal" ? "surprise" : by)} 0`, `≥ ${DEEPEST} ${t("unit")}`];
 }

@@ -85,9 +85,10 @@ def test_only_layers_and_activations_that_exist_can_be_chosen(session):
 
 @pytest.mark.parametrize("activation", ["gelu_tanh", "gelu", "relu", "silu"])
 def test_only_another_activation_moves_the_prediction(session, activation):
+    session.select(position=1)
     found = handlers.swap_activation(Text.of(session.document), 1, activation)
     assert torch.equal(found.before, found.after) == (activation == "gelu_tanh")
-    bars = swap_chart(found, "en")["figure"]["data"]
+    bars = swap_chart(session.snapshot(), found)["figure"]["data"]
     assert (json.dumps(bars[0]["x"]) == json.dumps(bars[1]["x"])) == (activation == "gelu_tanh")
 
 

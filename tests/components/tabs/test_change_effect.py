@@ -37,8 +37,8 @@ def test_the_effect_is_the_divergence_of_both_models_reading_the_same_text(docum
     edited.read()
     for position in range(document.n_read):
         p, q = (d.logits(position).softmax(0) for d in (document, edited))
-        for ours, theirs in zip(effect.probabilities(position), (p, q), strict=True):
-            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+        for ours, theirs in zip(effect.logits(position), (p, q), strict=True):
+            torch.testing.assert_close(ours.softmax(0), theirs, atol=1e-5, rtol=0)
         assert effect.bits[position] == pytest.approx(kl_divergence(p.log(), q.log()).item(), abs=1e-4)
     assert effect.before == pytest.approx(document.statistics().mean_surprisal, abs=1e-5)
     assert effect.after == pytest.approx(edited.statistics().mean_surprisal, abs=1e-5)
@@ -51,7 +51,7 @@ def test_the_bars_are_the_probabilities_before_and_after_with_the_token_that_fol
     session.select(position=3)
     session.edits = Edits(attn_scale={0: 0.0})
     shown, effect = drawn(analysed(session), "bars"), session.state(ChangeState).effect
-    before, after = effect.probabilities(3)
+    before, after = ((logits / session.settings.temperature).softmax(0) for logits in effect.logits(3))
     follower = session.document.ids[4]
     _, old, new, name, _ = shown["bars"][shown["chosen"]]
     assert (old, new) == (

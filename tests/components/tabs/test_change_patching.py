@@ -69,8 +69,8 @@ def test_a_kept_patch_does_what_its_cell_of_the_map_says(session):
     effect = analysed(session).state(ChangeState).effect
     assert effect.text.ids == session.edits_on == pair.corrupted
     assert f"attention output of layer {layer}" in said(session, "lead")
-    _, edited = effect.probabilities(position)
-    difference = (edited[pair.answer].log() - edited[pair.other].log()).item()
+    _, edited = effect.logits(position)
+    difference = (edited[pair.answer] - edited[pair.other]).item()
     expected = sweep.corrupted + sweep.recovered[layer, position].item() * (sweep.clean - sweep.corrupted)
     assert difference == pytest.approx(expected, abs=1e-3)
 

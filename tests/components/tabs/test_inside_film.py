@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from components.i18n import LANGUAGES
-from components.labels import quoted, token_text
+from components.labels import percent, quoted, token_text
 from components.state.example import example
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
@@ -20,7 +20,7 @@ from components.tabs.inside.results import Stories
 from components.tabs.inside.state import InsideState
 from components.widgets.flow import PARTS
 from gpt import SamplingParams, Tokenizer, distribution, get_model
-from gpt.analysis.lens import lens_top_tokens
+from gpt.analysis.lens import lens_logits
 from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of
 from tests.conftest import make_twins
 
@@ -71,8 +71,9 @@ def test_the_guesses_equal_the_lens_from_the_first_to_the_last_layer(inside: Ins
     guesses, document = filmed(inside)["guesses"], inside.session.document
     assert [guess["layer"] for guess in guesses] == [0, 1, 2]
     for guess in guesses:
-        top = lens_top_tokens(document.loaded.model, trace_of(document), guess["layer"], "resid_post", 11, 1)
-        assert guess["p"] == f"{round(100 * float(top.probability[0]))}%"
+        logits = lens_logits(document.loaded.model, trace_of(document), guess["layer"], "resid_post", 11)
+        p = (logits / inside.session.settings.temperature).softmax(0)
+        assert guess["p"] == percent(p.max().item())
 
 
 @pytest.mark.parametrize("name", ["stories", "poems"])
@@ -114,17 +115,16 @@ def test_a_text_with_another_next_token_is_not_changed(inside: Inside) -> None:
 
 
 def test_the_bundled_model_tells_the_two_stories_apart_and_an_untrained_one_is_said_not_to(inside: Inside) -> None:
-    stories = Stories.of(get_model())
-    assert stories.is_suited
-    tokens = [get_model().tokenizer.decode([top[0][0]]).strip() for top in stories.next]
-    apart = Stories.TEXTS["en"][2]
+    def likeliest(name: str) -> list[str]:
+        stories = Stories.of(get_model(name))
+        return [stories.loaded.tokenizer.decode([int(logits.argmax())]).strip() for _, logits in stories.texts]
+
+    tokens, apart = likeliest("stories"), Stories.TEXTS["en"][2]
     assert tuple(tokens[:2]) == apart
     assert tokens[2] not in apart
-    verse = Stories.of(get_model("poems"))
-    assert verse.is_suited
-    decode = verse.loaded.tokenizer.decode
-    assert [decode([each[0][0]]) for each in verse.next[:2]] == ["乡", "家"], "what rhymes with 阳, and with 花"
-    inside.change(stories=Stories(inside.session.document.loaded, (((65, 0.5),),) * 3))
+    assert likeliest("poems")[:2] == ["乡", "家"], "what rhymes with 阳, and with 花"
+    alike = (65,), inside.session.document.logits(0)
+    inside.change(stories=Stories(inside.session.document.loaded, (alike,) * 3))
     assert "hasn't learned" in filmed(inside)["words"]["differ"]["says"]
     inside.change(stories=Stories(inside.session.document.loaded, ()))
     assert "can't read" in filmed(inside)["words"]["ending"]["says"]

@@ -27,6 +27,7 @@ from tests.conftest import make_twins
 
 LOOK = Selection(position=11, layer=1, head=2)
 ALL = FLOW_ROWS[1]  # rows of the flow that cover the whole text
+TEMPERATURE = 0.8  # the default
 
 
 @pytest.fixture(params=RANDOM_MODELS)
@@ -109,7 +110,8 @@ def test_weights_scores_and_next_tokens_are_the_model_s(document: Generation) ->
     np.testing.assert_allclose(content["scores"], scores, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(unpacked(content["weights"], "u1", *weights.shape) / 255, weights, atol=0.5 / 255 + 1e-6)
     with torch.inference_mode():
-        p = document.loaded.model(torch.tensor([document.ids]))[0, LOOK.position].softmax(0).numpy()
+        logits = document.loaded.model(torch.tensor([document.ids]))[0, LOOK.position]
+    p = (logits / TEMPERATURE).softmax(0).numpy()
     assert [share for _, share in content["next"]] == pytest.approx(sorted(p, reverse=True)[:8], rel=1e-3)
 
 
@@ -220,7 +222,7 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
 
 
 def test_one_line_says_what_comes_next(document: Generation) -> None:
-    p, best = document.logits(LOOK.position).softmax(dim=0).max(dim=0)
+    p, best = (document.logits(LOOK.position) / TEMPERATURE).softmax(dim=0).max(dim=0)
     lead = Inside(document, LOOK).shown("flow-lead")["text"]
     assert lead.startswith(f"After {quoted(document.tokenizer, document.ids[11])}")
     assert f"{quoted(document.tokenizer, int(best))} ({percent(float(p))})" in lead
@@ -231,7 +233,7 @@ def test_the_skeleton_is_the_head_on_the_embeddings_alone(document: Generation) 
     logits = F.linear(embedded(document)[LOOK.position], document.loaded.model.lm_head.weight).detach()
     if (cap := document.loaded.model.config.logit_softcap) is not None:
         logits = (logits / cap).tanh() * cap
-    best = logits.softmax(0).topk(8)
+    best = (logits / TEMPERATURE).softmax(0).topk(8)
     assert [p for _, p in content["next"]] == pytest.approx(best.values.tolist(), rel=1e-3)
     names = [visible(token_text(document.loaded.tokenizer, i)) for i in best.indices.tolist()]
     assert [name for name, _ in content["next"]] == names

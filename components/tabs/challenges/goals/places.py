@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from components.next_tokens import at_one
 from components.tabs.challenges.goals.goal import Goal, Verdict, name, share
 from components.tabs.challenges.reading import Reading
 from gpt import Edits, logit_lens
@@ -64,7 +65,7 @@ class Leads(Goal):
         if (layer := reading.answer.layer) is None:
             return reading.before
         model = reading.loaded.model
-        return model.logits(model.ln_f(reading.trace.layers[layer].resid_post[0, -1])).float().softmax(-1).cpu()
+        return at_one(model.logits(model.ln_f(reading.trace.layers[layer].resid_post[0, -1])))
 
 
 @dataclass(frozen=True)

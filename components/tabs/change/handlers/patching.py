@@ -11,6 +11,7 @@ import torch
 from components.api.arguments import MAX_CHARACTERS
 from components.errors import PageError
 from components.labels import Later, quoted
+from components.next_tokens import at_one
 from components.state.jobs import result_of
 from components.state.selection import NEWEST
 from components.state.session import Session
@@ -22,7 +23,7 @@ from components.tabs.change.state import (
     PromptPair,
     Sweeps,
 )
-from components.tabs.change.views.patching import answer_choices, sweeps_of
+from components.tabs.change.views.patching import sweeps_of
 from gpt import LoadedModel
 from gpt.analysis.patching import patch_from, patch_sweep
 from gpt.background import Cancelled
@@ -146,7 +147,8 @@ def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> 
     if clean == corrupted:
         raise PageError("change.patch.same")
     with torch.inference_mode():
-        p, q = (loaded.model.logits(read(loaded, ids)[-1]).float().softmax(dim=0).cpu() for ids in (clean, corrupted))
+        logits = [loaded.model.logits(read(loaded, ids)[-1]) for ids in (clean, corrupted)]
+    p, q = map(at_one, logits)
     answer, other = int((p - q).argmax()), int((q - p).argmax())
     if before is not None and (before.pair.clean, before.pair.corrupted) == (clean, corrupted):
         answer, other = _token(loaded, state.answer, answer), _token(loaded, state.other, other)
@@ -155,7 +157,7 @@ def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> 
     n = min(N_CHOICES, len(p))
     ids = dict.fromkeys([answer, other, *p.topk(n).indices.tolist(), *q.topk(n).indices.tolist()])
     pair = PromptPair(clean, corrupted, answer, other)
-    return Sweeps(loaded, pair, answer_choices(loaded.tokenizer, ids, p, q))
+    return Sweeps(loaded, pair, (logits[0], logits[1]), tuple(ids))
 
 
 def _token(loaded: LoadedModel, chosen: object, default: int) -> int:

@@ -84,7 +84,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
         return predictions_data(title, "", [])
     position = selected_position(s, effect.text)
     tokenizer, ids = effect.text.loaded.tokenizer, effect.text.ids
-    before, after = (p.numpy() for p in effect.probabilities(position))
+    before, after = probabilities(s, effect, position)
     order = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS].tolist()
     follower = ids[position + 1] if position + 1 < len(ids) else None
     if follower is not None and follower not in order:
@@ -99,6 +99,13 @@ def bars(s: Snapshot) -> dict[str, Any]:
     return predictions_data(title, where, listed, chosen=chosen)
 
 
+def probabilities(s: Snapshot, effect: Effect, position: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the next-token probabilities of the unedited and the edited model after a position, (vocab_size,) each."""
+    ids = effect.text.ids[: position + 1]
+    before, after = (s.stages(logits, ids).final.numpy() for logits in effect.logits(position))
+    return before, after
+
+
 def _bar_name(tokenizer: Vocabulary, token_id: int, before: np.ndarray, after: np.ndarray) -> str:
     return f"{quoted(tokenizer, token_id)}: {percent(before[token_id])} → {percent(after[token_id])}"
 
@@ -110,7 +117,7 @@ def next_token_change(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     position, language = selected_position(s, effect.text), s.language
     tokenizer = effect.text.loaded.tokenizer
-    before, after = (p.numpy() for p in effect.probabilities(position))
+    before, after = probabilities(s, effect, position)
     token = quoted(tokenizer, effect.text.ids[position])
     changes = summary(effect.edits, effect.text.config, language)
     best, now = int(before.argmax()), int(after.argmax())
@@ -198,7 +205,8 @@ def _effect(s: Snapshot) -> Any:
     state = s.state(ChangeState)
     if state.text is None or s.text is None:
         return None
-    return state.effect, selected_position(s, state.text), state.writing is not None, s.language
+    position = selected_position(s, state.text)
+    return state.effect, position, s.settings.sampling(), state.writing is not None, s.language
 
 
 def _status(s: Snapshot) -> Any:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
-
-from torch import Tensor
 
 from components.figures.maps import recovery_heatmap
 from components.i18n import t
@@ -16,7 +13,6 @@ from components.tabs.change.state import ChangeState, Sweeps
 from components.widgets.chart import chart_data
 from components.widgets.sentence import sentence_data
 from gpt.analysis.patching import PatchSweep
-from gpt.tokenizer import Vocabulary
 
 
 def sweeps_of(s: Snapshot) -> Sweeps | None:
@@ -31,13 +27,6 @@ def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
     if state.trouble is not None or sweeps is None or state.patched not in sweeps.by_name:
         return None
     return sweeps, sweeps.by_name[state.patched]
-
-
-def answer_choices(tokenizer: Vocabulary, ids: Iterable[int], p: Tensor, q: Tensor) -> tuple[tuple[str, int], ...]:
-    """Return (label, id) pairs whose labels state each token's probability after prompts A and B."""
-    return tuple(
-        (f"{visible(token_text(tokenizer, i))}  A {percent(float(p[i]))} · B {percent(float(q[i]))}", i) for i in ids
-    )
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -104,9 +93,18 @@ def cell(s: Snapshot) -> dict[str, Any]:
 
 
 def choices(s: Snapshot) -> list[tuple[str, int]]:
-    """List the answers to choose from."""
+    """List the answers to choose from, with each token's probability after prompts A and B."""
     sweeps = sweeps_of(s)
-    return [] if sweeps is None else list(sweeps.choices)
+    if sweeps is None:
+        return []
+    prompts = zip(sweeps.logits, (sweeps.pair.clean, sweeps.pair.corrupted), strict=True)
+    p, q = (s.stages(logits, ids).final for logits, ids in prompts)
+
+    def label(token: int) -> str:
+        name = visible(token_text(sweeps.loaded.tokenizer, token))
+        return f"{name}  A {percent(p[token].item())} · B {percent(q[token].item())}"
+
+    return [(label(token), token) for token in sweeps.listed]
 
 
 def chosen(name: str, s: Snapshot) -> list[Any]:

@@ -14,14 +14,17 @@ from components.tabs.inside.recording import activation_of
 from components.tabs.inside.views.family import scores_formula, shared_heads
 from components.tabs.inside.views.scene import Scene, number
 from components.widgets.flow import PARTS
-from gpt import GPTConfig
+from gpt import GPTConfig, Stages
 
 Captions = dict[str, tuple[str, dict[str, object]]]  # part -> (catalogue key, placeholder values)
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
 
 
-def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[str, str]:
-    """Return a caption for each part of the model (see components.widgets.flow.PARTS). `logits` is (vocab_size,)."""
+def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor, stages: Stages) -> dict[str, str]:
+    """Return a caption for each part of the model (see components.widgets.flow.PARTS).
+
+    `logits` after the selected position is (vocab_size,); `stages` is its distribution.
+    """
     config, position = scene.config, scene.position
     here = {"id": scene.row_of(position), "position": position}
     last = _lengths(scene, "resid_post", config.n_layer - 1)
@@ -33,7 +36,7 @@ def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[st
         **_feed_forward_captions(scene),
         "post": ("flow.post", {"layer": scene.layer, **_lengths(scene, "resid_post")}),
         "fin": (_either("flow.fin", rms=config.norm == "rms"), {"n_layer": config.n_layer, **last}),
-        "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits)),
+        "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits, stages)),
     }
     if config.position == "learned" and scene.recording.find(None, "position_embedding") is not None:
         captions["pos"] = ("flow.pos", {**here, **_lengths(scene, "position_embedding", None)})
@@ -140,15 +143,16 @@ def _either(key: str, **variant: bool) -> str:
     return next((f"{key}.{name}" for name, applies in variant.items() if applies), key)
 
 
-def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object]:
+def next_token_values(tokenizer: Vocabulary, logits: Tensor, stages: Stages) -> dict[str, object]:
     """Return the values for the next-token caption. `logits` is (vocab_size,)."""
-    best = int(logits.argmax())
+    best = int(stages.final.argmax())
     return {
         "vocab": f"{len(logits):,}",
         "token": quoted(tokenizer, best),
         "logit": number(logits[best].item()),
         "total": number(logits.logsumexp(0).item()),
-        "p": percent(logits.softmax(0)[best].item()),
+        "raw": percent(stages.raw[best].item()),
+        "p": percent(stages.final[best].item()),
     }
 
 

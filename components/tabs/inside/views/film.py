@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from components.i18n import Language, t
-from components.labels import alone, quoted, token_text
+from components.i18n import t
+from components.labels import alone, percent, quoted, token_text
 from components.next_tokens import best
 from components.state.example import language_of_model
 from components.state.snapshot import Snapshot
@@ -17,16 +17,18 @@ from components.tabs.inside.beats import BEATS
 from components.tabs.inside.results import Stories
 from components.tabs.inside.state import InsideState
 from components.tabs.inside.views.scene import Data, Scene
-from gpt import SamplingParams, distribution
-from gpt.analysis.lens import lens_top_tokens
+from gpt import SamplingParams
+from gpt.analysis.lens import lens_logits
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.sampling import uniform_draw
 from gpt.tokenizer import plain_text
 
 ASKED = 4  # tokens in the second act
-GUESSES = 6  # layers whose prediction is shown
+N_GUESSES = 6  # layers whose prediction is shown
 PIECES = 6  # candidates on the line from which a token is drawn
+N_NEXT = 3  # next tokens shown after each text of the first act
 CHARACTERS = 40  # characters shown from the end of the text, before the new token
+Guesses = list[tuple[int, float]]  # ids and probabilities
 CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
 
@@ -39,13 +41,13 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
     if s.film is None or not has_film(state, scene.recording, scene.position):
         return None
     assert state.stories is not None
-    guesses, drawn = _guesses(s, scene), _draw(s, scene)
+    guesses, drawn, stories = _guesses(s, scene), _draw(s, scene), _predicted(s, state.stories)
     weights = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
     target = int(weights.argmax())
     values = {
-        **_stories_values(scene, state.stories),
+        **_stories_values(state.stories, stories),
         "target": scene.quoted(target),
-        "share": whole_percent(float(weights[target]), s.language),
+        "share": percent(float(weights[target])),
         "before": str(scene.layer - 1),
         "token": scene.quoted(scene.position),
         "layer": scene.layer,
@@ -64,11 +66,11 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
     before = plain_text(scene.document.loaded.tokenizer, scene.recording.ids[: scene.position + 1])
     return {
         "beats": [{"name": b.name, "act": b.act, "seconds": b.seconds, "view": b.view, "more": b.more} for b in BEATS],
-        "words": _words(s, scene, state.stories, drawn, values, is_shown=target >= rows.start),
+        "words": _words(s, scene, stories, drawn, values, is_shown=target >= rows.start),
         "plays": state.film_plays,
         "clicks": state.film_clicks,
         "controls": {key: t(f"film.{key}", s.language) for key in CONTROLS},
-        "stories": _stories(scene, state.stories),
+        "stories": _stories(state.stories, stories),
         "asked": asked_rows(weights, rows.start),
         "guesses": guesses,
         "draw": drawn,
@@ -86,21 +88,22 @@ def asked_rows(weights: np.ndarray, start: int) -> list[int]:
 
 
 def _words(
-    s: Snapshot, scene: Scene, stories: Stories, drawn: Data, values: dict[str, Any], *, is_shown: bool
+    s: Snapshot, scene: Scene, stories: list[Guesses], drawn: Data, values: dict[str, Any], *, is_shown: bool
 ) -> dict[str, Data]:
     """Return each beat's title, sentence and details, and the title of its act.
 
     `is_shown` tells whether the picture shows the token with the largest weight.
     """
+    is_suited = bool(stories) and stories[0][0][0] != stories[1][0][0]
     variants = {
-        **dict.fromkeys(("differ", "blind"), "" if stories.is_suited else "unsuited"),
+        **dict.fromkeys(("differ", "blind"), "" if is_suited else "unsuited"),
         "answer": "" if is_shown else "outside",
         "rows": {0: "first", 1: "second"}.get(scene.layer, ""),
         "layers": "one" if scene.config.n_layer == 1 else "",
         "draw": "greedy" if drawn["number"] is None else "",
         "written": drawn["ending"],
     }
-    if not stories.next:
+    if not stories:
         variants |= dict.fromkeys(("ending", "differ", "blind"), "unreadable")
     words = {}
     for beat in BEATS:
@@ -112,7 +115,13 @@ def _words(
     return words
 
 
-def _stories(scene: Scene, stories: Stories) -> Data:
+def _predicted(s: Snapshot, stories: Stories) -> list[Guesses]:
+    """Return the likeliest tokens after each of the three texts, best first; [] if the model cannot read the texts."""
+    tops = (s.stages(logits, ids).final.topk(N_NEXT) for ids, logits in stories.texts)
+    return [list(zip(top.indices.tolist(), top.values.tolist(), strict=True)) for top in tops]
+
+
+def _stories(stories: Stories, predicted: list[Guesses]) -> Data:
     """Return the two sentences of the first act; "next" lists the top tokens after each, and after the ending alone."""
     tokenizer = stories.loaded.tokenizer
     starts, ending, apart = Stories.TEXTS[language_of_model(stories.loaded.name)]
@@ -120,30 +129,27 @@ def _stories(scene: Scene, stories: Stories) -> Data:
         "starts": starts,
         "ending": ending,
         "apart": apart,
-        "next": [[[alone(token_text(tokenizer, i)), round(p, 4)] for i, p in tokens] for tokens in stories.next],
+        "next": [[[alone(token_text(tokenizer, i)), round(p, 4)] for i, p in tokens] for tokens in predicted],
     }
 
 
-def _stories_values(scene: Scene, stories: Stories) -> dict[str, str]:
-    if not stories.next:
-        return {}
-    tops = [tokens[0] for tokens in stories.next]
-    names = ("one", "other", "alone")
-    tokenizer = scene.document.loaded.tokenizer
-    tokens = {name: f"“{token_text(tokenizer, i).strip()}”" for name, (i, _) in zip(names, tops, strict=True)}
-    return tokens | {f"{name}_p": whole_percent(p, scene.language) for name, (_, p) in zip(names, tops, strict=True)}
+def _stories_values(stories: Stories, predicted: list[Guesses]) -> dict[str, str]:
+    values = {}
+    for name, ((token, p), *_) in zip(("one", "other", "alone"), predicted, strict=False):
+        values |= {name: f"“{token_text(stories.loaded.tokenizer, token).strip()}”", f"{name}_p": percent(p)}
+    return values
 
 
 def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
     """Return the output head's predictions after a few layers, including the first and the last."""
-    trace, model = s.state(InsideState).position_trace, scene.document.loaded.model
-    assert trace is not None
+    traced, model, tokenizer = s.state(InsideState).position_trace, scene.document.loaded.model, scene.tokenizer
+    assert traced is not None
     n = scene.config.n_layer
     found = []
-    for layer in sorted({round(i) for i in np.linspace(0, n - 1, min(n, GUESSES))}):
-        top = lens_top_tokens(model, trace.trace, layer, "resid_post", 0, 1)
-        token = alone(token_text(scene.document.loaded.tokenizer, int(top.token[0])))
-        found.append({"layer": layer, "token": token, "p": whole_percent(float(top.probability[0]), s.language)})
+    for layer in sorted({round(i) for i in np.linspace(0, n - 1, min(n, N_GUESSES))}):
+        final = scene.stages(lens_logits(model, traced.trace, layer, "resid_post", 0)).final
+        best = int(final.argmax())
+        found.append({"layer": layer, "token": alone(token_text(tokenizer, best)), "p": percent(final[best].item())})
     return found
 
 
@@ -156,9 +162,8 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
     """
     document, tokenizer, after = scene.document, scene.document.loaded.tokenizer, scene.position + 1
     params, number = draw_at(s, scene)
-    logits = document.logits(scene.position)
-    stages = distribution(logits, params, previous_ids=document.ids[:after])
-    raw, final = stages.raw.cpu().numpy(), stages.final.cpu().numpy()
+    stages = scene.stages(document.logits(scene.position))
+    raw, final = stages.raw.numpy(), stages.final.numpy()
     drawn = cumulative_draw(stages.final, number)
     ends = dict(zip(drawn.ids.tolist(), drawn.ends.tolist(), strict=True))
     ids = [i for i in best(final, raw, PIECES).tolist() if i in ends]
@@ -167,7 +172,7 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
     names = {i: alone(token_text(tokenizer, i)) for i in ids}
     is_last = after >= len(document.ids)
     follower = None if is_last else document.ids[after]
-    top, language = int(raw.argmax()), s.language
+    top = int(final.argmax())
     return {
         "pieces": [[names[i], round(ends[i] - float(final[i]), 6), round(float(final[i]), 6)] for i in ids],
         "chosen": ids.index(drawn.token_id),
@@ -177,11 +182,11 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
         "ending": "full" if is_last and document.full else "" if is_last or follower == drawn.token_id else "there",
         "values": {
             "best": quoted(tokenizer, top),
-            "raw": whole_percent(float(raw[top]), language),
+            "best_p": percent(float(final[top])),
             "chosen": quoted(tokenizer, drawn.token_id),
             "follower": "" if follower is None else quoted(tokenizer, follower),
-            "chosen_raw": whole_percent(float(raw[drawn.token_id]), language),
-            "chosen_final": whole_percent(float(final[drawn.token_id]), language),
+            "chosen_raw": percent(float(raw[drawn.token_id])),
+            "chosen_final": percent(float(final[drawn.token_id])),
             "number": f"{number:.2f}",
             "start": f"{drawn.bounds[0]:.2f}",
             "end": f"{drawn.bounds[1]:.2f}",
@@ -192,26 +197,15 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
 
 
 def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
-    """Return the settings and random number with which the next token was sampled, or would be sampled now.
+    """Return the settings, and the random number that samples the next token.
 
-    In the latter case, the seed is the last run's or, failing that, the previous token's.
+    The seed is the one with which the next token was sampled or, failing that, the last run's or the previous token's.
     """
     document, after = scene.document, scene.position + 1
-    if after < len(document.ids) and (number := document.draw(after)) is not None:
-        params = document.origin(after).params
-        if params is not None and params.seed is not None:
-            return params, number
-    before = document.origin(scene.position).params
-    seeds = (None if each is None else each.seed for each in (s.throughput, before))
-    seed = next((each for each in seeds if each is not None), 0)
-    return replace(s.settings.sampling(), seed=seed), uniform_draw(seed, len(document.dropped) + after)
-
-
-def whole_percent(p: float, language: Language) -> str:
-    """Format a probability in whole percent: 49%, under 1%, over 99%."""
-    if 0 < p < 0.01:
-        return t("film.under", language)
-    return t("film.over", language) if 0.99 < p < 1 else f"{round(100 * p)}%"
+    sources = [document.origin(after).params] if after < len(document.ids) else []
+    sources += [s.throughput, document.origin(scene.position).params]
+    seed = next((each.seed for each in sources if each is not None and each.seed is not None), 0)
+    return replace(scene.settings, seed=seed), uniform_draw(seed, len(document.dropped) + after)
 
 
 def film_inputs(s: Snapshot) -> Any:

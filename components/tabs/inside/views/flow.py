@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from torch import Tensor
 
 from components.i18n import Language, is_exact, t
 from components.labels import listed, percent, quoted, token_text, visible
+from components.next_tokens import best
 from components.tabs.inside.pooling import HeadVectors, PooledVectors, pool_mean
 from components.tabs.inside.recording import BINS
 from components.tabs.inside.views.captions import flow_captions
 from components.tabs.inside.views.family import scores_formula
 from components.tabs.inside.views.scene import Data, Scene, number
 from components.widgets.flow import packed
+from gpt import Stages
 
 ROWS_AFTER = 8  # maximum number of rows after the selected one
 MIN_SCALES = {"ff": 0.5}  # keeps GELU's and SiLU's smallest values (-0.17 for GELU) pale
@@ -36,6 +37,7 @@ def flow(scene: Scene, rows: slice) -> Data:
     recording, position, language = scene.recording, scene.position, scene.language
     vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
+    stages = scene.stages(logits)
     looks_ahead = recording.looks_ahead(scene.layer)
     min_scales = MIN_SCALES if not scene.config.gated else {"gate": MIN_SCALES["ff"]}
     after_layer = [recording.pooled(layer, "resid_post") for layer in range(scene.config.n_layer)]
@@ -52,9 +54,9 @@ def flow(scene: Scene, rows: slice) -> Data:
         "weights": packed(vectors.weights[rows, rows], 1.0, signed=False),
         "row": [float(f"{weight:.4g}") for weight in vectors.weights[position, rows]],
         "scores": [float(f"{score:.4g}") for score in vectors.scores[position, rows]],
-        "words": flow_captions(scene, vectors, logits),
+        "words": flow_captions(scene, vectors, logits, stages),
         "text": _sentence(scene, vectors, rows),
-        **next_fields(scene, logits),
+        **next_fields(scene, stages),
         "labels": flow_labels(language) | ({"looks_back": t("flow.looks_ahead", language)} if looks_ahead else {}),
     }
 
@@ -96,28 +98,21 @@ def row_fields(scene: Scene, rows: slice) -> Data:
     }
 
 
-def next_fields(scene: Scene, logits: Tensor) -> Data:
-    """Return the most probable next tokens, and the index of the text's next token. `logits` is (vocab_size,)."""
-    tokenizer, ids = scene.document.loaded.tokenizer, scene.document.ids
-    best, p = top_tokens(logits)
+def next_fields(scene: Scene, stages: Stages) -> Data:
+    """Return the most probable next tokens, and the index of the text's next token."""
+    ids, final = scene.document.ids, stages.final.numpy()
+    shown = best(final, stages.raw.numpy(), MAX_NEXT).tolist()
     follower = ids[scene.position + 1] if scene.position + 1 < len(ids) else None
-    shown = [visible(token_text(tokenizer, token_id)) for token_id in best]
     return {
-        "next": [[token, float(f"{share:.4g}")] for token, share in zip(shown, p, strict=True)],
-        "chosen": best.index(follower) if follower in best else -1,
+        "next": [[visible(token_text(scene.tokenizer, i)), float(f"{final[i]:.4g}")] for i in shown],
+        "chosen": shown.index(follower) if follower in shown else -1,
     }
 
 
-def top_tokens(logits: Tensor) -> tuple[list[int], list[float]]:
-    """Return the most probable tokens and their probabilities."""
-    best = logits.topk(min(MAX_NEXT, len(logits))).indices
-    return best.tolist(), logits.softmax(dim=0)[best].tolist()
-
-
-def top_token(scene: Scene, logits: Tensor) -> str:
+def top_token(scene: Scene, stages: Stages) -> str:
     """Name the most probable token with its probability."""
-    best, p = top_tokens(logits)
-    return f"{quoted(scene.document.loaded.tokenizer, best[0])} ({percent(p[0])})"
+    token = int(stages.final.argmax())
+    return f"{quoted(scene.tokenizer, token)} ({percent(stages.final[token].item())})"
 
 
 def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: int | None = None) -> Data:
@@ -182,8 +177,8 @@ def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
 
 def prediction_sentence(scene: Scene) -> str:
     """Name the most probable token after the selected one."""
-    best = top_token(scene, scene.document.logits(scene.position))
-    return t("inside.predicted", scene.language, token=scene.placed(scene.position), best=best)
+    predicted = top_token(scene, scene.stages(scene.document.logits(scene.position)))
+    return t("inside.predicted", scene.language, token=scene.placed(scene.position), best=predicted)
 
 
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:

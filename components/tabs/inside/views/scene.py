@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from components.i18n import Language, is_exact
 from components.labels import alone, decimal, placed, quoted, token_text
 from components.render import View
@@ -13,7 +15,8 @@ from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import recorded_position
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.state import InsideState, Part
-from gpt import Generation, GPTConfig
+from gpt import Generation, GPTConfig, SamplingParams, Stages, distribution
+from gpt.tokenizer import Vocabulary
 
 Data = dict[str, Any]
 Draw = Callable[[Snapshot, "Scene"], Data]
@@ -28,6 +31,7 @@ class Scene:
         position: The selected position, clamped to the last recorded one.
         key: The selected key position, or None.
         head: The selected head; the first one if the average of all is selected.
+        settings: The sampling settings.
     """
 
     recording: Recording
@@ -36,10 +40,19 @@ class Scene:
     layer: int
     head: int
     language: Language
+    settings: SamplingParams
+
+    def stages(self, logits: Tensor) -> Stages:
+        """Return the distribution after the selected position, as in `Snapshot.stages`. logits: (vocab_size,)."""
+        return distribution(logits, self.settings, previous_ids=self.recording.ids[: self.position + 1])
 
     @property
     def document(self) -> Generation:
         return self.recording.document
+
+    @property
+    def tokenizer(self) -> Vocabulary:
+        return self.document.loaded.tokenizer
 
     @property
     def config(self) -> GPTConfig:
@@ -52,12 +65,11 @@ class Scene:
 
     def tokens(self, rows: slice) -> list[str]:
         """Return tokens from the text as displayed."""
-        tokenizer = self.document.loaded.tokenizer
-        return [alone(token_text(tokenizer, token_id)) for token_id in self.recording.ids[rows]]
+        return [alone(token_text(self.tokenizer, token_id)) for token_id in self.recording.ids[rows]]
 
     def quoted(self, position: int) -> str:
         """Quote a token from the text for a sentence."""
-        return quoted(self.document.loaded.tokenizer, self.recording.ids[position])
+        return quoted(self.tokenizer, self.recording.ids[position])
 
     def row_of(self, position: int) -> str:
         """Return a token's index in wte[...]: its id if exact numbers are shown, else the token itself."""
@@ -75,7 +87,8 @@ def scene_of(s: Snapshot) -> Scene | None:
         return None
     position = recorded_position(s, state.recording)
     key = None if state.key is None or state.key > position else state.key
-    return Scene(state.recording, position, key, s.selection.layer, s.selection.head or 0, s.language)
+    layer, head = s.selection.layer, s.selection.head or 0
+    return Scene(state.recording, position, key, layer, head, s.language, s.settings.sampling())
 
 
 def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) -> View:

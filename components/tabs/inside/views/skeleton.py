@@ -11,6 +11,7 @@ from components.tabs.inside.results import SkeletonPass
 from components.tabs.inside.views.captions import next_token_values
 from components.tabs.inside.views.flow import STACK_BINS, flow_labels, next_fields, row_fields, strip, top_token
 from components.tabs.inside.views.scene import Data, Scene, number
+from gpt import Stages
 
 STREAM = ("pre", "mid", "post", "fin")  # columns that show the same vector
 
@@ -18,7 +19,8 @@ STREAM = ("pre", "mid", "post", "fin")  # columns that show the same vector
 def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
     """Return the flow data for the skeleton's forward pass over the recorded text. `rows` are the positions shown."""
     n_layer, language, position = scene.config.n_layer, scene.language, scene.position
-    logits = skeleton.logits(position)
+    logits, full = skeleton.logits(position), scene.document.logits(position)
+    stages = scene.stages(logits)
     tensors = {"tok": skeleton.token, "pos": skeleton.position, "pre": skeleton.states}
     columns = {
         name: PooledVectors.of(vectors[rows].float().cpu().numpy(), BINS)
@@ -42,20 +44,20 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
         "weights": None,
         "row": [0.0] * (rows.stop - rows.start),
         "scores": None,
-        "words": _captions(scene, norms, logits),
+        "words": _captions(scene, norms, logits, stages),
         "text": t(
             "bare.says",
             language,
             token=scene.placed(position),
-            best=top_token(scene, logits),
-            full=top_token(scene, scene.document.logits(position)),
+            best=top_token(scene, stages),
+            full=top_token(scene, scene.stages(full)),
         ),
-        **next_fields(scene, logits),
+        **next_fields(scene, stages),
         "labels": flow_labels(language),
     }
 
 
-def _captions(scene: Scene, norms: dict[str, str], logits: Tensor) -> dict[str, str]:
+def _captions(scene: Scene, norms: dict[str, str], logits: Tensor, stages: Stages) -> dict[str, str]:
     """Return a caption for each part, like `flow_captions`."""
     here = {"id": scene.row_of(scene.position), "position": scene.position}
     stream: dict[str, object] = {"norm": norms["pre"]}
@@ -63,6 +65,6 @@ def _captions(scene: Scene, norms: dict[str, str], logits: Tensor) -> dict[str, 
         "tokens": ("flow.tokens", {"token": scene.placed(scene.position)}),
         **{name: (f"flow.{name}", {**here, "norm": norms[name]}) for name in ("tok", "pos") if name in norms},
         **{name: (f"bare.{name}", stream) for name in ("stack", "pre", "attn", "mid", "mlp", "post", "fin")},
-        "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits)),
+        "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits, stages)),
     }
     return {part: t(key, scene.language, **filled) for part, (key, filled) in values.items()}

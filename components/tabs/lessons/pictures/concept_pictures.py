@@ -10,6 +10,7 @@ import torch
 from components.concepts import LIMIT, STEP, quoted_concept
 from components.figures.bars import grouped_bars
 from components.labels import percent, quoted, token_text, visible
+from components.next_tokens import at_one
 from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
 from components.widgets.chart import chart_data
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, get_model
@@ -34,9 +35,7 @@ def concepts(scene: Scene) -> Drawn:
     steering = loaded.concepts.steering(each.layer, each.feature, scene.a)
     idx = torch.tensor([ids], device=loaded.model.device)
     with torch.inference_mode():
-        before, after = (
-            loaded.model(idx, edits=edits)[0, -1].float().softmax(-1) for edits in (None, Edits(steering=(steering,)))
-        )
+        before, after = (at_one(loaded.model(idx, edits=edits)[0, -1]) for edits in (None, Edits(steering=(steering,))))
     token = int((after - before).argmax()) if scene.a else int(before.argmax())
     text = scene.t(
         "concepts" if scene.a >= 0 else "concepts.weakened",

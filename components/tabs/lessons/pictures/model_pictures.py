@@ -11,6 +11,7 @@ from components.figures.bars import grouped_bars, histogram, next_token_bars
 from components.figures.maps import attention_heatmap
 from components.figures.style import Figure
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
+from components.next_tokens import at_one
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons.course import SMALL
 from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec, last_head, last_layer
@@ -30,12 +31,12 @@ STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
 def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
-    """Plot the most probable next tokens for one row of logits, (vocab_size,), with a caption."""
-    best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
+    """Plot the most probable next tokens at temperature 1 for one row of logits, (vocab_size,), with a caption."""
+    best = at_one(logits).topk(min(TOP, len(logits)))
     labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
-    shares = best.values.cpu().numpy()
+    shares = best.values.numpy()
     figure = next_token_bars(labels, shares, shares)
-    return Drawn(chart=chart_data(figure, text))
+    return Drawn(chart=chart_data(figure, text, scene.t("at_one")))
 
 
 def activations(scene: Scene) -> Drawn:
@@ -173,7 +174,7 @@ def model(scene: Scene) -> Drawn:
     settled = int((top != top[-1]).nonzero().max()) + 1 if bool((top != top[-1]).any()) else 0
     text = scene.t(
         "model", n=depth, total=network.config.n_layer, best=quoted(scene.loaded.tokenizer, best),
-        share=percent(float(logits.float().softmax(dim=0)[best])),
+        share=percent(float(at_one(logits)[best])),
     )  # fmt: skip
     embedding = "wte" if network.wpe is None else "wte + wpe"
     shapes = [("idx", [1, len(ids)]), (embedding, list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
@@ -186,13 +187,11 @@ def dropout(scene: Scene) -> Drawn:
     """Compare the predictions of two passes in each mode, and list what the first training pass drops in each part."""
     ids, tokenizer = scene.ids(), scene.loaded.tokenizer
     effect = dropout_effect(scene.loaded.model, ids, p=scene.a, seed=int(scene.b))
-    shares = {"training": effect.training.float().softmax(-1), "evaluation": effect.evaluation.float().softmax(-1)}
-    best = shares["evaluation"][0].topk(min(5, shares["evaluation"].shape[1])).indices  # (5,)
-    passes = {
-        scene.t(f"dropout.{mode}", n=n): row[best].cpu().numpy()
-        for mode, rows in shares.items()
-        for n, row in enumerate(rows, 1)
-    }
+    modes = {"training": effect.training, "evaluation": effect.evaluation}
+    shares = {(mode, n): at_one(row) for mode, rows in modes.items() for n, row in enumerate(rows, 1)}
+    first = shares["evaluation", 1]
+    best = first.topk(min(5, len(first))).indices  # (5,)
+    passes = {scene.t(f"dropout.{mode}", n=n): row[best].numpy() for (mode, n), row in shares.items()}
     names = [visible(token_text(tokenizer, token_id)) for token_id in best.tolist()]
     figure = grouped_bars(names, passes, y_title=scene.t("dropout.probability"))
     one, two, three, four = (percent(float(values[0])) for values in passes.values())

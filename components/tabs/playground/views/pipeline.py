@@ -158,8 +158,7 @@ def sentence(view: PipelineView, language: Language) -> str:
         return caption + t(
             "pipeline.followed.cut", language, token=token, before=before, rank=f"{first.rank:,}", stage=stage
         )
-    change = _change(before, percent(last.probability))
-    return caption + t("pipeline.followed", language, token=token, change=change)
+    return caption + t("pipeline.followed", language, token=token, before=before, after=percent(last.probability))
 
 
 def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:

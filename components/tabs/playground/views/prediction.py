@@ -30,7 +30,7 @@ from components.widgets.chart import chart_data
 from components.widgets.composer import box_line, composer_data
 from components.widgets.predictions import Bar, predictions_data
 from components.words import word_name, words_of
-from gpt import Stages, distribution
+from gpt import Stages
 from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import Vocabulary, start_ids
 
@@ -95,8 +95,7 @@ def stages_of(s: Snapshot) -> Stages | None:
     if s.text is None or s.text.n_read == 0:
         return None
     position = s.text.at(s.selection)
-    previous = s.text.ids[: position + 1]
-    return distribution(s.text.document.logits(position), s.settings.sampling(), previous_ids=previous)
+    return s.stages(s.text.document.logits(position), s.text.ids[: position + 1])
 
 
 def stages_without_words(s: Snapshot) -> Stages | None:
@@ -105,7 +104,7 @@ def stages_without_words(s: Snapshot) -> Stages | None:
     logits = s.cached(logits_without_words)
     if s.text is None or stages is None or not hidden or logits is None:
         return stages
-    return distribution(logits, s.settings.sampling(), previous_ids=_kept(s))
+    return s.stages(logits, _kept(s))
 
 
 def hidden_words(s: Snapshot) -> frozenset[int]:
@@ -234,7 +233,7 @@ def bars_off(s: Snapshot) -> dict[str, Any]:
     title, found = t("attention.off.title", s.language), s.cached(_measured)
     if s.text is None or found is None or found.off is None:
         return predictions_data(title, "", [])
-    final = _numbers(distribution(found.off, s.settings.sampling(), previous_ids=_kept(s)).final)
+    final = _numbers(s.stages(found.off, _kept(s)).final)
     listed, _ = _bars(s.text.tokenizer, final, final, (), s)
     return predictions_data(title, t("attention.off.says", s.language), listed)
 

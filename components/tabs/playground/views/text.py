@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -198,6 +199,8 @@ def draw(s: Snapshot) -> dict[str, Any]:
         seed=origin.params.seed, position=len(document.dropped) + position,
         temperature=f"{origin.params.temperature:g}",
     )  # fmt: skip
+    if replace(origin.params, seed=None) != s.settings.sampling():
+        text += t("draw.then", language, temperature=f"{origin.params.temperature:g}")
     pieces, drawn = _pieces(s.text, drawn_strip.ids, drawn_strip.ends, drawn_strip.index, language)
     return draw_data(text, pieces, number=number, place=drawn, mark=t("draw.mark", language, number=f"{number:.2f}"))
 
@@ -237,12 +240,15 @@ def hits(s: Snapshot) -> dict[str, Any]:
         n = 0
     if n:
         lines.append(Choice((t("box.text", language, text=visible(query), n=n),), here | {"text": query}))
-    for hit in search_vocabulary(tokenizer, document.logits(position), query, limit=MAX_HITS):
+    logits = document.logits(position)
+    final = s.stages(logits, s.text.ids[: position + 1]).final
+    for hit in search_vocabulary(tokenizer, logits, query, limit=MAX_HITS):
         name = visible(token_text(tokenizer, hit.token_id)) + (f"  {hit.token_id}" if is_exact() else "")
-        lines.append(Choice((name, f"{hit.rank:,}", percent(hit.probability)), here | {"token": hit.token_id}))
+        cells = (name, f"{hit.rank:,}", percent(final[hit.token_id].item()))
+        lines.append(Choice(cells, here | {"token": hit.token_id}))
     if not lines:
         return nothing
-    head = (t("box.token", language), t("strip.rank", language), t("strip.probability", language))
+    head = (t("box.token", language), t("strip.rank", language), t("pipeline.probability", language))
     return choices_data(t("box.name", language), head, lines)
 
 
@@ -258,6 +264,6 @@ VIEWS = (
     View("notice", lambda s: (s.notice, s.state(PlaygroundState).too_long, s.loaded, s.language), notice),
     View("knows", lambda s: (s.next_prompt, s.loaded, s.language), knows),
     View("hint", lambda s: (s.text, s.selection, s.language), hint),
-    View("draw", lambda s: (s.text, s.selection, s.language), draw),
-    View("hits", lambda s: (s.query, s.query and s.text, s.selection, s.language), hits),
+    View("draw", lambda s: (s.text, s.selection, s.settings.sampling(), s.language), draw),
+    View("hits", lambda s: (s.query, s.query and (s.text, s.settings.sampling()), s.selection, s.language), hits),
 )

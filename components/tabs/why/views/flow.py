@@ -13,7 +13,6 @@ from components.tabs.why.predictions import CauseFlow, cause_flow, predict
 from components.tabs.why.state import Explanation, WhyState, falls, why_inputs
 from components.tabs.why.views.tokens import short
 from components.words import word_name, words_of
-from gpt import distribution
 from gpt.analysis.causes import Ablation
 
 MIN_WEIGHT = 0.005  # smallest attention weight that is drawn
@@ -91,7 +90,7 @@ def _probabilities(s: Snapshot, shown: Explanation) -> Any:
     """Return the probability of each token without the parts that are off, (vocab_size,)."""
     assert shown.without is not None
     kept = [token for i, token in enumerate(shown.prediction.previous) if i not in shown.off.tokens]
-    return distribution(shown.without, s.settings.sampling(), previous_ids=kept).final
+    return s.stages(shown.without, kept).final
 
 
 def _word(shown: Explanation, word: range) -> str:

@@ -13,7 +13,6 @@ from components.tabs.why.predictions import ERROR, node_key, word_key
 from components.tabs.why.state import Explanation, WhyState, why_inputs
 from components.tabs.why.views.flow import MAX_NAMED, four_digits
 from components.words import word_name
-from gpt import distribution
 from gpt.analysis.concept_graph import ConceptGraph, FeatureNode
 
 
@@ -92,12 +91,14 @@ def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None
 
     The second is None if nothing is off or it has not been computed.
     """
-    graph, settings, ids = shown.graph, s.settings.sampling(), shown.prediction.previous
+    graph, ids = shown.graph, shown.prediction.previous
     assert graph is not None
-    before = distribution(shown.prediction.logits, settings, previous_ids=ids).final[graph.token].item()
+    before = s.stages(shown.prediction.logits, ids).final[graph.token].item()
     if shown.graph_without is None:
         return before, None
-    return before, distribution(shown.graph_without, settings, previous_ids=ids).final[graph.token].item()
+    off = {position for word in graph.words if word_key(word) in shown.graph_off for position in word}
+    kept = [token for position, token in enumerate(ids) if position not in off]
+    return before, s.stages(shown.graph_without, kept).final[graph.token].item()
 
 
 def _sentence(s: Snapshot, shown: Explanation, off: frozenset[str], before: float, after: float | None) -> str:
