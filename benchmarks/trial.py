@@ -1,4 +1,4 @@
-"""Load and failure tests: visitors, dropped connections, fuzzing, scripts, broken checkpoints, kill -9, long texts.
+"""Load and failure tests: visitors, calls, lost connections, fuzzing, scripts, broken checkpoints, kills, long texts.
 
     python -m benchmarks.trial [--scale 1.0] [TRIAL ...]
 
@@ -13,6 +13,7 @@ import os
 import sys
 import time
 
+from benchmarks.trials.calls import calls
 from benchmarks.trials.checkpoints import checkpoints
 from benchmarks.trials.fuzzing import fuzz
 from benchmarks.trials.kills import kills
@@ -21,7 +22,8 @@ from benchmarks.trials.scripts import scripts
 from benchmarks.trials.streams import cuts, generations, visitors
 
 TRIALS = {
-    trial.__name__: trial for trial in (visitors, generations, cuts, fuzz, scripts, checkpoints, kills, long_texts)
+    trial.__name__: trial
+    for trial in (visitors, generations, calls, cuts, fuzz, scripts, checkpoints, kills, long_texts)
 }
 
 

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections import Counter
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from urllib.parse import parse_qs
 
+from gradio.blocks import Blocks
+from gradio.queueing import Queue
+from gradio.state_holder import SessionState, StateHolder
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from components.limits import MAX_UNREAD_ANSWERS, UNREAD_SECONDS
 
 LINGER_SECONDS = 20.0  # how long an idle stream stays open; shorter than a typical proxy timeout
 _AGENTS = (b"x-gradio-user", b"mcp")  # header of the client through which gradio's MCP server calls this server
@@ -75,7 +82,7 @@ class LingeringStream:
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward gradio's consecutive streams for a session as a single stream."""
-        [session, *_] = parse_qs(scope["query_string"].decode()).get("session_hash", [""])
+        session = _session_hash(scope)
         stream = self._streams[session] = Stream()
         stopped, seconds = scope["app"].stop_event, None if _AGENTS in scope["headers"] else LINGER_SECONDS
         try:
@@ -107,21 +114,100 @@ class LingeringStream:
         return end
 
 
-class SmallSessions:
-    """ASGI middleware that saves memory on each visitor's first event.
+class NoSessions:
+    """ASGI middleware that makes gradio keep nothing about a client beyond the answers that it is waiting for.
 
-    Without it, gradio 6.31 describes every component on the page for each visitor, which takes 1.4 MB and 0.1 s on one
-    core. The descriptions are for links that contain a page's state, which this page does not use.
+    Gradio 6.31 copies every component on the page for each client and keeps what each endpoint last returned, for the
+    last 10,000 clients; the page keeps its visitors' state itself. Gradio also keeps every answer that nobody fetches.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._listening = Counter[str]()  # open streams by session
+        self._unread: dict[str, float] = {}  # since when the answers of a session have been waiting, oldest first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":  # gradio describes the components in `blocks`
+        if scope["type"] == "lifespan":
             page = scope["app"].get_blocks()
-            scope["app"].state_holder.blocks = SimpleNamespace(default_config=page.default_config, blocks=())
-        await self.app(scope, receive, send)
+            scope["app"].state_holder = page.state_holder = _OneState(page)
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        queue = scope["app"].get_blocks()._queue
+        session = _listens_to(scope, queue)
+        self._listening[session] += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._listening[session] -= 1
+            self._listening = +self._listening
+            self._forget(queue)
+
+    def _forget(self, queue: Queue) -> None:
+        """Forget the sessions that wait for nothing, and answers that nobody has fetched."""
+        now, unread = time.monotonic(), list[str]()
+        for session, events in list(queue.pending_event_ids_session.items()):
+            if session in self._listening or any(event in queue.event_ids_to_events for event in events):
+                continue
+            if events:
+                unread.append(session)
+            else:
+                _drop(queue, session)
+        self._unread = {each: since for each, since in self._unread.items() if each in unread}
+        self._unread |= {each: now for each in unread if each not in self._unread}
+        for number, (session, since) in enumerate(list(self._unread.items())):
+            if now - since > UNREAD_SECONDS or number < len(self._unread) - MAX_UNREAD_ANSWERS:
+                _drop(queue, session)
+
+
+class _OneState(StateHolder):
+    """The state that gradio takes for each client's own: always the page's initial state."""
+
+    def __init__(self, page: Blocks) -> None:
+        super().__init__()
+        self.set_blocks(page)
+        self._state = _InitialState(page)
+
+    def __getitem__(self, session_id: str) -> SessionState:
+        return self._state
+
+
+class _InitialState(SessionState):
+    """A page's initial state, which ignores every change."""
+
+    def __init__(self, page: Blocks) -> None:
+        super().__init__(SimpleNamespace(default_config=page.default_config, blocks=()))  # type: ignore[arg-type]
+
+    def __setitem__(self, key: int, value: object) -> None:
+        pass
+
+    def _update_config(self, key: int) -> None:
+        pass
+
+    def _update_value_in_config(self, key: int, value: object) -> None:
+        pass
+
+
+def _listens_to(scope: Scope, queue: Queue) -> str:
+    """Return the session whose answers a request reads, or "" if it reads none."""
+    path = scope["path"].rstrip("/")
+    if scope["method"] != "GET":
+        return ""
+    if path.endswith("/queue/data"):
+        return _session_hash(scope)
+    if "/call/" in path:
+        event = path.rpartition("/")[2]
+        return next((session for session, ids in queue.pending_event_ids_session.items() if event in ids), "")
+    return ""
+
+
+def _session_hash(scope: Scope) -> str:
+    return parse_qs(scope["query_string"].decode()).get("session_hash", [""])[0]
+
+
+def _drop(queue: Queue, session: str) -> None:
+    queue.pending_event_ids_session.pop(session, None)
+    queue.pending_messages_per_session.pop(session, None)
 
 
 async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event, seconds: float | None) -> bool:

@@ -14,7 +14,6 @@ from gpt.training.run_queue import MAX_WAITING, MAX_WAITING_OF_OWNER
 IDLE_SECONDS = 30 * 60.0  # idle time after which a session ends; the browser can restore the text
 MAX_SESSIONS = 2_000
 MAX_SESSION_BYTES = 2**31  # total for all sessions
-MAX_PAGES = MAX_SESSIONS  # pages whose state gradio keeps, 0.07 MB each
 MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
 
 MAX_CONCURRENT_EVENTS = 96  # per queue
@@ -22,6 +21,8 @@ MAX_MODEL_EVENTS = 256  # events that run a model: they wait in its admission qu
 MAX_WAITING_EVENTS = 256  # gradio rejects further events
 MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
 MAX_CONCURRENT_EXPERIMENTS = 1
+MAX_UNREAD_ANSWERS = 100  # answers to calls that no client has fetched
+UNREAD_SECONDS = 300.0  # age at which they are deleted
 MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads that also send files
 
 MAX_LENGTH = 1024  # maximum number of new tokens, for any model
@@ -92,6 +93,12 @@ TABLE = (
         "the model is refused with a list of those available",
     ),
     Limit("MCP calls", "", f"{MAX_AGENT_CALLS} at once", "the call waits"),
+    Limit(
+        "answers that no client has fetched",
+        f"{UNREAD_SECONDS / 60:g} minutes",
+        f"{MAX_UNREAD_ANSWERS}",
+        "the oldest is deleted",
+    ),
     Limit("size of a call", _megabytes(MAX_BODY_BYTES), "", "status 413"),
     Limit(
         "uploads to a public page",

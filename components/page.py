@@ -16,12 +16,11 @@ from components.classroom.handlers import wire_class
 from components.events import Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame
-from components.gradio_workarounds import LingeringStream, SmallSessions
+from components.gradio_workarounds import LingeringStream, NoSessions
 from components.i18n import LANGUAGES
 from components.limits import (
     MAX_CONCURRENT_EVENTS,
     MAX_MODEL_EVENTS,
-    MAX_PAGES,
     MAX_VISITOR_BYTES,
     MAX_WAITING_EVENTS,
     UPLOAD_SECONDS,
@@ -198,14 +197,13 @@ def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict
         Middleware(RequestLimits, uploads=uploads, api_key=api_key),
         Middleware(AgentAnswers),
         Middleware(LingeringStream),
-        Middleware(SmallSessions),
+        Middleware(NoSessions),
         Middleware(FirstScreen, head=f"{HEAD}<style>{CSS}</style>"),
     ]
     return {
         "theme": THEME,
         "js": ON_OPEN,
         "app_kwargs": {"routes": ROUTES, "middleware": middleware},
-        "state_session_capacity": MAX_PAGES,
         "max_threads": MAX_MODEL_EVENTS + 2 * MAX_CONCURRENT_EVENTS + 64,
         "show_error": False,
         "enable_monitoring": False,

@@ -1,22 +1,23 @@
-"""The answer stream in front of a fake Gradio that ends it after each event."""
+"""The answer stream in front of a fake Gradio that ends it after each event, and what Gradio keeps of clients."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
+import httpx
 import pytest
 from gradio_client import Client
 from starlette.middleware import Middleware
 from starlette.types import Message, Receive, Scope, Send
 
 import components.gradio_workarounds as workarounds
-from components.gradio_workarounds import LingeringStream, SmallSessions
+from components.gradio_workarounds import LingeringStream, NoSessions
 from tests.asynchronous import run
 from tests.canary import lacking
 
@@ -193,19 +194,53 @@ def test_nothing_is_kept_of_a_page_that_is_left() -> None:
     run_check(check)
 
 
-def described(middleware: list[Middleware]) -> dict[int, Any]:
-    """Return the components that Gradio stores for a visitor who has called one event."""
+def say() -> str:
+    return "answer"
+
+
+@contextmanager
+def called(middleware: list[Middleware]) -> Iterator[tuple[gr.Blocks, httpx.Client]]:
+    """Yield an app with one endpoint, called by gradio_client and over plain HTTP."""
     with gr.Blocks() as page:
         gr.Textbox()
-        gr.api(lambda: None, api_name="call")
+        gr.api(say)
     _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, app_kwargs={"middleware": middleware})
-    client = Client(url, verbose=False)
-    client.predict(api_name="/call")
+    with httpx.Client(base_url=f"{url}gradio_api/call/v2/say", timeout=60) as http:
+        assert Client(url, verbose=False).predict(api_name="/say") == "answer"
+        assert "answer" in http.get(f"/{ask(http)}").text
+        yield page, http
     page.close()
-    return page.state_holder.session_data[client.session_hash].config_values
 
 
-def test_gradio_describes_no_component_for_a_visitor() -> None:
-    assert described([Middleware(SmallSessions)]) == {}
-    with lacking("each visitor gets a description of every component", "SmallSessions"):
-        assert described([])
+def ask(http: httpx.Client) -> str:
+    return str(http.post("", json={}).json()["event_id"])
+
+
+def kept(page: gr.Blocks) -> list[Any]:
+    queue = page._queue
+    return [page.state_holder.session_data, queue.pending_event_ids_session, queue.pending_messages_per_session]
+
+
+def test_nothing_is_kept_of_a_client_that_has_its_answers() -> None:
+    with called([Middleware(NoSessions)]) as (page, http):
+        http.get("")  # the streams have ended by now
+        assert not any(kept(page))
+    with called([]) as (page, _), lacking("gradio keeps the state of each client", "NoSessions"):
+        assert all(kept(page))
+
+
+def test_only_the_newest_answers_wait_for_their_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workarounds, "MAX_UNREAD_ANSWERS", 2)
+    with called([Middleware(NoSessions)]) as (page, http):
+        events = []
+        for _ in range(4):
+            events.append(ask(http))
+            while page._queue.event_ids_to_events:
+                http.get("")
+        http.get("")
+        assert [*page._queue.pending_messages_per_session] == events[2:]
+        assert all("answer" in http.get(f"/{event}").text for event in events[2:])
+        monkeypatch.setattr(workarounds, "UNREAD_SECONDS", -1.0)
+        ask(http)
+        while page._queue.pending_messages_per_session:
+            http.get("")
