@@ -164,7 +164,7 @@ class _OneState(StateHolder):
     """The state that gradio takes for each client's own: always the page's initial state."""
 
     def __init__(self, page: Blocks) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.set_blocks(page)
         self._state = _InitialState(page)
 
