@@ -33,12 +33,17 @@ def causes_of(
     token: int,
     edits: Edits | None,
     limit: float = LEAVE_OUT_MULTIPLICATIONS,
+    *,
+    held: str = "",
 ) -> Causes:
-    """Measure what the prediction of `token` after `ids`, (T,), depends on. The last word is never left out."""
+    """Measure what the prediction of `token` after `ids`, (T,), depends on. The last word is never left out.
+
+    held: white space with which the token begins.
+    """
     first = left_out_positions(model, len(ids), limit).start
     words = [word for word in words_of(tokenizer, ids) if word.start >= first and word.stop < len(ids)]
     with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters of all blocks
-        return measure_causes(model, ids, token, words, edits)
+        return measure_causes(model, ids, token, words, edits).among(tokenizer.ids_after(held))
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from components.labels import marked, percent, quoted, shortened
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import AtPosition
-from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering, generate
+from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
 from gpt.analysis.tracing import trace_text
 from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
+from gpt.sampling import keep_only
 
 Place = tuple[int, int]  # (layer, feature index)
 Rows = Literal["tokens", "promotes"]
@@ -208,20 +209,24 @@ def measure(session: Session) -> Iterator[None]:
     text, position = s.text, s.text.at(s.selection)
     loaded, edits, ids = text.loaded, text.document.edits, text.ids[: position + 1]
     settings = continuation_settings(s)
-    found = yield from run_with_progress(lambda _: _unsteered(loaded, ids, edits, settings), lambda *_: None)
+    with session.lock.reading():
+        held = text.document.held_after(position)
+    found = yield from run_with_progress(lambda _: _unsteered(loaded, ids, held, edits, settings), lambda *_: None)
     session.change(SteeringState, measured=Unsteered(text.version, position, settings, *found))
     yield
 
 
 def _unsteered(
-    loaded: LoadedModel, ids: Sequence[int], edits: Edits | None, settings: SamplingParams
+    loaded: LoadedModel, ids: Sequence[int], held: str, edits: Edits | None, settings: SamplingParams
 ) -> tuple[Tensor, str, str, tuple[Place, ...]]:
     """Return the unsteered logits, the unsteered and the steered continuation, and the absent concepts."""
     plain = replace(edits or Edits(), steering=())
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
-        logits = predict_without(loaded.model, ids, Ablation(), plain)
+        logits = keep_only(predict_without(loaded.model, ids, Ablation(), plain), loaded.tokenizer.ids_after(held))
         without, steered = (
-            "".join(step.text for step in generate(loaded, list(ids), settings, GOES_ON_TOKENS, edits=each))
+            "".join(
+                step.text for step in Generation(loaded, ids, edits=each, held=held).steps(settings, GOES_ON_TOKENS)
+            )
             for each in (plain, edits)
         )
         return logits, without, steered, absent(loaded, ids, edits or Edits())

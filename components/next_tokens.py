@@ -8,8 +8,8 @@ import numpy as np
 from torch import Tensor
 
 from components.figures.bars import next_token_bars, next_token_end
-from components.i18n import Language, t
-from components.labels import token_text
+from components.i18n import Language, is_exact, t
+from components.labels import percent, token_text
 from gpt import Generation, SamplingParams, Stages, distribution
 
 
@@ -62,6 +62,13 @@ def at_one(logits: Tensor) -> Tensor:
     Label them so wherever they are shown; for probabilities under the sampling settings, use `Snapshot.stages`.
     """
     return distribution(logits, SamplingParams()).final
+
+
+def held_sentence(document: Generation, position: int, language: Language) -> str:
+    """Return the share of the tokens that cannot follow typed white space, if exact numbers are shown; else ""."""
+    if not is_exact() or not document.held_after(position):
+        return ""
+    return t("bars.says.held", language, share=percent(document.impossible_share(position)))
 
 
 def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from components.figures import maps
 from components.i18n import Language, is_exact, t
 from components.labels import listed, percent, quoted, token_text
-from components.next_tokens import next_tokens
+from components.next_tokens import held_sentence, next_tokens
 from components.render import Lines
 from components.state.selection import Selection
 from components.state.text import Text
@@ -127,6 +127,7 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
     raw, final, kept = stages.raw.numpy(), stages.final.numpy(), stages.kept.numpy()
     shown = next_tokens(document, position, stages, MAX_BARS)
     ids, chosen = shown.ids, shown.chosen
+    n_possible = len(tokenizer.ids_after(document.held_after(position))) or len(raw)
     entropy_raw = float(-(raw[raw > 0] * np.log2(raw[raw > 0])).sum())
     best = int(ids[0])
     sentence = t(
@@ -136,12 +137,12 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
         best=quoted(tokenizer, best),
         before=percent(raw[best]),
         after=percent(final[best]),
-        removed=f"{int((~kept).sum()):,}",
-        total=f"{len(raw):,}",
+        removed=f"{n_possible - int(kept.sum()):,}",
+        total=f"{n_possible:,}",
         mass=percent(raw[~kept].sum()),
         raw=f"{entropy_raw:.2f}",
         final=f"{stages.entropy:.2f}",
-    )
+    ) + held_sentence(document, position, language)
     if chosen is not None:
         sentence += t("bars.says.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
     names = [

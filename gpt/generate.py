@@ -20,6 +20,7 @@ from gpt.inputs import AnyModel
 from gpt.model import GPT
 from gpt.models.registry import as_loaded
 from gpt.sampling import SamplingParams, with_seed
+from gpt.tokenizer import hold_back
 
 DEFAULT_PARAMS = SamplingParams()
 
@@ -32,6 +33,7 @@ def generate(
     *,
     edits: Edits | None = None,
     on_full: Literal["stop", "crop"] = "stop",
+    heal: bool = True,
 ) -> Iterator[Step]:
     """Continue a prompt, yielding one Step per token.
 
@@ -39,6 +41,12 @@ def generate(
     prompt: text, token ids, or, for a model with a chat template, a list of messages {"role", "content"}.
     on_full: "stop" ends the text when the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
         "crop" continues from the last block_size tokens and accepts prompts of any length.
+    heal: whether white space at the end of a text counts as the beginning of the first new token (token healing). After
+        "could not play ", the model reads "could not play" and draws " outside" from the tokens that begin with a
+        space, with their probabilities scaled to sum to 1; the first step's text is "outside". With False, the model
+        reads the white space as tokens of its own, after which it mostly predicts fragments of words. A text that ends
+        inside a word is always read as it stands, because the word may be complete. Token ids and chats are never
+        changed.
 
     The last step has a finish_reason: end of text, max_new_tokens, or a full context. Invalid arguments raise
     ValueError immediately, not when the first step is requested.
@@ -47,10 +55,11 @@ def generate(
     check_choice("on_full", on_full, ("stop", "crop"))
     loaded, params = as_loaded(model), with_seed(params)
     if on_full == "stop":
-        return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)
+        return Generation(loaded, prompt, edits=edits, heal=heal).steps(params, max_new_tokens)
+    prompt, held = hold_back(loaded.tokenizer, prompt) if heal and isinstance(prompt, str) else (prompt, "")
     ids = token_ids(loaded.tokenizer, prompt)
     n_dropped = max(0, len(ids) - loaded.model.config.block_size)
-    document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped])
+    document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped], held=held)
     return (step for _, step in sliding_steps(document, params, max_new_tokens))
 
 

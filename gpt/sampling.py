@@ -118,6 +118,14 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
     return Stages(**after_stages, kept=kept, entropy=entropy_bits(probs[-1].double()).item())
 
 
+def keep_only(logits: Tensor, ids: Sequence[int]) -> Tensor:
+    """Set the logits (..., vocab_size) of all other tokens to -inf. [] keeps all tokens."""
+    if len(ids) == 0:
+        return logits
+    index = torch.tensor(ids, device=logits.device)
+    return torch.full_like(logits, -math.inf).index_copy(-1, index, logits[..., index])
+
+
 def entropy_bits(p: Tensor) -> Tensor:
     """Return the entropy -sum p log2 p over the last dimension, in bits: (..., V) -> (...)."""
     return torch.special.entr(p).sum(dim=-1) / math.log(2)

@@ -7,7 +7,7 @@ import codecs
 import gzip
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz
 # Splits a text into words; BPE merges bytes only within a word. From GPT-2's encoder.py, in tiktoken's syntax.
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 NEVER_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
+SPACES = " \u00a0"  # text fields and phones write a no-break space for a space
 
 
 def no_chat_template() -> GPTError:
@@ -99,6 +100,19 @@ class Vocabulary(ABC):
     def token_bytes(self, token_id: int) -> bytes:
         """Return the bytes of a token, which may be part of a character. Raises ValueError for an unknown id."""
 
+    def ids_after(self, held: str) -> list[int]:
+        """Return the tokens that begin with the white space that `hold_back` returned; [] if no word begins with it."""
+        return self._ids_by_space["\t" if held == "\t" else " "] if held else []
+
+    @cached_property
+    def _ids_by_space(self) -> dict[str, list[int]]:
+        tokens = [(i, self.token_bytes(i)) for i in range(self.n_vocab) if i not in self.special_ids]
+        found: dict[str, list[int]] = {}
+        for space in (" ", "\t"):
+            begin = [(i, data) for i, data in tokens if data.startswith(space.encode())]
+            found[space] = [i for i, _ in begin] if any(data.strip() for _, data in begin) else []
+        return found
+
 
 class Tokenizer(Vocabulary):
     """A byte-level BPE vocabulary. `<|endoftext|>` in a text is encoded as characters, never as the control token."""
@@ -157,6 +171,20 @@ class TextDecoder:
         return self._decoder.feed(b"", final=True)
 
 
+def hold_back(tokenizer: Vocabulary, text: str) -> tuple[str, str]:
+    """Split a typed text into the part to encode and the white space that the next token begins with (token healing).
+
+    In most vocabularies, words begin with a space: " outside" is one token. After a lone space, a model would predict
+    fragments of words. All spaces at the end count as one, unless they indent a line. A tab is held back only if the
+    vocabulary has words that begin with a tab. The second part is "" if there is nothing to hold back.
+    """
+    rest = text.rstrip(SPACES)
+    if rest == text or rest[-1:].isspace():  # a tab, or the last space before an indented word
+        rest = text[:-1] if text[-1:] in ("\t", *SPACES) else text
+    held = text[len(rest) :]
+    return (rest, held) if tokenizer.ids_after(held) else (text, "")
+
+
 def prompt_ids(tokenizer: Vocabulary, text: str) -> list[int]:
     """Return `prefix_ids` followed by the token ids of a text, or [] for an empty text."""
     return [*tokenizer.prefix_ids, *tokenizer.encode(text)] if text else []
@@ -201,22 +229,24 @@ def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
     return tokenizer.decode([token_id for token_id in ids if token_id not in tokenizer.special_ids])
 
 
-def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """Return the text that `prompt_ids` encodes as these ids, or None if there is no such text."""
+def prompt_text(tokenizer: Vocabulary, ids: Sequence[int], held: str = "") -> str | None:
+    """Return the typed text that becomes these ids and the white space held back, or None if there is no such text."""
     if list(ids) == start_ids(tokenizer):
-        return ""
+        return held
     try:
         text = plain_text(tokenizer, ids)
-        return text if prompt_ids(tokenizer, text) == list(ids) else None
+        is_same = prompt_ids(tokenizer, text) == list(ids) and hold_back(tokenizer, text + held) == (text, held)
+        return text + held if is_same else None
     except ValueError:  # the ids cannot be decoded, or the text cannot be encoded
         return None
 
 
-def continuation_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """Return the text that `encode_continuation` encodes as these ids, or None if there is no such text."""
+def continuation_text(tokenizer: Vocabulary, ids: Sequence[int], held: str = "") -> str | None:
+    """Like `prompt_text`, but for a text that follows another one."""
     try:
         text = b"".join(map(tokenizer.token_bytes, ids)).decode()
-        return text if tokenizer.encode_continuation(text) == list(ids) else None
+        is_same = tokenizer.encode_continuation(text) == list(ids) and hold_back(tokenizer, text + held) == (text, held)
+        return text + held if is_same else None
     except ValueError:  # the ids cannot be decoded, or the text cannot be encoded
         return None
 

@@ -39,12 +39,12 @@ from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace, encode_pr
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 from gpt.analysis.patching import patch_sweep
-from gpt.analysis.predictions import kl_bits
+from gpt.analysis.predictions import kl_divergence
 from gpt.analysis.tracing import trace_window
 from gpt.edits import check_patchable
 from gpt.experiments.text_loss import score_text
 from gpt.inference.threads import threads_for
-from gpt.tokenizer import prompt_ids
+from gpt.tokenizer import hold_back, prompt_ids
 
 MAX_PATCHED_TOKENS = 64  # per text; a sweep runs one forward pass per layer and position
 
@@ -90,10 +90,10 @@ class AnalysisEndpoints(Endpoints):
         Returns:
             chosen: the followed token; rows: two per layer, with its and the best token's probability at temperature 1
         """
-        loaded, trace = self._trace(prompt, position, model)
+        loaded, trace, only = self._trace(prompt, position, model)
         with _threads(loaded):
-            token_id = _chosen(loaded, trace, token_id)
-            lens = logit_lens(loaded.model, trace, chosen=token_id)
+            token_id = _chosen(loaded, trace, token_id, only)
+            lens = logit_lens(loaded.model, trace, chosen=token_id, only=only)
         assert lens.chosen_probability is not None
         assert lens.chosen_rank is not None
         columns = (lens.token, lens.probability, lens.entropy, lens.chosen_probability, lens.chosen_rank)
@@ -135,10 +135,10 @@ class AnalysisEndpoints(Endpoints):
         Returns:
             the logit before any cap, and the parts that sum to it: heads[layer][head], mlp[layer], embeddings, biases
         """
-        loaded, trace = self._trace(prompt, position, model)
+        loaded, trace, only = self._trace(prompt, position, model)
         other = None if against is None else checked_token_id("against", against, loaded)
         with _threads(loaded):
-            token_id = _chosen(loaded, trace, token_id)
+            token_id = _chosen(loaded, trace, token_id, only)
             parts = direct_logit_attribution(loaded.model, trace, 0, token_id, against=other)
         return {
             "token_id": token_id,
@@ -184,11 +184,12 @@ class AnalysisEndpoints(Endpoints):
             raise PageError("error.nothing_ablated")
         edits.check(loaded.model.config)
         original = read(loaded, prompt)
-        edited = Generation(loaded, original.ids, edits=edits)
+        edited = Generation(loaded, original.ids, edits=edits, held=original.held)
         edited.read()
         with _threads(loaded):
-            bits = kl_bits(loaded.model, original.states()[-1:], edited.states()[-1:])
-        return {"tokens": _before_and_after(loaded, original, edited, count), "kl_bits": bits.item()}
+            log_p, log_q = (each.logits(each.n_read - 1).log_softmax(dim=0) for each in (original, edited))
+        bits = kl_divergence(log_p, log_q).item()
+        return {"tokens": _before_and_after(loaded, original, edited, count), "kl_bits": bits}
 
     def steer(
         self,
@@ -224,7 +225,7 @@ class AnalysisEndpoints(Endpoints):
         assert loaded.concepts is not None
         edits = Edits(steering=(loaded.concepts.steering(layer, feature, strength),))
         original = read(loaded, prompt)
-        edited = Generation(loaded, original.ids, edits=edits)
+        edited = Generation(loaded, original.ids, edits=edits, held=original.held)
         edited.read()
         tokens = _before_and_after(loaded, original, edited, count)
         texts = ("".join(step.text for step in each.steps(params, length)) for each in (original, edited) if length)
@@ -256,7 +257,7 @@ class AnalysisEndpoints(Endpoints):
         check_patchable(name)
         loaded = self.find_model(model)
         layer = int(checked_number("layer", layer, 0, loaded.model.config.n_layer - 1))
-        ids = encode_prompt(loaded, checked_text("prompt", prompt))
+        ids, _ = _typed(loaded, "prompt", prompt)
         place = checked_position(position, len(ids))
         with _threads(loaded):
             trace = trace_window(loaded.model, ids, place, place + 1)
@@ -287,13 +288,14 @@ class AnalysisEndpoints(Endpoints):
             recovered[layer][position], from 0 (corrupted) to 1 (clean); both logit differences, tokens and texts
         """
         loaded = self.find_model(model)
-        texts = [encode_prompt(loaded, checked_text(*each)) for each in (("clean", clean), ("corrupted", corrupted))]
+        typed = [_typed(loaded, *each) for each in (("clean", clean), ("corrupted", corrupted))]
+        texts = [ids for ids, _ in typed]
         if (longest := max(map(len, texts))) > MAX_PATCHED_TOKENS:
             raise PageError("error.patch_too_long", n=longest, limit=MAX_PATCHED_TOKENS)
         with _threads(loaded):
             chosen = [
-                _chosen(loaded, trace_window(loaded.model, ids, len(ids) - 1, len(ids)), token)
-                for ids, token in zip(texts, (answer, other), strict=True)
+                _chosen(loaded, trace_window(loaded.model, ids, len(ids) - 1, len(ids)), token, only)
+                for (ids, only), token in zip(typed, (answer, other), strict=True)
             ]
             found = patch_sweep(loaded, texts[0], texts[1], chosen[0], chosen[1], name=name)
         written = [[token_text(loaded.tokenizer, i) for i in ids] for ids in (*texts, chosen)]
@@ -339,13 +341,20 @@ class AnalysisEndpoints(Endpoints):
             ],
         }
 
-    def _trace(self, prompt: object, position: object, model: object) -> tuple[LoadedModel, Trace]:
-        """Return the model and the trace of one position in the prompt."""
+    def _trace(self, prompt: object, position: object, model: object) -> tuple[LoadedModel, Trace, list[int]]:
+        """Return the model, the trace of one position in the prompt, and the tokens that can follow; [] for all."""
         loaded = self.find_model(model)
-        ids = encode_prompt(loaded, checked_text("prompt", prompt))
+        ids, only = _typed(loaded, "prompt", prompt)
         place = checked_position(position, len(ids))
         with _threads(loaded):
-            return loaded, trace_window(loaded.model, ids, place, place + 1)
+            trace = trace_window(loaded.model, ids, place, place + 1)
+        return loaded, trace, only if place == len(ids) - 1 else []
+
+
+def _typed(loaded: LoadedModel, name: str, text: object) -> tuple[list[int], list[int]]:
+    """Encode a typed text. Also return the tokens that can follow it; [] for all (see `gpt.tokenizer.hold_back`)."""
+    rest, held = hold_back(loaded.tokenizer, checked_text(name, text))
+    return encode_prompt(loaded, rest), loaded.tokenizer.ids_after(held)
 
 
 def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:
@@ -358,10 +367,11 @@ def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generat
     ]
 
 
-def _chosen(loaded: LoadedModel, trace: Trace, token_id: object) -> int:
-    """Return the checked id. Defaults to the most probable token after the traced position."""
+def _chosen(loaded: LoadedModel, trace: Trace, token_id: object, only: list[int]) -> int:
+    """Return the checked id. Defaults to the most probable token in `only` after the traced position."""
     if token_id is None:
-        return int(lens_top_tokens(loaded.model, trace, len(trace.layers) - 1, LENS_POINTS[-1], 0, k=1).token)
+        last = len(trace.layers) - 1
+        return int(lens_top_tokens(loaded.model, trace, last, LENS_POINTS[-1], 0, k=1, only=only).token)
     return checked_token_id("token_id", token_id, loaded)
 
 

@@ -39,7 +39,7 @@ class TextEndpoints(Endpoints):
         """Continue a prompt or a chat, token by token. Only one of the two is required.
 
         Parameters:
-            prompt: text to continue; if empty, generation starts from the start-of-text token
+            prompt: text to continue, a space at its end begins the next word; "" starts from the start-of-text token
             max_new_tokens: from 1 to the model's context, or twice that with on_full="crop"; the text may end earlier
             temperature: 0 to 2; 0 always takes the most probable token
             top_k: keep the k most probable tokens; 0 keeps all
@@ -118,7 +118,7 @@ class TextEndpoints(Endpoints):
         """Get the most probable next tokens. Only the prompt is required.
 
         Parameters:
-            prompt: text before the predicted token; if empty, the model sees only the start-of-text token
+            prompt: text before the predicted token, which begins with the space at the end of the text, if there is one
             k: number of tokens
             temperature: 0 to 2; at 0 the most probable token gets probability 1
             top_k: keep the k most probable tokens; 0 keeps all

@@ -118,8 +118,10 @@ def result_of(s: Snapshot) -> Predictions | None:
 
 def probabilities(s: Snapshot, both: Predictions) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the probabilities of the next token with and without blocks, (vocab_size,) each."""
-    ids = both.request.text.ids[: both.request.position + 1]
-    return s.stages(both.full, ids).final, s.stages(both.bare, ids).final
+    text, position = both.request
+    logits = (text.document.possible(position, each) for each in (both.full, both.bare))
+    full, bare = (s.stages(each, text.ids[: position + 1]).final for each in logits)
+    return full, bare
 
 
 def answer(s: Snapshot) -> dict[str, Any]:

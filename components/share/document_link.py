@@ -30,7 +30,12 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
     if seed is not None:
         values["seed"] = seed
     values["text"] = tuple(
-        LinkedRun("sampled", count=len(run), params=None if origin.params == own else origin.params)
+        LinkedRun(
+            "sampled",
+            count=len(run),
+            params=None if origin.params == own else origin.params,
+            after_space=bool(origin.held) and run[0] > document.n_prompt,
+        )
         if origin.params is not None
         else LinkedRun(origin.kind, ids=tuple(document.ids[position] for position in run))
         for origin, run in runs
@@ -53,6 +58,7 @@ def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingPara
             document.append_text(run.ids)
         else:
             left = run.count
+            document.held = document.held or (" " if run.after_space else "")
             while left > 0:  # a run may continue after an end-of-text token
                 document.check_room()
                 for step in document.steps(run.params or params, left):
@@ -68,11 +74,11 @@ def settings(params: SamplingParams) -> dict[str, Any]:
 def shown_prompt(document: Generation) -> str:
     """Return the prompt for a text box, without control tokens."""
     ids = document.ids[: document.n_prompt]
-    return plain_text(document.tokenizer, ids)
+    return plain_text(document.tokenizer, ids) + document.held_after(document.n_prompt - 1)
 
 
 def _prompt(document: Generation) -> dict[str, Any]:
     """Return the prompt as text if encoding it gives the same ids, or else as ids."""
     ids = document.ids[: document.n_prompt]
-    text = prompt_text(document.tokenizer, ids)
+    text = prompt_text(document.tokenizer, ids, document.held_after(document.n_prompt - 1))
     return {"prompt_ids": tuple(ids)} if text is None else {"prompt": text}

@@ -30,13 +30,14 @@ class LinkedRun:
     """Consecutive tokens with the same origin.
 
     ids: typed or chosen tokens. count: number of sampled tokens. params: their sampling parameters, including the seed;
-    by default, the link's settings.
+    by default, the link's settings. after_space: whether a space was typed before the first of them.
     """
 
     kind: OriginKind
     ids: tuple[int, ...] = ()
     count: int = 0
     params: SamplingParams | None = None
+    after_space: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,10 @@ _SETTING = f"([{''.join(_LETTERS)}])([0-9.]+(?:e-[0-9]+)?)"
 
 
 def _runs(text: str) -> tuple[LinkedRun, ...]:
-    """Parse `40_c300_t5-6_10t1.2s7`: 40 sampled, one chosen, two typed, 10 sampled at temperature 1.2 with seed 7."""
+    """Parse `40_c300_t5-6_10t1.2s7`: 40 sampled, one chosen, two typed, 10 sampled at temperature 1.2 with seed 7.
+
+    `10h` are sampled after a typed space.
+    """
     return tuple(map(_run, text.split("_"))) if text else ()
 
 
@@ -131,17 +135,18 @@ def _run(text: str) -> LinkedRun:
     kind = _BY_HAND.get(text[:1])
     if kind is not None:
         return LinkedRun(kind, _ids(text[1:]))
-    parts = re.fullmatch(f"([0-9]+)((?:{_SETTING})*)", text)
+    parts = re.fullmatch(f"([0-9]+)(h?)((?:{_SETTING})*)", text)
     if parts is None:
         raise PageError("error.link_value", value=text[:40])
     settings: dict[str, Any] = {}
-    for letter, value in re.findall(_SETTING, parts[2]):
+    for letter, value in re.findall(_SETTING, parts[3]):
         name = _LETTERS[letter]
         settings[name] = _whole(value, _MAX_SEED) if name in INTEGERS else _number(value)
     if settings and "seed" not in settings:
         raise PageError("error.link_value", value=text[:40])
     count = _whole(parts[1], least=1)
-    return LinkedRun("sampled", count=count, params=SamplingParams(**settings) if settings else None)
+    params = SamplingParams(**settings) if settings else None
+    return LinkedRun("sampled", count=count, params=params, after_space=bool(parts[2]))
 
 
 def _write_runs(runs: tuple[LinkedRun, ...]) -> str:
@@ -151,11 +156,12 @@ def _write_runs(runs: tuple[LinkedRun, ...]) -> str:
 def _write_run(run: LinkedRun) -> str:
     if run.kind != "sampled":
         return {kind: letter for letter, kind in _BY_HAND.items()}[run.kind] + _write_ids(run.ids)
+    count = f"{run.count}h" if run.after_space else str(run.count)
     if run.params is None:
-        return str(run.count)
+        return count
     names = {name: letter for letter, name in _LETTERS.items()}
     given = [(names[field.name], getattr(run.params, field.name)) for field in fields(SamplingParams)]
-    return str(run.count) + "".join(f"{letter}{value!r}" for letter, value in given if value is not None)
+    return count + "".join(f"{letter}{value!r}" for letter, value in given if value is not None)
 
 
 PARAMETERS: dict[str, Parameter] = {

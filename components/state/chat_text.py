@@ -7,19 +7,21 @@ from dataclasses import dataclass
 
 from components.state.typed_text import kept_tokens, rest_ids, shown_tokens
 from gpt import Generation
-from gpt.tokenizer import Vocabulary
+from gpt.tokenizer import Vocabulary, hold_back
 
 
 @dataclass(frozen=True)
 class ChatEdit:
     """A typed text as tokens: the document's first `keep` tokens, then `ids`.
 
-    n_after: number of characters that the template puts after a new message.
+    n_after: number of characters that the template puts after a new message. held: white space typed at the end of an
+    answer (see `gpt.tokenizer.hold_back`).
     """
 
     keep: int
     ids: list[int]
     n_after: int = 0
+    held: str = ""
 
 
 def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) -> ChatEdit:
@@ -43,8 +45,9 @@ def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) ->
     given = range(last, next((i for i in range(last, len(ids)) if document.origin(i).kind != "typed"), len(ids)))
     if given:
         return ChatEdit(keep, tokenizer.encode_continuation(middle) + ids[given.start : given.stop])
-    keep, rest = kept_tokens(document, typed[:end])
-    return ChatEdit(keep, rest_ids(tokenizer, ids[:keep], rest) if rest else [])
+    text, held = hold_back(tokenizer, typed[:end])
+    keep, rest = kept_tokens(document, text)
+    return ChatEdit(keep, rest_ids(tokenizer, ids[:keep], rest) if rest else [], held=held)
 
 
 def message_of(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:

@@ -91,7 +91,8 @@ def sharpest_head(document: Generation) -> tuple[int, int]:
 
 def initial_prompt(document: Generation) -> str:
     """Return the document's prompt as text."""
-    return plain_text(document.loaded.tokenizer, document.ids[: document.n_prompt])
+    prompt = plain_text(document.loaded.tokenizer, document.ids[: document.n_prompt])
+    return prompt + document.held_after(document.n_prompt - 1)
 
 
 def encodable_text(loaded: LoadedModel, text: str) -> str:

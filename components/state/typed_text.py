@@ -61,15 +61,16 @@ def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
     return [shown(*each) for each in enumerate(ids)]
 
 
-def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int) -> str:
-    """Return the characters that a token would add to the box after those ids.
+def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int, held: str = "") -> str:
+    """Return the characters that a token would add to the box after those ids and the white space held back.
 
     The result is "" if they cannot be typed, as for part of a character or an end-of-text token.
     """
     if ends_text(tokenizer, token_id):
         return ""
     try:
-        return tokenizer.token_bytes(token_id).decode()
+        text = tokenizer.token_bytes(token_id).decode()
+        return text[1:] if held else text
     except UnicodeDecodeError:
         text = shown_tokens(tokenizer, [*ids, token_id])[-1]
         return "" if "\ufffd" in text else text

@@ -15,6 +15,7 @@ from gpt.analysis.tracing import single_sequence, to_float32, trace_window
 from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.model import GPT
+from gpt.sampling import keep_only
 
 N_HEADS = 8  # ablate this many heads, starting with the largest direct contributions
 
@@ -38,6 +39,13 @@ class Causes:
     logits: Tensor
     words: tuple[Cause, ...]
     heads: tuple[Cause, ...]
+
+    def among(self, ids: Sequence[int]) -> Causes:
+        """Restrict all predictions to these tokens; [] keeps them as they are."""
+        words, heads = (
+            [Cause(c.place, keep_only(c.logits, ids)) for c in causes] for causes in (self.words, self.heads)
+        )
+        return Causes(self.token, keep_only(self.logits, ids), tuple(words), tuple(heads))
 
     @property
     def n_bytes(self) -> int:

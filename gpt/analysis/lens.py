@@ -18,7 +18,7 @@ from gpt.checks import check_choice, check_layer, check_token_id
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of
 from gpt.model import GPT
-from gpt.sampling import entropy_bits, rank_of
+from gpt.sampling import entropy_bits, keep_only, rank_of
 from gpt.trace import Trace
 
 LensPoint = Literal["resid_mid", "resid_post"]  # after a layer's attention, after its feed-forward network
@@ -62,12 +62,14 @@ def logit_lens(
     *,
     positions: Sequence[int] | None = None,
     chosen: int | Sequence[int] | None = None,
+    only: Sequence[int] = (),
 ) -> Lens:
     """Apply the final norm and the output head to the residual stream at LENS_POINTS of each layer.
 
     trace: A trace, or a text to trace.
     positions: Defaults to all; negative positions count from the end.
     chosen: One id, or one per position, such as the actual next tokens.
+    only: Tokens to which the predictions are restricted; defaults to all.
 
     Applies the head to 2 x n_layer x N states. Raises ValueError if a position or id is out of range.
     """
@@ -80,7 +82,7 @@ def logit_lens(
     layers: list[list[Tensor]] = []
     for layer in trace.layers:
         states = torch.cat([single_sequence(getattr(layer, point))[positions] for point in LENS_POINTS])  # (2 N, C)
-        layers.append([values.view(2, -1) for values in _predictions(model, weight, states, ids)])
+        layers.append([values.view(2, -1) for values in _predictions(model, weight, states, ids, only)])
     columns = [torch.stack(values) for values in zip(*layers, strict=True)]  # each (n_layer, 2, N)
     token, probability, entropy, *of_chosen = columns
     chosen_probability, chosen_rank = of_chosen or (None, None)
@@ -89,10 +91,20 @@ def logit_lens(
 
 @torch.inference_mode()
 def lens_top_tokens(
-    model: AnyModel, trace: Trace | Text, layer: int, point: LensPoint, position: int = -1, k: int = 10
+    model: AnyModel,
+    trace: Trace | Text,
+    layer: int,
+    point: LensPoint,
+    position: int = -1,
+    k: int = 10,
+    *,
+    only: Sequence[int] = (),
 ) -> TopTokens:
-    """Return the k most likely tokens at one layer and position; fewer if the vocabulary is smaller."""
-    logits = lens_logits(model, trace, layer, point, position)
+    """Return the k most likely tokens at one layer and position; fewer if the vocabulary is smaller.
+
+    only: see `logit_lens`.
+    """
+    logits = keep_only(lens_logits(model, trace, layer, point, position), only)
     top = logits.log_softmax(dim=-1).exp().topk(min(k, len(logits)))
     return TopTokens(top.indices, top.values)
 
@@ -122,13 +134,16 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
     return ids
 
 
-def _predictions(model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None) -> list[Tensor]:
+def _predictions(
+    model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None, only: Sequence[int]
+) -> list[Tensor]:
     """Return the columns of `Lens` for states (N, C), each (N,), without the last two if no ids are chosen.
 
     weight: the output head's weight, in float32.
     """
     chunks = []
-    for rows, log_p in log_probabilities(model, model.ln_f.formula(states), weight):
+    for rows, all_log_p in log_probabilities(model, model.ln_f.formula(states), weight):
+        log_p = keep_only(all_log_p, only).log_softmax(dim=-1) if only else all_log_p
         p = log_p.exp()
         probability, token = p.max(dim=-1)
         values = [token, probability, entropy_bits(p)]

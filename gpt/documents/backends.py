@@ -41,7 +41,8 @@ class StreamRequest:
 
     params: settings, including a seed. max_new_tokens: 0 only reads the text; None makes one step, which never has the
     finish_reason "max_new_tokens". n_known: number of positions for which the caller already has the activations.
-    slides: whether to continue past a full context (see `sliding_steps`).
+    slides: whether to continue past a full context (see `sliding_steps`). held: white space with which the next token
+    begins (see `gpt.tokenizer.hold_back`).
     """
 
     ids: list[int]
@@ -51,6 +52,7 @@ class StreamRequest:
     max_new_tokens: int | None = 0
     n_known: int = 0
     slides: bool = False
+    held: str = ""
 
     def __reduce__(self) -> tuple[Callable[..., StreamRequest], tuple[dict[str, Any]]]:
         """Pickle the request with plain edits. Raises ValueError for hooks."""

@@ -87,7 +87,8 @@ class Comparison:
         self.left, self.right = left, right
         self.left_params, self.right_params = left_params, right_params
         self.same_vocabulary = same_vocabulary(left.loaded, right.loaded)
-        self.comparable = self.same_vocabulary and left.prompt_ids == right.prompt_ids
+        same_prompt = (left.prompt_ids, left.held) == (right.prompt_ids, right.held)
+        self.comparable = self.same_vocabulary and same_prompt
         self.divergences: list[Divergence] = []
 
     @property

@@ -9,7 +9,7 @@ from gpt.checks import check_position
 from gpt.documents.token_tree import CHOSEN, TYPED, History, Origin, TokenTree
 from gpt.errors import GPTError
 from gpt.sampling import uniform_draw
-from gpt.tokenizer import TextDecoder, Vocabulary, as_token_ids, plain_text
+from gpt.tokenizer import TextDecoder, Vocabulary, as_token_ids, hold_back, plain_text
 
 _keys = count(1)
 
@@ -26,6 +26,7 @@ class Document:
     """
 
     _n_prompt_nodes: int
+    _held: dict[int, str]  # by node: white space typed after it
     _retyped: tuple[int, int, int]  # first node, tree length and last node of the latest run of `retype` calls
 
     def __init__(
@@ -43,7 +44,24 @@ class Document:
     @property
     def text(self) -> str:
         """The current text, without control tokens."""
-        return plain_text(self.tokenizer, self.ids)
+        return plain_text(self.tokenizer, self.ids) + self.held
+
+    @property
+    def held(self) -> str:
+        """White space typed at the end of the text, which begins the next token (see `gpt.tokenizer.hold_back`)."""
+        return self._held.get(self.path[-1], "")
+
+    @held.setter
+    def held(self, held: str) -> None:
+        if held != self.held:
+            self._held = {node: text for node, text in self._held.items() if node != self.path[-1]}
+            self._held |= {self.path[-1]: held} if held else {}
+            self._renew_key()
+
+    def held_after(self, position: int) -> str:
+        """Return the white space with which the token after a position had to begin, or has to if it is the last."""
+        next_position = position + 1
+        return self.origin(next_position).held if next_position < len(self.path) else self.held
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -90,11 +108,23 @@ class Document:
         return self._add(token_ids, CHOSEN, after)
 
     def append_text(self, text: str | Sequence[int], *, after: int | None = None) -> str:
-        """Append a typed text, or its ids, as one action. Arguments and errors are the same as for `append`."""
-        return self._add(self.tokenizer.encode_continuation(text) if isinstance(text, str) else text, TYPED, after)
+        """Append a typed text, or its ids, as one action. Arguments and errors are the same as for `append`.
 
-    def retype(self, ids: Sequence[int], keep: int) -> None:
+        White space at the end of a text is held back (see `gpt.tokenizer.hold_back`).
+        """
+        if not isinstance(text, str):
+            return self._add(text, TYPED, after)
+        at_end = after is None or after == len(self.path) - 1
+        before = self.held if at_end else ""
+        text, held = hold_back(self.tokenizer, before + text)
+        completed = self._add(self.tokenizer.encode_continuation(text), TYPED, after)
+        self.held = held
+        return completed + held
+
+    def retype(self, ids: Sequence[int], keep: int, held: str = "") -> None:
         """Replace everything after the first `keep` tokens with typed tokens. Consecutive calls form one action.
+
+        held: white space typed after them.
 
         Tokens that these calls added but that are no longer in the text are removed from the tree. If the tree
         contains only the prompt, this edits the prompt itself, which cannot be undone. Raises ValueError, leaving the
@@ -111,6 +141,7 @@ class Document:
         for token_id in ids:
             last = self.tree.add(token_id, TYPED, last)
         self._go_to(last)
+        self.held = held
         self._retyped = first, len(self.tree), last
         if is_prompt:
             self._n_prompt_nodes, self._history = len(self.tree), History(last)
@@ -145,14 +176,18 @@ class Document:
         self._history = history.copy()
 
     def _add(self, ids: Sequence[int], origin: Origin, after: int | None = None, *, joined: bool = False) -> str:
-        """Add all tokens after a position as one action."""
+        """Add all tokens after a position as one action. White space held back there is not written a second time."""
         ids = as_token_ids(ids)
         node = self.path[-1] if after is None else self._node(after)
+        held = self.held if node == self.path[-1] else ""
+        if held and ids and not self.tokenizer.token_bytes(ids[0]).startswith((b" ", b"\t")):
+            ids = [*self.tokenizer.encode_continuation(held), *ids]
         self._check(ids, node)
         for token_id in ids:
             node = self.tree.add(token_id, origin, node)
         self._history.push(node, joined=joined)
-        return self._go_to(node)
+        completed = self._go_to(node)
+        return completed.removeprefix(held if completed.startswith(held) else " ") if held else completed
 
     def check_room(self, n: int = 1, after: int | None = None) -> None:
         """Raise ValueError if n tokens do not fit after position `after`, by default the last."""
@@ -187,6 +222,7 @@ class Document:
         """Remove node `start` and all later ones. None of them may be part of the text."""
         if start < len(self.tree):
             self.tree.truncate(start)
+            self._held = {node: held for node, held in self._held.items() if node < start}
             self._renew_key()
 
     def _renew_key(self) -> None:
@@ -195,6 +231,7 @@ class Document:
     def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
         self.tree, self._n_prompt_nodes, self._history = tree, n_prompt_nodes, History(node)
         self._retyped = 0, 0, 0
+        self._held = {}
         self.ids: list[int] = []
         self.path: list[int] = []
         self._restart_decoder()

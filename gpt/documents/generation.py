@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from gpt.analysis.predictions import TextStatistics, text_statistics
+from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_statistics
 from gpt.cache import KVCache
 from gpt.checks import check_head, check_layer
 from gpt.documents.backends import (
@@ -33,11 +34,13 @@ from gpt.documents.token_tree import TYPED, Origin, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost, DeployedModel
+from gpt.inference.engine import NextTokenDistribution
 from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
 from gpt.inputs import AnyModel
 from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
-from gpt.sampling import SamplingParams, with_seed
+from gpt.sampling import SamplingParams, entropy_bits, keep_only, rank_of, with_seed
+from gpt.tokenizer import hold_back
 
 READ_SECONDS = 2.0  # time limit for a replica to read a text
 
@@ -55,6 +58,9 @@ class Generation(Document):
     shorten the text, so callers must exclude readers during these calls.
 
     prompt: text, token ids, or the messages of a chat; an empty prompt becomes the start-of-text token.
+    heal: whether white space at the end of a text is held back (see `gpt.tokenizer.hold_back`): the model does not read
+        it, and the next token must begin with it. Has no effect on token ids and chats.
+    held: for token ids, white space to treat in this way.
     Raises ValueError for a prompt longer than the context, an unknown id, or an empty prompt if the vocabulary has no
     end-of-text token.
     """
@@ -66,25 +72,31 @@ class Generation(Document):
         *,
         edits: Edits | None = None,
         dropped: Sequence[int] = (),
+        heal: bool = True,
+        held: str = "",
         max_branch_bytes: int = MAX_BRANCH_BYTES,
     ) -> None:
         self.loaded, self.edits = loaded, edits = as_loaded(model), edits
         self._cache = DocumentCache(loaded.engine, edits, max_branch_bytes)
+        if heal and isinstance(prompt, str):
+            prompt, held = hold_back(loaded.tokenizer, prompt)
         ids = encode_prompt(loaded, prompt)
         tree = TokenTree.from_ids(ids)
         super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1, dropped)
+        self.held = held
 
     def copy(self) -> Generation:
         """Return an independent copy that shares the model."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits, dropped=self.dropped)
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
-        other.history, other._cache = self.history, self._cache.copy()
+        other.history, other._cache, other._held = self.history, self._cache.copy(), dict(self._held)
         return other
 
     @classmethod
     def of_request(cls, loaded: LoadedModel, request: StreamRequest) -> Generation:
         """Create the document for a request in the process that generates the text."""
-        return cls(loaded, request.ids, edits=request.edits_with(loaded.concepts), dropped=request.dropped)
+        edits = request.edits_with(loaded.concepts)
+        return cls(loaded, request.ids, edits=edits, dropped=request.dropped, held=request.held)
 
     def edit(self, edits: Edits | None) -> None:
         """Replace the edits, discard the activations of all branches, and give the document a new key."""
@@ -100,7 +112,8 @@ class Generation(Document):
         """
         edits, dropped, tokens = format_edits(self.edits or Edits()), tuple(self.dropped), tuple(self.tree.tokens)
         name, n_vocab = self.loaded.name, self.loaded.model.config.vocab_size
-        return SavedDocument(name, n_vocab, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped).to_json()
+        held = tuple(self._held.items())
+        return SavedDocument(name, n_vocab, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped, held).to_json()
 
     @classmethod
     def from_json(
@@ -118,6 +131,7 @@ class Generation(Document):
         edits = saved.edits_for(loaded)
         document = cls(loaded, prompt, edits=edits, dropped=saved.dropped, max_branch_bytes=max_branch_bytes)
         document._set_tree(TokenTree(saved.tokens), saved.n_prompt, saved.current)
+        document._held = dict(saved.held)
         return document
 
     @property
@@ -162,8 +176,23 @@ class Generation(Document):
         return self._cache.states[: self.n_read]
 
     def logits(self, position: int) -> Tensor:
-        """Return the next-token logits after a position: (vocab_size,), float32."""
-        return self._cache.logits(position)
+        """Return the next-token logits after a position: (vocab_size,), float32. See `possible`."""
+        return self.possible(position, self._cache.logits(position))
+
+    def possible(self, position: int, logits: Tensor) -> Tensor:
+        """Restrict any logits (..., vocab_size) for the token after a position to the tokens that can follow there.
+
+        After white space that is held back (see `gpt.tokenizer.hold_back`), these are the tokens that begin with it;
+        all others get -inf. Elsewhere, the logits are returned unchanged.
+        """
+        return keep_only(logits, self.tokenizer.ids_after(self.held_after(position)))
+
+    @torch.inference_mode()
+    def impossible_share(self, position: int) -> float:
+        """Return the probability that the model gives to the tokens that `possible` excludes."""
+        all_logits = self._cache.logits(position)
+        kept = self.possible(position, all_logits)
+        return 0.0 if kept is all_logits else -math.expm1((kept.logsumexp(0) - all_logits.logsumexp(0)).item())
 
     @torch.inference_mode()
     def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
@@ -185,6 +214,7 @@ class Generation(Document):
         tokens[0] = replace(tokens[0], origin=TYPED)
         other = Generation(self.loaded, [tokens[0].token_id], edits=self.edits, dropped=[*self.dropped, self.ids[0]])
         other._set_tree(TokenTree(tokens), max(1, self.n_prompt - 1), len(tokens) - 1)
+        other.held = self.held
         return other
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
@@ -207,7 +237,11 @@ class Generation(Document):
                 start=start,
             )
         end = max(start, min(self.n_read + 1, len(self.ids)))
-        return text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
+        found = text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
+        held = {
+            i - start: statistics_of(self.logits(i - 1), self.ids[i]) for i in range(start, end) if self.origin(i).held
+        }
+        return TextStatistics(tuple(held.get(i, token) for i, token in enumerate(found.tokens))) if held else found
 
     def step(self, params: SamplingParams) -> Step:
         """Read the unread tokens, then sample and append one token. The draw depends only on the seed and position.
@@ -242,7 +276,7 @@ class Generation(Document):
         if max_new_tokens != 0:
             self.check_room()
         ids, n_read = self.ids[: self.block_size], self.n_read
-        return StreamRequest(ids, [*self.dropped], self.edits, params, max_new_tokens, n_read, slides)
+        return StreamRequest(ids, [*self.dropped], self.edits, params, max_new_tokens, n_read, slides, self.held)
 
     @torch.inference_mode()
     def take_step(self, step: Step | None, params: SamplingParams, reply: StreamReply, *, joined: bool) -> Step:
@@ -261,10 +295,14 @@ class Generation(Document):
 
     def _sample(self, params: SamplingParams) -> Step:
         predicted = self._cache.distribution(len(self.ids) - 1)
+        if self.held:
+            logits = self.logits(len(self.ids) - 1)
+            entropy = entropy_bits(logits.softmax(dim=0)).item()
+            predicted = NextTokenDistribution(logits, logits.logsumexp(dim=0).item(), entropy)
         return sample_step(predicted, params, len(self.dropped) + len(self.ids), self.ids)
 
     def _append(self, step: Step, params: SamplingParams, joined: bool) -> Step:
-        text = self._add([step.token_id], Origin("sampled", params), joined=joined)
+        text = self._add([step.token_id], Origin("sampled", params, self.held), joined=joined)
         return replace(step, text=text, finish_reason=self._finish_reason(step.token_id))
 
     def _add_rows(self, reply: StreamReply, end: int) -> None:
@@ -297,6 +335,13 @@ class Generation(Document):
         if token_id in self.loaded.tokenizer.eot_ids:
             return "end_of_text"
         return "context_full" if self.full else None
+
+
+def statistics_of(logits: Tensor, token_id: int) -> TokenStatistics:
+    """Compute a token's statistics from the logits that predict it, (vocab_size,)."""
+    log_p = logits.log_softmax(dim=0)
+    own, rank = log_p[token_id].item(), int(rank_of(logits, torch.tensor([token_id], device=logits.device)))
+    return TokenStatistics(math.exp(own), rank, entropy_bits(log_p.exp()).item(), -own / math.log(2))
 
 
 @on_gpu

@@ -14,6 +14,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
+from gpt.tokenizer import SPACES
 
 FORMAT, VERSION = "glassbox-gpt document", 1
 MAX_FILE_CHARS = 2**24
@@ -25,7 +26,8 @@ class SavedDocument:
 
     model: name of the model. vocab_size: the model's vocabulary size. tokens: nodes of the `TokenTree`; the first
     n_prompt form the prompt. current: the last node of the current text. edits: in the format of
-    `gpt.documents.edit_text`. dropped: ids before the first token (see `Document`).
+    `gpt.documents.edit_text`. dropped: ids before the first token (see `Document`). held: pairs of a node and the
+    white space typed after it.
     """
 
     model: str
@@ -35,6 +37,7 @@ class SavedDocument:
     tokens: tuple[Token, ...]
     edits: str = ""
     dropped: tuple[int, ...] = ()
+    held: tuple[tuple[int, str], ...] = ()
 
     def to_json(self) -> str:
         """Serialise the document. Tokens with equal settings share one settings entry."""
@@ -45,10 +48,13 @@ class SavedDocument:
             entry: dict[str, Any] = {"id": token.token_id, "after": token.parent, "how": token.origin.kind}
             if token.origin.params is not None:
                 entry["settings"] = numbers[token.origin.params]
+            if token.origin.held:
+                entry["held"] = token.origin.held
             tokens.append(entry)
         head = {"format": FORMAT, "version": VERSION, "model": self.model, "vocab_size": self.vocab_size}
         body: dict[str, Any] = {"prompt_tokens": self.n_prompt, "current": self.current}
-        body |= {name: value for name, value in (("edits", self.edits), ("dropped", self.dropped)) if value}
+        more = {"edits": self.edits, "dropped": self.dropped, "held": self.held}
+        body |= {name: value for name, value in more.items() if value}
         return json.dumps(
             head | body | {"settings": [asdict(params) for params in settings], "tokens": tokens}, indent=1
         )
@@ -112,7 +118,8 @@ class SavedDocument:
             raise no_list("dropped")
         for token_id in dropped:
             check_integer('"dropped"', token_id, 0, vocab_size - 1)
-        return cls(data["model"], vocab_size, n_prompt, current, tokens, edits, tuple(dropped))
+        held = tuple(read_held(pair, len(tokens)) for pair in list_of(data | {"held": data.get("held", [])}, "held"))
+        return cls(data["model"], vocab_size, n_prompt, current, tokens, edits, tuple(dropped), held)
 
     def check(self, loaded: LoadedModel) -> None:
         """Raise ValueError unless the document fits a model's vocabulary and context."""
@@ -168,10 +175,26 @@ def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> T
     if how == "sampled":
         if not settings:
             raise GPTError("document_file.no_settings", "a token is marked as sampled, but the file has no settings")
-        return Token(token_id, parent, Origin("sampled", settings[integer_of(entry, "settings", 0, len(settings) - 1)]))
+        params = settings[integer_of(entry, "settings", 0, len(settings) - 1)]
+        return Token(token_id, parent, Origin("sampled", params, white_space(entry.get("held", ""))))
     if how not in ("typed", "chosen"):
         raise GPTError("document_file.how", "a token must be typed, sampled or chosen, not {value!r}", value=how)
     return Token(token_id, parent, TYPED if how == "typed" else CHOSEN)
+
+
+def read_held(pair: Any, n_tokens: int) -> tuple[int, str]:
+    """Parse an entry in "held". Raises ValueError if it is invalid."""
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise no_list("held")
+    check_integer('"held"', pair[0], 0, n_tokens - 1)
+    return pair[0], white_space(pair[1])
+
+
+def white_space(value: Any) -> str:
+    """Return white space that was held back. Raises ValueError for any other text."""
+    if not isinstance(value, str) or len(value.strip(SPACES + "\t")) > 0:
+        raise GPTError("document_file.held", '"held" must be spaces or a tab, not {value!r}', value=value)
+    return value
 
 
 def read_settings(entry: Any) -> SamplingParams:

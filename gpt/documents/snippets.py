@@ -85,7 +85,8 @@ def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]
 def tokens_as_python(document: Generation, positions: range, *, prompt: bool = False) -> str:
     """Return these tokens as a Python literal: a string if it encodes to the same ids, else a list of ids."""
     ids = document.ids[positions.start : positions.stop]
-    text = (prompt_text if prompt else continuation_text)(document.tokenizer, ids)
+    held = document.held_after(positions.stop - 1)
+    text = (prompt_text if prompt else continuation_text)(document.tokenizer, ids, held)
     return repr(ids if text is None else text)
 
 

@@ -18,12 +18,14 @@ OriginKind = Literal["typed", "sampled", "chosen"]
 class Origin:
     """How a token was added: typed, sampled, or chosen by hand.
 
-    params: settings and seed of a sampled token; None for other tokens. Raises ValueError for a sampled token without
-    settings, or any other token with settings.
+    params: settings and seed of a sampled token; None for other tokens. held: typed white space with which a sampled
+    token had to begin (see `gpt.tokenizer.hold_back`). Raises ValueError for a sampled token without settings, or any
+    other token with settings.
     """
 
     kind: OriginKind
     params: SamplingParams | None = None
+    held: str = ""
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(OriginKind))

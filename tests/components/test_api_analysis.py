@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from components.api.analysis import AnalysisEndpoints
+from components.api.text import TextEndpoints
 from gpt import Edits, get_model
 from gpt.analysis import patch_sweep
 
@@ -42,6 +43,19 @@ def test_the_lens_follows_the_chosen_token() -> None:
     found = ENDPOINTS.logit_lens(DOG, token_id=17)
     assert (found["chosen_id"], found["rows"][-1]["chosen_rank"]) == (17, 1 + int((p > p[17]).sum()))
     assert found["rows"][-1]["chosen_probability"] == pytest.approx(p[17].item(), rel=1e-3)
+
+
+def test_after_a_space_every_endpoint_explains_the_same_prediction_of_a_word() -> None:
+    text = "It was raining, so Lily could not play "
+    best = TextEndpoints("stories").next_token(text)[0]
+    assert best["token"] == " outside"
+    assert ENDPOINTS.logit_lens(text)["rows"][-1]["probability"] == pytest.approx(best["raw_probability"], rel=1e-3)
+    ablated = ENDPOINTS.ablate(text, heads=[[0, 0]])["tokens"]
+    before = next(token["before"] for token in ablated if token["token_id"] == best["token_id"])
+    assert before == pytest.approx(best["raw_probability"], rel=1e-3)
+    assert ENDPOINTS.attribution(text)["token"] == " outside"
+    assert ENDPOINTS.attention(text, 0, 0)["tokens"][-1] == " play"
+    assert [*TextEndpoints("stories").generate(text, 1, 0)][-1] == "outside"
 
 
 @pytest.mark.parametrize("against", [None, 17])

@@ -107,7 +107,8 @@ def swap_activation(text: Text, position: int, activation: Activation) -> Swap:
     """Predict the token after a position with the model's own activation function and with a replacement."""
     model = text.loaded.model
     idx = torch.tensor([text.ids[: position + 1]], device=model.device)
-    before, after = (model(idx, edits=edits)[0, -1] for edits in (None, Edits(activation=activation)))
+    both = (model(idx, edits=edits)[0, -1] for edits in (None, Edits(activation=activation)))
+    before, after = (text.document.possible(position, logits) for logits in both)
     return Swap(text, position, activation, before, after)
 
 

@@ -14,7 +14,8 @@ from components.next_tokens import at_one
 from gpt import Edits, GPTConfig, LoadedModel, Patch, Trace, trace_text
 from gpt.analysis.heads import CopyCircuit, copy_circuit
 from gpt.analysis.patching import patch_from
-from gpt.tokenizer import Vocabulary, prompt_ids
+from gpt.sampling import keep_only
+from gpt.tokenizer import Vocabulary, hold_back, prompt_ids
 
 Head = tuple[int, int]  # (layer, head)
 MAX_TOKENS = 96
@@ -64,6 +65,7 @@ class Reading:
     Attributes:
         start: The initial text of the challenge.
         before: Next-token probabilities, (vocab_size,).
+        held: White space at the end of the text, with which the next token begins.
     """
 
     loaded: LoadedModel
@@ -72,12 +74,14 @@ class Reading:
     ids: tuple[int, ...]
     trace: Trace
     before: Tensor
+    held: str = ""
 
     @classmethod
     @torch.inference_mode()
     def of(cls, loaded: LoadedModel, start: str, answer: Answer) -> Reading:
         """Read an answer's text. Raises ValueError if it is empty, too long or cannot be encoded."""
-        ids = tuple(prompt_ids(loaded.tokenizer, answer.text))
+        text, held = hold_back(loaded.tokenizer, answer.text)
+        ids = tuple(prompt_ids(loaded.tokenizer, text))
         limit = min(MAX_TOKENS, loaded.model.config.block_size)
         if not ids:
             raise PageError("challenges.empty")
@@ -85,8 +89,8 @@ class Reading:
             raise PageError("challenges.long", n=len(ids), limit=limit)
         answer = answer.fitting(loaded.model.config, len(ids))
         trace = trace_text(loaded.model, ids)
-        logits = loaded.model.logits(trace.final_norm[0, -1:])[0]
-        return cls(loaded, start, answer, ids, trace, at_one(logits))
+        logits = keep_only(loaded.model.logits(trace.final_norm[0, -1:])[0], loaded.tokenizer.ids_after(held))
+        return cls(loaded, start, answer, ids, trace, at_one(logits), held)
 
     @property
     def tokenizer(self) -> Vocabulary:
@@ -96,7 +100,8 @@ class Reading:
     def predicted(self, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
         """Return the next-token probabilities after a text under the given interventions, (vocab_size,)."""
         idx = torch.tensor([list(ids)], device=self.loaded.model.device)
-        return at_one(self.loaded.model(idx, edits=edits)[0, -1])
+        only = self.tokenizer.ids_after(self.held if tuple(ids) == self.ids else "")
+        return at_one(keep_only(self.loaded.model(idx, edits=edits)[0, -1], only))
 
     def after(self, edits: Edits) -> Tensor:
         """Return the next-token probabilities after this text under the given interventions, (vocab_size,)."""

@@ -109,8 +109,9 @@ def box(s: Snapshot) -> dict[str, Any]:
         labels,
         unwritten=None if typed == read else typed,
         selected=len(ids) - 1 if shows_next else -1,
-        ghost=offered_text(tokenizer, ids, int(judged.after.argmax())) if shows_next else "",
+        ghost=offered_text(tokenizer, ids, int(judged.after.argmax()), judged.reading.held) if shows_next else "",
         document=challenge.key,
+        held=judged.reading.held,
         edited=state.edited,
     )
 

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from gpt import Edits, Generation, GPTConfig, LoadedModel
 from gpt.analysis.patching import is_patch_of_model
-from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, text_statistics
+from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, kl_divergence, text_statistics
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.background import Progress
+from gpt.sampling import keep_only
 
 MAX_COST_TOKENS = 96  # maximum text length, because each head needs a forward pass
 
@@ -28,6 +29,7 @@ class ReadText:
         ids: All tokens; the model has read the first n_read.
         states: Final-norm states, (n_read, C).
         own: Whether the text differs from the one in Write.
+        held, prompt_held: White space typed after the text and after its prompt (see `gpt.tokenizer.hold_back`).
     """
 
     source: Hashable
@@ -36,6 +38,8 @@ class ReadText:
     n_prompt: int
     states: Tensor
     own: bool = False
+    held: str = ""
+    prompt_held: str = ""
 
     @property
     def n_read(self) -> int:
@@ -61,7 +65,8 @@ def read_document(document: Generation, source: Hashable, *, own: bool = False) 
     states, ids = document.states().clone(), tuple(document.ids)
     if document.edits not in (None, Edits()):
         states = read(document.loaded, ids[: len(states)])
-    return ReadText(source, document.loaded, ids, document.n_prompt, states, own)
+    n = document.n_prompt
+    return ReadText(source, document.loaded, ids, n, states, own, document.held, document.held_after(n - 1))
 
 
 def read_prompt(loaded: LoadedModel, ids: Sequence[int], source: Hashable) -> ReadText:
@@ -101,8 +106,10 @@ class Effect:
     @torch.inference_mode()
     def logits(self, position: int) -> tuple[Tensor, Tensor]:
         """Return the logits of the unedited and the edited model after a position, (vocab_size,) each."""
-        model = self.text.loaded.model
-        return model.logits(self.text.states[position]), model.logits(self.states[position])
+        held = self.text.held if position == len(self.text.ids) - 1 else ""
+        model, only = self.text.loaded.model, self.text.loaded.tokenizer.ids_after(held)
+        before, after = (keep_only(model.logits(each[position]), only) for each in (self.text.states, self.states))
+        return before, after
 
 
 def measure(text: ReadText, edits: Edits) -> Effect:
@@ -112,7 +119,11 @@ def measure(text: ReadText, edits: Edits) -> Effect:
         return Effect(text, edits, text.states, np.zeros(text.n_read, dtype=np.float32), before, before)
     states = read(text.loaded, text.ids[: text.n_read], edits)
     after = text_statistics(model, states[: len(text.following)], text.following).mean_surprisal
-    return Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, after)
+    effect, last = Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, after), text.n_read - 1
+    if text.held and last == len(text.ids) - 1:
+        p, q = (logits.float().log_softmax(dim=0) for logits in effect.logits(last))
+        effect.bits[last] = kl_divergence(p, q).item()
+    return effect
 
 
 @dataclass(frozen=True, eq=False)

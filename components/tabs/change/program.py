@@ -11,10 +11,12 @@ DEFAULT_LENGTH = 40  # new tokens if the visitor has not generated any texts yet
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
-def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int) -> str:
+def program(
+    loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int, held: str = ""
+) -> str:
     """Return a program that generates the text with and without the edits and prints how the predictions diverge.
 
-    On the same type of machine, the program reproduces the texts on the page.
+    On the same type of machine, the program reproduces the texts on the page. held: white space typed after the prompt.
     """
     load, loading = loading_line(loaded)
     imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []
@@ -27,7 +29,7 @@ def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: 
         *imports,
         "",
         loading,
-        f"prompt = {prompt_as_python(loaded.tokenizer, prompt)}",
+        f"prompt = {prompt_as_python(loaded.tokenizer, prompt, held)}",
         f"params = {params_as_python(params)}",
         *patched,
         f"edits = {edits_as_python(edits)}",
@@ -47,7 +49,10 @@ def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: 
     return "\n".join([*lines, ""])
 
 
-def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...]) -> str:
-    """Return a string literal that encodes to these ids or, failing that, a list of ids."""
-    text = prompt_text(tokenizer, ids)
+def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...], held: str) -> str:
+    """Return a string literal that encodes to these ids or, failing that, a list of ids.
+
+    held: white space typed after them.
+    """
+    text = prompt_text(tokenizer, ids, held)
     return repr(text or list(ids))

@@ -21,7 +21,6 @@ from gpt.course.program import PROGRAM, language_of
 from gpt.course.steps import STEPS
 from gpt.inference.threads import threads_for
 from gpt.models.registry import add_loaded
-from gpt.tokenizer import prompt_ids
 
 MY_GPT = "my-gpt"  # name of the learner's model
 
@@ -67,7 +66,7 @@ def open_model(make: Callable[[], LoadedModel], session: Session) -> Iterator[No
         text = first_prompt(loaded, session.next_prompt)
         with admitted(session, loaded) as waiting:
             yield from waiting
-            document = Generation(loaded, prompt_ids(loaded.tokenizer, text))
+            document = Generation(loaded, text)
             adopt(session, document, text, Message("build.opened"))
         add_loaded(loaded)
         session.tab = "playground"

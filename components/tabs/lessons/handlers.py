@@ -169,7 +169,7 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
     if has_text or lesson.place.model:
         text = state.text if has_text else lesson.place.text or EXAMPLE
         ids, document = Scene(loaded, session.language, text).ids(), session.document
-        if document is None or document.loaded is not loaded or document.ids != ids:
+        if document is None or document.loaded is not loaded or document.ids != ids or document.held:
             with admitted(session, loaded) as waiting:
                 yield from waiting
                 adopt(session, Generation(loaded, ids), text, Message("status.lesson"))

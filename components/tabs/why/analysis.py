@@ -123,8 +123,9 @@ def _lens(session: Session) -> Iterator[None]:
     traced, prediction = answer.traced, answer.prediction
     lens = answer.lens
     if lens is None:
-        lens = yield from _busy(session, traced.model, "reading", lambda: predictions.lens(traced))
-    top = lens_top_tokens(traced.model, traced.trace, layer, stage, prediction.position - traced.first)
+        lens = yield from _busy(session, traced.model, "reading", lambda: predictions.lens(traced, prediction))
+    place, only = prediction.position - traced.first, traced.loaded.tokenizer.ids_after(prediction.held)
+    top = lens_top_tokens(traced.model, traced.trace, layer, stage, place, only=only)
     update(session, answer, lens=lens, cell=Cell(stage, layer, top))
     yield
 
@@ -136,9 +137,7 @@ def _paths(session: Session) -> Iterator[None]:
         return
     traced, prediction = answer.traced, answer.prediction
     ids = list(dict.fromkeys((prediction.token, *watched.of(traced.loaded.tokenizer).ids)))
-    paths = yield from _busy(
-        session, traced.model, "reading", lambda: predictions.token_paths(traced, prediction.position, ids)
-    )
+    paths = yield from _busy(session, traced.model, "reading", lambda: predictions.token_paths(traced, prediction, ids))
     update(session, answer, paths=paths, watched=watched)
     yield
 

@@ -24,7 +24,7 @@ from gpt.analysis.saliency import input_x_gradient
 from gpt.analysis.tracing import trace_text, trace_window
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
-from gpt.sampling import rank_of
+from gpt.sampling import keep_only, rank_of
 from gpt.tokenizer import start_ids
 
 LENS_POSITIONS = 16  # positions in the lens
@@ -48,6 +48,7 @@ class Prediction:
         best: The most likely tokens, best first.
         previous: The tokens up to and including the position.
         logits: Logits after the position, (vocab_size,).
+        held: Typed white space with which the token begins (see `gpt.tokenizer.hold_back`).
     """
 
     position: int
@@ -57,6 +58,7 @@ class Prediction:
     best: tuple[int, ...]
     previous: tuple[int, ...]
     logits: Tensor = field(compare=False, repr=False)
+    held: str = ""
 
     def probabilities(self, settings: SamplingParams) -> Tensor:
         """Return the probability of every token with these settings, (vocab_size,)."""
@@ -129,6 +131,7 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
         best=tuple(ids),
         previous=text.ids[: position + 1],
         logits=logits,
+        held=text.document.held_after(position),
     )
 
 
@@ -142,15 +145,25 @@ def trace_around(text: Text, position: int, before: TracedText | None = None) ->
     return TracedText(text.loaded, edits, text, first, trace)
 
 
-def lens(traced: TracedText) -> Lens:
+@torch.inference_mode()
+def lens(traced: TracedText, prediction: Prediction) -> Lens:
     """Return each layer's prediction at the traced positions."""
-    return logit_lens(traced.model, traced.trace)
+    found, place = logit_lens(traced.model, traced.trace), prediction.position - traced.first
+    if prediction.held:
+        only = traced.loaded.tokenizer.ids_after(prediction.held)
+        here = logit_lens(traced.model, traced.trace, positions=[place], only=only)
+        for name in ("token", "probability", "entropy"):
+            getattr(found, name)[..., place] = getattr(here, name)[..., 0]
+    return found
 
 
-def token_paths(traced: TracedText, position: int, tokens: Sequence[int]) -> TokenPaths:
-    """Return the probability and rank of tokens in the lens at a traced position."""
-    places = [position - traced.first] * len(tokens)
-    lens = logit_lens(traced.model, traced.trace, positions=places, chosen=tokens)
+def token_paths(traced: TracedText, prediction: Prediction, tokens: Sequence[int]) -> TokenPaths:
+    """Return the probability and rank of tokens in the lens at the prediction's position."""
+    places, only = (
+        [prediction.position - traced.first] * len(tokens),
+        traced.loaded.tokenizer.ids_after(prediction.held),
+    )
+    lens = logit_lens(traced.model, traced.trace, positions=places, chosen=tokens, only=only)
     assert lens.chosen_probability is not None
     assert lens.chosen_rank is not None
     p, rank = (values.flatten(0, 1).T.cpu().numpy() for values in (lens.chosen_probability, lens.chosen_rank))
@@ -174,7 +187,8 @@ def gradient(traced: TracedText, prediction: Prediction) -> Influence | None:
 
 def causes(traced: TracedText, prediction: Prediction) -> Causes:
     """Return the words and heads that the prediction depends on."""
-    return causes_of(traced.model, traced.loaded.tokenizer, prediction.previous, prediction.token, traced.edits)
+    tokenizer, held = traced.loaded.tokenizer, prediction.held
+    return causes_of(traced.model, tokenizer, prediction.previous, prediction.token, traced.edits, held=held)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,13 +259,15 @@ def without_parts(traced: TracedText, prediction: Prediction, graph: ConceptGrap
     removed = Removed(frozenset(words), frozenset(nodes), ERROR in off)
     ids = prediction.previous
     with threads_for(len(ids) * multiplications_per_token(traced.model)):
-        return logits_without(traced.model, traced.loaded.concepts, ids, removed, traced.edits)
+        logits = logits_without(traced.model, traced.loaded.concepts, ids, removed, traced.edits)
+    return keep_only(logits, traced.loaded.tokenizer.ids_after(prediction.held))
 
 
 def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> Tensor:
     """Return the logits without some tokens, heads and inputs to heads, (vocab_size,)."""
     with threads_for(len(prediction.previous) * multiplications_per_token(traced.model)):
-        return predict_without(traced.model, prediction.previous, ablation, traced.edits)
+        logits = predict_without(traced.model, prediction.previous, ablation, traced.edits)
+    return keep_only(logits, traced.loaded.tokenizer.ids_after(prediction.held))
 
 
 def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:

@@ -60,6 +60,7 @@ def composer_data(
     arcs: Sequence[tuple[int, float]] = (),
     generating: bool = False,
     document: str = "",
+    held: str = "",
     typed: str | None = None,
     n_after: int = 0,
     edited: float = 0.0,
@@ -77,6 +78,7 @@ def composer_data(
         arcs: (position, weight in 0..1) for each word that the prediction depends on.
         generating: Whether the text is being generated.
         document: Identifies the text; a different one replaces typed text that the server has not handled yet.
+        held: White space after the last token, which belongs to the next one.
         typed: The typed text from which this text was made, if they differ.
         n_after: Number of characters in this text that were added after the typed text.
         edited: The time of the last key press that this data reflects (see `composer`); later input is kept.
@@ -92,6 +94,7 @@ def composer_data(
         "arcs": [[position, round(weight, 4)] for position, weight in arcs],
         "generating": generating,
         "document": document,
+        "held": held,
         "typed": typed,
         "n_after": n_after,
         "edited": edited,

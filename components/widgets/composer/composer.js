@@ -10,6 +10,7 @@
  * @property {number[]} [hidden]  positions of the hidden words
  * @property {[number, number][]} [arcs]  [position, weight in 0..1] for each word that the prediction depends on
  * @property {boolean} [generating]  whether the text is being generated
+ * @property {string} [held]  white space after the last token, which belongs to the next one
  * @property {string | null} [typed]  the typed text from which this text was made, if they differ
  * @property {number} [n_after]  number of characters added after the typed text
  * @property {number} [edited]  time of the last key press that this data reflects, in ms
@@ -73,7 +74,7 @@ function mount(root, host) {
     area.setAttribute("aria-label", host.t("name"));
     copy.read(data.lines ?? []);
     invite();
-    text = data.unwritten ?? copy.text();
+    text = data.unwritten ?? copy.text() + (data.held ?? "");
     settle();
     refresh();
     if (wasAtEnd) root.scrollTop = root.scrollHeight;

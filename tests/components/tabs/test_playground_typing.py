@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from components.i18n import speaking
 from components.labels import percent
+from components.share.document_link import document_values, replay
+from components.share.link import decode, encode
 from components.state.example import example
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.typed_text import kept_tokens, shown_tokens
 from components.tabs.playground.handlers import editing, generation, reason, selection, typing
+from components.tabs.playground.views.prediction import reason_falls
 from gpt import Generation, SamplingParams, distribution, get_model
 from gpt.inference.admission import AdmissionQueue
 from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
@@ -36,7 +40,7 @@ def session(written: Generation) -> Session:
 def shown(session: Session) -> str:
     """Return the text of the box."""
     data = drawn(session, "box")
-    lines = "".join(json.loads(line)[0] for line in data["lines"])
+    lines = "".join(json.loads(line)[0] for line in data["lines"]) + data["held"]
     return lines if data["unwritten"] is None else data["unwritten"]
 
 
@@ -97,7 +101,7 @@ def test_each_text_on_the_way_is_the_text_of_the_box_and_one_undo_takes_all_of_i
     first = ids(session)
     for end in range(len("The dog"), len("The dog ran home") + 1):
         type_in(session, "The dog ran home"[:end])
-        assert ids(session) == get_model().tokenizer.encode("The dog ran home"[:end])
+        assert ids(session) == get_model().tokenizer.encode("The dog ran home"[:end].rstrip())
         assert shown(session) == "The dog ran home"[:end]
     assert session.prompt == "The dog ran home"
     assert drawn(session, "tree")["lanes"] == []
@@ -217,6 +221,47 @@ def test_an_earlier_token_shows_what_was_chosen_there(session: Session) -> None:
     assert bars["bars"][bars["chosen"]][4] == {"token": ids(session)[2]}
     assert drawn(session, "box")["ghost"] == ""
     assert drawn(session, "box")["selected"] == 1
+
+
+# White space at the end
+
+RAIN = "It was raining, so Lily could not play"
+
+
+@pytest.mark.parametrize("space", [" ", "   ", "\u00a0"])
+def test_a_space_at_the_end_stays_and_begins_the_next_word_in_bars_reason_and_text(
+    session: Session, space: str
+) -> None:
+    session.numbers = True
+    type_in(session, RAIN)
+    without = drawn(session, "bars")["bars"]
+    type_in(session, RAIN + space)
+    data = drawn(session, "box")
+    assert (shown(session), data["typed"], data["ghost"]) == (RAIN + space, None, "outside")
+    with speaking("en", exact=True):
+        bars = drawn(session, "bars")
+    possible = [bar for bar in without if bar[0] != "."]  # the other likely tokens begin with a space
+    assert [bar[0].strip("·") for bar in bars["bars"][:5]] == [bar[0] for bar in possible[:5]]
+    share = 1 - possible[0][1] / bars["bars"][0][1]
+    assert f"have {percent(share)} together and are left out" in bars["text"]
+    run(reason.measure(session))
+    assert reason_falls(session.snapshot()).probability == pytest.approx(bars["bars"][0][2], rel=1e-3)
+    session.settings = session.settings.with_value("temperature", 0)
+    write(session, None)
+    assert shown(session).startswith(f"{RAIN} outside")
+    editing.undo(session)
+    assert shown(session) == RAIN + space
+
+
+def test_a_space_after_written_text_belongs_to_the_next_word_too(session: Session) -> None:
+    written = shown(session)
+    type_in(session, f"{written} and ")
+    assert shown(session) == f"{written} and "
+    write(session, None)
+    link = document_values(session.document, session.settings.sampling())
+    opened = Generation(session.document.loaded, link["prompt"])
+    assert list(replay(opened, decode(encode(link))[0]["text"], SamplingParams(temperature=0.8, seed=1)))
+    assert opened.ids == session.document.ids
 
 
 # Which tokens stay

@@ -12,6 +12,7 @@ from components.tabs.why.views import tokens
 from components.words import words_of
 from gpt import PRESETS, GPTConfig, SamplingParams, get_model
 from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import logit_lens
 from gpt.analysis.tracing import trace_text
 from tests.components.tabs.why_session import predicted, read_text, traced
@@ -40,9 +41,9 @@ def test_a_window_traces_what_a_pass_over_the_whole_text_traces(document, last):
 def test_lens_and_attribution_of_a_window_are_those_of_the_whole_text(document, last):
     reading, asked = traced(document, last), predicted(document, last)
     whole, place = trace_text(reading.model, reading.ids), last - reading.first
-    part, alone = predictions.lens(reading), logit_lens(reading.model, whole, positions=[last])
+    part, alone = predictions.lens(reading, asked), logit_lens(reading.model, whole, positions=[last])
     torch.testing.assert_close(part.probability[..., place], alone.probability[..., 0], atol=1e-4, rtol=0)
-    paths = predictions.token_paths(reading, last, [asked.token, 7])
+    paths = predictions.token_paths(reading, asked, [asked.token, 7])
     for token, p, rank in zip((asked.token, 7), paths.probability, paths.rank, strict=True):
         lens = logit_lens(reading.model, whole, positions=[last], chosen=token)
         np.testing.assert_allclose(p, lens.chosen_probability.flatten(), atol=1e-4)
@@ -52,6 +53,23 @@ def test_lens_and_attribution_of_a_window_are_those_of_the_whole_text(document, 
     expected = direct_logit_attribution(reading.model, whole, last, asked.token)
     torch.testing.assert_close(found.heads, expected.heads, atol=1e-4, rtol=1e-4)
     assert found.total == pytest.approx(document.logits(last)[asked.token].item(), abs=1e-3)
+
+
+def test_after_a_held_space_every_part_explains_the_prediction_of_a_word(document, last):
+    typed = document.copy()
+    typed.held = " "
+    typed.read()
+    reading, asked = traced(typed, last), predicted(typed, last)
+    logits = typed.logits(last)
+    assert logits.isinf().any()
+    lens, place = predictions.lens(reading, asked), last - reading.first
+    p = logits.softmax(0)
+    assert (lens.token[-1, -1, place], asked.token) == (p.argmax(), p.argmax())
+    assert lens.probability[-1, -1, place].item() == pytest.approx(p.max().item(), abs=1e-4)
+    paths = predictions.token_paths(reading, asked, [asked.token])
+    assert paths.probability[0, -1] == pytest.approx(p.max().item(), abs=1e-4)
+    for others in (predictions.causes(reading, asked).logits, predictions.without(reading, asked, Ablation())):
+        torch.testing.assert_close(others.softmax(0), p, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("position", [0, 3, 20, 28])

@@ -86,8 +86,8 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
 def test_every_view_speaks_both_languages(document, last):
     reading, asked = traced(document, last), predicted(document, 5)
     asked = replace(asked, position=last)
-    lens, influence = predictions.lens(reading), predictions.Influence(np.array([0.5, -0.2]))
-    paths = predictions.token_paths(reading, last, [asked.token, 7])
+    lens, influence = predictions.lens(reading, asked), predictions.Influence(np.array([0.5, -0.2]))
+    paths = predictions.token_paths(reading, asked, [asked.token, 7])
     for language in ("en", "zh"):
         texts = [
             tokens.lead_sentence(reading, asked, SamplingParams(), language),

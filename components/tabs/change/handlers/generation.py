@@ -31,7 +31,9 @@ def generate_both(session: Session) -> Iterator[None]:
         s = session.snapshot()
         if s.text is None:
             raise PageError("error.no_text")
-        prompt = prompt_to_try(s) or s.text.ids[: s.text.document.n_prompt]
+        document, prompt, held = s.text.document, prompt_to_try(s), ""
+        if not prompt:
+            prompt, held = s.text.ids[: document.n_prompt], document.held_after(document.n_prompt - 1)
     loaded, settings = s.text.loaded, session.settings
     pair = WrittenPair(s.text.version, settings.sampling_with_seed(), settings.length, session.edits)
     pair.edits.check(loaded.model.config)
@@ -42,7 +44,8 @@ def generate_both(session: Session) -> Iterator[None]:
                 yield
                 if job.stopped.is_set():
                     return
-            writers = _Generator(Generation(loaded, prompt)), _Generator(Generation(loaded, prompt, edits=pair.edits))
+            original = _Generator(Generation(loaded, prompt, held=held))
+            writers = original, _Generator(Generation(loaded, prompt, held=held, edits=pair.edits))
             for _ in _generate(session, job, pair, writers, settings.pace):
                 yield
                 for _ in waiting.after_token():

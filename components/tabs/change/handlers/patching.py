@@ -27,7 +27,8 @@ from components.tabs.change.views.patching import sweeps_of
 from gpt import LoadedModel
 from gpt.analysis.patching import patch_from, patch_sweep
 from gpt.background import Cancelled
-from gpt.tokenizer import prompt_ids
+from gpt.sampling import keep_only
+from gpt.tokenizer import hold_back, prompt_ids
 
 MAX_PROMPT_TOKENS = 64  # limits the number of forward passes per layer
 N_CHOICES = 8  # likely next tokens listed for each prompt
@@ -136,7 +137,8 @@ def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> 
     Keeps the chosen answers if the prompts are the same as in `before`. Raises ValueError if the prompts or answers
     cannot be compared.
     """
-    clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text in state.prompts(loaded.name))
+    texts = [hold_back(loaded.tokenizer, text) for text in state.prompts(loaded.name)]
+    clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text, _ in texts)
     limit = min(MAX_PROMPT_TOKENS, loaded.model.config.block_size)
     if not clean or not corrupted:
         raise PageError("change.patch.empty")
@@ -147,7 +149,10 @@ def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> 
     if clean == corrupted:
         raise PageError("change.patch.same")
     with torch.inference_mode():
-        logits = [loaded.model.logits(read(loaded, ids)[-1]) for ids in (clean, corrupted)]
+        logits = [
+            keep_only(loaded.model.logits(read(loaded, ids)[-1]), loaded.tokenizer.ids_after(held))
+            for ids, (_, held) in zip((clean, corrupted), texts, strict=True)
+        ]
     p, q = map(at_one, logits)
     answer, other = int((p - q).argmax()), int((q - p).argmax())
     if before is not None and (before.pair.clean, before.pair.corrupted) == (clean, corrupted):

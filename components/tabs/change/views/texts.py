@@ -87,7 +87,8 @@ def code(s: Snapshot) -> str:
     if text is None or s.text is None:
         return ""
     params, length = (DEFAULT_PARAMS, DEFAULT_LENGTH) if pair is None else (pair.params, pair.length)
-    return program(text.loaded, text.ids[: text.n_prompt], s.edits.fitting(text.config), params, length)
+    edits, prompt = s.edits.fitting(text.config), text.ids[: text.n_prompt]
+    return program(text.loaded, prompt, edits, params, length, text.prompt_held)
 
 
 def _divergence_index(pair: WrittenPair | None) -> int:

@@ -18,9 +18,8 @@ from components.tabs.compare.state import MAX_WIDTH, BeamState, CompareState, Pa
 from components.tabs.compare.views.beam_search import picked
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
-from gpt.documents.prompt import check_prompt_length
 from gpt.inference.admission import AdmissionQueue
-from gpt.tokenizer import plain_text, prompt_ids
+from gpt.tokenizer import plain_text
 
 STEP_SECONDS = 0.2  # minimum duration of a step, so that the tree grows visibly
 SEARCHES = AdmissionQueue(4)  # a running search keeps all beams' keys and values in memory
@@ -53,7 +52,6 @@ def _steps(session: Session) -> Generator[None]:
     state = session.state(BeamState)
     prompt = checked_text("prompt", prompts(session)[0])
     loaded = yield from load_with_progress(session, session.model)
-    check_prompt_length(len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size)
     found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
     notice = None if prompt else Message("prompt.started_empty")
     session.change(BeamState, search=found, chosen=None, version=0, notice=notice)
@@ -86,7 +84,7 @@ def adopt(session: Session) -> None:
     searched = state.search.document
     document = _document(searched, session)
     document.append(*state.search.ids(candidate), after=len(searched.ids) - 1)
-    prompt = plain_text(document.tokenizer, document.prompt_ids)
+    prompt = plain_text(document.tokenizer, document.prompt_ids) + searched.held
     adopt_document(session, document, prompt, Message("beams.adopted"))
     session.tab = "playground"
 
@@ -101,4 +99,4 @@ def _document(searched: Generation, session: Session) -> Generation:
         same = own is not None and own.loaded is searched.loaded and own.edits == searched.edits
         if own is not None and same and own.prompt_ids == searched.prompt_ids:
             return own.copy()
-    return Generation(searched.loaded, searched.prompt_ids)
+    return Generation(searched.loaded, searched.prompt_ids, held=searched.held)

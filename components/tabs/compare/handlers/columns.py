@@ -20,7 +20,7 @@ from components.tabs.compare.state import PRESETS, SIDES, ColumnSettings, Compar
 from components.text_views import count_sentence
 from gpt import LoadedModel, SamplingParams, list_models
 from gpt.errors import Verbatim
-from gpt.tokenizer import prompt_ids
+from gpt.tokenizer import hold_back, prompt_ids
 
 TOKENS_PER_SECOND = 30  # per column
 UPDATE_SECONDS = 0.05  # minimum time between page updates
@@ -134,7 +134,10 @@ def _params(column: ColumnSettings) -> SamplingParams:
 def _check_fits(session: Session, texts: tuple[str, str], models: list[LoadedModel]) -> None:
     """Raise PageError, naming the side, if a prompt is too long for its model."""
     for side, prompt, loaded in zip(SIDES, texts, models, strict=True):
-        n, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
+        n, limit = (
+            len(prompt_ids(loaded.tokenizer, hold_back(loaded.tokenizer, prompt)[0])),
+            loaded.model.config.block_size,
+        )
         if n > limit:
             problem = Verbatim(count_sentence(n, limit, session.language))
             raise PageError(f"compare.{side}.too_long", problem=problem)

@@ -44,6 +44,7 @@ class Scene:
 
     def stages(self, logits: Tensor) -> Stages:
         """Return the distribution after the selected position, as in `Snapshot.stages`. logits: (vocab_size,)."""
+        logits = self.document.possible(self.position, logits)
         return distribution(logits, self.settings, previous_ids=self.recording.ids[: self.position + 1])
 
     @property

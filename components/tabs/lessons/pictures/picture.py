@@ -12,7 +12,7 @@ from components.errors import PageError
 from components.i18n import Language, t
 from components.render import Lines
 from gpt import GPTConfig, LoadedModel, Trace
-from gpt.tokenizer import prompt_ids
+from gpt.tokenizer import hold_back, prompt_ids
 
 EXAMPLE = "Once upon a time, there was a little"
 MAX_TOKENS = 40  # limit for typed text
@@ -73,10 +73,13 @@ class Scene:
         """Return the text for the catalogue key `picture.<key>`."""
         return t(f"picture.{key}", self.language, **values)
 
-    def ids(self, least: int = 1) -> list[int]:
-        """Encode the text. Raises ValueError if it is too short or too long."""
+    def ids(self, least: int = 1, *, whole: bool = False) -> list[int]:
+        """Encode the text. Raises ValueError if it is too short or too long.
+
+        whole: whether to include white space at the end, which otherwise belongs to the next token.
+        """
         text = self.text[: MAX_TEXT_CHARS + 1]
-        ids = prompt_ids(self.loaded.tokenizer, text)
+        ids = prompt_ids(self.loaded.tokenizer, text if whole else hold_back(self.loaded.tokenizer, text)[0])
         if len(ids) < least:
             raise PageError("picture.short" if least > 1 else "picture.empty")
         limit = min(MAX_TOKENS, self.loaded.model.config.block_size)

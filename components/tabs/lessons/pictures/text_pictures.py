@@ -36,7 +36,7 @@ SIMILAR = 6  # number of similar tokens
 
 def tokenizer(scene: Scene) -> Drawn:
     """Show the tokens in a text, with their ids and bytes."""
-    vocabulary, ids = scene.loaded.tokenizer, scene.ids()
+    vocabulary, ids = scene.loaded.tokenizer, scene.ids(whole=True)
     rows = [
         [visible(token_text(vocabulary, i)), str(i), " ".join(f"{byte:02x}" for byte in vocabulary.token_bytes(i))]
         for i in ids
@@ -50,7 +50,7 @@ def tokenizer(scene: Scene) -> Drawn:
 
 def loss(scene: Scene) -> Drawn:
     """Plot the surprisal of each token in a text."""
-    loaded, ids = scene.loaded, scene.ids(least=2)
+    loaded, ids = scene.loaded, scene.ids(least=2, whole=True)
     read = score_text(loaded, ids)
     bits = np.array([loss.surprisal for loss in read.losses])
     names = [visible(token_text(loaded.tokenizer, token_id)) for token_id in ids[1:]]

@@ -140,7 +140,5 @@ def _position(document: Generation, sent: dict[str, Any]) -> int | None:
 
 
 def _type(document: Generation, text: str, after: int) -> LastAction:
-    ids = document.loaded.tokenizer.encode_continuation(checked_text("text", text))
-    document.check_room(len(ids), after)
-    document.append_text(ids, after=after)
+    document.append_text(checked_text("text", text), after=after)
     return Message("status.typed", {"text": shortened(text, MAX_SHOWN_CHARS)})

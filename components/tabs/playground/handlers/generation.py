@@ -25,7 +25,7 @@ from components.tabs.playground.state import PlaygroundState, tail_length
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.backends import model_seconds, polled
 from gpt.documents.generation import sliding_steps
-from gpt.tokenizer import is_chat, prompt_ids, start_ids
+from gpt.tokenizer import hold_back, is_chat, prompt_ids, start_ids
 
 UPDATE_SECONDS = 0.05  # minimum time between page updates
 _END = object()
@@ -297,12 +297,13 @@ def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation 
 def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | None:
     """Put a new document with this prompt into the session. Returns None if the prompt is too long."""
     prompt, chat = checked_text("prompt", text), session.is_chat and loaded.tokenizer.is_chat
-    ids = loaded.tokenizer.encode_message(prompt) if chat and prompt else prompt_ids(loaded.tokenizer, prompt)
+    message = loaded.tokenizer.encode_message(prompt) if chat and prompt else None
+    n = len(prompt_ids(loaded.tokenizer, hold_back(loaded.tokenizer, prompt)[0]) if message is None else message)
     session.set_typed(text, is_current=False)
-    if len(ids) > loaded.model.config.block_size:
-        session.change(PlaygroundState, too_long=len(ids))
+    if n > loaded.model.config.block_size:
+        session.change(PlaygroundState, too_long=n)
         return None
-    document = Generation(loaded, ids, edits=kept_edits(session, loaded))
+    document = Generation(loaded, prompt if message is None else message, edits=kept_edits(session, loaded))
     session.push_undo()
     session.chat = chat
     session.document, session.prompt, session.model = document, prompt, loaded.name

@@ -14,11 +14,12 @@ from components.state.hidden import HiddenState, WithoutWords
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.playground.state import Reason, ReasonState
-from gpt import Edits, LoadedModel, SamplingParams, generate
+from gpt import Edits, Generation, LoadedModel, SamplingParams
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
+from gpt.sampling import keep_only
 
 MULTIPLICATIONS = 4e9  # budget of about 0.1 to 0.2 s, spent whenever the visitor pauses
 GOES_ON_TOKENS = 12
@@ -63,11 +64,13 @@ def measure(session: Session) -> Iterator[None]:
     yield from concepts.measure(session)
     text, position = s.text, s.text.at(s.selection)
     ids, loaded, edits = text.ids[: position + 1], text.loaded, text.document.edits
+    with session.lock.reading():
+        held = text.document.held_after(position)
     if _lacks_hidden(s):
         state, settings = s.state(HiddenState), replace(s.settings.sampling(), seed=GOES_ON_SEED)
         hidden, is_off = state.hidden_in(text), state.attention_off
         found = yield from run_with_progress(
-            lambda _: _without(loaded, ids, hidden, edits, settings, is_off), lambda *_: None
+            lambda _: _without(loaded, ids, held, hidden, edits, settings, is_off), lambda *_: None
         )
         session.change(HiddenState, measured=WithoutWords(text.version, position, hidden, *found))
         yield
@@ -75,7 +78,8 @@ def measure(session: Session) -> Iterator[None]:
         follows = position + 1 < len(text.ids)
         token = text.ids[position + 1] if follows else int(text.document.logits(position).argmax())
         causes = yield from run_with_progress(
-            lambda _: causes_of(loaded.model, loaded.tokenizer, ids, token, edits, MULTIPLICATIONS), lambda *_: None
+            lambda _: causes_of(loaded.model, loaded.tokenizer, ids, token, edits, MULTIPLICATIONS, held=held),
+            lambda *_: None,
         )
         session.change(ReasonState, reason=Reason(text.version, position, token, causes))
         yield
@@ -84,24 +88,31 @@ def measure(session: Session) -> Iterator[None]:
 def _without(
     loaded: LoadedModel,
     ids: Sequence[int],
+    held: str,
     hidden: frozenset[int],
     edits: Edits | None,
     settings: SamplingParams,
     is_off: bool,
 ) -> tuple[Tensor, Tensor | None, str, str]:
-    """Compute the fields of `WithoutWords`. If `is_off`, also predict without attention and continue both texts."""
+    """Compute the fields of `WithoutWords`. If `is_off`, also predict without attention and continue both texts.
+
+    held: white space with which the next token begins.
+    """
     model, ablation = loaded.model, Ablation(tokens=hidden & {*range(len(ids))})
     off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(range(model.config.n_layer), 0.0))
+    only = loaded.tokenizer.ids_after(held)
     with threads_for(len(ids) * multiplications_per_token(model)):
-        logits = predict_without(model, ids, ablation, edits)
+        logits = keep_only(predict_without(model, ids, ablation, edits), only)
         if not is_off:
             return logits, None, "", ""
         kept = [token for position, token in enumerate(ids) if position not in hidden]
         on, without = (
-            "".join(step.text for step in generate(loaded, kept, settings, GOES_ON_TOKENS, edits=each))
+            "".join(
+                step.text for step in Generation(loaded, kept, edits=each, held=held).steps(settings, GOES_ON_TOKENS)
+            )
             for each in (edits, off)
         )
-        return logits, predict_without(model, ids, ablation, off), on, without
+        return logits, keep_only(predict_without(model, ids, ablation, off), only), on, without
 
 
 ANALYSIS = Analysis(wanted, measure)

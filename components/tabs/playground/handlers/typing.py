@@ -20,7 +20,7 @@ from components.state.typed_text import kept_tokens, rest_ids
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.document_cache import common_prefix_length
-from gpt.tokenizer import prompt_ids, start_ids
+from gpt.tokenizer import hold_back, prompt_ids, start_ids
 
 
 def type_text(session: Session, box: str) -> Iterator[None]:
@@ -69,15 +69,17 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     goes_on = before is not None and before.is_current and before.at(shown) is not None
     session.chat = session.is_chat
     session.set_typed(typed, is_current=False)
-    text, tokenizer = checked_text("prompt", typed), loaded.tokenizer
+    tokenizer = loaded.tokenizer
+    checked_text("prompt", typed)
     if document is not None and document.loaded is not loaded:
         document = None
-    if session.chat and tokenizer.is_chat and text:
-        return _take_chat(session, loaded, document, text, goes_on=goes_on)
+    if session.chat and tokenizer.is_chat and typed:
+        return _take_chat(session, loaded, document, typed, goes_on=goes_on)
+    text, held = hold_back(tokenizer, typed)
     if document is not None and not _is_prompt(document):
         keep, rest = kept_tokens(document, text)
         if keep > _n_typed(document) or (keep and not rest):
-            document.retype(rest_ids(tokenizer, document.ids[:keep], rest), keep)
+            document.retype(rest_ids(tokenizer, document.ids[:keep], rest), keep, held)
             session.redo_stack.clear()
             _take(session, typed)
             return True
@@ -89,13 +91,13 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     if not (goes_on and is_prompt):
         session.push_undo()
     keep = common_prefix_length(ids, document.ids) if document is not None and is_prompt else 0
-    if not text and (session.chat or not start_ids(tokenizer)):
+    if not typed and (session.chat or not start_ids(tokenizer)):
         session.document = None
     elif document is not None and keep:
-        document.retype(ids[keep:], keep)
+        document.retype(ids[keep:], keep, held)
     else:
-        session.document = Generation(loaded, text, edits=kept_edits(session, loaded))
-    session.prompt, session.model = text, loaded.name
+        session.document = Generation(loaded, typed, edits=kept_edits(session, loaded))
+    session.prompt, session.model = typed, loaded.name
     _take(session, typed)
     return True
 
@@ -107,8 +109,8 @@ def _take_chat(session: Session, loaded: LoadedModel, document: Generation | Non
         session.change(PlaygroundState, too_long=n)
         return False
     if document is not None and edit.keep:
-        if edit.ids or edit.keep < len(document.ids):
-            document.retype(edit.ids, edit.keep)
+        if edit.ids or edit.keep < len(document.ids) or edit.held != document.held:
+            document.retype(edit.ids, edit.keep, edit.held)
         session.redo_stack.clear()
     else:
         if not (goes_on and document is not None and _is_prompt(document)):

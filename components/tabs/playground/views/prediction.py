@@ -18,7 +18,7 @@ from components.concepts import (
 )
 from components.i18n import t
 from components.labels import bar_label, listed, marked, percent, quoted
-from components.next_tokens import best
+from components.next_tokens import best, held_sentence
 from components.render import Lines, View
 from components.state.hidden import HiddenState, WithoutWords
 from components.state.selection import NEWEST
@@ -59,7 +59,7 @@ def box(s: Snapshot) -> dict[str, Any]:
     typed = s.typed and s.typed.at(s.text)
     stages = s.cached(stages_without_words)
     is_last = s.position == len(ids) - 1
-    ghost = "" if stages is None or not is_last else offered_text(tokenizer, ids, int(stages.final.argmax()))
+    best_id = None if stages is None or not is_last else int(stages.final.argmax())
     return composer_data(
         lines,
         labels,
@@ -67,10 +67,11 @@ def box(s: Snapshot) -> dict[str, Any]:
         hidden=sorted(s.state(HiddenState).hidden_in(s.text)),
         unwritten=s.unwritten,
         selected=s.text.framed(s.selection),
-        ghost=ghost,
+        ghost="" if best_id is None else offered_text(tokenizer, ids, best_id, document.held),
         arcs=s.cached(arcs),
         generating=s.generating,
-        typed=typed.text if typed is not None and typed.text != "".join(pieces) else None,
+        held=document.held,
+        typed=typed.text if typed is not None and typed.text != "".join(pieces) + document.held else None,
         n_after=0 if typed is None else typed.n_after,
         edited=s.answered,
     )
@@ -187,13 +188,15 @@ def bars(s: Snapshot) -> dict[str, Any]:
     listed, ids = _bars(tokenizer, before, final, (chosen, int(stages.final.argmax())), s)
     token = document.ids[position]
     text = t("bars.position", s.language, token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
-    removed = int((~stages.kept).sum())
+    total = len(tokenizer.ids_after(document.held_after(position))) or len(final)
+    removed = total - int(stages.kept.sum())
     if chosen is not None:
         text += t("bars.says.chosen", s.language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
     if not s.cached(hidden_words):
         text += s.cached(steered_sentence)
+    text += held_sentence(document, position, s.language)
     if removed:
-        text += t("bars.says.removed", s.language, removed=f"{removed:,}", total=f"{len(final):,}")
+        text += t("bars.says.removed", s.language, removed=f"{removed:,}", total=f"{total:,}")
     if not np.array_equal(before, final):
         text += t(f"bars.pale.{_behind(s)}", s.language)
     at = -1 if chosen is None else ids.index(chosen)
