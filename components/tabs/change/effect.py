@@ -119,7 +119,10 @@ def measure(text: ReadText, edits: Edits) -> Effect:
         return Effect(text, edits, text.states, np.zeros(text.n_read, dtype=np.float32), before, before)
     states = read(text.loaded, text.ids[: text.n_read], edits)
     after = text_statistics(model, states[: len(text.following)], text.following).mean_surprisal
-    effect, last = Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, after), text.n_read - 1
+    effect, last = (
+        Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, after),
+        text.n_read - 1,
+    )
     if text.held and last == len(text.ids) - 1:
         p, q = (logits.float().log_softmax(dim=0) for logits in effect.logits(last))
         effect.bits[last] = kl_divergence(p, q).item()
