@@ -153,13 +153,14 @@ class Registry:
         activation: Activation | None = None,
         attn_scale: AttnScale | None = None,
         names: Path | str | None = None,
+        weights: str | None = None,
         name: str | None = None,
     ) -> str:
         """Register a path or a hub repository without loading it, and return its name.
 
-        n_head, activation, attn_scale, names: see `gpt.models.checkpoints.Hints`.
+        n_head, activation, attn_scale, names, weights: see `gpt.models.checkpoints.Hints`.
         """
-        source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names))
+        source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names, weights))
         name = name or str(name_or_path)
         with self._lock:
             listed = name in MODELS and name in self._sources
@@ -176,18 +177,19 @@ class Registry:
         activation: Activation | None = None,
         attn_scale: AttnScale | None = None,
         names: Path | str | None = None,
+        weights: str | None = None,
         name: str | None = None,
         listed: bool = True,
     ) -> str:
         """Load a checkpoint from files, register it, and return its name.
 
         files: the weights, config.json and vocabulary. They are linked or copied to a folder that `remove` deletes.
-        n_head, activation, attn_scale, names: see `gpt.models.checkpoints.Hints`.
+        n_head, activation, attn_scale, names, weights: see `gpt.models.checkpoints.Hints`.
         name: defaults to the name of the weight file. A number is appended if the name is taken.
         listed: whether `names` includes the model.
         Raises ValueError if the model cannot be loaded; nothing is registered in that case.
         """
-        hints, folder = Hints(n_head, activation, attn_scale, names), folder_of(files)
+        hints, folder = Hints(n_head, activation, attn_scale, names, weights), folder_of(files)
         wanted = name or weight_files(Path(folder.name))[0].name
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))

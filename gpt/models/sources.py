@@ -187,13 +187,14 @@ def load_model(
     activation: Activation | None = None,
     attn_scale: AttnScale | None = None,
     names: Path | str | None = None,
+    weights: str | None = None,
     trainable: bool = False,
     progress: Progress | None = None,
 ) -> LoadedModel:
     """Load a model, without sharing it, from a name in `list_models`, a path, or a hub repository.
 
     device: Defaults to CUDA if available, else MPS, else the CPU.
-    n_head, activation, attn_scale, names: Settings that the checkpoint does not contain; see
+    n_head, activation, attn_scale, names, weights: Settings that the checkpoint does not contain; see
         `gpt.models.checkpoints.Hints`. If the roles of the weights have to be inferred, a warning shows the inferred
         table; names="infer" accepts it.
     trainable: Whether to load ordinary parameters, which can be trained and changed in place. By default, weights on a
@@ -202,7 +203,7 @@ def load_model(
     Raises ValueError if the model cannot be loaded.
     """
     precision = checked_precision(precision)
-    source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names))
+    source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names, weights))
     chosen = best_device() if device is None else available_device(device)
     try:
         checkpoint = source.open(progress)

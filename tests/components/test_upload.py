@@ -15,6 +15,7 @@ from components.state.session import Session
 from components.tabs.playground.upload import (
     UploadState,
     _scale_picker,
+    _weights_picker,
     names_table,
     open_upload,
     opened_sentence,
@@ -26,6 +27,7 @@ from gpt.models.registry import remove_model
 from gpt.tokenizer import Vocabulary
 from tests.conftest import randomized
 from tests.parity.fused_qkv_models import NumberedGPT, NumpyGPT
+from tests.parity.reference_models import NanoGPT
 from tests.parity.separate_qkv_models import LectureGPT
 
 
@@ -109,4 +111,16 @@ def test_a_scale_that_nothing_states_is_asked_for_with_the_loss_of_a_text_under_
     assert f"loss {losses['n_embd']:.3f} nats" in picker["choices"][1][0]
     list(open_upload(session, [str(path)], None, None, "", "n_embd"))
     assert get_model(session.model).model.config.attn_scale == 24**-0.5
+    remove_model(session.model)
+
+
+def test_of_several_models_in_a_file_one_is_asked_for(tmp_path: Path) -> None:
+    session, path = Session(None), tmp_path / "both.ckpt"
+    net, ema = randomized(NanoGPT()), randomized(NanoGPT(), std=0.1)
+    torch.save({"net": net.state_dict(), "ema": ema.state_dict(), "n_head": 3}, path)
+    with pytest.raises(PageError, match=r"both\.ckpt contains several models"):
+        list(open_upload(session, [str(path)], None, None))
+    assert _weights_picker(session.snapshot())["choices"] == ["net", "ema"]
+    list(open_upload(session, [str(path)], None, None, weights="ema"))
+    assert torch.equal(get_model(session.model).model.wte.weight, ema.lm_head.weight)
     remove_model(session.model)

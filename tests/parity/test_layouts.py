@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import sys
 from collections.abc import Callable
+from dataclasses import make_dataclass
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,21 @@ def test_nanogpt_checkpoint_gives_its_logits(tmp_path: Path, bias: bool, buffer:
     assert_same_logits(path, model, "nanoGPT")
     config = open_checkpoint(path).config
     assert (config.bias, config.activation, config.tie_weights) == (bias, "gelu", True)
+
+
+def test_the_course_that_reproduces_gpt2_has_tanh_gelu_and_a_configuration_of_its_own_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {"block_size": 16, "vocab_size": 61, "n_layer": 2, "n_head": 3, "n_embd": 24}
+    kind = make_dataclass("GPTConfig", sizes)
+    kind.__module__ = "__main__"
+    monkeypatch.setattr(sys.modules["__main__"], "GPTConfig", kind, raising=False)
+    model = randomized(NanoGPT(activation=nn.GELU(approximate="tanh")), std=0.5)
+    checkpoint = {"model": model.state_dict(), "config": kind(**sizes), "step": 19072, "val_loss": 3.29}
+    torch.save(checkpoint, tmp_path / "model_19072.pt")
+    assert_same_logits(tmp_path, model, "build-nanogpt")
+    torch.save({**checkpoint, "config": {**sizes, "bias": True}}, tmp_path / "model_19072.pt")
+    assert open_checkpoint(tmp_path).config.activation == "gelu"  # nanoGPT's configuration has a bias
 
 
 def test_nanogpt_state_dict_without_args_needs_n_head(tmp_path: Path) -> None:

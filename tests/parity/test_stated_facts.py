@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import random
 import re
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
 
 from gpt import load_model
-from gpt.models.checkpoints import NamesInferred, NamesUnknown, ScaleUnknown, open_checkpoint
+from gpt.models.checkpoints import NamesInferred, NamesUnknown, ScaleUnknown, WeightsUnknown, open_checkpoint
 from gpt.models.checkpoints.token_table import Characters, Words, token_table
 from gpt.models.checkpoints.translate import strip_wrappers
 from tests.conftest import randomized
@@ -82,6 +90,87 @@ def test_heads_and_activation_that_a_checkpoint_states_are_used(tmp_path: Path, 
         open_checkpoint(tmp_path / "mine.pt")
     assert (unconfirmed.value.choices, unconfirmed.value.activation) == ([], "relu")
     assert_same_logits(tmp_path / "mine.pt", model, names="infer")
+
+
+class Config:
+    """A class that only the program that saves it has."""
+
+    def __init__(self, **values: object) -> None:
+        vars(self).update(values)
+
+
+@dataclass(slots=True)
+class Slots:
+    n_head: int
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"config": Config(n_head=HEADS)},
+        {"my_settings": Config(n_head=HEADS)},
+        {"hyper_parameters": {"config": Config(n_head=HEADS)}},
+        {"args": argparse.Namespace(n_head=HEADS)},
+        {"args": SimpleNamespace(n_head=HEADS)},
+        {"config": Slots(HEADS)},
+        {"config": defaultdict(list, n_head=HEADS)},
+        {"config": OrderedDict(n_head=np.int64(HEADS))},
+        {"n_head": np.array([HEADS], ">i4")[0]},
+        {"config": GPT2Config(n_head=HEADS, activation_function="gelu")},
+    ],
+)
+@pytest.mark.parametrize("whole", [False, True], ids=["state-dict", "whole-module"])
+def test_objects_beside_the_weights_are_read_without_their_classes(
+    tmp_path: Path, entries: dict[str, object], whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [
+        {1, 2},
+        frozenset({3}),
+        Counter("aab"),
+        deque([1]),
+        Path("/a"),
+        datetime(2026, 1, 1),
+        range(3),
+        1j,
+        b"\xff",
+    ]
+    others += [np.random.get_state(), np.random.default_rng(0), np.float64(1.5), np.arange(3.0), random.getstate()]
+    others += [
+        torch.get_rng_state(),
+        torch.Size([1]),
+        torch.float8_e4m3fn,
+        torch.device("cpu"),
+        nn.Linear,
+        re.compile("a"),
+    ]
+    model = randomized(TiedGPT())
+    saved = {"model": model if whole else model.state_dict(), "others": others, **entries}
+    for protocol in (2, 4, 5):
+        torch.save(saved, tmp_path / "mine.pt", pickle_protocol=protocol)
+        with monkeypatch.context() as patch:
+            for name in ("Config", "Slots", "TiedGPT"):
+                patch.delattr(sys.modules[__name__], name)
+            assert_same_logits(tmp_path / "mine.pt", model)
+
+
+def test_of_several_models_in_a_file_one_is_chosen_by_its_name(tmp_path: Path) -> None:
+    net, ema = randomized(TiedGPT()), randomized(TiedGPT(), std=0.1)
+    joined = {
+        f"{name}.{key}": value
+        for name, part in (("net", net), ("ema", ema))
+        for key, value in part.state_dict().items()
+    }
+    for saved in (
+        {"net": net.state_dict(), "ema": ema.state_dict(), "scaler": {"scale": torch.ones(1)}},
+        {"state_dict": joined},
+    ):
+        torch.save({**saved, "n_head": HEADS}, tmp_path / "mine.pt")
+        with pytest.raises(WeightsUnknown, match="contains these models: net, ema") as unclear:
+            open_checkpoint(tmp_path / "mine.pt")
+        assert unclear.value.choices == ["net", "ema"]
+        assert_same_logits(tmp_path / "mine.pt", ema, weights="ema")
+        with pytest.raises(WeightsUnknown):
+            open_checkpoint(tmp_path / "mine.pt", weights="other")
 
 
 def test_a_config_json_beside_inferred_names_counts_and_a_contradiction_names_both_values(tmp_path: Path) -> None:

@@ -35,13 +35,21 @@ from gpt.models.checkpoints import (
     NamesInferred,
     NamesUnknown,
     ScaleUnknown,
+    WeightsUnknown,
 )
 from gpt.models.checkpoints.token_table import Characters, Words
 from gpt.models.checkpoints.vocabularies import PlainIds
 
 MAX_NAMES_CHARS = 20_000
 MAX_TRIAL_CHARS = 5_000
-NOTHING_ASKED: dict[str, Any] = {"heads": (), "activation": None, "widths": (), "losses": (), "layout": ""}
+NOTHING_ASKED: dict[str, Any] = {
+    "models": (),
+    "heads": (),
+    "activation": None,
+    "widths": (),
+    "losses": (),
+    "layout": "",
+}
 VOCABULARIES = {Characters: "upload.characters", Words: "upload.words", PlainIds: "upload.ids"}
 
 
@@ -50,6 +58,7 @@ class UploadState:
     """State of the upload panel: the files, the questions about them, and the outcome of the last attempt.
 
     Attributes:
+        models: The models in the file, if it contains several.
         heads: Possible numbers of heads, if the files do not specify one.
         activation: The default activation function, if the files do not specify one.
         widths: The model's and a head's width, either of which may scale the attention scores.
@@ -60,6 +69,7 @@ class UploadState:
     """
 
     files: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     heads: tuple[int, ...] = ()
     activation: Activation | None = None
     widths: tuple[tuple[str, int], ...] = ()
@@ -74,6 +84,7 @@ class Upload:
     """The panel's components."""
 
     files: gr.File
+    weights: gr.Radio
     n_head: gr.Dropdown
     activation: gr.Dropdown
     scale: gr.Radio
@@ -89,6 +100,9 @@ def build_upload(localizer: Localizer, events: Events) -> Any:
         with gr.Row():
             files = localizer.build(
                 gr.File, {"label": "upload.files"}, file_count="multiple", elem_id="upload-files", height=120
+            )
+            weights = localizer.build(
+                gr.Radio, {"label": "upload.weights"}, choices=[], value=None, visible=False, elem_id="upload-weights"
             )
             n_head = localizer.build(
                 gr.Dropdown,
@@ -135,17 +149,18 @@ def build_upload(localizer: Localizer, events: Events) -> Any:
             visible=False,
             elem_id="upload-layout",
         )
-    return _wire(Upload(files, n_head, activation, scale, trial, names, button), events)
+    return _wire(Upload(files, weights, n_head, activation, scale, trial, names, button), events)
 
 
 def _wire(ui: Upload, events: Events) -> Any:
+    weights = Control(ui.weights, lambda s: s.state(UploadState).models, _weights_picker)
     heads = Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker)
     activation = Control(ui.activation, lambda s: s.state(UploadState).activation, _activation_picker)
     names = Control(ui.names, lambda s: s.state(UploadState).layout, _names_box)
     scale = Control(ui.scale, lambda s: (s.state(UploadState), s.language), _scale_picker)
     trial = Control(ui.trial, lambda s: bool(s.state(UploadState).widths), _trial_box)
-    events.renderer.add("playground", VIEWS, controls=[heads, activation, names, scale, trial])
-    asked = [ui.n_head, ui.activation, ui.names, ui.scale]
+    events.renderer.add("playground", VIEWS, controls=[weights, heads, activation, names, scale, trial])
+    asked = [ui.n_head, ui.activation, ui.names, ui.scale, ui.weights]
     opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
     events.on(ui.trial.input, try_scales, [ui.trial], sets=[ui.scale], queue="model", trigger_mode="always_last")
     return events.on(opened.success, written(prepare_prompt), queue="model")
@@ -158,6 +173,7 @@ def open_upload(
     activation: Activation | None,
     names: str = "",
     scale: AttnScale | None = None,
+    weights: str | None = None,
 ) -> Iterator[None]:
     """Add the model in the files to the list and choose it, asking for anything that the files do not specify.
 
@@ -167,13 +183,18 @@ def open_upload(
         raise PageError("upload.none")
     if session.state(UploadState).files != tuple(files):  # the questions and choices belong to other files
         session.change(UploadState, **NOTHING_ASKED)
-        n_head, activation, names, scale = None, None, "", None
+        n_head, activation, names, scale, weights = None, None, "", None, None
     session.change(UploadState, files=tuple(files))
-    hints: dict[str, Any] = {"n_head": n_head, "activation": activation or None}
+    hints: dict[str, Any] = {"n_head": n_head, "activation": activation or None, "weights": weights or None}
     try:
         with TemporaryDirectory(prefix="glassbox-") as folder:
             given = _with_names(files, names, Path(folder)) if session.state(UploadState).layout else files
             name = add_upload(given, **hints, attn_scale=scale or None)
+    except WeightsUnknown as unclear:
+        question = Question("upload.ask_weights", file=unclear.values["file"])
+        session.change(UploadState, models=tuple(unclear.choices), message=question)
+        yield
+        raise question from None
     except ScaleUnknown as unclear:
         question = Question("upload.ask_scale", **unclear.widths)
         state = session.state(UploadState)
@@ -239,6 +260,11 @@ def message(s: Snapshot) -> dict[str, Any]:
     if state.message is not None:
         return {"text": localize_error(state.message, s.language)}
     return {"text": "" if state.opened is None else opened_sentence(state.opened, s.language)}
+
+
+def _weights_picker(s: Snapshot) -> dict[str, Any]:
+    models = s.state(UploadState).models
+    return {"visible": bool(models), "choices": list(models), "value": None}
 
 
 def _head_picker(s: Snapshot) -> dict[str, Any]:

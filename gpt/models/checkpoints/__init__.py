@@ -3,6 +3,7 @@
 from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint, weight_files
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, SCALES, HeadsUnknown, NamesInferred, NamesUnknown, ScaleUnknown
 from gpt.models.checkpoints.stated import INFER, AttnScale, Hints
+from gpt.models.checkpoints.weight_file import WeightsUnknown
 from gpt.models.checkpoints.writing import convert, save_hugging_face, save_model
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "NamesInferred",
     "NamesUnknown",
     "ScaleUnknown",
+    "WeightsUnknown",
     "convert",
     "open_checkpoint",
     "save_hugging_face",

@@ -21,8 +21,9 @@ from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
 from gpt.models.checkpoints.stated import INFER, Hints
 from gpt.models.checkpoints.token_table import table_inside, token_table
 from gpt.models.checkpoints.translate import Weights
-from gpt.models.checkpoints.untrusted import damaged, not_readable, open_weights, read_json
+from gpt.models.checkpoints.untrusted import damaged, not_readable, read_json
 from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary, pad_vocabulary
+from gpt.models.checkpoints.weight_file import open_weights
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
 
@@ -33,7 +34,7 @@ TORCH_WEIGHTS = "pytorch_model.bin"
 TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
 INDEX_SUFFIX = ".index.json"  # suffix of files that list the shards of the weights
 INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
-SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
+SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
 # Other files found next to weights: adapters, concepts, settings, and optimizer, schedule and generator states.
 NO_WEIGHTS = re.compile(
     r"(adapter_model|concepts|optimizer|scheduler|scaler|rng_state|random_states|training_args)(?![a-z])"
@@ -161,8 +162,9 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
 
     Reads the configuration and the vocabulary from the same folder. hints, or their fields as arguments: settings that
     the checkpoint does not contain; see `Hints`.
-    Raises NamesInferred if the roles of the weights can only be inferred, HeadsUnknown if n_head is needed,
-    ScaleUnknown if attn_scale is needed, and ValueError for an unreadable checkpoint or an unsupported architecture.
+    Raises WeightsUnknown if a file contains several models, NamesInferred if the roles of the weights can only
+    be inferred, HeadsUnknown if n_head is needed, ScaleUnknown if attn_scale is needed, and ValueError for a checkpoint
+    that is unreadable or unsupported.
     """
     path = Path(path)
     if not (path.is_file() or path.is_dir()):
@@ -184,9 +186,9 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
             folder=folder.resolve().name,
             file=CONFIG,
         )
-    tensors, entries = open_weights(files[0])
+    tensors, entries = open_weights(files[0], hints.weights)
     for file in files[1:]:
-        tensors |= open_weights(file)[0]
+        tensors |= open_weights(file, hints.weights)[0]
     given = given_layout(folder, hints.names)
     found = detect_layout(tensors, config=config, entries=entries, given=given, hints=hints)
     n_vocab = found.config.vocab_size
@@ -241,7 +243,7 @@ def weight_files(path: Path) -> list[Path]:
     if not others:
         raise GPTError(
             "checkpoint.no_weights",
-            "there is no weight file here (.safetensors, .pt, .pth or .bin); unpack a .zip first",
+            "there is no weight file here (.safetensors, .pt, .pth, .ckpt or .bin); unpack a .zip first",
         )
     if not usual and len(others) > 1:
         raise GPTError(

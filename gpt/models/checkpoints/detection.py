@@ -21,6 +21,7 @@ from gpt.models.checkpoints.family_options import check_config, find_family, rea
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     BARE,
+    BUILD_NANOGPT,
     CUSTOM,
     GPT2_LAYOUTS,
     GPT2_NAMES,
@@ -204,9 +205,9 @@ def known_layout(
 ) -> Layout | None:
     """Return the known layout that uses these names, or None if no known layout does.
 
-    Five layouts use GPT-2's names. Hugging Face stores matrices transposed (Conv1D). nanoGPT has a tied head, may lack
-    biases, and saves model_args; minGPT has none of these properties. Our layout and plain state dicts have no outer
-    module.
+    Six layouts use GPT-2's names. Hugging Face stores matrices transposed (Conv1D). nanoGPT has a tied head, may lack
+    biases, and saves model_args; minGPT has none of these properties. build-nanogpt has a tied head and saves its
+    configuration, which has no option for biases. Our layout and plain state dicts have no outer module.
     """
     for layout in LAYOUTS:
         has_roles = all(is_named(role, layout, named) for role in layout.names if role != "lm_head")
@@ -226,8 +227,11 @@ def known_layout(
         return GPT2_LAYOUTS[NANOGPT]
     if not any("transformer." in name for name in tensors):
         return GPT2_LAYOUTS[BARE]
-    is_nano = is_tied(named.get("lm_head.weight"), named["wte.weight"]) or "ln_f.bias" not in named
-    return GPT2_LAYOUTS[NANOGPT if is_nano else MINGPT]
+    if not is_tied(named.get("lm_head.weight"), named["wte.weight"]) and "ln_f.bias" in named:
+        return GPT2_LAYOUTS[MINGPT]
+    course = entries.get("config")
+    is_course = isinstance(course, Mapping) and {"n_head", "block_size"} <= course.keys() and "bias" not in course
+    return GPT2_LAYOUTS[BUILD_NANOGPT if is_course else NANOGPT]
 
 
 def stated_options(

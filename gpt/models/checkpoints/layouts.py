@@ -21,7 +21,7 @@ from gpt.models.checkpoints.stated import AttnScale, Options, check_attn_scale
 from gpt.models.checkpoints.untrusted import read_json
 
 HUGGING_FACE, NANOGPT, MINGPT, OURS, CUSTOM = "Hugging Face GPT-2", "nanoGPT", "minGPT", "Glassbox GPT", "custom GPT"
-BARE = "GPT with GPT-2's names"
+BUILD_NANOGPT, BARE = "build-nanogpt", "GPT with GPT-2's names"
 LAYOUT_FILE = "names.json"  # read automatically if it is next to the weights
 SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # instead of c_attn
 GATE = "h.{n}.mlp.c_gate"
@@ -246,6 +246,7 @@ LAYOUTS = (
 GPT2_LAYOUTS = {
     HUGGING_FACE: Layout(HUGGING_FACE, GPT2_NAMES, "gelu_tanh", MATRICES),
     NANOGPT: Layout(NANOGPT, GPT2_NAMES),
+    BUILD_NANOGPT: Layout(BUILD_NANOGPT, GPT2_NAMES, "gelu_tanh"),
     MINGPT: Layout(MINGPT, GPT2_NAMES, "gelu_tanh"),
     OURS: Layout(OURS, GPT2_NAMES, "gelu_tanh"),
     BARE: Layout(BARE, GPT2_NAMES, "gelu_tanh"),

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from gpt.checks import is_integer, is_number
 from gpt.config import Activation
 from gpt.errors import GPTError
+from gpt.models.checkpoints.pickles import Record
 
 AttnScale = float | Literal["head_size", "n_embd"]
 Options = dict[str, Any]  # under GPTConfig's names
@@ -73,12 +74,14 @@ class Hints:
         square root of the model's width. Defaults to "head_size" unless that is ambiguous.
     names: A layout file (`gpt.models.checkpoints.layouts.read_layout`), or "infer" to accept the roles inferred from
         the names and shapes of the weights. Defaults to names.json next to the weights, if it exists.
+    weights: Entry to read from a file that contains several models, such as "ema".
     """
 
     n_head: int | None = None
     activation: Activation | None = None
     attn_scale: AttnScale | None = None
     names: Path | str | None = None
+    weights: str | None = None
 
     def __post_init__(self) -> None:
         check_attn_scale(self.attn_scale)
@@ -136,13 +139,22 @@ def options_inside(extras: Mapping[str, object], determined: Collection[str]) ->
     Raises ValueError for an activation function that is not implemented.
     """
     found: Options = {}
-    for name in (*PLACES, None):
-        place = extras if name is None else extras.get(name)
-        if isinstance(place, Mapping):
-            for ours, _, value in synonyms_in(place):
-                if is_of_type(ours, value) and (name == MODEL_ARGS or ours not in determined):
-                    found.setdefault(ours, value)
+    for name, place in places(extras):
+        for ours, _, value in synonyms_in(place):
+            if is_of_type(ours, value) and (name == MODEL_ARGS or ours not in determined):
+                found.setdefault(ours, value)
     return found
+
+
+def places(extras: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield (name, options) for the entries that contain options: those in PLACES, the file itself, other objects."""
+    objects = [name for name, value in extras.items() if isinstance(value, Record) and name not in PLACES]
+    for name in (*PLACES, *objects):
+        if isinstance(place := extras.get(name), Mapping):
+            yield name, place
+            yield from ((inner, place[inner]) for inner in PLACES if isinstance(place.get(inner), Mapping))
+        if name == PLACES[-1]:
+            yield "", extras
 
 
 def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, str, Any]]:
