@@ -96,9 +96,7 @@ def _address(download: Download | None) -> dict[str, str] | None:
     return None if download is None else {"url": download.url, "name": download.path.name}
 
 
-SIGNAL = Signal(
-    "download", lambda s: s.state(DownloadState).offered, lambda s: _address(s.state(DownloadState).offered)
-)
+SIGNAL = Signal("download", lambda s: _address(s.state(DownloadState).offered))
 
 
 def _answer(request: Request) -> Response:

@@ -51,15 +51,14 @@ class Frame:
     def controls(self) -> list[Control]:
         """Return the controls that the server updates: Numbers switch, language, model and Stop button."""
         return [
-            Control(self.numbers, lambda s: s.numbers, lambda s: {"value": s.numbers}),
-            Control(self.switch, lambda s: s.language, lambda s: {"value": s.language}),
+            Control(self.numbers, lambda s: {"value": s.numbers}),
+            Control(self.switch, lambda s: {"value": s.language}),
             Control(
                 self.model,
-                lambda s: (s.language, s.own_models, tuple(list_models())),
                 lambda s: {"label": t("model", s.language), "choices": model_choices(s.language, s.own_models)},
             ),
-            Control(self.model, lambda s: s.model, lambda s: {"value": s.model}),
-            Control(self.stop, lambda s: s.generating, lambda s: {"interactive": s.generating}),
+            Control(self.model, lambda s: {"value": s.model}),
+            Control(self.stop, lambda s: {"interactive": s.generating}),
         ]
 
 

@@ -26,13 +26,13 @@ class Localizer:
 
     def __init__(self) -> None:
         self.controls: list[Control] = []
-        self.view = View("words", lambda s: s.language, self._draw)
+        self.view = View("words", self._draw)
         self._sentences: dict[str, dict[str, Any]] = {}
 
     def build(self, cls: type[B] | Callable[..., B], texts: dict[str, Source], **arguments: Any) -> B:
         """Return cls(**arguments) with a localized property for each entry of `texts`."""
         component = cls(**arguments, **_in_language("en", texts))
-        self.controls.append(Control(component, lambda s: s.language, lambda s: _in_language(s.language, texts)))
+        self.controls.append(Control(component, lambda s: _in_language(s.language, texts)))
         return component
 
     def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:

@@ -25,7 +25,7 @@ def wire_tabs(events: Events, rows: Sequence[gr.Tabs], placeholder: gr.Textbox) 
     clicked = "() => [glassbox.clickOn?.() ?? '0']"  # '0' before the scripts have loaded
     for row in rows:
         ids = [str(tab.id) for tab in tabs_of(row)]
-        events.renderer.add("", controls=[Control(row, partial(selected_in, ids), partial(_selection, ids))])
+        events.renderer.add("", controls=[Control(row, partial(_selection, ids))])
         events.on(row.select, partial(select, ids), [placeholder], edited=[row], payload=True, js=clicked)
 
 

@@ -36,7 +36,7 @@ from components.share.address import LinkedPage, Opening, Places
 from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
-from components.tabs.activations.tab import build_activations
+from components.tabs import activations
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
 from components.tabs.challenges.table import BY_KEY as CHALLENGE_KEYS
@@ -136,7 +136,7 @@ def build_app(
                 with tab("change"):
                     build_change(events)
             with tab("activations"):
-                build_activations(events)
+                activations.tab.build(events)
             with tab("learn"), gr.Tabs(elem_id="learn") as learn:
                 with tab("lessons"):
                     build_lessons(events, loaded, OtherTabs(set_shape, measure_text, open_film))

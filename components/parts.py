@@ -17,7 +17,8 @@ from components.state.snapshot import Snapshot
 
 Queue = Literal["interactive", "model", "analysis", "experiment", "stop"]
 Handler = Callable[..., Iterator[None] | None]  # (session, value sent); may yield to update the page
-Live = Callable[[Snapshot], Any]
+Live = Callable[[Any], Any]  # of a snapshot
+Draw = Callable[[Any], dict[str, Any]]  # of a snapshot: the data of a widget
 Sentence = tuple[str, Mapping[str, object]]  # a catalogue key, and the values for its placeholders
 Choices = Sequence[tuple[str, Any]]  # (label, value)
 
@@ -50,6 +51,7 @@ class Part:
     live: Mapping[str, Live] = field(default_factory=dict)
     actions: Mapping[str, Action] = field(default_factory=dict)
     children: tuple[Part, ...] = ()
+    draw: Draw | None = None
 
     def described(self) -> dict[str, Any]:
         """Return the description from which the page builds the part."""
@@ -154,6 +156,11 @@ def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes
 
 
 # Words: sentences from the catalogue, with values for their placeholders
+
+
+def says(name: str, write: Live) -> Part:
+    """Return a sentence written from the snapshot; nothing while it is empty."""
+    return Part("words", name, {"look": "lead"}, live={"text": write})
 
 
 def question(key: str, **values: object) -> Part:

@@ -68,4 +68,4 @@ def _draw(s: Snapshot) -> dict[str, str]:
     return {"text": text}
 
 
-VIEW = View("precision", lambda s: (s.state(PrecisionState), s.language), _draw)
+VIEW = View("precision", _draw)

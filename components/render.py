@@ -1,9 +1,9 @@
-"""Rendering: draws the views whose inputs changed and sends them to the browser as one frame.
+"""Rendering: draws what has changed and sends it to the browser as one frame.
 
-A View fills a browser widget; a Control sets properties of a gradio component. Both are pure functions of a Snapshot
-with explicit inputs, so opening a tab, changing the language or a selection, and generating a token are the same
-operation. A frame contains the changes for both; the page applies component updates in an event that runs only in the
-browser (see `Events.wire_controls`).
+A View fills a browser widget; a Control sets properties of a gradio component; a Signal is a value for the page's
+script. Each is a pure function of a snapshot, drawn again only if something that it read has changed (see
+`components.state.reads`). So opening a tab, changing the language or a selection, and generating a token are the same
+operation. The page applies component updates in an event that runs only in the browser (see `Events.wire_controls`).
 
 Each of them fails alone: an error is logged and counted, the page shows a sentence in place of the view, and the rest
 of the frame is drawn.
@@ -14,24 +14,23 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
-from components.i18n import Language, speaking
-from components.logs import place_of
+from components.errors import PageError, localize_error
+from components.i18n import Language, speaking, t
 from components.monitoring import count_error
 from components.state.document_lock import DocumentLock
+from components.state.reads import Computed, Pending, Reads, Result, Seen, is_ready, is_same
 from components.state.session import Session
 from components.state.snapshot import Snapshot
+from gpt.inference.threads import threads_for
 
-T = TypeVar("T")
-FAILED = {
-    "failed": True
-}  # a view's data, or a part's live properties, after an error: the page shows a sentence instead
+WAITING = "waiting"
+Draw = Callable[[Any], Any]  # a function of a snapshot that records what is read from it
 
 
 class Lines(list[str]):
@@ -42,13 +41,13 @@ class Lines(list[str]):
 class View:
     """A widget's data.
 
-    name: shared with the widget; inputs: returns everything `draw` depends on, compared by ==; draw: returns the data's
-    JSON-compatible fields; the browser keeps fields that are left out. Neither function runs the model.
+    name: shared with the widget. draw: returns JSON-compatible fields; the browser keeps fields that are left
+    out. It does not run the model. shown: whether the widget is on the page; otherwise it is not drawn.
     """
 
     name: str
-    inputs: Callable[[Snapshot], Hashable]
-    draw: Callable[[Snapshot], dict[str, Any]]
+    draw: Draw
+    shown: Callable[[Snapshot], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,7 @@ class Signal:
     """
 
     name: str
-    inputs: Callable[[Snapshot], Hashable]
-    draw: Callable[[Snapshot], object]
+    draw: Draw
     is_shared: bool = False
 
 
@@ -73,8 +71,7 @@ class Control:
     """
 
     component: Block
-    inputs: Callable[[Snapshot], Hashable]
-    draw: Callable[[Snapshot], dict[str, Any]]
+    draw: Draw
 
 
 @dataclass(frozen=True)
@@ -91,12 +88,12 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Sent:
-    """Record of what the browser has received for a view: inputs, a digest of each field, and the growing fields.
+    """What the browser has received for a view: what it was drawn from, a digest of each field, and growing fields.
 
     frame: for a control, the frame's number; 0 if the value came from the browser itself.
     """
 
-    inputs: Hashable
+    seen: Seen
     digests: dict[str, int] = field(default_factory=dict)
     lines: dict[str, Lines] = field(default_factory=dict)
     frame: int = 0
@@ -125,9 +122,7 @@ class Renderer:
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
         self.controls: dict[str, list[Control]] = {}
-        self.signals: list[Signal] = [
-            Signal("wanted", self.wanted, lambda s: s.tab if self.wanted(s)[1] is not None else None)
-        ]
+        self.signals: list[Signal] = []
         self.analyses: dict[str, list[Analysis]] = {}
         self._initial: dict[Hashable, Sent] = {}
 
@@ -149,16 +144,38 @@ class Renderer:
         """Return the components of the tab's controls without duplicates; frames refer to them by index."""
         return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
-    def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:
-        """Return the open tab and the keys of its analyses' missing results, or None if nothing is missing.
+    def shown(self, s: Snapshot) -> list[View]:
+        """Return the views on the page."""
+        views = [*self.views.get("", ()), *self.views.get(s.tab, ())]
+        return [view for view in views if view.shown is None or view.shown(s)]
+
+    def missing(self, session: Page, s: Snapshot) -> list[Computed[Any]]:
+        """Return the results that shown views have read but that do not exist yet or are out of date."""
+        read = (key for view in self.shown(s) if view.name in session.sent for key in session.sent[view.name].seen)
+        results = dict.fromkeys(key for key in read if isinstance(key, Computed))
+        able = (each for each in results if each.while_writing or not s.generating)
+        return [each for each in able if not is_ready(s, each)]
+
+    def wanted(self, session: Page, s: Snapshot) -> tuple[Hashable, ...] | None:
+        """Return a key for everything that has to be computed for the open tab, or None if nothing is missing.
 
         If something is missing, the page triggers `tick`.
         """
-        missing = s.cached(self._missing)
-        return s.tab, None if all(each is None for each in missing) else missing
+        of_analyses = tuple(_wanted(analysis, s) for analysis in self.analyses.get(s.tab, ()))
+        computed = tuple((each, s.states.get(each)) for each in self.missing(session, s))
+        return (s.tab, of_analyses, computed) if computed or any(each is not None for each in of_analyses) else None
 
-    def _missing(self, s: Snapshot) -> tuple[Hashable, ...]:
-        return tuple(_wanted(analysis, s) for analysis in self.analyses.get(s.tab, ()))
+    def compute(self, session: Session) -> Iterator[None]:
+        """Compute everything that is missing for the open tab, yielding after each result."""
+        with session.lock.reading():
+            s = session.snapshot()
+            computed = self.missing(session, s)
+        for each in computed:
+            yield from compute(session, each)
+        for analysis in self.analyses.get(s.tab, ()):
+            if _wanted(analysis, s) is not None:
+                yield from analysis.run(session)
+                yield
 
     def build(self, session: Session) -> str:
         """Return the frame that is part of the page's HTML, drawn from the initial session.
@@ -166,9 +183,11 @@ class Renderer:
         Controls are built with this session's values, so a newly loaded page does not overwrite what a person has typed
         or clicked.
         """
-        snapshot = session.snapshot()
-        controls = [control for tab in self.controls.values() for control in tab]
-        session.sent, session.frame_number = {control: Sent(control.inputs(snapshot)) for control in controls}, 0
+        snapshot, session.sent, session.frame_number = session.snapshot(), {}, 0
+        for control in (control for tab in self.controls.values() for control in tab):
+            reads = Reads(snapshot)
+            control.draw(reads)
+            session.sent[control] = Sent(reads.seen)
         frame = self.frame(session)
         self._initial = dict(session.sent)
         return frame or ""
@@ -196,20 +215,21 @@ class Renderer:
                 known = {key: sent for key, sent in session.sent.items() if isinstance(key, Control)}
                 missed = {control: sent for control, sent in known.items() if sent.frame > seen}
                 session.sent = {control: sent for control, sent in known.items() if sent.frame <= seen}
-            snapshot = session.snapshot()
-            tabs = dict.fromkeys(("", snapshot.tab))
+            s = session.snapshot()
             changed: dict[str, dict[str, str]] = {}
-            for view in (view for tab in tabs for view in self.views.get(tab, ())):
-                made = _view(view, snapshot, session.sent.get(view.name))
-                if made is not None:
-                    fields, session.sent[view.name] = made
-                    changed |= {view.name: fields} if fields else {}
+            for view in self.shown(s):
+                if fields := _fields(view, s, session.sent):
+                    changed[view.name] = fields
             heard = [each for each in self.signals if each.is_shared or not session.is_mirror]
-            signals = {each.name: value for each in heard if (value := _signal(each, snapshot, session.sent))}
+            signals = {each.name: value for each in heard if (value := _signal(each, s, session.sent))}
+            wanted = None if session.is_mirror else self.wanted(session, s)
+            if wanted != session.sent.get("wanted"):  # sent again whenever something else is missing
+                session.sent["wanted"] = wanted
+                signals["wanted"] = _json(None if wanted is None else s.tab)
             updates: dict[str, dict[int, dict[str, str]]] = {}
             set_in: dict[str, dict[int, dict[str, int]]] = {}
-            for tab in tabs:
-                for index, properties, number in self._updates(tab, snapshot, session, edited, missed):
+            for tab in dict.fromkeys(("", s.tab)):
+                for index, properties, number in self._updates(tab, s, session, edited, missed):
                     updates.setdefault(tab, {}).setdefault(index, {}).update(properties)
                     set_in.setdefault(tab, {}).setdefault(index, {}).update(dict.fromkeys(properties, number))
             if updates:
@@ -229,36 +249,68 @@ class Renderer:
         """Yield (index in `components`, new properties as JSON, first frame with them) for each changed component."""
         components = self.components(tab)
         for control in self.controls.get(tab, ()):
-            draw = partial(_properties, control, snapshot)
-            made = _attempt(partial(control.inputs, snapshot), session.sent.get(control), draw)
-            if made is None:
+            looked = look(lambda s, draw=control.draw: _properties(draw(s)), snapshot, session.sent.get(control))
+            if looked is None:
                 continue
-            inputs, properties = made
+            properties, reads, _ = looked
             is_edited, again = control.component in edited, missed.get(control)
-            number = again.frame if again is not None and again.inputs == inputs else session.frame_number + 1
-            session.sent[control] = Sent(inputs, frame=0 if is_edited else number)
+            number = again.frame if again is not None and again.seen == reads.seen else session.frame_number + 1
+            session.sent[control] = Sent(reads.seen, frame=0 if is_edited else number)
             if not is_edited and properties:
                 yield components.index(control.component), properties, number
 
 
-def _attempt(
-    inputs_of: Callable[[], Hashable], before: Sent | None, draw: Callable[[], T]
-) -> tuple[Hashable, T | None] | None:
-    """Return the inputs and what is drawn from them, or None if they have not changed since `before`.
+def look(draw: Draw, s: Snapshot, before: Sent | None) -> tuple[Any, Reads, str] | None:
+    """Draw a snapshot, unless everything that was read `before` is the same: then return None.
 
-    After an error, which is logged and counted once for the same inputs, nothing is drawn: None takes its place.
+    Returns what was drawn, or {} if it could not be drawn; what was read; and why it could not be drawn, as a sentence,
+    or WAITING if it waits for a result. An error is logged and counted, unless it is the result of something computed,
+    which is a sentence for the visitor.
     """
-    inputs: Hashable = None
+    if before is not None and is_same(before.seen, s):
+        return None
+    reads = Reads(s)
+    reads.seen |= {"language": s.language, "numbers": s.numbers}  # texts depend on them
     try:
-        inputs = inputs_of()
-        return None if before is not None and before.inputs == inputs else (inputs, draw())
+        return draw(reads), reads, ""
+    except Pending:
+        return {}, reads, WAITING
     except Exception as problem:
-        if inputs is None:
-            inputs = place_of(problem)
-            if before is not None and before.inputs == inputs:
-                return None
+        if problem is reads.problem:
+            return {}, reads, localize_error(problem, s.language)
         count_error("drawing", problem)
-        return inputs, None
+        return {}, reads, t("number.failed")
+
+
+def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
+    """Compute a result, after those that it needs, and keep it in the session. Yields after each result."""
+    with session.lock.reading():
+        s = session.snapshot()
+    reads = Reads(s)
+    try:
+        with threads_for(0):
+            value = computed.function(reads)
+        if isinstance(value, Iterator):
+            parts, value = value, None
+            for value in parts:
+                session.keep(computed, Result(value, reads.seen, is_partial=True))
+                yield
+        session.keep(computed, Result(value, reads.seen))
+    except Pending:
+        needed = [key for key in reads.seen if isinstance(key, Computed) and not is_ready(s, key)]
+        for each in needed:
+            yield from compute(session, each)
+        with session.lock.reading():
+            are_ready = all(is_ready(session.snapshot(), each) for each in needed)
+        if are_ready:
+            yield from compute(session, computed)
+        return
+    except Exception as problem:
+        if not isinstance(problem, ValueError):
+            count_error("unexpected", problem)
+        error = problem if isinstance(problem, ValueError) else PageError("number.failed")
+        session.keep(computed, Result(None, reads.seen, error))
+    yield
 
 
 def _wanted(analysis: Analysis, s: Snapshot) -> Hashable:
@@ -269,58 +321,65 @@ def _wanted(analysis: Analysis, s: Snapshot) -> Hashable:
         return None
 
 
-def _properties(control: Control, s: Snapshot) -> dict[str, str]:
+def _properties(drawn: dict[str, Any]) -> dict[str, str]:
     """Return a control's properties as JSON, with choices as (label, value) pairs."""
-    drawn = control.draw(s)
     if "choices" in drawn:
         pairs = [each if isinstance(each, tuple) else (str(each), each) for each in drawn["choices"]]
         drawn = drawn | {"choices": pairs}
     return {name: _json(value) for name, value in drawn.items()}
 
 
-def _view(view: View, s: Snapshot, before: Sent | None) -> tuple[dict[str, str], Sent] | None:
-    """Return a view's changed fields as JSON and an updated record, or None if its inputs have not changed."""
-    made = _attempt(
-        lambda: (s.numbers, view.inputs(s)), before, lambda: _changes({**_working(before), **view.draw(s)}, before)
-    )
-    if made is None:
-        return None
-    inputs, changes = made
-    fields, sent = changes or _changes(FAILED, before)
-    return fields, replace(sent, inputs=inputs)
+def _fields(view: View, s: Snapshot, sent: dict[Any, Sent]) -> dict[str, str]:
+    """Return a view's changed fields as JSON, and record them in `sent`.
+
+    failed: a sentence if it could not be drawn. waiting: whether it waits for a result, and shows the last one.
+    """
+    before = sent.get(view.name)
+    looked = look(lambda s: {name: _encoded(value) for name, value in view.draw(s).items()}, s, before)
+    if looked is None:
+        return {}
+    data, reads, problem = looked
+    known = {} if before is None else before.digests
+    is_waiting = problem == WAITING
+    for name, value in (("failed", "" if is_waiting else problem), ("waiting", is_waiting)):
+        if value or name in known:
+            data[name] = _json(value)
+    fields, sent[view.name] = _changes(data, before, reads.seen)
+    return fields
 
 
-def _working(before: Sent | None) -> dict[str, Any]:
-    """Return the field that ends a view's failure, if it has failed before."""
-    return {"failed": False} if before is not None and "failed" in before.digests else {}
+def _encoded(value: Any) -> str | Lines:
+    return value if isinstance(value, Lines) else _json(value)
 
 
-def _changes(data: Mapping[str, Any], before: Sent | None) -> tuple[dict[str, str], Sent]:
-    """Return the fields that differ from the last ones sent, as JSON, and an updated record without inputs."""
-    fields, sent = {}, Sent(None)
+def _changes(data: Mapping[str, str | Lines], before: Sent | None, seen: Seen) -> tuple[dict[str, str], Sent]:
+    """Return the fields that differ from the last ones sent, as JSON, and an updated record."""
+    fields, sent = {}, Sent(seen)
+    if before is not None:  # the browser keeps the fields that are left out
+        sent.digests.update(before.digests)
+        sent.lines.update(before.lines)
     for name, value in data.items():
         if isinstance(value, Lines):
-            sent_lines = before.lines.get(name) if before else None
+            sent_lines = sent.lines.get(name)
             sent.lines[name] = value
             kept = _common(sent_lines, value)
             if sent_lines is None or kept < len(value) or len(sent_lines) > kept:
                 fields[name] = _json(value if sent_lines is None else {"$lines": kept, "add": value[kept:]})
             continue
-        text = _json(value)
-        sent.digests[name] = hash(text)
-        if before is None or before.digests.get(name) != sent.digests[name]:
-            fields[name] = text
+        if sent.digests.get(name) != hash(value):
+            sent.digests[name] = hash(value)
+            fields[name] = value
     return fields, sent
 
 
 def _signal(signal: Signal, s: Snapshot, sent: dict[Any, Sent]) -> str | None:
     """Return a signal's value as JSON, or None if it has already been sent."""
-    made = _attempt(partial(signal.inputs, s), sent.get(signal.name), lambda: _json(signal.draw(s)))
-    if made is None:
+    looked = look(lambda s: _json(signal.draw(s)), s, sent.get(signal.name))
+    if looked is None:
         return None
-    inputs, value = made
-    sent[signal.name] = Sent(inputs)
-    return value
+    value, reads, _ = looked
+    sent[signal.name] = Sent(reads.seen)
+    return value or None
 
 
 def _common(before: Lines | None, after: Lines) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
@@ -10,13 +10,12 @@ from typing import Any
 import gradio as gr
 
 from components.downloads import SIGNAL as DOWNLOAD
-from components.events import NO_PROGRESS, QUEUES, Events, error, in_turn
+from components.events import NO_PROGRESS, QUEUES, Events, error
 from components.frame import Frame
 from components.i18n import LANGUAGES, Language, t
 from components.render import Renderer, Signal
 from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
-from components.state.hidden import hidden_values
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -28,15 +27,6 @@ def voice(s: Snapshot) -> dict[str, Any]:
     return {"exact": s.numbers, **{name: t(f"number.{name}", s.language) for name in ("under", "over", "failed")}}
 
 
-def saved_inputs(s: Snapshot) -> Any:
-    """Return what the saved session depends on; the result stays constant while a text is generated."""
-    return (
-        "generating"
-        if s.generating
-        else (s.id, s.text, s.typed, s.settings, s.selection, s.tab, s.numbers, hidden_values(s))
-    )
-
-
 def to_save(s: Snapshot) -> dict[str, Any] | None:
     """Return the data that the page saves.
 
@@ -46,11 +36,11 @@ def to_save(s: Snapshot) -> dict[str, Any] | None:
 
 
 SIGNALS = (
-    Signal("saved", saved_inputs, to_save),
-    Signal("session", lambda s: s.id, lambda s: s.id),
+    Signal("saved", to_save),
+    Signal("session", lambda s: s.id),
     DOWNLOAD,
-    Signal("language", lambda s: s.language, lambda s: s.language),
-    Signal("voice", lambda s: (s.numbers, s.language), lambda s: voice(s)),
+    Signal("language", lambda s: s.language),
+    Signal("voice", lambda s: voice(s)),
 )
 
 
@@ -132,25 +122,22 @@ def choose_numbers(session: Session, on: object) -> None:
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
-    """Run the open tab's analyses until nothing is missing. Only one event per session does this at a time."""
-    done: tuple[str, tuple[Hashable, ...]] | None = None
+    """Compute what the open tab needs until nothing is missing. Only one event per session does this at a time."""
+    done: object = None
     while session.analysing.acquire(blocking=False):
         try:
-            while (missing := _missing(renderer, session)) not in (None, done):
-                done = missing
-                of_tab = zip(renderer.analyses[missing[0]], missing[1], strict=True)
-                yield from in_turn([partial(each.run, session) for each, lacks in of_tab if lacks is not None])
+            while (wanted := _wanted(renderer, session)) not in (None, done):
+                done = wanted
+                yield from renderer.compute(session)
         finally:
             session.analysing.release()
-        if _missing(renderer, session) in (None, done):  # otherwise, another event arrived meanwhile and did nothing
+        if _wanted(renderer, session) in (None, done):  # otherwise, another event arrived meanwhile and did nothing
             return
 
 
-def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable, ...]] | None:
-    """Return the open tab and the results that its analyses are missing, or None if nothing is missing."""
+def _wanted(renderer: Renderer, session: Session) -> object:
     with session.lock.reading():
-        tab, wanted = renderer.wanted(session.snapshot())
-    return None if wanted is None else (tab, wanted)
+        return renderer.wanted(session, session.snapshot())
 
 
 def miss_frame(session: Session, sent: dict[str, Any]) -> None:

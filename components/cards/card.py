@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,9 @@ import gradio as gr
 
 from components.events import Carried, Events, in_turn
 from components.i18n import t
-from components.logs import place_of
 from components.monitoring import count_error
 from components.parts import Action, Handler, Part, Queue, streams
-from components.render import FAILED, Analysis, View
+from components.render import Analysis, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
@@ -57,23 +57,28 @@ class Card:
                 "gb-holder",
             ],  # gradio repeats these on an inner element, so none may draw a border or padding
         )
-        self.view = View(f"card.{name}", self._inputs, self._draw)
+        pictures = [part for part in self.root.everything() if part.draw is not None]
+        self.view = View(f"card.{name}", self._draw)
+        self.pictures = [View(part.name, part.draw, partial(self._shows, part)) for part in pictures if part.draw]
 
-    def _inputs(self, s: Snapshot) -> Hashable:
-        return s.language, json.dumps(s.cached(self._live), default=place_of), self._seen(s)
+    def _shows(self, part: Part, s: Snapshot) -> bool:
+        return part in s.cached(self._opened)
 
-    def _draw(self, s: Snapshot) -> dict[str, Any]:
+    def _opened(self, s: Snapshot) -> list[Part]:
+        """Return the parts that are on the page."""
+        parts = [self.root]
+        for part in parts:
+            with suppress(Exception):  # `_draw` reports it
+                parts.extend(part.opened(s))
+        return parts
+
+    def _draw(self, s: Any) -> dict[str, Any]:
         """Return the card's data.
 
         layout: the tree of parts, which never changes. words: translated texts by key. seen: the number of the last
-        action handled in each queue. live.<name>: a part's live properties, or FAILED.
+        action handled in each queue. live.<name>: a part's live properties, or `failed`, a sentence.
         """
-        texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
-        live = {name: _or_failed(found) for name, found in s.cached(self._live).items()}
-        return {"layout": self.layout, "words": texts, "seen": self._seen(s), **live}
-
-    def _live(self, s: Snapshot) -> dict[str, dict[str, Any] | Exception]:
-        live: dict[str, dict[str, Any] | Exception] = {}
+        live: dict[str, dict[str, Any]] = {}
         parts = [self.root]
         for part in parts:
             try:
@@ -81,19 +86,13 @@ class Card:
                     live[f"live.{part.name}"] = {name: of(s) for name, of in part.live.items()}
                 parts.extend(part.opened(s))
             except Exception as problem:
-                live[f"live.{part.name}"] = problem
-        return live
+                count_error("drawing", problem)
+                live[f"live.{part.name}"] = {"failed": t("number.failed")}
+        texts = {key: t(key, **values) for key, values in self.words.items()}
+        return {"layout": self.layout, "words": texts, "seen": s.cached(self._seen), **live}
 
-    def _seen(self, s: Snapshot) -> dict[str, int]:
+    def _seen(self, s: Any) -> dict[str, int]:
         return {queue: s.handled.get((self.name, queue), 0) for queue in self.queues}
-
-
-def _or_failed(found: dict[str, Any] | Exception) -> dict[str, Any]:
-    """Return live properties; log and count an error."""
-    if isinstance(found, Exception):
-        count_error("drawing", found)
-        return FAILED
-    return found
 
 
 def add_cards(
@@ -109,7 +108,7 @@ def add_cards(
     views: views that draw the pictures in the cards. carried: controls whose values are sent along with actions in the
     "model" queue.
     """
-    events.renderer.add(tab, [*(card.view for card in cards), *views], analysis)
+    events.renderer.add(tab, [*(view for card in cards for view in (card.view, *card.pictures)), *views], analysis)
     wired: dict[Queue, Any] = {}
     for queue, event in EVENTS.items():  # "stop" comes last
         able = [card for card in cards if queue in card.queues]

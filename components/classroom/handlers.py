@@ -200,13 +200,8 @@ def shown(s: Snapshot) -> dict[str, Any] | None:
     return {"stop": stop, "answer": state.answer, "code": state.code, "words": words}
 
 
-def inputs(s: Snapshot) -> Any:
-    state = s.state(ClassState)
-    return s.id, s.language, s.state(SequenceState), state.answer, state.code
-
-
 def wire_class(events: Events, places: Places, items: Mapping[str, Sequence[str]], *, is_open: bool) -> None:
     """Wire the event for requests from a class. is_open: whether pages may be followed."""
     classroom = Classroom(events, places, is_open, items)
-    events.renderer.signals.append(Signal("class", inputs, shown, is_shared=True))
+    events.renderer.signals.append(Signal("class", shown, is_shared=True))
     events.on(events.frame.classroom, classroom.handle, payload=True, queue="model")

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from components.figures.lines import activation_curves
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import ACTIVATIONS, decimal
 from components.widgets.chart import chart_data
 from gpt.config import Activation
@@ -19,7 +19,7 @@ POINTS = 241
 DRAWN: tuple[Activation, ...] = ("gelu_tanh", "relu", "silu")  # the exact GELU would coincide with the tanh version
 
 
-def curves_chart(x: float, language: Language) -> dict[str, Any]:
+def curves_chart(x: float) -> dict[str, Any]:
     """Draw the functions with their derivatives, and their values at x."""
     at = torch.tensor(float(x))
     grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend shows the values at x
@@ -31,13 +31,13 @@ def curves_chart(x: float, language: Language) -> dict[str, Any]:
         {ACTIVATIONS[name]: curve.slope.numpy() for name, curve in curves.items()},
         at=at.item(),
         flat=flattest(),
-        function_title=t("activations.function", language),
-        slope_title=t("activations.slope", language),
-        flat_name=t("activations.flat", language),
+        function_title=t("activations.function"),
+        slope_title=t("activations.slope"),
+        flat_name=t("activations.flat"),
     )
     values = {name: decimal(curve.y.item(), 4) for name, curve in here.items()}
     slopes = {f"d_{name}": decimal(curve.slope.item(), 4) for name, curve in here.items()}
-    text = t("activations.values", language, x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
+    text = t("activations.values", x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
     return chart_data(figure, text)
 
 

@@ -162,18 +162,14 @@ def cells(values: np.ndarray, s: Snapshot) -> Any:
     return grid(filled.reshape(rows, columns), value_title=t("ff.neuron", s.language))
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(FeedForwardState), s.text, s.generating, s.language
-
-
 VIEWS = (
-    View("ff-answer", inputs, answer),
-    View("ff-notice", inputs, lambda s: problem_sentence(s, no_text(s), s.state(FeedForwardState).result)),
-    View("ff-widths", inputs, widths),
-    View("ff-name-before", inputs, partial(name, "before")),
-    View("ff-name-after", inputs, partial(name, "after")),
-    View("ff-before", inputs, before),
-    View("ff-after", inputs, after),
+    View("ff-answer", answer),
+    View("ff-notice", lambda s: problem_sentence(s, no_text(s), s.state(FeedForwardState).result)),
+    View("ff-widths", widths),
+    View("ff-name-before", partial(name, "before")),
+    View("ff-name-after", partial(name, "after")),
+    View("ff-before", before),
+    View("ff-after", after),
 )
 ANALYSIS = computed(FeedForwardState, request_of, compute)
 

@@ -175,15 +175,11 @@ def norms(s: Snapshot) -> dict[str, Any]:
     return chart_data(figure, caption, note)
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(InitialisationState).result, s.generating, s.language
-
-
 VIEWS = (
-    View("start-answer", inputs, answer),
-    View("start-notice", inputs, lambda s: problem_sentence(s, s.state(InitialisationState).result)),
-    View("start-logits", inputs, logits),
-    View("start-norms", inputs, norms),
+    View("start-answer", answer),
+    View("start-notice", lambda s: problem_sentence(s, s.state(InitialisationState).result)),
+    View("start-logits", logits),
+    View("start-norms", norms),
 )
 ANALYSIS = computed(InitialisationState, request_of, compute)
 CHECKS = {

@@ -197,20 +197,12 @@ def measured_lines(s: Snapshot) -> dict[str, Any]:
     return chart_data(figure, caption)
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return no_text(s) is None, s.loaded, s.language
-
-
-def run_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(KernelsState).run, *inputs(s)
-
-
 VIEWS = (
-    View("kernels-answer", inputs, answer),
-    View("kernels-notice", run_inputs, notice),
-    View("kernels-counted", inputs, counted_lines),
-    View("kernels-measured", run_inputs, measured_lines),
-    View("kernels-bytes", inputs, bytes_table),
+    View("kernels-answer", answer),
+    View("kernels-notice", notice),
+    View("kernels-counted", counted_lines),
+    View("kernels-measured", measured_lines),
+    View("kernels-bytes", bytes_table),
 )
 
 

@@ -202,17 +202,13 @@ def _number(value: float) -> str:
     return decimal(value, 4)
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(LayerNormState), s.text, s.generating, s.language
-
-
 VIEWS = (
-    View("norm-answer", inputs, answer),
-    View("norm-notice", inputs, notice),
-    View("norm-before", inputs, partial(picture, "before")),
-    View("norm-after", inputs, partial(picture, "after")),
-    View("norm-numbers", inputs, numbers),
-    View("norm-note", inputs, note),
+    View("norm-answer", answer),
+    View("norm-notice", notice),
+    View("norm-before", partial(picture, "before")),
+    View("norm-after", partial(picture, "after")),
+    View("norm-numbers", numbers),
+    View("norm-note", note),
 )
 ANALYSIS = computed(LayerNormState, request_of, compute)
 CHECKS = {

@@ -107,14 +107,10 @@ def picture(s: Snapshot) -> dict[str, Any]:
     return chart_data(figure, t("layers.picture.says", s.language))
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(LayerTimesState).run, s.loaded, no_text(s) is None, s.language
-
-
 VIEWS = (
-    View("layers-answer", inputs, answer),
-    View("layers-notice", inputs, lambda s: problem_sentence(s, no_text(s), s.state(LayerTimesState).run.problem)),
-    View("layers-measured", inputs, picture),
+    View("layers-answer", answer),
+    View("layers-notice", lambda s: problem_sentence(s, no_text(s), s.state(LayerTimesState).run.problem)),
+    View("layers-measured", picture),
 )
 
 

@@ -231,17 +231,12 @@ def losses(s: Snapshot) -> dict[str, Any]:
     return chart_data(figure, t("masks.learn.picture", s.language, **values))
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    state = s.state(MasksState)
-    return state.result, state.run.problem, s.text, s.generating, s.language
-
-
 VIEWS = (
-    View("masks-answer", inputs, answer),
-    View("masks-notice", inputs, notice),
-    View("masks-causal", inputs, causal),
-    View("masks-padding", inputs, padding),
-    View("masks-losses", lambda s: (s.state(MasksState).run, s.language), losses),
+    View("masks-answer", answer),
+    View("masks-notice", notice),
+    View("masks-causal", causal),
+    View("masks-padding", padding),
+    View("masks-losses", losses),
 )
 ANALYSIS = computed(MasksState, request_of, compute)
 CHECKS = {"n_padding": within(1, 32), "side": one_of(*get_args(Side))}

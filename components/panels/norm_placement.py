@@ -91,14 +91,10 @@ def picture(field: str, s: Snapshot) -> dict[str, Any]:
     return chart_data(figure, t(f"placement.{field}.says", s.language))
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(NormPlacementState).result, s.language
-
-
 VIEWS = (
-    View("placement-answer", inputs, answer),
-    View("placement-notice", inputs, lambda s: problem_sentence(s, s.state(NormPlacementState).result)),
-    *(View(f"placement-{field.replace('_', '-')}", inputs, partial(picture, field)) for field in CHARTS),
+    View("placement-answer", answer),
+    View("placement-notice", lambda s: problem_sentence(s, s.state(NormPlacementState).result)),
+    *(View(f"placement-{field.replace('_', '-')}", partial(picture, field)) for field in CHARTS),
 )
 ANALYSIS = computed(NormPlacementState, request_of, compute)
 CHECKS = {name: within(low, high) for name, (low, high, _) in RANGES.items()}

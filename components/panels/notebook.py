@@ -66,14 +66,10 @@ def numbers(values: tuple[float, ...]) -> str:
     return "  ".join(shown).replace("-", "−")
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(NotebookState).run, s.language
-
-
 VIEWS = (
-    View("notebook-answer", inputs, answer),
-    View("notebook-notice", inputs, lambda s: problem_sentence(s, s.state(NotebookState).run.problem)),
-    View("notebook-values", inputs, rows),
+    View("notebook-answer", answer),
+    View("notebook-notice", lambda s: problem_sentence(s, s.state(NotebookState).run.problem)),
+    View("notebook-values", rows),
 )
 
 

@@ -50,7 +50,7 @@ def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> No
     def while_open(draw: Callable[[Snapshot], Any], closed: Any) -> Callable[[Snapshot], Any]:
         return lambda s: draw(s) if is_open(s) else closed
 
-    shown = [View(view.name, while_open(view.inputs, None), while_open(view.draw, {})) for view in panel.views]
+    shown = [View(view.name, while_open(view.draw, {})) for view in panel.views]
     analysis = panel.analysis
     wanted = None if analysis is None else Analysis(while_open(analysis.wanted, None), analysis.run)
     renderer.add(tab, shown, wanted)

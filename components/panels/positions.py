@@ -149,22 +149,13 @@ def beyond(s: Snapshot) -> dict[str, Any]:
     return chart_data(figure, caption)
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    state = s.state(PositionsState)
-    return state.position, state.distance, s.language
-
-
-def run_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(PositionsState).run, s.language
-
-
 VIEWS = (
-    View("positions-answer", inputs, answer),
-    View("positions-notice", run_inputs, lambda s: problem_sentence(s, s.state(PositionsState).run.problem)),
-    View("positions-waves", lambda s: s.language, waves),
-    View("positions-circles", inputs, rotations),
-    View("positions-closeness", inputs, closeness_lines),
-    View("positions-beyond", run_inputs, beyond),
+    View("positions-answer", answer),
+    View("positions-notice", lambda s: problem_sentence(s, s.state(PositionsState).run.problem)),
+    View("positions-waves", waves),
+    View("positions-circles", rotations),
+    View("positions-closeness", closeness_lines),
+    View("positions-beyond", beyond),
 )
 CHECKS = {"position": within(0, MAX_POSITION), "distance": within(0, MAX_POSITION)}
 SETTINGS = Settings(PositionsState, CHECKS)

@@ -100,16 +100,12 @@ def rows(s: Snapshot) -> dict[str, Any]:
     return {"rows": [*shown, [t("prefill.sum", s.language), f"{cached_sum:,}", "", "", f"{plain_sum:,}"]]}
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.text, s.loaded, s.language
-
-
 VIEWS = (
-    View("prefill-answer", inputs, answer),
-    View("prefill-notice", inputs, lambda s: problem_sentence(s, no_text(s))),
-    View("prefill-cached", inputs, partial(bars, "cached")),
-    View("prefill-plain", inputs, partial(bars, "plain")),
-    View("prefill-passes", lambda s: (s.position, *inputs(s)), rows),
+    View("prefill-answer", answer),
+    View("prefill-notice", lambda s: problem_sentence(s, no_text(s))),
+    View("prefill-cached", partial(bars, "cached")),
+    View("prefill-plain", partial(bars, "plain")),
+    View("prefill-passes", rows),
 )
 
 

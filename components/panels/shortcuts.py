@@ -110,15 +110,11 @@ def numbers(s: Snapshot) -> dict[str, Any]:
     return {"rows": [[t("shortcuts.layer", s.language), *sides], *rows]}
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(ShortcutsState), s.language
-
-
 VIEWS = (
-    View("shortcuts-answer", inputs, answer),
-    View("shortcuts-notice", inputs, lambda s: problem_sentence(s, s.state(ShortcutsState).problem)),
-    View("shortcuts-gradients", inputs, picture),
-    View("shortcuts-numbers", inputs, numbers),
+    View("shortcuts-answer", answer),
+    View("shortcuts-notice", lambda s: problem_sentence(s, s.state(ShortcutsState).problem)),
+    View("shortcuts-gradients", picture),
+    View("shortcuts-numbers", numbers),
 )
 
 

@@ -185,16 +185,12 @@ def shapes(s: Snapshot) -> dict[str, Any]:
     return {"text": t("skeleton.shapes.says", s.language, **values, **moved)}
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(SkeletonState), s.text, s.settings.sampling(), s.generating, s.language
-
-
 VIEWS = (
-    View("skeleton-answer", inputs, answer),
-    View("skeleton-notice", inputs, lambda s: problem_sentence(s, no_text(s), s.state(SkeletonState).result)),
-    View("skeleton-bars", inputs, bars),
-    View("skeleton-stages", inputs, stages),
-    View("skeleton-shapes", inputs, shapes),
+    View("skeleton-answer", answer),
+    View("skeleton-notice", lambda s: problem_sentence(s, no_text(s), s.state(SkeletonState).result)),
+    View("skeleton-bars", bars),
+    View("skeleton-stages", stages),
+    View("skeleton-shapes", shapes),
 )
 ANALYSIS = computed(SkeletonState, request_of, compute)
 

@@ -166,19 +166,15 @@ def languages(s: Snapshot) -> dict[str, Any]:
     return chart_data(figure, t("bpe.language.says", s.language, **rates))
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(TokenizerState), s.generating, s.language
-
-
 VIEWS = (
-    View("bpe-answer", inputs, answer),
-    View("bpe-notice", inputs, notice),
-    View("bpe-cost", inputs, cost),
-    View("bpe-bytes", inputs, lambda s: {"rows": token_views.characters(s.state(TokenizerState).text, s.language)}),
-    View("bpe-languages", lambda s: (result_of(s), s.language), languages),
-    *(View(f"bpe-name-{side}", inputs, partial(name, side)) for side in get_args(Side)),
-    *(View(f"bpe-ladder-{side}", inputs, partial(ladder, side)) for side in get_args(Side)),
-    *(View(f"bpe-strip-{side}", inputs, partial(strip, side)) for side in get_args(Side)),
+    View("bpe-answer", answer),
+    View("bpe-notice", notice),
+    View("bpe-cost", cost),
+    View("bpe-bytes", lambda s: {"rows": token_views.characters(s.state(TokenizerState).text, s.language)}),
+    View("bpe-languages", languages),
+    *(View(f"bpe-name-{side}", partial(name, side)) for side in get_args(Side)),
+    *(View(f"bpe-ladder-{side}", partial(ladder, side)) for side in get_args(Side)),
+    *(View(f"bpe-strip-{side}", partial(strip, side)) for side in get_args(Side)),
 )
 ANALYSIS = computed(TokenizerState, lambda s: (), vocabularies)
 

@@ -149,21 +149,13 @@ def neighbours(s: Snapshot) -> dict[str, Any]:
     return {"rows": [head, *rows]}
 
 
-def shape_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return config_of(s), s.language
-
-
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(TyingState).result, s.language
-
-
 VIEWS = (
-    View("tying-answer", shape_inputs, answer),
-    View("tying-parts", shape_inputs, lambda s: parameter_bars(config_of(s), False, s.language)),
-    View("tying-notice", inputs, lambda s: problem_sentence(s, s.state(TyingState).result)),
-    View("tying-taught", inputs, taught),
-    View("tying-near", inputs, near),
-    View("tying-neighbours", inputs, neighbours),
+    View("tying-answer", answer),
+    View("tying-parts", lambda s: parameter_bars(config_of(s), False, s.language)),
+    View("tying-notice", lambda s: problem_sentence(s, s.state(TyingState).result)),
+    View("tying-taught", taught),
+    View("tying-near", near),
+    View("tying-neighbours", neighbours),
 )
 ANALYSIS = computed(TyingState, request_of, compute)
 CHECKS = {"shape": one_of(PICKED, *SHAPES), "tied": one_of(True, False)}

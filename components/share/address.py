@@ -84,7 +84,7 @@ def address_view(places: Places) -> Signal:
     def draw(s: Snapshot) -> dict[str, Any] | None:
         return {"query": address(s, places), "at": s.navigated} if s.link_opened else None
 
-    return Signal("address", inputs, draw)
+    return Signal("address", draw)
 
 
 def address(s: Snapshot, places: Places) -> str:

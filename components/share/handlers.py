@@ -44,8 +44,8 @@ class ShareState:
 
 
 VIEWS = (
-    View("share-link", lambda s: (s.state(ShareState).link, s.language), lambda s: _menu(s, menu.link_labels, "link")),
-    View("share-files", lambda s: (s.state(ShareState).file, s.language), lambda s: _menu(s, menu.file_labels, "file")),
+    View("share-link", lambda s: _menu(s, menu.link_labels, "link")),
+    View("share-files", lambda s: _menu(s, menu.file_labels, "file")),
 )
 
 

@@ -122,7 +122,7 @@ class Session:
         self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue (see `cards`)
         self.seen_frame: int | None = None  # the last frame that the browser received, if it missed a later one
         self.render_lock, self.analysing = threading.Lock(), threading.Lock()
-        self._states: dict[type, object] = {}
+        self._states: dict[Any, object] = {}  # by class, and the latest result by `Computed`
         self._states_lock = threading.Lock()
 
     def state(self, cls: type[S]) -> S:
@@ -141,6 +141,11 @@ class Session:
             changed: Any = replace(before, **changes(before))
             self._states[cls] = changed
             return changed  # type: ignore[no-any-return]
+
+    def keep(self, key: object, result: object) -> None:
+        """Store the latest result of something computed (see `components.state.reads`)."""
+        with self._states_lock:
+            self._states[key] = result
 
     def is_new(self, card: str, queue: str, number: int) -> bool:
         """Return whether a card's action is newer than all handled ones, and mark it as handled."""

@@ -73,7 +73,9 @@ class Snapshot:
         found = self.states.get(cls)
         return cls() if found is None else found  # type: ignore[return-value]
 
-    __getitem__ = state
+    def __getitem__(self, key: Any) -> Any:
+        """Return the current state of a tab, or the latest value of a `Computed`."""
+        return self.state(key) if isinstance(key, type) else self.states[key].value  # type: ignore[attr-defined]
 
     def cached(self, make: Callable[[Snapshot], S], key: object = None) -> S:
         """Return make(self), computed once per snapshot. key: identifies the result; defaults to `make`."""

@@ -294,6 +294,8 @@ function drawStale() {
   for (const each of due) {
     stale.delete(each);
     const data = store.view(each.view);
+    each.element.classList.toggle("gb-waiting", data.waiting === true);
+    each.element.ariaBusy = data.waiting ? "true" : null;
     attempt(each.element, data.failed, () => each.widget.draw(data));
   }
   const ended = performance.now();
@@ -302,18 +304,18 @@ function drawStale() {
 
 /**
  * Draws a picture or a control, or a sentence in its place if it fails in the browser or has failed on the server.
- * @param {HTMLElement} element @param {boolean | undefined} failed @param {() => void} draw
+ * @param {HTMLElement} element @param {string | undefined} failed the server's sentence @param {() => void} draw
  */
 export function attempt(element, failed, draw) {
-  let isDrawn = !failed;
+  let problem = failed;
   try {
-    if (isDrawn) draw();
+    if (!problem) draw();
   } catch (error) {
     console.error(error);
-    isDrawn = false;
+    problem = sentence;
   }
-  if (isDrawn) delete element.dataset.failed;
-  else element.dataset.failed = sentence;
+  if (problem) element.dataset.failed = problem;
+  else delete element.dataset.failed;
 }
 
 /**

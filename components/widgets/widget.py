@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.parts import Action, Handler, Part, Queue
+from components.parts import Action, Draw, Handler, Part, Queue
 
 
 def widget(
@@ -24,8 +24,9 @@ def widget(
     queue: Queue = "interactive",
     input_queue: Queue = "interactive",
     latest: bool = False,
+    draw: Draw | None = None,
 ) -> Part:
-    """Return a part that a widget draws.
+    """Return a part that a widget draws. draw: returns the data that it shows, as documented at the widget's factory.
 
     kind: the widget's module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. name: the part's id on
     the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
@@ -40,7 +41,7 @@ def widget(
     actions = {
         event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None
     }
-    return Part("widget", name, fixed, actions=actions)
+    return Part("widget", name, fixed, actions=actions, draw=draw)
 
 
 def placed(part: Part) -> gr.HTML:

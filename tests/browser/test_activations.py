@@ -11,9 +11,9 @@ def test_the_functions_follow_x_the_histogram_the_layer_and_the_swap_the_choice_
     name = page.locator(CHIPS).first.text_content().strip()
     page.get_by_role("tab", name="Activations").click()
     expect(says(page, "curves")).to_contain_text("GELU (tanh) is 0.8412")
-    set_slider(page, "activation-x", -1)
+    set_slider(page, "activations-x", -1)
     expect(says(page, "curves")).to_contain_text("GELU (tanh) is −0.1588")
-    page.locator("#activation-layer").get_by_role("combobox").select_option("2")
+    page.locator("#activations-layer").get_by_role("combobox").select_option("2")
     expect(says(page, "pre-activations")).to_contain_text("Layer 2")
     swapped = says(page, "activation-swapped")
     expect(swapped).to_contain_text(name)
@@ -31,12 +31,12 @@ def test_of_several_quick_actions_in_a_card_none_is_lost(stay, site):
             box.value = value;
             box.dispatchEvent(new Event(box.localName === "select" ? "change" : "input"));
           };
-          for (const x of [0.5, 3, -2]) set(document.querySelector("#activation-x input[type=number]"), x);
-          document.querySelectorAll("#activation-swap input")[1].click();
-          set(document.querySelector("#activation-layer select"), "1");
-          set(document.querySelector("#activation-x input[type=number]"), 2);
+          for (const x of [0.5, 3, -2]) set(document.querySelector("#activations-x input[type=number]"), x);
+          document.querySelectorAll("#activations-swap input")[1].click();
+          set(document.querySelector("#activations-layer select"), "1");
+          set(document.querySelector("#activations-x input[type=number]"), 2);
         }"""
     )
     expect(says(page, "curves")).to_contain_text("x = 2.00")
     expect(says(page, "pre-activations")).to_contain_text("Layer 1")
-    expect(page.locator("#activation-x input[type=range]")).to_have_value("2")
+    expect(page.locator("#activations-x input[type=range]")).to_have_value("2")

@@ -30,7 +30,7 @@ def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of
     opened.locator(DOCK).nth(5).click()
     expect(opened.locator("#selected")).to_contain_text("“Tom” · layer")
     open_tab(opened, "activations")
-    layer = opened.locator("#activation-layer option:checked").text_content()
+    layer = opened.locator("#activations-layer option:checked").text_content()
     expect(opened.locator("#selected")).to_contain_text(f"layer {layer}")
     opened.locator(DOCK).nth(5).press("ArrowRight")
     opened.locator(DOCK).nth(6).press("Enter")

@@ -9,6 +9,7 @@ import gradio as gr
 import pytest
 
 from components.cards.card import Card, act, act_and_show
+from components.i18n import t
 from components.parts import Part, button, case, check_box, choice, lead, section, slider
 from components.state.session import Session
 
@@ -76,7 +77,7 @@ def test_a_part_fails_alone() -> None:
     snapshot = Session(None).snapshot()
     drawn = card.view.draw(snapshot)
     assert {name: live for name, live in drawn.items() if name.startswith("live.")} == {
-        **{f"live.{name}": {"failed": True} for name in ("f", "section", "open")},
+        **{f"live.{name}": {"failed": t("number.failed")} for name in ("f", "section", "open")},
         "live.c": {"value": True},
     }
     assert card.view.inputs(snapshot) == card.view.inputs(Session(None).snapshot())

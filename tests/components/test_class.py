@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from components.classroom import room as rooms
-from components.classroom.handlers import PRIVATE, Classroom, ClassState, inputs, shown
+from components.classroom.handlers import PRIVATE, Classroom, ClassState, shown
 from components.classroom.room import Room
 from components.i18n import LANGUAGES
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS
@@ -37,9 +37,9 @@ class Page:
     def __init__(self, *, is_open: bool = True) -> None:
         self.drawn: list[str] = []
         self.renderer, self.store = Renderer(), SessionStore()
-        text = View("text", lambda s: (s.text, s.language), self._draw)
+        text = View("text", self._draw)
         self.renderer.add("", [text, VIEWS[0]])
-        self.renderer.signals.extend([*SIGNALS, Signal("class", inputs, shown, is_shared=True)])
+        self.renderer.signals.extend([*SIGNALS, Signal("class", shown, is_shared=True)])
         document = Generation(get_model(), "The dog ran")
         document.read()
         self.session = Session(document, "The dog ran")

@@ -54,7 +54,7 @@ def test_an_error_is_shown_together_with_what_the_handler_changed_before_it(
 
     messages: list[tuple[Any, ...]] = []
     monkeypatch.setattr("components.events.log_message", lambda *message: messages.append(message))
-    events.renderer.add("", [View("box", lambda s: s.prompt, lambda s: {"text": s.prompt})])
+    events.renderer.add("", [View("box", lambda s: {"text": s.prompt})])
     frame = json.loads(events.on(gr.Button().click, fail).fn(gr.EventData(None, None), ID))
     assert frame["views"] == {"box": {"text": "changed"}}
     ((text, title, level, *_),) = messages

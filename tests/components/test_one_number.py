@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from components.tabs.activations.views import VIEWS as ACTIVATIONS
 
 import components
 from components.labels import percent
@@ -12,7 +13,6 @@ from components.panels import skeleton
 from components.state.example import example
 from components.state.session import Session
 from components.tabs.activations import handlers as activations
-from components.tabs.activations.views import VIEWS as ACTIVATIONS
 from components.tabs.change.handlers import measurement
 from components.tabs.change.views import VIEWS as CHANGE
 from components.tabs.inside.analysis import analysis as inside

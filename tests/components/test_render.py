@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from components.i18n import t
 from components.monitoring import ERRORS
 from components.navigation import open_tab
 from components.render import Analysis, Control, Lines, Renderer, Signal, View
@@ -30,9 +31,9 @@ def frame(renderer: Renderer, session: Session) -> dict[str, Any] | None:
 def test_a_view_is_drawn_again_only_when_its_inputs_change(session: Session) -> None:
     drawn: list[str] = []
     renderer = Renderer()
-    renderer.add("", [View("a", lambda s: s.language, lambda s: drawn.append("a") or {"text": s.language})])
-    renderer.add("playground", [View("b", lambda s: s.query, lambda s: drawn.append("b") or {"text": s.query})])
-    renderer.add("why", [View("c", lambda s: s.query, lambda s: drawn.append("c") or {"text": s.query})])
+    renderer.add("", [View("a", lambda s: drawn.append("a") or {"text": s.language})])
+    renderer.add("playground", [View("b", lambda s: drawn.append("b") or {"text": s.query})])
+    renderer.add("why", [View("c", lambda s: drawn.append("c") or {"text": s.query})])
     assert frame(renderer, session)["views"] == {"a": {"text": "en"}, "b": {"text": ""}}
     assert frame(renderer, session) is None
     session.query = "x"
@@ -41,12 +42,12 @@ def test_a_view_is_drawn_again_only_when_its_inputs_change(session: Session) -> 
     assert frame(renderer, session)["views"] == {"c": {"text": "x"}}
     session.tab, session.language = "playground", "zh"
     assert frame(renderer, session)["views"] == {"a": {"text": "zh"}}
-    assert drawn == ["a", "b", "b", "c", "a"]
+    assert drawn == ["a", "b", "b", "c", "a", "b"]
 
 
 def test_only_the_fields_that_changed_are_sent_and_lines_only_from_where_they_differ(session: Session) -> None:
     renderer = Renderer()
-    renderer.add("", [View("a", lambda s: s.query, lambda s: {"lines": Lines(s.query), "labels": {"x": 1}})])
+    renderer.add("", [View("a", lambda s: {"lines": Lines(s.query), "labels": {"x": 1}})])
     session.query = "abc"
     assert frame(renderer, session)["views"] == {"a": {"lines": ["a", "b", "c"], "labels": {"x": 1}}}
     for query, change in (
@@ -58,7 +59,7 @@ def test_only_the_fields_that_changed_are_sent_and_lines_only_from_where_they_di
         assert frame(renderer, session)["views"] == {"a": {"lines": change}}
 
 
-@pytest.mark.parametrize("broken", ["draw", "inputs", "json", "control", "signal", "wanted"])
+@pytest.mark.parametrize("broken", ["draw", "json", "control", "signal", "wanted"])
 def test_each_picture_control_and_analysis_fails_alone_and_is_counted(session: Session, broken: str) -> None:
     def of(name: str) -> Any:
         def value(s: Any) -> Any:
@@ -73,18 +74,17 @@ def test_each_picture_control_and_analysis_fails_alone_and_is_counted(session: S
         boxes = gr.Textbox(), gr.Textbox()
     labels = of("control"), of("fine")
     controls = [
-        Control(box, of("fine"), lambda s, label=label: {"label": label(s)})
-        for box, label in zip(boxes, labels, strict=True)
+        Control(box, lambda s, label=label: {"label": label(s)}) for box, label in zip(boxes, labels, strict=True)
     ]
 
     def of_text(s: Snapshot) -> dict[str, Any]:
         return {"text": s.query}
 
     data: list[dict[str, Any]] = [{}]
-    renderer.add("", [View("a", of("inputs"), lambda s: {"text": of("draw")(s), **data[0]})], controls=controls)
-    renderer.add("playground", [View("b", of("fine"), of_text)], Analysis(of("wanted"), lambda session: iter(())))
+    renderer.add("", [View("a", lambda s: {"text": of("draw")(s), **data[0]})], controls=controls)
+    renderer.add("playground", [View("b", of_text)], Analysis(of("wanted"), lambda session: iter(())))
     renderer.add("playground", [], Analysis(lambda s: s.query or None, lambda s: iter(())))
-    renderer.signals += [Signal("c", of("fine"), of("signal")), Signal("d", of("fine"), of("fine"))]
+    renderer.signals += [Signal("c", of("signal")), Signal("d", of("fine"))]
     session.query = "good"
     frame(renderer, session)
     before = ERRORS.labels("drawing")._value.get()
@@ -93,17 +93,18 @@ def test_each_picture_control_and_analysis_fails_alone_and_is_counted(session: S
     shown = frame(renderer, session)
     assert ERRORS.labels("drawing")._value.get() == before + 1
     assert frame(renderer, session) is None
-    is_failing = broken in ("draw", "inputs", "json")
-    assert shown["views"] == {"a": {"failed": True} if is_failing else {"text": "bad"}, "b": {"text": "bad"}}
+    is_failing = broken in ("draw", "json")
+    failed = {"failed": t("number.failed")}
+    assert shown["views"] == {"a": failed if is_failing else {"text": "bad"}, "b": {"text": "bad"}}
     assert shown["controls"][""] == {"1": {"label": "bad"}} | ({} if broken == "control" else {"0": {"label": "bad"}})
     assert (shown.get("c"), shown["d"], shown["wanted"]) == (None if broken == "signal" else "bad", "bad", "playground")
     session.query, data[0] = "good", {}
-    assert frame(renderer, session)["views"]["a"] == {"text": "good"} | ({"failed": False} if is_failing else {})
+    assert frame(renderer, session)["views"]["a"] == ({"failed": ""} if is_failing else {"text": "good"})
 
 
 def test_each_frame_names_the_one_that_it_builds_on_and_after_a_missed_one_all_is_sent(session: Session) -> None:
     renderer = Renderer()
-    renderer.add("", [View("a", lambda s: s.query, lambda s: {"text": s.query, "fixed": 1})])
+    renderer.add("", [View("a", lambda s: {"text": s.query, "fixed": 1})])
     first = frame(renderer, session)
     session.query = "x"
     second = frame(renderer, session)
@@ -116,7 +117,7 @@ def test_each_frame_names_the_one_that_it_builds_on_and_after_a_missed_one_all_i
 
 def test_a_reloaded_page_gets_the_differences_from_its_initial_state(session: Session) -> None:
     renderer = Renderer()
-    renderer.add("", [View("a", lambda s: s.query, lambda s: {"text": s.query, "fixed": 1})])
+    renderer.add("", [View("a", lambda s: {"text": s.query, "fixed": 1})])
     built = json.loads(renderer.build(session))
     assert built["views"] == {"a": {"text": "", "fixed": 1}}
     session.query = "x"
@@ -140,7 +141,7 @@ def test_a_page_that_loads_sets_no_control_that_it_was_built_with(session: Sessi
     with gr.Blocks():
         box = gr.Textbox()
     renderer = Renderer()
-    renderer.add("", controls=[Control(box, lambda s: s.tab, lambda s: {"value": s.tab})])
+    renderer.add("", controls=[Control(box, lambda s: {"value": s.tab})])
     renderer.build(session)
     renderer.start(session)
     assert "controls" not in json.loads(renderer.frame(session) or "{}")
@@ -170,7 +171,7 @@ def test_a_tab_with_inner_tabs_opens_the_one_that_was_open_last(session: Session
 
 def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> None:
     renderer = Renderer()
-    renderer.add("", [View("a", lambda s: 0, lambda s: {"text": "</script><img src=x>"})])
+    renderer.add("", [View("a", lambda s: {"text": "</script><img src=x>"})])
     text = renderer.frame(session)
     assert "<" not in text
     assert json.loads(text)["views"]["a"]["text"] == "</script><img src=x>"
@@ -183,9 +184,9 @@ def test_a_control_is_set_when_its_inputs_change_but_never_while_it_is_edited(se
     renderer.add(
         "playground",
         controls=[
-            Control(box, lambda s: s.query, lambda s: {"value": s.query}),
-            Control(box, lambda s: s.language, lambda s: {"label": s.language}),
-            Control(slider, lambda s: s.selection, lambda s: {"value": s.selection.layer}),
+            Control(box, lambda s: {"value": s.query}),
+            Control(box, lambda s: {"label": s.language}),
+            Control(slider, lambda s: {"value": s.selection.layer}),
         ],
     )
     assert renderer.components("playground") == [box, slider]
@@ -201,8 +202,8 @@ def test_after_a_missed_frame_only_the_controls_of_missed_frames_are_set(session
     with gr.Blocks():
         box, slider = gr.Textbox(), gr.Slider()
     renderer = Renderer()
-    box_control = Control(box, lambda s: s.query, lambda s: {"value": s.query})
-    slider_control = Control(slider, lambda s: s.selection, lambda s: {"value": s.selection.layer})
+    box_control = Control(box, lambda s: {"value": s.query})
+    slider_control = Control(slider, lambda s: {"value": s.selection.layer})
     renderer.add("playground", controls=[box_control, slider_control])
     seen = frame(renderer, session)["n"]
     session.selection = Selection(layer=2)
@@ -232,8 +233,8 @@ def test_choices_travel_as_pairs_and_a_closed_tab_sets_nothing(session: Session)
     with gr.Blocks():
         picker = gr.Dropdown(choices=[])
     renderer = Renderer()
-    renderer.add("why", controls=[Control(picker, lambda s: 0, lambda s: {"choices": [3, ("four", 4)]})])
-    assert "controls" not in json.loads(renderer.frame(session))
+    renderer.add("why", controls=[Control(picker, lambda s: {"choices": [3, ("four", 4)]})])
+    assert renderer.frame(session) is None
     session.tab = "why"
     assert frame(renderer, session)["controls"] == {"why": {"0": {"choices": [["3", 3], ["four", 4]]}}}
 
@@ -246,7 +247,7 @@ def test_an_open_tab_requests_each_missing_analysis_once(session: Session) -> No
         yield
 
     renderer.add("why", [], Analysis(lambda s: None if s.query in done else s.query, run))
-    assert frame(renderer, session)["wanted"] is None
+    assert frame(renderer, session) is None
     session.tab, session.query = "why", "x"
     assert frame(renderer, session)["wanted"] == "why"
     assert frame(renderer, session) is None
@@ -265,14 +266,14 @@ def test_an_analysis_that_cannot_find_what_is_wanted_ends(session: Session) -> N
 
 def test_a_frame_shows_one_moment(session: Session) -> None:
     """Views of one frame share what `once` computes; the next frame computes it again."""
-    calls: list[int] = []
+    calls: list[str] = []
 
     def shared(s: Any) -> int:
-        calls.append(1)
+        calls.append(s.query)
         return len(calls)
 
     renderer = Renderer()
-    renderer.add("", [View(name, lambda s: s.query, lambda s: {"n": s.cached(shared)}) for name in "ab"])
+    renderer.add("", [View(name, lambda s: {"n": s.cached(shared)}) for name in "ab"])
     assert frame(renderer, session)["views"] == {"a": {"n": 1}, "b": {"n": 1}}
     session.query = "x"
     assert frame(renderer, session)["views"] == {"a": {"n": 2}, "b": {"n": 2}}

@@ -188,7 +188,7 @@ test("another theme or language draws all again, another class does not", async 
 
 test("an error in one widget does not keep the others from being drawn, and a sentence takes its place", async (context) => {
   const said = context.mock.method(console, "error", () => {});
-  store.apply({ n: (number += 1), base: number - 1, voice: { failed: "not shown" }, views: { onServer: { failed: true } } });
+  store.apply({ n: (number += 1), base: number - 1, voice: { failed: "not shown" }, views: { onServer: { failed: "failed there" } } });
   const places = [];
   for (const widget of ["broken", "unmountable", "probe"]) places.push(await add(widget, "beside", { view: "beside" }));
   places.push(await add("probe", "onServer", { view: "onServer" }));
@@ -197,7 +197,7 @@ test("an error in one widget does not keep the others from being drawn, and a se
   assert.equal(said.mock.callCount(), 2);
   assert.deepEqual(drawn, [["beside", {}]]);
   assert.deepEqual(sentences(), ["not shown", "not shown", undefined, "not shown"]);
-  send({ onServer: { failed: false } });
+  send({ onServer: { failed: "" } });
   frame();
   assert.equal(sentences()[3], undefined);
 });

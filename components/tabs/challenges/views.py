@@ -282,20 +282,16 @@ def shows(piece: Piece, s: Snapshot) -> bool:
     return challenge.goal.shows_bars if piece == "bars" else PIECES.get(challenge.goal.tool) == piece
 
 
-def _inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(ChallengesState), s.language
-
-
 VIEWS = (
-    View("challenge-head", lambda s: (s.state(ChallengesState).challenge, s.language), head),
-    View("challenge-note", lambda s: (None if s.loaded is None else s.loaded.name, s.language), note),
-    View("challenge-box", _inputs, box),
-    View("challenge-text", _inputs, text),
-    View("challenge-heads", _inputs, heads),
-    View("challenge-tool", _inputs, tool),
-    View("challenge-toggles", _inputs, toggles),
-    View("challenge-concepts", _inputs, concepts),
-    View("challenge-features", _inputs, features),
-    View("challenge-bars", _inputs, bars),
-    View("challenge-foot", _inputs, foot),
+    View("challenge-head", head),
+    View("challenge-note", note),
+    View("challenge-box", box),
+    View("challenge-text", text),
+    View("challenge-heads", heads),
+    View("challenge-tool", tool),
+    View("challenge-toggles", toggles),
+    View("challenge-concepts", concepts),
+    View("challenge-features", features),
+    View("challenge-bars", bars),
+    View("challenge-foot", foot),
 )

@@ -9,7 +9,6 @@ import numpy as np
 from components.concepts import (
     Place,
     Rows,
-    SteeringState,
     comparison,
     concept_name,
     concept_tokens,
@@ -194,16 +193,12 @@ def bars(s: Snapshot) -> dict[str, Any]:
     return predictions_data(name, risen_sentence(s, now).strip(), listed)
 
 
-def inputs(s: Snapshot) -> Any:
-    return s.state(ConceptsState), s.state(SteeringState), s.text, s.selection, s.settings.sampling(), s.language
-
-
 VIEWS = (
-    View("concepts-features", inputs, features),
-    View("concepts-lead", inputs, lead),
-    View("concepts-title", inputs, title),
-    View("concepts-about", inputs, about),
-    View("concepts-evidence", inputs, evidence),
-    View("concepts-slider", inputs, slider),
-    View("concepts-bars", inputs, bars),
+    View("concepts-features", features),
+    View("concepts-lead", lead),
+    View("concepts-title", title),
+    View("concepts-about", about),
+    View("concepts-evidence", evidence),
+    View("concepts-slider", slider),
+    View("concepts-bars", bars),
 )

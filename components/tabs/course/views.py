@@ -143,18 +143,14 @@ def window(values: Tensor, wrong: tuple[int, ...] | None) -> tuple[np.ndarray, t
     return np.where(np.isfinite(part), part, np.nan), (starts[0], starts[1])
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(BuildState), s.language
-
-
 VIEWS = (
-    View("build-path", inputs, path),
-    View("build-status", inputs, status),
-    View("build-notice", inputs, notice),
-    View("build-test", inputs, test),
-    View("build-problem", inputs, problem),
-    View("build-hint", inputs, hint),
-    View("build-expected", inputs, expected),
-    View("build-received", inputs, received),
-    View("build-printed", inputs, printed),
+    View("build-path", path),
+    View("build-status", status),
+    View("build-notice", notice),
+    View("build-test", test),
+    View("build-problem", problem),
+    View("build-hint", hint),
+    View("build-expected", expected),
+    View("build-received", received),
+    View("build-printed", printed),
 )

@@ -19,7 +19,7 @@ NAME = "glossary"
 def build_glossary(events: Events) -> None:
     """Build the tab."""
     words = Card("glossary", question("glossary.question"), table("glossary-words", words_from=1))
-    add_cards(events, NAME, [words], [View("glossary-words", lambda s: s.language, rows)])
+    add_cards(events, NAME, [words], [View("glossary-words", rows)])
 
 
 def rows(s: Snapshot) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
                 cards.append(build())
     cards.append(_trace_file())
     add_cards(events, NAME, cards, VIEWS, analysis(visitor_memory))
-    opened = Control(parts, lambda s: _state(s).part, lambda s: {"selected": _tab_id(_state(s).part)})
+    opened = Control(parts, lambda s: {"selected": _tab_id(_state(s).part)})
     events.renderer.add(NAME, controls=[opened])
     events.on(parts.select, handlers.open_part, payload=True)
 

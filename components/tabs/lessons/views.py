@@ -36,13 +36,13 @@ def lesson_views(loaded: LoadedModel) -> tuple[View, ...]:
         return state.lesson, state.result, s.language
 
     return (
-        View("lesson-head", lesson, partial(head, loaded)),
-        View("lesson-body", question, partial(body, loaded)),
-        View("lesson-notice", picture, notice),
-        View("lesson-says", picture, summary),
-        View("lesson-strip", picture, strip),
-        View("lesson-chart", picture, chart),
-        View("lesson-table", picture, table),
+        View("lesson-head", partial(head, loaded)),
+        View("lesson-body", partial(body, loaded)),
+        View("lesson-notice", notice),
+        View("lesson-says", summary),
+        View("lesson-strip", strip),
+        View("lesson-chart", chart),
+        View("lesson-table", table),
     )
 
 

@@ -125,21 +125,11 @@ def notice(s: Snapshot) -> dict[str, Any]:
     return sentence_data(s.state(LossState).notice, s.language)
 
 
-def result_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """Return the inputs to the views of a scored text."""
-    state = s.state(LossState)
-    return state.scored, state.selected, s.language
-
-
-def state_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(LossState), s.progress, s.language
-
-
 VIEWS = (
-    View("loss-headline", result_inputs, headline),
-    View("loss-says", result_inputs, summary),
-    View("loss-strip", result_inputs, strip),
-    View("loss-token", result_inputs, token),
-    View("loss-status", state_inputs, status),
-    View("loss-notice", state_inputs, notice),
+    View("loss-headline", headline),
+    View("loss-says", summary),
+    View("loss-strip", strip),
+    View("loss-token", token),
+    View("loss-status", status),
+    View("loss-notice", notice),
 )

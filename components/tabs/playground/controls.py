@@ -42,12 +42,10 @@ class Controls:
         """Return the component properties that the server updates."""
 
         def enabled(button: gr.Button, test: Any) -> Control:
-            return Control(button, test, lambda s: {"interactive": test(s)})
+            return Control(button, lambda s: {"interactive": test(s)})
 
         def value(component: Any, name: str) -> Control:
-            return Control(
-                component, lambda s: getattr(s.settings, name), lambda s: {"value": getattr(s.settings, name)}
-            )
+            return Control(component, lambda s: {"value": getattr(s.settings, name)})
 
         def rests(s: Snapshot) -> bool:
             return not s.generating
@@ -58,9 +56,9 @@ class Controls:
             enabled(run.stop, lambda s: s.generating),
             enabled(run.full_speed, lambda s: s.generating and s.settings.pace > 0),
             *(value(component, name) for name, component in self.settings.items()),
-            Control(self.preset, lambda s: preset_of(s.settings), lambda s: {"value": preset_of(s.settings)}),
-            Control(run.chat, _has_chat, lambda s: {"visible": _has_chat(s)}),
-            Control(run.chat, lambda s: s.chat, lambda s: {"value": s.chat}),
+            Control(self.preset, lambda s: {"value": preset_of(s.settings)}),
+            Control(run.chat, lambda s: {"visible": _has_chat(s)}),
+            Control(run.chat, lambda s: {"value": s.chat}),
         ]
 
 

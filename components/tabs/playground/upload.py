@@ -153,12 +153,12 @@ def build_upload(localizer: Localizer, events: Events) -> Any:
 
 
 def _wire(ui: Upload, events: Events) -> Any:
-    weights = Control(ui.weights, lambda s: s.state(UploadState).models, _weights_picker)
-    heads = Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker)
-    activation = Control(ui.activation, lambda s: s.state(UploadState).activation, _activation_picker)
-    names = Control(ui.names, lambda s: s.state(UploadState).layout, _names_box)
-    scale = Control(ui.scale, lambda s: (s.state(UploadState), s.language), _scale_picker)
-    trial = Control(ui.trial, lambda s: bool(s.state(UploadState).widths), _trial_box)
+    weights = Control(ui.weights, _weights_picker)
+    heads = Control(ui.n_head, _head_picker)
+    activation = Control(ui.activation, _activation_picker)
+    names = Control(ui.names, _names_box)
+    scale = Control(ui.scale, _scale_picker)
+    trial = Control(ui.trial, _trial_box)
     events.renderer.add("playground", VIEWS, controls=[weights, heads, activation, names, scale, trial])
     asked = [ui.n_head, ui.activation, ui.names, ui.scale, ui.weights]
     opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
@@ -319,8 +319,8 @@ def role_words(ours: str, layout: dict[str, Any], language: Language) -> str:
 
 
 VIEWS = (
-    View("upload-message", lambda s: (s.state(UploadState), s.language), message),
-    View("upload-names", lambda s: (s.state(UploadState).layout, s.language), names_table),
+    View("upload-message", message),
+    View("upload-names", names_table),
 )
 
 

@@ -175,30 +175,17 @@ def stages(s: Snapshot) -> dict[str, Any]:
     return chart_data(None, "") if built is None else stages_chart(built, s.language)
 
 
-def shape_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return choice_of(s).shape, s.language
-
-
-def built_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(ShapesState).built, s.language
-
-
-def stage_inputs(s: Snapshot) -> tuple[Any, ...]:
-    built = s.state(ShapesState).built
-    return (None if built is None else (built.shape, built.stages, built.model)), s.language
-
-
 VIEWS = (
-    View("shape-headline", shape_inputs, headline),
-    View("shape-notice", lambda s: (choice_of(s).problem, s.language), notice),
-    View("shape-parts", shape_inputs, parts),
-    View("shape-sizes", shape_inputs, sizes),
-    View("shape-weights", shape_inputs, weights),
-    View("shape-cost", shape_inputs, cost),
-    View("shape-room", shape_inputs, room),
-    View("shape-trouble", lambda s: (s.state(ShapesState).trouble, s.language), trouble),
-    View("shape-status", lambda s: (s.state(ShapesState), s.progress, s.language), status),
-    View("shape-trained-name", stage_inputs, trained_name),
-    *(View(f"shape-{name}", built_inputs, partial(strip, side)) for side, name in enumerate(SIDES)),
-    View("shape-stages", stage_inputs, stages),
+    View("shape-headline", headline),
+    View("shape-notice", notice),
+    View("shape-parts", parts),
+    View("shape-sizes", sizes),
+    View("shape-weights", weights),
+    View("shape-cost", cost),
+    View("shape-room", room),
+    View("shape-trouble", trouble),
+    View("shape-status", status),
+    View("shape-trained-name", trained_name),
+    *(View(f"shape-{name}", partial(strip, side)) for side, name in enumerate(SIDES)),
+    View("shape-stages", stages),
 )

@@ -187,6 +187,6 @@ def short(number: float) -> str:
 
 PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # keyed by horizontal axis
 SCALING_VIEWS = (
-    *(View(f"scaling-{axis}", lambda s: s.language, partial(_picture, draw)) for axis, draw in PICTURES.items()),
-    View("scaling-honest", lambda s: s.language, _limitations),
+    *(View(f"scaling-{axis}", partial(_picture, draw)) for axis, draw in PICTURES.items()),
+    View("scaling-honest", _limitations),
 )

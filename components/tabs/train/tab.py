@@ -87,7 +87,7 @@ def build_train(
     add_cards(
         events, NAME, [task, code, run, shown, loss, film, scaling], (*VIEWS, *SCALING_VIEWS), analysis(OWN, machine)
     )
-    events.renderer.add(NAME, controls=[Control(texts, _is_text, lambda s: {"visible": _is_text(s)})])
+    events.renderer.add(NAME, controls=[Control(texts, lambda s: {"visible": _is_text(s)})])
 
 
 def build_learned(events: Events, machine: Machine) -> None:

@@ -193,26 +193,17 @@ def running(film: Film, s: Snapshot) -> tuple[Any, ...]:
     return film.of(s), s.language, step, progress.state, progress.step, progress.queue_position, int(progress.seconds)
 
 
-def evaluated(film: Film, s: Snapshot) -> tuple[Any, ...]:
-    """Return inputs that change with every displayed evaluation."""
-    shown = film.shown(s)
-    at = None if shown is None else (len(shown.progress.evaluations), shown.evaluation.step)
-    return film.of(s), s.language, at
-
-
 def film_views(film: Film) -> tuple[View, ...]:
     """Return the views for a training run that can be replayed."""
 
-    def view(
-        name: str, inputs: Callable[..., Any], draw: Callable[..., dict[str, Any]], nothing: dict[str, Any]
-    ) -> View:
+    def view(name: str, draw: Callable[..., dict[str, Any]], nothing: dict[str, Any]) -> View:
         """Make a view that shows `nothing` until the first evaluation."""
 
         def drawn(s: Snapshot) -> dict[str, Any]:
             shown = film.shown(s)
             return nothing if shown is None else draw(shown, s.language)
 
-        return View(f"{film.name}-{name}", partial(inputs, film), drawn)
+        return View(f"{film.name}-{name}", drawn)
 
     def film_lead(s: Snapshot) -> dict[str, Any]:
         shown = film.shown(s)
@@ -222,23 +213,23 @@ def film_views(film: Film) -> tuple[View, ...]:
         return {"text": t("learned.missing", s.language, command=recording_command()) if missing else ""}
 
     return (
-        View(f"{film.name}-film", partial(evaluated, film), film_lead),
-        view("player", evaluated, player, {"moments": 0}),
-        view("curve", running, curve_chart, chart_data(None, "")),
-        view("samples-says", evaluated, samples_sentence, {"text": ""}),
-        view("samples", evaluated, samples_rows, {"rows": []}),
-        view("sample", evaluated, sample_text, {"text": ""}),
-        view("heads", evaluated, overview, {}),
-        view("heatmap", evaluated, heatmap, chart_data(None, "")),
-        View(f"{film.name}-flow", lambda s: (evaluated(film, s), s.settings.sampling()), partial(machine, film)),
+        View(f"{film.name}-film", film_lead),
+        view("player", player, {"moments": 0}),
+        view("curve", curve_chart, chart_data(None, "")),
+        view("samples-says", samples_sentence, {"text": ""}),
+        view("samples", samples_rows, {"rows": []}),
+        view("sample", sample_text, {"text": ""}),
+        view("heads", overview, {}),
+        view("heatmap", heatmap, chart_data(None, "")),
+        View(f"{film.name}-flow", partial(machine, film)),
     )
 
 
 VIEWS = (
-    View("train-about", chosen, about),
-    View("train-source", chosen, source),
-    View("train-notice", chosen, notice),
-    View("train-status", partial(running, OWN), status),
+    View("train-about", about),
+    View("train-source", source),
+    View("train-notice", notice),
+    View("train-status", status),
     *film_views(OWN),
 )
 LEARNED_VIEWS = film_views(RECORDED)

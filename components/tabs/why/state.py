@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -153,11 +153,6 @@ class WhyState:
         if self.shown is None:
             return 0
         return self.shown.traced.n_bytes + (0 if self.shown.causes is None else self.shown.causes.n_bytes)
-
-
-def why_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """Return the inputs to all views in the tab."""
-    return s.state(WhyState), s.text is None or s.text.n_read == 0, s.settings.sampling(), s.language
 
 
 def falls(s: Snapshot) -> Falls | None:

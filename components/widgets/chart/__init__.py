@@ -5,6 +5,7 @@ gr.Plot draws every update; this chart draws only the newest one, in the next an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,8 +43,14 @@ class Rows(NamedTuple):
     common: dict[str, object]
 
 
-def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
+Drawing = tuple[Figure | None, str] | tuple[Figure | None, str, str] | dict[str, Any] | None
+
+
+def chart(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickable: bool = False, **wired: Any) -> Part:
     """Return a chart. Its space is left empty if there is no data.
+
+    draw: returns a figure and a sentence that describes it, optionally a secondary sentence; None for nothing. For
+    clickable bars, it returns `chart_data`.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
     changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with that row's
@@ -51,7 +58,14 @@ def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
 
     View data: figure (None shows only the sentences), text, note, rows; built by `chart_data`.
     """
-    return widget("chart", name, template=_TEMPLATE, options={"clickable": clickable}, **wired)
+
+    def data(s: Any) -> dict[str, Any]:
+        assert draw is not None
+        drawn = draw(s)
+        return drawn if isinstance(drawn, dict) else chart_data(*(drawn or (None, "")))
+
+    options = {"clickable": clickable}
+    return widget("chart", name, template=_TEMPLATE, options=options, draw=data if draw else None, **wired)
 
 
 def chart_data(figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None) -> dict[str, Any]:

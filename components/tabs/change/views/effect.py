@@ -201,36 +201,13 @@ def _edits(s: Snapshot) -> Any:
     return None if s.text is None else s.text.config, format_edits(s.edits), s.language
 
 
-def _effect(s: Snapshot) -> Any:
-    state = s.state(ChangeState)
-    if state.text is None or s.text is None:
-        return None
-    position = selected_position(s, state.text)
-    return state.effect, position, s.settings.sampling(), state.writing is not None, s.language
-
-
-def _status(s: Snapshot) -> Any:
-    state = s.state(ChangeState)
-    return state.costing, state.writing, s.progress, s.generating, state.experiment, s.language
-
-
-def _notice(s: Snapshot) -> Any:
-    state = s.state(ChangeState)
-    return state.notice, state.dropped, s.language
-
-
-def _switches(s: Snapshot) -> Any:
-    state = s.state(ChangeState)
-    return _edits(s), state.costs, state.text, state.n_switched, s.selection
-
-
 VIEWS = (
-    View("change-lead", _edits, lead),
-    View("change-notice", _notice, notice),
-    View("change-status", _status, status),
-    View("change-switches", _switches, switches),
-    View("change-bars", _effect, bars),
-    View("change-says", _effect, next_token_change),
-    View("change-bars-note", _effect, lambda s: {"text": _note(s.state(ChangeState), s.language)}),
-    View("change-divergence", _effect, divergence),
+    View("change-lead", lead),
+    View("change-notice", notice),
+    View("change-status", status),
+    View("change-switches", switches),
+    View("change-bars", bars),
+    View("change-says", next_token_change),
+    View("change-bars-note", lambda s: {"text": _note(s.state(ChangeState), s.language)}),
+    View("change-divergence", divergence),
 )

@@ -118,14 +118,9 @@ def _share(value: float) -> str:
     return f"{decimal(100 * value, 0)}%"
 
 
-def _map(s: Snapshot) -> Any:
-    state = s.state(ChangeState)
-    return sweeps_of(s), state.patched, state.cell, state.trouble is None, s.language
-
-
 VIEWS = (
-    View("change-patch-status", lambda s: (s.state(ChangeState).sweeping, s.language), status),
-    View("change-trouble", lambda s: (s.state(ChangeState).trouble, s.language), trouble),
-    View("change-map", _map, recovery_map),
-    View("change-cell", _map, cell),
+    View("change-patch-status", status),
+    View("change-trouble", trouble),
+    View("change-map", recovery_map),
+    View("change-cell", cell),
 )

@@ -96,20 +96,10 @@ def _divergence_index(pair: WrittenPair | None) -> int:
     return NOWHERE if index is None else index
 
 
-def _original(s: Snapshot) -> Any:
-    state = s.state(ChangeState)
-    position = None if state.text is None else selected_position(s, state.text)
-    return s.text is None, state.text, position, written_pair(s), s.language
-
-
-def _written(s: Snapshot) -> Any:
-    return written_pair(s), s.language
-
-
 VIEWS = (
-    View("change-original", _original, original),
-    View("change-edited", _written, edited),
-    View("change-parted", _written, first_difference),
-    View("change-stale", lambda s: (_written(s), is_stale(s)), stale),
-    View("change-own", lambda s: (s.text is None, s.state(ChangeState).text, s.language), own),
+    View("change-original", original),
+    View("change-edited", edited),
+    View("change-parted", first_difference),
+    View("change-stale", stale),
+    View("change-own", own),
 )

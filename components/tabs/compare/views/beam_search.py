@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ from components.i18n import Language, t
 from components.labels import decimal, marked, token_text
 from components.render import Lines, View
 from components.state.snapshot import Snapshot
-from components.tabs.compare.state import BeamState, CompareState
+from components.tabs.compare.state import BeamState
 from components.tabs.compare.views.columns import run_notice
 from components.widgets import beams as widget
 from components.widgets.sentence import sentence_data
@@ -167,16 +166,11 @@ def finished(s: Snapshot) -> dict[str, Any]:
     return {"rows": [] if state.search is None or state.busy else finished_rows(state.search, s.language)}
 
 
-def inputs(s: Snapshot) -> Hashable:
-    """Return the inputs to the views, or None while this part is closed."""
-    return None if s.state(CompareState).part != "beams" else (s.state(BeamState), s.progress, s.language)
-
-
 VIEWS = (
-    View("beams-tree", inputs, tree),
-    View("beams-says", inputs, summary),
-    View("beams-status", inputs, status),
-    View("beams-chosen", inputs, chosen),
-    View("beams-table", inputs, finished),
-    View("beams-notice", inputs, partial(run_notice, BeamState)),
+    View("beams-tree", tree),
+    View("beams-says", summary),
+    View("beams-status", status),
+    View("beams-chosen", chosen),
+    View("beams-table", finished),
+    View("beams-notice", partial(run_notice, BeamState)),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -209,17 +208,11 @@ def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
     return sentence_data(s.state(run).notice, s.language)
 
 
-def inputs(s: Snapshot) -> Hashable:
-    """Return the inputs to the views, or None while this part is closed."""
-    state = s.state(CompareState)
-    return None if state.part != "sides" else (state, s.progress, s.language)
-
-
 VIEWS = (
-    *(View(f"compare-{name}-strip", inputs, partial(strip, side)) for side, name in enumerate(SIDES)),
-    *(View(f"compare-{name}-status", inputs, partial(status, side)) for side, name in enumerate(SIDES)),
-    *(View(f"compare-{name}-bars", inputs, partial(bars, side)) for side, name in enumerate(SIDES)),
-    View("compare-parting", inputs, first_difference),
-    View("compare-divergence", inputs, divergence),
-    View("compare-notice", inputs, partial(run_notice, CompareState)),
+    *(View(f"compare-{name}-strip", partial(strip, side)) for side, name in enumerate(SIDES)),
+    *(View(f"compare-{name}-status", partial(status, side)) for side, name in enumerate(SIDES)),
+    *(View(f"compare-{name}-bars", partial(bars, side)) for side, name in enumerate(SIDES)),
+    View("compare-parting", first_difference),
+    View("compare-divergence", divergence),
+    View("compare-notice", partial(run_notice, CompareState)),
 )

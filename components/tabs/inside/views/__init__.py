@@ -35,14 +35,9 @@ def trace_said(s: Snapshot) -> dict[str, Any]:
     return {"text": t("trace.saved", s.language, first=file.first, last=file.last, size=size)}
 
 
-def _notice_inputs(s: Snapshot) -> Any:
-    state = s.state(InsideState)
-    return s.text is None, s.text and s.text.n_read, state.reading, state.recording, s.language
-
-
 VIEWS = (
-    View("inside-notice", _notice_inputs, notice),
-    View("trace-said", lambda s: (s.state(InsideState).trace_file, s.text, s.language), trace_said),
+    View("inside-notice", notice),
+    View("trace-said", trace_said),
     *machine.VIEWS,
     *head_stages.VIEWS,
     *attention_views.VIEWS,

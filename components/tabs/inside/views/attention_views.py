@@ -110,18 +110,12 @@ def _sentence(s: Snapshot, scene: Scene, own: np.ndarray, keys: slice) -> str:
     return text
 
 
-def _lines_inputs(s: Snapshot, scene: Scene) -> Any:
-    state = s.state(InsideState)
-    return scene, state.attention_view, state.windows, state.rollout if state.attention_view == "rollout" else None
-
-
 VIEWS = (
     part_view(
         "lines-what",
         "one_head",
         description,
-        lambda s, scene: (s.state(InsideState).attention_view, s.language),
         {"text": ""},
     ),
-    part_view("lines", "one_head", attention_lines, _lines_inputs, {"n_head": 0, "text": ""}),
+    part_view("lines", "one_head", attention_lines, {"n_head": 0, "text": ""}),
 )

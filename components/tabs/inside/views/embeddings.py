@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from components.figures.bars import signed_bars
@@ -74,16 +72,8 @@ def no_positions(s: Snapshot, scene: Scene) -> Data:
     return {"text": t("places.rotary", s.language) if scene.document.loaded.model.wpe is None else ""}
 
 
-def _token_inputs(s: Snapshot, scene: Scene) -> Any:
-    return scene.document.loaded, scene.recording.ids[scene.position], s.language
-
-
-def _model_inputs(s: Snapshot, scene: Scene) -> Any:
-    return scene.document.loaded, s.language
-
-
 VIEWS = (
-    part_view("nearest-tokens", "embeddings", nearest, _token_inputs, NOTHING),
-    part_view("position-similarity", "embeddings", positions, _model_inputs, NOTHING),
-    part_view("no-positions", "embeddings", no_positions, _model_inputs, {"text": ""}),
+    part_view("nearest-tokens", "embeddings", nearest, NOTHING),
+    part_view("position-similarity", "embeddings", positions, NOTHING),
+    part_view("no-positions", "embeddings", no_positions, {"text": ""}),
 )

@@ -206,14 +206,3 @@ def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
     sources += [s.throughput, document.origin(scene.position).params]
     seed = next((each.seed for each in sources if each is not None and each.seed is not None), 0)
     return replace(scene.settings, seed=seed), uniform_draw(seed, len(document.dropped) + after)
-
-
-def film_inputs(s: Snapshot) -> Any:
-    """Return the inputs to the film except for the scene."""
-    if s.film is None:
-        return None
-    state = s.state(InsideState)
-    throughput = s.throughput and s.throughput.seed
-    settings = s.settings.sampling()
-    played = state.film_plays, state.film_clicks, state.film_played
-    return s.film, played, state.position_trace, state.stories, settings, throughput, s.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -156,8 +155,4 @@ def _sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: slice) -
     return text
 
 
-def _inputs(s: Snapshot, scene: Scene) -> Any:
-    return scene, s.state(InsideState).windows
-
-
-VIEWS = (part_view("stages", "one_head", head_stages, _inputs, {"n_head": 0, "text": ""}),)
+VIEWS = (part_view("stages", "one_head", head_stages, {"n_head": 0, "text": ""}),)

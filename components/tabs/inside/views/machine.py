@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from components.i18n import Language, t
@@ -15,7 +13,7 @@ from components.tabs.inside.beats import beat_named
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.state import FLOW_ROWS, InsideState
 from components.tabs.inside.views.family import family_sentence
-from components.tabs.inside.views.film import film, film_inputs
+from components.tabs.inside.views.film import film
 from components.tabs.inside.views.flow import flow, prediction_sentence, window
 from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.tabs.inside.views.skeleton import skeleton_flow
@@ -90,28 +88,11 @@ def heads_labels(language: Language) -> dict[str, str]:
     return {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "hint", "keys")}
 
 
-def _flow_inputs(s: Snapshot, scene: Scene) -> Any:
-    state = s.state(InsideState)
-    return scene, shows_skeleton(s), state.skeleton, state.flow_rows, film_inputs(s)
-
-
-def _lead_inputs(s: Snapshot, scene: Scene) -> Any:
-    return scene, shows_skeleton(s)
-
-
-def _heads_inputs(s: Snapshot, scene: Scene) -> Any:
-    return scene, s.state(InsideState).overview, s.state(InsideState).closer
-
-
-def _sentence_inputs(s: Snapshot, scene: Scene) -> Any:
-    return shows_skeleton(s), s.language
-
-
 _NO_HEADS = {"n_layer": 0, "n_head": 0, "side": 0, "rows": [], "shares": "", "closer": None, "text": ""}
 VIEWS = (
-    part_view("flow-lead", "machine", flow_lead, _lead_inputs, {"text": ""}),
-    part_view("flow-family", "machine", family, _lead_inputs, {"text": ""}),
-    part_view("flow", "machine", flow_of_model, _flow_inputs, {"tokens": None, "text": ""}),
-    part_view("heads-whose", "machine", heads_owner, _sentence_inputs, {"text": ""}),
-    part_view("heads", "machine", heads, _heads_inputs, _NO_HEADS),
+    part_view("flow-lead", "machine", flow_lead, {"text": ""}),
+    part_view("flow-family", "machine", family, {"text": ""}),
+    part_view("flow", "machine", flow_of_model, {"tokens": None, "text": ""}),
+    part_view("heads-whose", "machine", heads_owner, {"text": ""}),
+    part_view("heads", "machine", heads, _NO_HEADS),
 )

@@ -92,20 +92,13 @@ def scene_of(s: Snapshot) -> Scene | None:
     return Scene(state.recording, position, key, layer, head, s.language, s.settings.sampling())
 
 
-def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) -> View:
+def part_view(name: str, part: Part, draw: Draw, nothing: Data) -> View:
     """Make a view in one part of the tab. It stays unchanged while the part is closed or the text is not recorded yet.
 
     Args:
         draw: Returns the data, or {} to leave the view unchanged.
-        inputs: Returns everything that `draw` depends on.
         nothing: The fields for a document without a recording.
     """
-
-    def view_inputs(s: Snapshot) -> Any:
-        scene = s.cached(scene_of)
-        if s.state(InsideState).part != part:
-            return None
-        return s.cached(_is_unknown), None if scene is None else inputs(s, scene)
 
     def draw_part(s: Snapshot) -> Data:
         scene = s.cached(scene_of)
@@ -115,7 +108,7 @@ def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) 
             return nothing
         return {} if scene is None else draw(s, scene)
 
-    return View(name, view_inputs, draw_part)
+    return View(name, draw_part)
 
 
 def number(value: float) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from components.figures.bars import grouped_bars, share_bars
@@ -188,10 +186,6 @@ def _traced(draw: Draw) -> Draw:
     return draw_traced
 
 
-def _inputs(s: Snapshot, scene: Scene) -> Any:
-    return scene, trace_of(s, scene)
-
-
 _DRAWN: tuple[tuple[str, Draw, Data], ...] = (
     ("stream-layer", layers, {"n_layer": 0}),
     ("stream-tokens", tokens, {"lines": [], "doc": ""}),
@@ -201,4 +195,4 @@ _DRAWN: tuple[tuple[str, Draw, Data], ...] = (
     ("neurons", neurons, NOTHING),
     ("neurons-table", neurons_table, {"rows": []}),
 )
-VIEWS = tuple(part_view(name, "stream", _traced(draw), _inputs, nothing) for name, draw, nothing in _DRAWN)
+VIEWS = tuple(part_view(name, "stream", _traced(draw), nothing) for name, draw, nothing in _DRAWN)

@@ -233,17 +233,10 @@ def followed(s: Snapshot) -> list[int]:
     return [] if view is None else [view.followed]
 
 
-def pipeline_inputs(s: Snapshot) -> tuple[Any, ...] | None:
-    """Return the inputs to the card, which are constant while it is closed."""
-    if not s.state(PlaygroundState).pipeline_open:
-        return None
-    return s.state(PlaygroundState), s.text, s.selection.position, s.settings.sampling(), s.language
-
-
 VIEWS = (
-    View("pipeline-lead", pipeline_inputs, lead),
-    View("pipeline-stages", pipeline_inputs, stages),
-    View("pipeline-token", pipeline_inputs, token),
-    View("pipeline-lines", pipeline_inputs, stage_picture),
-    View("pipeline-bars", pipeline_inputs, bars),
+    View("pipeline-lead", lead),
+    View("pipeline-stages", stages),
+    View("pipeline-token", token),
+    View("pipeline-lines", stage_picture),
+    View("pipeline-bars", bars),
 )

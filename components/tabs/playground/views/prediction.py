@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,6 @@ from torch import Tensor
 
 from components.causes import Falls, causes_sentence, falls_of, main_word
 from components.concepts import (
-    SteeringState,
-    concepts_of,
     risen_sentence,
     steer_data,
     unsteered_probabilities,
@@ -85,10 +83,6 @@ def as_typed(pieces: list[str], s: Snapshot) -> list[str]:
         return pieces
     unknown = [i for i, token in enumerate(s.text.ids[: len(s.prompt)]) if token == tokenizer.unknown_id]
     return [s.prompt[i] if i in unknown else piece for i, piece in enumerate(pieces)] if unknown else pieces
-
-
-def box_inputs(s: Snapshot) -> Hashable:
-    return *reason_inputs(s), s.prompt, s.typed, s.answered, s.chat, s.generating
 
 
 def stages_of(s: Snapshot) -> Stages | None:
@@ -386,22 +380,13 @@ def _chosen(s: Snapshot) -> int | None:
     return s.text.ids[after] if after < len(s.text.ids) else None
 
 
-def reason_inputs(s: Snapshot) -> tuple[Any, ...]:
-    states = s.state(ReasonState), s.state(HiddenState), s.state(SteeringState)
-    return s.text, s.selection, *states, s.settings.sampling(), s.language
-
-
-def spoken_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return *reason_inputs(s), s.unwritten, s.generating, s.last_action, s.throughput is None
-
-
 VIEWS = (
-    View("box", box_inputs, box),
-    View("bars", reason_inputs, bars),
-    View("bars-off", reason_inputs, bars_off),
-    View("goes-on", reason_inputs, goes_on),
-    View("reason", reason_inputs, why),
-    View("spoken", spoken_inputs, spoken),
-    View("concepts", lambda s: (concepts_of(s), reason_inputs(s)), concepts),
-    View("heatmap", lambda s: (s.text, s.selection, s.language), heatmap),
+    View("box", box),
+    View("bars", bars),
+    View("bars-off", bars_off),
+    View("goes-on", goes_on),
+    View("reason", why),
+    View("spoken", spoken),
+    View("concepts", concepts),
+    View("heatmap", heatmap),
 )

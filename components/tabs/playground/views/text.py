@@ -253,17 +253,17 @@ def hits(s: Snapshot) -> dict[str, Any]:
 
 
 SHARED_VIEWS = (  # shown in every tab
-    View("strip", lambda s: (s.text, s.selection, s.language), strip),
-    View("selected", lambda s: (s.text, s.selection, s.language), selected),
+    View("strip", strip),
+    View("selected", selected),
 )
 VIEWS = (
-    View("dropped", lambda s: (s.text, s.language), dropped),
-    View("prompt-strip", lambda s: (s.text, s.language), prompt_strip),
-    View("prompt-count", lambda s: (s.text, s.unwritten, s.loaded, s.language), prompt_count),
-    View("status", lambda s: (s.text, s.progress, s.throughput, s.finish_reason, s.last_action, s.language), status),
-    View("notice", lambda s: (s.notice, s.state(PlaygroundState).too_long, s.loaded, s.language), notice),
-    View("knows", lambda s: (s.next_prompt, s.loaded, s.language), knows),
-    View("hint", lambda s: (s.text, s.selection, s.language), hint),
-    View("draw", lambda s: (s.text, s.selection, s.settings.sampling(), s.language), draw),
-    View("hits", lambda s: (s.query, s.query and (s.text, s.settings.sampling()), s.selection, s.language), hits),
+    View("dropped", dropped),
+    View("prompt-strip", prompt_strip),
+    View("prompt-count", prompt_count),
+    View("status", status),
+    View("notice", notice),
+    View("knows", knows),
+    View("hint", hint),
+    View("draw", draw),
+    View("hits", hits),
 )

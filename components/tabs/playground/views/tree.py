@@ -81,4 +81,4 @@ def _label(document: Generation, line: _Line) -> str:
     return "…" + marked(document.loaded.tokenizer.decode(ids)) + more
 
 
-VIEWS = (View("tree", lambda s: (None if s.generating else s.text, s.language), tree),)
+VIEWS = (View("tree", tree),)

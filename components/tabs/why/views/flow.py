@@ -10,7 +10,7 @@ from components.labels import percent, quoted
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import CauseFlow, cause_flow, predict
-from components.tabs.why.state import Explanation, WhyState, falls, why_inputs
+from components.tabs.why.state import Explanation, WhyState, falls
 from components.tabs.why.views.tokens import short
 from components.words import word_name, words_of
 from gpt.analysis.causes import Ablation
@@ -44,10 +44,6 @@ def is_pending(s: Snapshot) -> bool:
     """Return whether the causes are still being computed and nothing else is shown."""
     shown = s.state(WhyState).shown
     return s.text is not None and s.text.n_read > 0 and not s.generating and (shown is None or shown.causes is None)
-
-
-def _inputs(s: Snapshot) -> Any:
-    return why_inputs(s), (s.text, s.position) if is_pending(s) else None
 
 
 def flow(s: Snapshot) -> dict[str, Any]:
@@ -163,7 +159,7 @@ def flow_labels(shown: Explanation, found: CauseFlow, language: Language) -> dic
     return labels | {"target": quoted(shown.traced.loaded.tokenizer, shown.prediction.token)}
 
 
-VIEWS = (View("why-because", _inputs, answer), View("why-flow", _inputs, flow))
+VIEWS = (View("why-because", answer), View("why-flow", flow))
 
 
 def four_digits(p: float) -> float:

@@ -10,7 +10,7 @@ from components.labels import bar_label, percent, quoted, signed
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import ERROR, node_key, word_key
-from components.tabs.why.state import Explanation, WhyState, why_inputs
+from components.tabs.why.state import Explanation, WhyState
 from components.tabs.why.views.flow import MAX_NAMED, four_digits
 from components.words import word_name
 from gpt.analysis.concept_graph import ConceptGraph, FeatureNode
@@ -132,4 +132,4 @@ def status(s: Snapshot) -> dict[str, Any]:
     return {"text": t(key, s.language)}
 
 
-VIEWS = (View("why-paths", why_inputs, paths), View("why-no-paths", why_inputs, status))
+VIEWS = (View("why-paths", paths), View("why-no-paths", status))

@@ -15,7 +15,7 @@ from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import Prediction, TokenPaths, TracedText
-from components.tabs.why.state import Cell, WhyState, why_inputs
+from components.tabs.why.state import Cell, WhyState
 from components.tabs.why.views.tokens import short
 from components.widgets.chart import chart_data
 from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint
@@ -155,8 +155,8 @@ def path(s: Snapshot) -> dict[str, Any]:
 
 
 VIEWS = (
-    View("why-lens", why_inputs, lens_picture),
-    View("why-cell", why_inputs, cell),
-    View("why-path-question", why_inputs, path_question),
-    View("why-path", why_inputs, path),
+    View("why-lens", lens_picture),
+    View("why-cell", cell),
+    View("why-path-question", path_question),
+    View("why-path", path),
 )

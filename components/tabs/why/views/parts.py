@@ -16,7 +16,7 @@ from components.render import View
 from components.state.selection import Selection
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import Prediction, TracedText
-from components.tabs.why.state import WhyState, why_inputs
+from components.tabs.why.state import WhyState
 from components.tabs.why.views.tokens import MAX_BARS, short
 from components.text_views import head_name
 from components.widgets.chart import chart_data
@@ -202,14 +202,10 @@ def fitting(s: Snapshot) -> Selection:
     return s.selection if shown is None else s.selection.clamped_to(shown.traced.model.config, position=0)
 
 
-def with_selection(s: Snapshot) -> tuple[Any, ...]:
-    return *why_inputs(s), s.selection.layer, s.selection.head
-
-
 VIEWS = (
-    View("why-parts", why_inputs, parts),
-    View("why-heads", with_selection, heads),
-    View("why-role-says", why_inputs, role_says),
-    View("why-roles", with_selection, roles),
-    View("why-head", with_selection, head),
+    View("why-parts", parts),
+    View("why-heads", heads),
+    View("why-role-says", role_says),
+    View("why-roles", roles),
+    View("why-head", head),
 )

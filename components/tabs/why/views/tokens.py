@@ -13,7 +13,7 @@ from components.labels import decimals, percent, quoted, shortened, signed, toke
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText, longest_gradient
-from components.tabs.why.state import WhyState, falls, why_inputs
+from components.tabs.why.state import WhyState, falls
 from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
 from components.widgets.sentence import sentence_data
@@ -211,10 +211,10 @@ def trouble(s: Snapshot) -> dict[str, Any]:
 
 
 VIEWS = (
-    View("why-lead", why_inputs, lead),
-    View("why-status", lambda s: (s.generating, why_inputs(s)), status),
-    View("why-strip", why_inputs, strip),
-    View("why-method-says", why_inputs, method),
-    View("why-influence", why_inputs, influence),
-    View("why-trouble", why_inputs, trouble),
+    View("why-lead", lead),
+    View("why-status", status),
+    View("why-strip", strip),
+    View("why-method-says", method),
+    View("why-influence", influence),
+    View("why-trouble", trouble),
 )

@@ -1,0 +1,49 @@
+"""What a tab is made of: `Tab`, settings, computed results, cards, and what a card can contain."""
+
+from components.kit.controls import check_box, choice, layer_select, select, slider, text_box
+from components.kit.settings import setting
+from components.kit.tab import Tab, card
+from components.parts import (
+    button,
+    caption,
+    case,
+    code_text,
+    column,
+    columns,
+    fold,
+    lead,
+    question,
+    row,
+    run_buttons,
+    section,
+    timer,
+    title_row,
+)
+from components.widgets.chart import chart as picture
+
+__all__ = [
+    "Tab",
+    "button",
+    "caption",
+    "card",
+    "case",
+    "check_box",
+    "choice",
+    "code_text",
+    "column",
+    "columns",
+    "fold",
+    "layer_select",
+    "lead",
+    "picture",
+    "question",
+    "row",
+    "run_buttons",
+    "section",
+    "select",
+    "setting",
+    "slider",
+    "text_box",
+    "timer",
+    "title_row",
+]

@@ -1,0 +1,74 @@
+"""A tab: its state, what it computes, and its cards.
+
+    tab = Tab("activations")
+
+    @tab.state
+    class Chosen:
+        x: float = setting(1.0, low=-6, high=6, step=0.05)
+
+    @tab.computed
+    def histogram(s):
+        return count_pre_activations(s.text, s.selection.layer)
+
+    def before(s):
+        h = s[histogram]
+        return bars.histogram(h.shares, h.edges), t("activations.histogram.says", n=h.n)
+
+    tab.cards(card("histogram", question("activations.histogram"), slider(Chosen.x), picture("histogram", before)))
+
+`s` is a snapshot of the visitor's session that records what is read from it. A picture is drawn again, and a result is
+computed again, only if something that it read has changed. While a result is computed, the pictures that read it keep
+their last drawing, dimmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, overload
+
+from components.cards.card import Card, add_cards
+from components.events import Events
+from components.kit.settings import state_class
+from components.parts import Part
+from components.state.reads import Computed
+
+C = TypeVar("C", bound=type)
+T = TypeVar("T")
+
+
+class Tab:
+    """A tab's declarations, from which `build` makes its part of the page."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._cards: list[Callable[[], Card]] = []
+
+    def state(self, cls: C) -> C:
+        """Decorate a class whose fields are settings, or plain values with defaults. `s[cls]` is its current value."""
+        return state_class(cls, self.name)  # type: ignore[return-value]
+
+    @overload
+    def computed(self, function: Callable[[Any], T]) -> Computed[T]: ...
+    @overload
+    def computed(self, *, while_writing: bool) -> Callable[[Callable[[Any], T]], Computed[T]]: ...
+    def computed(self, function: Any = None, *, while_writing: bool = False) -> Any:
+        """Decorate a function that runs the model or takes long; `s[function]` is its result.
+
+        It runs off the page's thread, and only while something that is shown reads its result. A ValueError appears in
+        place of the pictures that read it. while_writing: whether it also runs while a text is being written.
+        """
+        return partial(Computed, while_writing=while_writing) if function is None else Computed(function)
+
+    def cards(self, *cards: Callable[[], Card]) -> None:
+        """Add cards, from top to bottom."""
+        self._cards += cards
+
+    def build(self, events: Events, **options: Any) -> Any:
+        """Build the cards where gradio's blocks are being built, and wire them. Takes the options of `add_cards`."""
+        return add_cards(events, self.name, [make() for make in self._cards], **options)
+
+
+def card(name: str, *parts: Part, classes: str = "gb-card") -> Callable[[], Card]:
+    """Return a card, to be built with its tab."""
+    return partial(Card, name, *parts, classes=classes)

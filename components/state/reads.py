@@ -1,0 +1,143 @@
+"""What a function reads from a snapshot is what its result depends on.
+
+A function that draws or computes something gets a `Reads` instead of the snapshot. It records every value read, so the
+function runs again only if one of these values has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any, Generic, TypeVar
+
+from components.state.snapshot import Snapshot
+
+T = TypeVar("T")
+Seen = dict[Any, Any]  # value by what was read: an attribute, (state class, field), or a Computed
+
+
+class Pending(Exception):
+    """Raised by reading a result that has not been computed yet, or is out of date."""
+
+
+@dataclass(frozen=True, eq=False)
+class Computed(Generic[T]):
+    """A result that `function(snapshot)` computes off the page's thread, while something on the open tab reads it.
+
+    while_writing: also compute it while a text is being written.
+    """
+
+    function: Callable[[Any], T]
+    while_writing: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Result(Generic[T]):
+    """The latest result of a `Computed`: its value or the error that it raised, and what it depends on.
+
+    is_partial: whether it is still being computed.
+    """
+
+    value: T | None
+    seen: Seen
+    error: Exception | None = None
+    is_partial: bool = False
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the value reports, in bytes."""
+        return getattr(self.value, "n_bytes", 0)
+
+
+class Reads:
+    """A snapshot that records what is read from it in `seen`.
+
+    `s.text` reads an attribute, `s[Chosen].x` a field of a tab's state, and `s[histogram]` the result of a `Computed`.
+    Reading a result that does not exist yet or is out of date raises `Pending`. If it is an error, that error is raised
+    and becomes `problem`.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot, self.seen = snapshot, Seen()
+        self.problem: Exception | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.snapshot, name)
+        if isinstance(value, MethodType):
+            return MethodType(value.__func__, self)  # records what the method reads
+        self.seen[name] = value
+        return value
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._result(key) if isinstance(key, Computed) else ReadState(self, key)
+
+    state = __getitem__
+
+    def _result(self, computed: Computed[Any]) -> Any:
+        result, is_current, _ = self.seen[computed] = value_of(self.snapshot, computed)
+        if not is_current:
+            raise Pending
+        if result.error is not None:
+            self.problem = result.error
+            raise result.error
+        return result.value
+
+    def cached(self, make: Callable[[Any], T]) -> T:
+        """Return make(self), computed once per snapshot."""
+
+        def read(snapshot: Snapshot) -> tuple[T | None, Reads, Exception | None]:
+            inner = Reads(snapshot)
+            try:
+                return make(inner), inner, None
+            except Exception as problem:
+                return None, inner, problem
+
+        value, inner, problem = self.snapshot.cached(read, key=make)
+        self.seen |= inner.seen
+        self.problem = self.problem or inner.problem
+        if problem is not None:
+            raise problem
+        return value  # type: ignore[return-value]
+
+
+class ReadState:
+    """A tab's state that records each field read. Reading anything else counts as reading the whole state."""
+
+    def __init__(self, reads: Reads, cls: type) -> None:
+        self._reads, self._cls = reads, cls
+
+    def __getattr__(self, name: str) -> Any:
+        reads, cls = self._reads, self._cls
+        key = (cls, name) if name in cls.__dataclass_fields__ else cls  # type: ignore[attr-defined]
+        reads.seen[key] = value_of(reads.snapshot, key)
+        return getattr(reads.snapshot.state(cls), name)
+
+
+def value_of(snapshot: Snapshot, key: Any) -> Any:
+    """Return the current value for a key of `Seen`.
+
+    For a Computed: its latest result, whether that is up to date, and whether it is complete.
+    """
+    match key:
+        case str():
+            return getattr(snapshot, key)
+        case Computed():
+            result = snapshot.states.get(key)
+            if not isinstance(result, Result):
+                return None, False, False
+            return result, is_same(result.seen, snapshot), not result.is_partial
+        case (cls, name):
+            return getattr(snapshot.state(cls), name)
+    return snapshot.states.get(key)
+
+
+def is_same(seen: Seen, snapshot: Snapshot) -> bool:
+    """Return whether everything that was read is still the same."""
+    return all(now is before or now == before for key, before in seen.items() for now in (value_of(snapshot, key),))
+
+
+def is_ready(snapshot: Snapshot, computed: Computed[Any]) -> bool:
+    """Return whether the result of something computed is up to date and complete."""
+    _, is_current, is_complete = value_of(snapshot, computed)
+    return bool(is_current and is_complete)

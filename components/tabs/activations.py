@@ -1,0 +1,193 @@
+"""The Activations tab: activation functions with their slopes, this model's pre-activations, and a function swap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.figures import bars
+from components.figures.lines import lines
+from components.i18n import t
+from components.kit import (
+    Tab,
+    card,
+    choice,
+    column,
+    columns,
+    layer_select,
+    lead,
+    picture,
+    question,
+    setting,
+    slider,
+    title_row,
+)
+from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
+from components.panels.activation_curves import POINTS, SPAN, curves_chart
+from components.panels.panel import best_of_both
+from components.widgets.chart import Drawing
+from gpt import Edits
+from gpt.experiments.activations import gelu_difference, pre_activations
+
+BINS = 60
+BARS = 8
+
+tab = Tab("activations")
+
+
+@tab.state
+class Chosen:
+    """x: the point at which the functions are evaluated. swap: the function that replaces the model's own."""
+
+    x: float = setting(1.0, low=-SPAN, high=SPAN, step=0.05)
+    swap: str = setting("relu", ACTIVATIONS)
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Pre-activations of one layer at all positions of a text: n_tokens x n_ff values.
+
+    shares: fraction of the values in each bin, (BINS,). edges: (BINS + 1,). negative, outside: fractions of the values
+    below zero and outside the bins.
+    """
+
+    layer: int
+    n_tokens: int
+    shares: np.ndarray
+    edges: np.ndarray
+    n: int
+    negative: float
+    outside: float
+    mean: float
+    std: float
+
+
+@tab.computed
+def histogram(s: Any) -> Histogram | None:
+    """Count one layer's pre-activations at all positions that the model has read; None without a text."""
+    text, layer = s.text, s.selection.layer
+    if text is None or text.n_read == 0:
+        return None
+    values = pre_activations(text.loaded.model, list(text.ids[: text.n_read]), layer).float().cpu().numpy().ravel()
+    counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
+    return Histogram(
+        layer,
+        text.n_read,
+        shares=counts / len(values),
+        edges=edges,
+        n=len(values),
+        negative=float((values < 0).mean()),
+        outside=float(1 - counts.sum() / len(values)),
+        mean=float(values.mean()),
+        std=float(values.std()),
+    )
+
+
+@tab.computed
+@torch.inference_mode()
+def swapped(s: Any) -> tuple[Tensor, Tensor] | None:
+    """Predict the token after the selected position, with the model's own function and with the replacement.
+
+    Returns the logits of both, (vocab_size,); None without a text.
+    """
+    text, position, swap = s.text, s.position, s[Chosen].swap
+    if text is None or text.n_read == 0:
+        return None
+    model = text.loaded.model
+    idx = torch.tensor([text.ids[: position + 1]], device=model.device)
+    both = (model(idx, edits=edits)[0, -1] for edits in (None, Edits(activation=swap)))
+    before, after = (text.document.possible(position, logits) for logits in both)
+    return before, after
+
+
+def curves(s: Any) -> Drawing:
+    return curves_chart(s[Chosen].x)
+
+
+def exact(s: Any) -> Drawing:
+    """Plot the difference between GPT-2's GELU and the exact GELU, and mark its value at x."""
+    x = s[Chosen].x
+    grid = torch.linspace(-SPAN, SPAN, POINTS)
+    difference = gelu_difference(grid)
+    figure = lines(
+        grid.numpy(),
+        {t("activations.exact"): difference.numpy()},
+        x_title="x",
+        y_title=t("activations.exact"),
+        mark=(decimal(x, 2), x),
+        height=280,
+    )
+    here, most = gelu_difference(torch.tensor(float(x))).item(), difference.abs().max().item()
+    return figure, t("activations.exact.says", x=decimal(x, 2), here=power(here), most=power(most))
+
+
+def before(s: Any) -> Drawing:
+    """Plot the pre-activations as a histogram."""
+    h = s[histogram]
+    if h is None:
+        return None
+    figure = bars.histogram(h.shares, h.edges, x_title=t("activations.pre"), y_title=t("activations.count"))
+    return figure, t(
+        "activations.histogram.says",
+        layer=h.layer,
+        n=f"{h.n:,}",
+        tokens=h.n_tokens,
+        negative=percent(h.negative),
+        mean=decimal(h.mean, 2),
+        std=f"{h.std:.2f}",
+        outside=percent(h.outside),
+    )
+
+
+def swap(s: Any) -> Drawing:
+    """Compare the predictions with the model's own function and with the replacement."""
+    found = s[swapped]
+    if found is None:
+        return None
+    before, after = (s.stages(logits, s.text.ids[: s.position + 1]).final for logits in found)
+    moved = (after - before).abs().sum().item() / 2  # total variation distance
+    tokenizer, own, other = s.text.tokenizer, s.text.config.activation, s[Chosen].swap
+    shown = best_of_both(before, after, BARS)
+    figure = bars.next_token_bars(
+        [token_text(tokenizer, token_id) for token_id in shown],
+        before[shown].numpy(),
+        after[shown].numpy(),
+        before_name=t("activations.swap.before", name=ACTIVATIONS[own]),
+        after_name=t("activations.swap.after", name=ACTIVATIONS[other]),
+    )
+    best = shown[0]
+    values = {"token": quoted(tokenizer, s.text.ids[s.position]), "best": quoted(tokenizer, best)}
+    values |= {"before": percent(before[best].item()), "name": ACTIVATIONS[other]}
+    if other == own:
+        return figure, t("activations.swap.same", **values)
+    values |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, int(after.argmax().item()))}
+    return figure, t("activations.swap.says", moved=percent(round(moved, 6)), **values)
+
+
+tab.cards(
+    card(
+        "functions",
+        question("activations.question"),
+        lead("activations.says"),
+        slider(Chosen.x),
+        columns(
+            column(picture("curves", curves), grow=3, min_width=300),
+            column(question("activations.exact.question"), picture("exact-gelu", exact), grow=2),
+        ),
+    ),
+    card(
+        "histogram",
+        title_row(question("activations.histogram"), layer_select("activations-layer")),
+        picture("pre-activations", before),
+    ),
+    card(
+        "swap",
+        question("activations.swap.question"),
+        choice(Chosen.swap),
+        picture("activation-swapped", swap),
+    ),
+)

@@ -1,1 +1,0 @@
-"""The Activations tab: activation functions and the model's pre-activations."""

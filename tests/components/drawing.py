@@ -1,0 +1,39 @@
+"""Draws a tab as the page does: pictures, then what they wait for, then the pictures again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from components.kit import Tab
+from components.render import Renderer
+from components.session_events import analyse
+from components.state.session import Session
+
+
+class Drawn:
+    """A tab's pictures as the browser has them. `update` computes what they wait for, unless compute is False."""
+
+    def __init__(self, session: Session, tab: Tab) -> None:
+        self.session, self.renderer, self.views = session, Renderer(), dict[str, dict[str, Any]]()
+        session.tab = tab.name
+        for make in tab._cards:
+            card = make()
+            self.renderer.add(tab.name, [card.view, *card.pictures])
+
+    def update(self, *, compute: bool = True) -> dict[str, dict[str, Any]]:
+        """Return the data of every view."""
+        self._frame()
+        for _ in analyse(self.renderer, self.session) if compute else ():
+            self._frame()
+        return self.views
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something has to be computed."""
+        return self.renderer.wanted(self.session, self.session.snapshot()) is not None
+
+    def _frame(self) -> None:
+        if frame := self.renderer.frame(self.session):
+            for name, fields in json.loads(frame)["views"].items():
+                self.views.setdefault(name, {}).update(fields)
