@@ -15,6 +15,7 @@ import json
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from gradio.blocks import Block
@@ -165,17 +166,13 @@ class Renderer:
         computed = tuple((each, s.states.get(each)) for each in self.missing(session, s))
         return (s.tab, of_analyses, computed) if computed or any(each is not None for each in of_analyses) else None
 
-    def compute(self, session: Session) -> Iterator[None]:
-        """Compute everything that is missing for the open tab, yielding after each result."""
+    def due(self, session: Session) -> list[Callable[[], Iterator[None]]]:
+        """Return functions that compute what is missing for the open tab, yielding after each result."""
         with session.lock.reading():
             s = session.snapshot()
-            computed = self.missing(session, s)
-        for each in computed:
-            yield from compute(session, each)
-        for analysis in self.analyses.get(s.tab, ()):
-            if _wanted(analysis, s) is not None:
-                yield from analysis.run(session)
-                yield
+            due = [partial(compute, session, each) for each in self.missing(session, s)]
+        analyses = self.analyses.get(s.tab, ())
+        return due + [partial(each.run, session) for each in analyses if _wanted(each, s) is not None]
 
     def build(self, session: Session) -> str:
         """Return the frame that is part of the page's HTML, drawn from the initial session.

@@ -10,7 +10,7 @@ from typing import Any
 import gradio as gr
 
 from components.downloads import SIGNAL as DOWNLOAD
-from components.events import NO_PROGRESS, QUEUES, Events, error
+from components.events import NO_PROGRESS, QUEUES, Events, error, in_turn
 from components.frame import Frame
 from components.i18n import LANGUAGES, Language, t
 from components.render import Renderer, Signal
@@ -128,7 +128,7 @@ def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
         try:
             while (wanted := _wanted(renderer, session)) not in (None, done):
                 done = wanted
-                yield from renderer.compute(session)
+                yield from in_turn(renderer.due(session))
         finally:
             session.analysing.release()
         if _wanted(renderer, session) in (None, done):  # otherwise, another event arrived meanwhile and did nothing

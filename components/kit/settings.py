@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from components.errors import PageError
@@ -84,4 +84,5 @@ def state_class(cls: type, tab: str) -> type:
     cls = dataclass(frozen=True, eq=False)(cls)
     for name, value in settings.items():
         setattr(cls, name, replace(value, owner=cls, name=name, tab=tab))
+    cls.read_by_field = frozenset(each.name for each in fields(cls))  # see `components.state.reads`
     return cls

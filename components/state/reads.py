@@ -32,6 +32,13 @@ class Computed(Generic[T]):
     while_writing: bool = False
 
 
+@dataclass(frozen=True)
+class Watched:
+    """Key of `Seen` for a value that a function returns."""
+
+    function: Callable[[Snapshot], Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Result(Generic[T]):
     """The latest result of a `Computed`: its value or the error that it raised, and what it depends on.
@@ -83,6 +90,11 @@ class Reads:
             raise result.error
         return result.value
 
+    def watch(self, function: Callable[[Snapshot], T]) -> T:
+        """Return function(snapshot) and record its result only, for what changes without the session, such as a run."""
+        value = self.seen[Watched(function)] = function(self.snapshot)
+        return value
+
     def cached(self, make: Callable[[Any], T]) -> T:
         """Return make(self), computed once per snapshot."""
 
@@ -102,14 +114,17 @@ class Reads:
 
 
 class ReadState:
-    """A tab's state that records each field read. Reading anything else counts as reading the whole state."""
+    """A tab's state that records each field read of a class that `Tab.state` made; of others, the whole state.
+
+    Reading anything but a field also counts as reading the whole state.
+    """
 
     def __init__(self, reads: Reads, cls: type) -> None:
         self._reads, self._cls = reads, cls
 
     def __getattr__(self, name: str) -> Any:
         reads, cls = self._reads, self._cls
-        key = (cls, name) if name in cls.__dataclass_fields__ else cls  # type: ignore[attr-defined]
+        key = (cls, name) if name in getattr(cls, "read_by_field", ()) else cls
         reads.seen[key] = value_of(reads.snapshot, key)
         return getattr(reads.snapshot.state(cls), name)
 
@@ -127,6 +142,8 @@ def value_of(snapshot: Snapshot, key: Any) -> Any:
             if not isinstance(result, Result):
                 return None, False, False
             return result, is_same(result.seen, snapshot), not result.is_partial
+        case Watched(function):
+            return function(snapshot)
         case (cls, name):
             return getattr(snapshot.state(cls), name)
     return snapshot.states.get(key)

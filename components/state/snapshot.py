@@ -77,6 +77,15 @@ class Snapshot:
         """Return the current state of a tab, or the latest value of a `Computed`."""
         return self.state(key) if isinstance(key, type) else self.states[key].value  # type: ignore[attr-defined]
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot itself (see `components.state.reads.Reads`)."""
+        return self
+
+    def watch(self, function: Callable[[Snapshot], S]) -> S:
+        """Return function(self) (see `components.state.reads.Reads`)."""
+        return function(self)
+
     def cached(self, make: Callable[[Snapshot], S], key: object = None) -> S:
         """Return make(self), computed once per snapshot. key: identifies the result; defaults to `make`."""
         key = make if key is None else ("key", key)

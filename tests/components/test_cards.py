@@ -80,7 +80,6 @@ def test_a_part_fails_alone() -> None:
         **{f"live.{name}": {"failed": t("number.failed")} for name in ("f", "section", "open")},
         "live.c": {"value": True},
     }
-    assert card.view.inputs(snapshot) == card.view.inputs(Session(None).snapshot())
 
 
 def test_a_handler_that_yields_belongs_to_a_queue_that_streams() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from components.tabs.activations.views import VIEWS as ACTIVATIONS
 
 import components
 from components.labels import percent
 from components.panels import skeleton
 from components.state.example import example
 from components.state.session import Session
-from components.tabs.activations import handlers as activations
+from components.tabs.activations import tab as activations
 from components.tabs.change.handlers import measurement
 from components.tabs.change.views import VIEWS as CHANGE
 from components.tabs.inside.analysis import analysis as inside
@@ -22,9 +21,10 @@ from components.tabs.playground.views import VIEWS as WRITE
 from components.tabs.why import analysis as why
 from components.tabs.why.views import VIEWS as CAUSES
 from gpt import get_model
+from tests.components.drawing import Drawn
 
-ANALYSES = (reason.ANALYSIS, inside(2**28), why.ANALYSIS, measurement.ANALYSIS, activations.ANALYSIS, skeleton.ANALYSIS)
-VIEWS = (*WRITE, *INSIDE, *CAUSES, *CHANGE, *ACTIVATIONS, *skeleton.VIEWS)
+ANALYSES = (reason.ANALYSIS, inside(2**28), why.ANALYSIS, measurement.ANALYSIS, skeleton.ANALYSIS)
+VIEWS = (*WRITE, *INSIDE, *CAUSES, *CHANGE, *skeleton.VIEWS)
 OWN_SOFTMAX = {  # what is not a probability that a view shows
     "api/text.py",  # log-probabilities of an endpoint
     "tabs/challenges/goals/text.py",  # a text's loss
@@ -45,7 +45,7 @@ def drawn(request: pytest.FixtureRequest) -> dict:
     snapshot = session.snapshot()
     logits = snapshot.text.document.logits(snapshot.position)
     shares = [(logits / temperature).softmax(0).max().item() for temperature in (request.param, 1)]
-    views = {view.name: view.draw(snapshot) for view in VIEWS}
+    views = {view.name: view.draw(snapshot) for view in VIEWS} | Drawn(session, activations).update()
     return views | {"p": shares[0], "says": percent(shares[0]), "at one": percent(shares[1])}
 
 

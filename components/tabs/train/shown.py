@@ -59,6 +59,10 @@ def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
 
 def progress_of(s: Snapshot) -> RunProgress | None:
     """Return the progress of the visitor's newest run, cached so that all views in one update agree."""
+    return s.watch(_cached_progress)
+
+
+def _cached_progress(s: Snapshot) -> RunProgress | None:
     return s.cached(_progress)
 
 

@@ -171,7 +171,8 @@ def player(shown: Shown, language: Language) -> dict[str, Any]:
 
 def machine(film: Film, s: Snapshot) -> dict[str, Any]:
     """Show the whole model on the example. Returns {} while the displayed step's forward pass is missing."""
-    shown, state = film.shown(s), film.of(s)
+    s.watch(partial(evaluated, film))
+    shown, state = film.shown(s.snapshot), film.of(s)
     if shown is None:
         return {"tokens": None, "text": ""}
     if state.shown_pass is None or not state.is_passed(shown.run, shown.evaluation.step):
@@ -185,28 +186,36 @@ def chosen(s: Snapshot) -> tuple[Any, ...]:
 
 
 def running(film: Film, s: Snapshot) -> tuple[Any, ...]:
-    """Return inputs that change with every update of the run."""
+    """Return values that change with every update of the run."""
     progress, shown = progress_of(s), film.shown(s)
     step = None if shown is None else shown.evaluation.step
     if progress is None or film is RECORDED:
-        return film.of(s), s.language, step, None
-    return film.of(s), s.language, step, progress.state, progress.step, progress.queue_position, int(progress.seconds)
+        return film.of(s), step
+    return film.of(s), step, progress.state, progress.step, progress.queue_position, int(progress.seconds)
+
+
+def evaluated(film: Film, s: Snapshot) -> tuple[Any, ...]:
+    """Return values that change with every displayed evaluation."""
+    shown = film.shown(s)
+    return film.of(s), None if shown is None else (len(shown.progress.evaluations), shown.evaluation.step)
 
 
 def film_views(film: Film) -> tuple[View, ...]:
     """Return the views for a training run that can be replayed."""
 
-    def view(name: str, draw: Callable[..., dict[str, Any]], nothing: dict[str, Any]) -> View:
-        """Make a view that shows `nothing` until the first evaluation."""
+    def view(name: str, draw: Callable[..., dict[str, Any]], nothing: dict[str, Any], when: Any = evaluated) -> View:
+        """Make a view that shows `nothing` until the first evaluation, and is drawn whenever `when` changes."""
 
-        def drawn(s: Snapshot) -> dict[str, Any]:
-            shown = film.shown(s)
+        def drawn(s: Any) -> dict[str, Any]:
+            s.watch(partial(when, film))
+            shown = film.shown(s.snapshot)
             return nothing if shown is None else draw(shown, s.language)
 
         return View(f"{film.name}-{name}", drawn)
 
-    def film_lead(s: Snapshot) -> dict[str, Any]:
-        shown = film.shown(s)
+    def film_lead(s: Any) -> dict[str, Any]:
+        s.watch(partial(evaluated, film))
+        shown = film.shown(s.snapshot)
         if shown is not None:
             return lead(shown, s.language)
         missing = film is RECORDED and s.state(LearnedState).looked_for_recorded
@@ -215,7 +224,7 @@ def film_views(film: Film) -> tuple[View, ...]:
     return (
         View(f"{film.name}-film", film_lead),
         view("player", player, {"moments": 0}),
-        view("curve", curve_chart, chart_data(None, "")),
+        view("curve", curve_chart, chart_data(None, ""), running),
         view("samples-says", samples_sentence, {"text": ""}),
         view("samples", samples_rows, {"rows": []}),
         view("sample", sample_text, {"text": ""}),

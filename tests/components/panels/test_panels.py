@@ -42,10 +42,10 @@ def test_a_closed_panel_draws_and_computes_nothing(session: Session, name: str) 
     session.tab = "lessons"
     add_panel(renderer, "lessons", lambda s: False, getattr(module, f"build_{name}")())
     snapshot = session.snapshot()
-    assert renderer.wanted(snapshot) == ("lessons", None)
+    assert renderer.wanted(session, snapshot) is None
     views = renderer.views["lessons"]
     assert {view.name for view in views} == {view.name for view in module.VIEWS}
-    assert all(view.inputs(snapshot) is None and view.draw(snapshot) == {} for view in views)
+    assert all(view.draw(snapshot) == {} for view in views)
 
 
 @pytest.mark.parametrize("name", PANELS)

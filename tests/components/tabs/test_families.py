@@ -54,7 +54,7 @@ def drawn(renderer: Renderer, session: Session) -> dict[str, dict[str, object]]:
     renderer.start(session)
     list(analyse(renderer, session))
     snapshot = session.snapshot()
-    assert renderer.wanted(snapshot)[1] is None
+    assert renderer.wanted(session, snapshot) is None
     return {view.name: view.draw(snapshot) for view in renderer.views[session.tab]}
 
 

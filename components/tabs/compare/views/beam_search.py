@@ -8,9 +8,9 @@ from typing import Any
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import decimal, marked, token_text
-from components.render import Lines, View
+from components.render import Draw, Lines, View
 from components.state.snapshot import Snapshot
-from components.tabs.compare.state import BeamState
+from components.tabs.compare.state import BeamState, CompareState
 from components.tabs.compare.views.columns import run_notice
 from components.widgets import beams as widget
 from components.widgets.sentence import sentence_data
@@ -166,11 +166,16 @@ def finished(s: Snapshot) -> dict[str, Any]:
     return {"rows": [] if state.search is None or state.busy else finished_rows(state.search, s.language)}
 
 
+def _view(name: str, draw: Draw) -> View:
+    """Return a view that is drawn only while this part is open."""
+    return View(name, draw, shown=lambda s: s.state(CompareState).part == "beams")
+
+
 VIEWS = (
-    View("beams-tree", tree),
-    View("beams-says", summary),
-    View("beams-status", status),
-    View("beams-chosen", chosen),
-    View("beams-table", finished),
-    View("beams-notice", partial(run_notice, BeamState)),
+    _view("beams-tree", tree),
+    _view("beams-says", summary),
+    _view("beams-status", status),
+    _view("beams-chosen", chosen),
+    _view("beams-table", finished),
+    _view("beams-notice", partial(run_notice, BeamState)),
 )

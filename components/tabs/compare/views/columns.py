@@ -13,7 +13,7 @@ from components.frame import short_name
 from components.i18n import Language, is_exact, t
 from components.labels import percent, placed, quoted, seed_of, token_text
 from components.next_tokens import next_tokens
-from components.render import Lines, View
+from components.render import Draw, Lines, View
 from components.state.snapshot import Snapshot
 from components.tabs.compare.pair import Pair
 from components.tabs.compare.state import SIDES, CompareState, RunState, Side
@@ -208,11 +208,16 @@ def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
     return sentence_data(s.state(run).notice, s.language)
 
 
+def _view(name: str, draw: Draw) -> View:
+    """Return a view that is drawn only while this part is open."""
+    return View(name, draw, shown=lambda s: s.state(CompareState).part == "sides")
+
+
 VIEWS = (
-    *(View(f"compare-{name}-strip", partial(strip, side)) for side, name in enumerate(SIDES)),
-    *(View(f"compare-{name}-status", partial(status, side)) for side, name in enumerate(SIDES)),
-    *(View(f"compare-{name}-bars", partial(bars, side)) for side, name in enumerate(SIDES)),
-    View("compare-parting", first_difference),
-    View("compare-divergence", divergence),
-    View("compare-notice", partial(run_notice, CompareState)),
+    *(_view(f"compare-{name}-strip", partial(strip, side)) for side, name in enumerate(SIDES)),
+    *(_view(f"compare-{name}-status", partial(status, side)) for side, name in enumerate(SIDES)),
+    *(_view(f"compare-{name}-bars", partial(bars, side)) for side, name in enumerate(SIDES)),
+    _view("compare-parting", first_difference),
+    _view("compare-divergence", divergence),
+    _view("compare-notice", partial(run_notice, CompareState)),
 )

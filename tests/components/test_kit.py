@@ -1,0 +1,97 @@
+"""The kit: what is computed when, and the example of its page in the documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import components
+from components.errors import PageError
+from components.i18n.catalogue import CATALOGUES
+from components.kit import Tab, card, picture, setting
+from components.state.session import Session
+from gpt import Generation, get_model
+from tests.components.drawing import Drawn
+
+PAGE = Path(components.__file__).parents[1] / "docs/kit.md"
+
+
+def test_the_example_of_the_documentation_draws_its_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("count", "question", "says"):
+        monkeypatch.setitem(CATALOGUES["en"], f"next.{key}", "{share}" if key == "says" else key)
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(compile(code, "example", "exec"), scope)
+    document = Generation(get_model(), "The dog ran")
+    document.read()
+    drawn = Drawn(Session(document), scope["tab"])
+    shown = drawn.update()["likely-tokens"]
+    assert len(shown["figure"]["data"][0]["x"]) == 5
+    assert shown["text"].endswith("%")
+    scope["Chosen"].count.set(drawn.session, 7)
+    assert len(drawn.update()["likely-tokens"]["figure"]["data"][0]["x"]) == 7
+    with pytest.raises(ValueError, match="count"):
+        scope["Chosen"].count.set(drawn.session, 21)
+
+
+def of_kit(session: Session | None = None) -> tuple[Drawn, list[str], Any]:
+    """Return a tab whose second result needs the first one, the names of what has run, and its settings."""
+    tab, ran = Tab("kit"), list[str]()
+
+    @tab.state
+    class Chosen:
+        n: int = setting(1, low=0, high=9)
+        other: bool = setting(False)
+
+    @tab.computed
+    def first(s: Any) -> int:
+        ran.append("first")
+        if s[Chosen].n == 9:
+            raise PageError("error.no_text")
+        return 10 * int(s[Chosen].n)
+
+    @tab.computed
+    def second(s: Any) -> Iterator[int]:
+        ran.append("second")
+        for part in range(2):
+            yield s[first] + part
+
+    def draw(s: Any) -> tuple[None, str]:
+        ran.append("draw")
+        return None, str(s[second])
+
+    tab.cards(card("one", picture("sum", draw)))
+    return Drawn(session or Session(None), tab), ran, Chosen
+
+
+def test_a_result_is_computed_after_those_it_needs_and_only_if_what_it_read_has_changed() -> None:
+    drawn, ran, chosen = of_kit()
+    assert drawn.update()["sum"]["text"] == "11"
+    # The second result needs the first one, and is drawn for each of its two parts and when it is complete.
+    assert ran == ["draw", "second", "first", "second", "draw", "draw", "draw"]
+    chosen.other.set(drawn.session, True)
+    drawn.update()
+    assert len(ran) == 7
+    chosen.n.set(drawn.session, 2)
+    assert drawn.update(compute=False)["sum"] == {
+        "figure": None,
+        "text": "11",
+        "note": "",
+        "rows": None,
+        "waiting": True,
+    }
+    assert drawn.update()["sum"]["text"] == "21"
+
+
+def test_an_error_of_a_result_takes_the_place_of_its_picture_until_it_is_mended() -> None:
+    drawn, _, chosen = of_kit()
+    chosen.n.set(drawn.session, 9)
+    assert drawn.update()["sum"]["failed"] == "There is no text yet. Type something in the Write tab."
+    assert not drawn.is_waiting
+    chosen.n.set(drawn.session, 1)
+    shown = drawn.update()["sum"]
+    assert (shown["failed"], shown["text"]) == ("", "11")
