@@ -30,10 +30,10 @@ def test_the_example_of_the_documentation_draws_its_picture(monkeypatch: pytest.
     document.read()
     drawn = Drawn(Session(document), scope["tab"])
     shown = drawn.update()["likely-tokens"]
-    assert len(shown["figure"]["data"][0]["x"]) == 5
+    assert len(shown["figure"]["layout"]["yaxis"]["ticktext"]) == 5
     assert shown["text"].endswith("%")
     scope["Chosen"].count.set(drawn.session, 7)
-    assert len(drawn.update()["likely-tokens"]["figure"]["data"][0]["x"]) == 7
+    assert len(drawn.update()["likely-tokens"]["figure"]["layout"]["yaxis"]["ticktext"]) == 7
     with pytest.raises(ValueError, match="count"):
         scope["Chosen"].count.set(drawn.session, 21)
 
