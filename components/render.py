@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -183,8 +183,8 @@ class Renderer:
         snapshot, session.sent, session.frame_number = session.snapshot(), {}, 0
         for control in (control for tab in self.controls.values() for control in tab):
             reads = Reads(snapshot)
-            control.draw(reads)
-            session.sent[control] = Sent(reads.seen)
+            digests = {name: hash(value) for name, value in _properties(control.draw(reads)).items()}
+            session.sent[control] = Sent(reads.seen, digests)
         frame = self.frame(session)
         self._initial = dict(session.sent)
         return frame or ""
@@ -250,9 +250,14 @@ class Renderer:
             if looked is None:
                 continue
             properties, reads, _ = looked
-            is_edited, again = control.component in edited, missed.get(control)
-            number = again.frame if again is not None and again.seen == reads.seen else session.frame_number + 1
-            session.sent[control] = Sent(reads.seen, frame=0 if is_edited else number)
+            before, again = session.sent.get(control), missed.get(control)
+            digests = {name: hash(value) for name, value in properties.items()}
+            if before is not None and before.digests == digests:
+                session.sent[control] = replace(before, seen=reads.seen)
+                continue
+            is_edited = control.component in edited
+            number = again.frame if again is not None and again.digests == digests else session.frame_number + 1
+            session.sent[control] = Sent(reads.seen, digests, frame=0 if is_edited else number)
             if not is_edited and properties:
                 yield components.index(control.component), properties, number
 
