@@ -1,4 +1,4 @@
-"""Controls for settings: name, value, limits and handler follow from the setting."""
+"""Controls for settings: name, value, limits and handler follow from the setting. A label is a catalogue key."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from components.kit.settings import Setting
 from components.parts import Live, Part
 
 
-def slider(of: Any, label: str | Live = "", **options: Any) -> Part:
+def slider(of: Any, label: str | Live, **options: Any) -> Part:
     """Return a slider with a number field for a setting with limits. Takes the options of `parts.slider`."""
     return parts.slider(of.id, of.low, of.high, of.step, **_options(of, label, options))
 
 
-def choice(of: Any, label: str | Live = "", **options: Any) -> Part:
+def choice(of: Any, label: str | Live, **options: Any) -> Part:
     """Return the setting's choices side by side. Takes the options of `parts.choice`."""
     return parts.choice(of.id, of.options, **_options(of, label, options))
 
 
-def select(of: Any, label: str | Live = "", **options: Any) -> Part:
+def select(of: Any, label: str | Live, **options: Any) -> Part:
     """Return a drop-down list of the setting's choices. Takes the options of `parts.select`."""
     return parts.select(of.id, of.options, **_options(of, label, options))
 
 
-def check_box(of: Any, label: str | Live = "", **options: Any) -> Part:
+def check_box(of: Any, label: str | Live, **options: Any) -> Part:
     """Return a checkbox for a setting that is True or False."""
     return parts.check_box(of.id, **_options(of, label, options))
 
 
-def text_box(of: Any, label: str | Live = "", **options: Any) -> Part:
+def text_box(of: Any, label: str | Live, **options: Any) -> Part:
     """Return a text box for a setting that is a text. Takes the options of `parts.text_box`."""
     return parts.text_box(of.id, max_length=of.most, **_options(of, label, options))
 
@@ -47,5 +47,4 @@ def _layers(s: Any) -> list[tuple[str, int]]:
 
 
 def _options(of: Setting, label: str | Live, options: dict[str, Any]) -> dict[str, Any]:
-    """Complete the options: by default, the label's key is `<tab>.<setting>`."""
-    return {"label": label or f"{of.tab}.{of.name}", "value": of.value, "on": of.set, **options}
+    return {"label": label, "value": of.value, "on": of.set, **options}

@@ -173,7 +173,7 @@ tab.cards(
         "functions",
         question("activations.question"),
         lead("activations.says"),
-        slider(Chosen.x),
+        slider(Chosen.x, "activations.x"),
         columns(
             column(picture("curves", curves), grow=3, min_width=300),
             column(question("activations.exact.question"), picture("exact-gelu", exact), grow=2),
@@ -187,7 +187,7 @@ tab.cards(
     card(
         "swap",
         question("activations.swap.question"),
-        choice(Chosen.swap),
+        choice(Chosen.swap, "activations.swap"),
         picture("activation-swapped", swap),
     ),
 )
