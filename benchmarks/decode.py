@@ -168,7 +168,7 @@ def cpu_name() -> str:
 
 def without_kernels(name: str) -> bool:
     """Return whether an engine has no kernels for this CPU, or can't be restricted to torch's instruction set."""
-    from gpt.inference.packed_linear import has_bfloat16
+    from gpt.inference.packed_weights import has_bfloat16
 
     is_limited = "ATEN_CPU_CAPABILITY" in os.environ
     return (name == "transformers-bf16" and not has_bfloat16()) or (name.startswith("onnxruntime") and is_limited)

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import torch
 
 from gpt import GPTConfig, Trace
-from gpt.inference.packed_linear import pack
+from gpt.inference.packed_weights import pack, packs_float32
 from gpt.model import GPT
 
 ForwardPass = Callable[[torch.Tensor], object]
@@ -32,7 +32,8 @@ ForwardPass = Callable[[torch.Tensor], object]
 def ours(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
     """Return functions that run a plain and a traced pass over ids (1, T)."""
     model = GPT(config).eval()
-    pack(model, "fp32")  # as in a loaded model
+    if packs_float32():  # as in a loaded model
+        pack(model, "fp32")
     return model, lambda idx: model(idx, trace=Trace())
 
 

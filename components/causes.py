@@ -10,7 +10,7 @@ from components.labels import percent, quoted
 from components.words import word_name, words_of
 from gpt import GPT, Edits, SamplingParams, distribution
 from gpt.analysis.causes import Cause, Causes, measure_causes
-from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import Vocabulary
 

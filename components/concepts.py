@@ -23,7 +23,7 @@ from gpt.analysis.causes import Ablation, predict_without
 from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
 from gpt.analysis.tracing import trace_text
 from gpt.background import run_with_progress
-from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
 

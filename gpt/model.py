@@ -295,11 +295,11 @@ class GPT(nn.Module):
                 nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
 
     def train(self, mode: bool = True) -> GPT:
-        """Switch to training or evaluation mode. Raises ValueError for training mode if the weights are packed."""
-        if mode and not isinstance(self.lm_head, nn.Linear):
+        """Switch to training or evaluation mode. Raises ValueError for training mode if no weight has a gradient."""
+        if mode and not any(parameter.requires_grad for parameter in self.parameters()):
             raise GPTError(
-                "model.packed_train",
-                "packed weights cannot be trained: load the model with load_model(..., trainable=True)",
+                "model.frozen",
+                "this model cannot be trained: load it with load_model(..., trainable=True)",
             )
         return super().train(mode)
 

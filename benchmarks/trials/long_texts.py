@@ -22,7 +22,6 @@ import torch
 
 from benchmarks.trials.app_process import ROOT, Result
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, load_model
-from gpt.inference.packed_linear import freeze, pack
 from gpt.models.memory import limit_arenas, read_fields, return_free_memory
 from gpt.models.sources import BUNDLED
 from gpt.tokenizer import gpt2_tokenizer
@@ -94,8 +93,7 @@ def gpt2_shape() -> LoadedModel:
     """Return GPT-2 small with random weights."""
     config = GPTConfig(vocab_size=50_257, block_size=1024, n_layer=12, n_head=12, n_embd=768)
     model = GPT(config, generator=torch.Generator().manual_seed(0)).eval()
-    pack(model, "fp32")
-    freeze(model)
+    model.requires_grad_(False)
     return LoadedModel("gpt2-shape", model, gpt2_tokenizer(), torch.device("cpu"), "fp32")
 
 

@@ -11,6 +11,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
+from gpt.read_only import ordinary
 from gpt.trace import Trace
 
 MAX_BATCH_TOKENS = 2048  # maximum number of tokens in a batch of text variants
@@ -61,8 +62,8 @@ def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits |
 
 
 def to_float32(x: Tensor) -> Tensor:
-    """Convert x to float32, leaving float64 unchanged."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+    """Convert x to an ordinary tensor in float32, leaving float64 unchanged."""
+    return ordinary(x).to(torch.promote_types(x.dtype, torch.float32))
 
 
 def single_sequence(x: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from gpt.edits import Edits
 from gpt.inference.admission import AdmissionQueue
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
 from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
-from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import SMALL_WORK, threads_for
 from gpt.model import GPT
 from gpt.sampling import entropy_bits

@@ -20,7 +20,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import DeployedModel
 from gpt.inference.engine import MAX_TEXTS, Engine
-from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, half_dtype, has_float32, multiplications_per_token, pack
+from gpt.inference.packed_weights import SMALL_WEIGHT, half_dtype, multiplications_per_token, pack, packs_float32
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import Text, ids_of
@@ -28,6 +28,7 @@ from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint
 from gpt.models.concept_files import load_concepts
 from gpt.models.memory import return_free_memory
+from gpt.read_only import freeze
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 
@@ -54,7 +55,8 @@ class Tokens(NamedTuple):
 class LoadedModel:
     """A model in evaluation mode, with its tokenizer. It may be shared between users, so never modify it.
 
-    On a CPU, the weights are packed and read-only. Use `load_model(..., trainable=True)` to get ordinary weights.
+    On a CPU, weights may be packed, which makes them read-only (see `gpt.inference.packed_weights`).
+    `load_model(..., trainable=True)` gives ordinary weights.
     layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model is then
     used only for inspection. concepts: concepts from the checkpoint's folder, if any.
     """
@@ -121,9 +123,8 @@ def checked_precision(precision: str) -> Precision:
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device, *, deployed: bool = False) -> int:
     """Return the memory that a model needs in a given precision, in bytes. deployed: see `build`.
 
-    Some weights are stored twice. On a CPU, this applies to a tied matrix, which is packed for the head and stored as
-    rows for the embedding, and in float32 also to the small matrices of the blocks (see `gpt.inference.packed_linear`).
-    On ZeroGPU, all weights are stored twice (see `gpu_copy`).
+    If weights are packed, a tied matrix is stored twice: packed for the head, and as rows for the embedding. On
+    ZeroGPU, all weights are stored twice (see `gpu_copy`).
     """
     if deployed and precision == "fp32":
         return checkpoint.n_copied_bytes
@@ -133,21 +134,17 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
         return n_bytes
     if on_zero_gpu():
         return 2 * n_bytes
-    twice = config.vocab_size * config.n_embd if config.tie_weights else 0
-    if precision == "fp32":
-        linear = [part for name, part in checkpoint.weights.items() if name.startswith("h.") and part[0].dim() == 2]
-        sizes = [sum(tensor.numel() for tensor in part) for part in linear]
-        twice += sum(size for size in sizes if size <= SMALL_WEIGHT)
-    return n_bytes + twice * dtype.itemsize
+    n_head = config.vocab_size * config.n_embd
+    is_packed = packs_float32() and n_head > SMALL_WEIGHT if precision == "fp32" else True
+    return n_bytes + (n_head * dtype.itemsize if config.tie_weights and is_packed else 0)
 
 
 def can_pack(precision: Precision, device: torch.device) -> bool:
-    """Return whether matrices are packed: on CPUs, and in float32 only with oneDNN. See `gpt.inference.packed_linear`.
+    """Return whether matrices are packed: on CPUs, and in float32 only where that is faster (`packs_float32`).
 
     On ZeroGPU they are not packed, because the model is copied to the GPU.
     """
-    kernels = precision != "fp32" or has_float32()
-    return device.type == "cpu" and kernels and not on_zero_gpu()
+    return device.type == "cpu" and not on_zero_gpu() and (precision != "fp32" or packs_float32())
 
 
 def build(
@@ -162,9 +159,10 @@ def build(
 ) -> LoadedModel:
     """Build the model from a checkpoint.
 
-    untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether to use
-    ordinary parameters; by default, parameters are packed if possible (`can_pack`) and cannot be trained. deployed: the
-    deployment that generates text, if any; float32 weights then stay memory-mapped (see `Checkpoint.build_mapped`).
+    untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether the
+    parameters are ordinary and have gradients; by default, they are packed if `can_pack` returns True. deployed: the
+    deployment that generates text, if any; all parameters are then read-only, because a change would not reach it, and
+    in float32 they stay memory-mapped (see `Checkpoint.build_mapped`).
 
     Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.
@@ -175,7 +173,7 @@ def build(
     concepts = None if folder is None else load_concepts(folder, checkpoint.config)
     if deployed is not None and precision == "fp32" and not untrained:
         model = checkpoint.build_mapped()
-        model.requires_grad_(False)
+        freeze(model)
         return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed, concepts)
     packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
@@ -202,7 +200,8 @@ def build(
             model=name,
             device=device,
         ) from None
-    if packed:
+    model.requires_grad_(trainable)
+    if deployed is not None:
         freeze(model)
     with torch.inference_mode(), threads_for(multiplications_per_token(model)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
@@ -232,9 +231,11 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
 def gpu_copy(loaded: LoadedModel) -> LoadedModel:
     """Return a copy of the model on the GPU that ZeroGPU provides during a call. The first call creates the copy.
 
-    The shared model stays on the CPU, where documents can be inspected without waiting for a GPU. The copy is created
-    when the model is loaded, because a Space must place its models on "cuda" at start-up.
+    The shared model stays on the CPU, where documents can be inspected without waiting for a GPU. Its weights become
+    read-only, because a change would not reach the copy. The copy is created when the model is loaded, because a Space
+    must place its models on "cuda" at start-up.
     """
     if loaded.model not in _copies:
         _copies[loaded.model] = deepcopy(loaded.model).to(GPU_DEVICE)
+        freeze(loaded.model)
     return replace(loaded, model=_copies[loaded.model], device=torch.device(GPU_DEVICE))

@@ -197,8 +197,9 @@ def load_model(
     n_head, activation, attn_scale, names, weights: Settings that the checkpoint does not contain; see
         `gpt.models.checkpoints.Hints`. If the roles of the weights have to be inferred, a warning shows the inferred
         table; names="infer" accepts it.
-    trainable: Whether to load ordinary parameters, which can be trained and changed in place. By default, weights on a
-        CPU are packed, which makes generation faster, but they are read-only.
+    trainable: Whether to load ordinary parameters with gradients. By default, parameters have no gradients, and
+        matrices are packed where that makes generation faster: in half and int8 on a CPU, and in fp32 the large ones on
+        an AMD CPU. Packed weights are read-only; changes to all others take effect everywhere.
     progress: Called during a download with the downloaded and total bytes.
     Raises ValueError if the model cannot be loaded.
     """

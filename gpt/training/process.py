@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from gpt.errors import GPTError
-from gpt.inference.packed_linear import has_bfloat16
+from gpt.inference.packed_weights import has_bfloat16
 from gpt.models.loading import best_device
 
 

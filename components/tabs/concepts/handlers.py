@@ -17,7 +17,7 @@ from components.tabs.concepts.state import Activities, ConceptsState
 from gpt.analysis.concepts import trace_activity
 from gpt.analysis.tracing import trace_window
 from gpt.background import run_with_progress
-from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 
 MAX_TOKENS = 256  # maximum tokens in the window around the selected token

@@ -15,7 +15,7 @@ from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, Stories
 from components.tabs.inside.state import InsideState
-from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 
 LONG_PASS_WORK = 1e10  # multiplications; a larger pass shows a progress message

@@ -22,7 +22,7 @@ from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient
 from gpt.analysis.tracing import trace_text, trace_window
-from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only, rank_of
 from gpt.tokenizer import start_ids

@@ -29,6 +29,7 @@ from gpt.models.checkpoints.family_options import (
 )
 from gpt.models.checkpoints.stated import ACTIVATIONS
 from gpt.models.checkpoints.translate import role_of
+from gpt.read_only import ordinary
 
 CLASSES = {
     "gpt2": "GPT2LMHeadModel",
@@ -209,7 +210,7 @@ def effective(config: GPTConfig) -> dict[str, Any]:
 def to_weights(model: GPT, family: Family, theirs: GPTConfig) -> dict[str, Tensor] | None:
     """Return the weights under the family's names, or None if one of them would need two different values."""
     layout, config = family.layout, model.config
-    ours = {name: value.detach().cpu().float() for name, value in model.state_dict().items()}
+    ours = {name: ordinary(value).detach().cpu().float() for name, value in model.state_dict().items()}
     for name, shape in expected_shapes(replace(theirs, tie_weights=config.tie_weights)).items():
         if name.endswith(".bias"):
             ours.setdefault(name, torch.zeros(shape))

@@ -27,6 +27,7 @@ from gpt.models.checkpoints.stated import Hints
 from gpt.models.checkpoints.to_transformers import to_transformers
 from gpt.models.checkpoints.token_table import TokenTable
 from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
+from gpt.read_only import ordinary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
 
@@ -44,7 +45,9 @@ def save_model(
     Raises ValueError if the folder already contains a model, unless `overwrite` is True.
     """
     network, tokenizer = with_tokenizer(model)
-    state = {name: value.detach().to("cpu", dtype).contiguous() for name, value in network.state_dict().items()}
+    state = {
+        name: ordinary(value).detach().to("cpu", dtype).contiguous() for name, value in network.state_dict().items()
+    }
     if network.config.tie_weights:
         del state["lm_head.weight"]
     known = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary or tokenizer

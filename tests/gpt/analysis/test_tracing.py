@@ -18,7 +18,7 @@ from gpt.analysis.rollout import rollout
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.edits import Edits
-from gpt.inference.packed_linear import PackedLinear, pack
+from gpt.inference.packed_weights import pack
 from gpt.trace import Trace
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
@@ -78,8 +78,9 @@ def test_results_are_finite_and_float32_or_float64_for_a_float64_model(model, dt
 def test_the_head_of_a_packed_model_is_unpacked_once(model, monkeypatch):
     pack(model, "half")
     trace = trace_text(model, IDS)
-    states, unpacked, weight = trace.final_norm[0], [], PackedLinear.weight.fget
-    monkeypatch.setattr(PackedLinear, "weight", property(lambda self: unpacked.append(self) or weight(self)))
+    states, unpacked, head = trace.final_norm[0], [], model.lm_head.weight.stored
+    unpack = type(head).unpack
+    monkeypatch.setattr(type(head), "unpack", lambda self: unpacked.append(self) or unpack(self))
     for analyse in (
         lambda: logit_lens(model, trace, chosen=7),
         lambda: kl_bits(model, states, states.flip(0)),
@@ -87,7 +88,7 @@ def test_the_head_of_a_packed_model_is_unpacked_once(model, monkeypatch):
     ):
         unpacked.clear()
         analyse()
-        assert unpacked == [model.lm_head]
+        assert unpacked == [head]
 
 
 def test_a_batch_of_several_texts_is_refused(model):

@@ -8,7 +8,7 @@ from gpt.edits import Steering
 from gpt.inference import decode_cache
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
 from gpt.inference.decode_cache import DecodeCache
-from gpt.inference.packed_linear import pack
+from gpt.inference.packed_weights import pack
 
 CONFIGS = {
     "gpt2": {},

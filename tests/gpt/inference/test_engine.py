@@ -9,7 +9,7 @@ from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generat
 from gpt.edits import Steering
 from gpt.inference import engine as engine_module
 from gpt.inference.engine import BATCH_TOKENS, CHUNK_TOKENS, Engine, ReadRequest
-from gpt.inference.packed_linear import pack
+from gpt.inference.packed_weights import pack
 from tests.gpt.fake_models import N_VOCAB, family_model, tiny_model
 from tests.gpt.inference.waiting import wait_for_requests
 

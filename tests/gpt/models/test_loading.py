@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from gpt.inference.packed_linear import half_dtype
+from gpt import GPT
+from gpt.inference.packed_weights import half_dtype
 from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save_model
 from gpt.models.checkpoints.vocabularies import PlainIds
-from gpt.models.loading import Precision, memory_of
+from gpt.models.loading import Precision, checked_precision, memory_of
 from gpt.models.memory import format_bytes, free_memory
 from gpt.models.sources import load_model
+from gpt.read_only import ReadOnlyTensor
 from tests.gpt.models.tiny import N_VOCAB, tiny
 
 
@@ -33,8 +36,8 @@ def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
 ) -> None:
     model = tiny(n_layer=4)
     save_model(tmp_path, model, PlainIds(N_VOCAB), dtype=torch.float32)
-    # Otherwise small weights would also be kept unpacked.
-    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 0)
+    monkeypatch.setattr("gpt.inference.packed_weights.SMALL_WEIGHT", 0)
+    monkeypatch.setattr("gpt.inference.packed_weights.is_amd", lambda: True)
     read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
     left, weight_of = [], Checkpoint._weight
 
@@ -119,11 +122,69 @@ def test_sizes_are_written_in_their_largest_unit(n_bytes: int, text: str) -> Non
     assert format_bytes(n_bytes) == text
 
 
+CHANGES: dict[str, Callable[[Tensor], object]] = {
+    "zero_": Tensor.zero_,
+    "data": lambda w: w.data.zero_(),
+    "set data": lambda w: setattr(w, "data", torch.zeros(w.shape)),
+    "init": nn.init.zeros_,
+    "copy_": lambda w: w.copy_(torch.zeros(w.shape)),
+    "item": lambda w: w.__setitem__(..., 0),
+    "part": lambda w: w[: len(w) // 2].zero_(),
+    "view": lambda w: w.detach().view(-1).mul_(0),
+    "out": lambda w: torch.mul(w, 0, out=w),
+    "foreach": lambda w: torch._foreach_zero_([w]),
+    "memory": lambda w: w.detach().numpy().fill(0),
+}
+
+
+@pytest.mark.parametrize("packing", ["fp32", "fp32 on AMD", "half", "int8"])
+def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
+    tmp_path: Path, packing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpt.inference.packed_weights.SMALL_WEIGHT", 300)  # some weights stay ordinary
+    monkeypatch.setattr("gpt.inference.packed_weights.is_amd", lambda: packing.endswith("AMD"))
+    original, idx = tiny(tie_weights=False, n_layer=1), torch.arange(16)[None]
+    with torch.no_grad():
+        for weight in original.parameters():
+            weight.normal_(std=0.3)
+    save_model(tmp_path, original, PlainIds(N_VOCAB), dtype=torch.float32)
+    precision = checked_precision(packing.split()[0])
+
+    @torch.no_grad()
+    def logits(model: GPT) -> Tensor:
+        cache, prompt = model.new_cache(), model(idx)
+        model(idx[:, :-1], cache=cache)
+        step = model(idx[:, -1:], cache=cache)
+        torch.testing.assert_close(step, prompt[:, -1:], atol=0.1 if packing == "int8" else 1e-2, rtol=0)
+        return torch.cat((prompt, step), dim=1)
+
+    refused = set()
+    for change in CHANGES.values():
+        model = load_model(tmp_path, device="cpu", precision=precision).model
+        before = logits(model)
+        for name, weight in model.named_parameters():
+            kept = (weight + 0).clone()
+            with torch.no_grad():
+                if isinstance(weight, ReadOnlyTensor):
+                    refused.add(name)
+                    with pytest.raises(ValueError, match=r"cannot be changed: load it with load_model\(|is read-only"):
+                        change(weight)
+                else:
+                    change(weight)
+                    assert not torch.equal(logits(model), before)
+                    weight.copy_(kept)
+            assert torch.equal(logits(model), before)
+    wanted = {"fp32": 0, "fp32 on AMD": 4}.get(packing, 7)
+    assert len(refused) == wanted, refused
+    assert not any(name.endswith("bias") or ".ln" in name for name in refused)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "half", "int8"])
-def test_packed_parameters_have_their_true_number_and_values_and_are_neither_changed_nor_trained(
+def test_packed_parameters_have_their_true_number_and_values_and_cannot_be_trained(
     tmp_path: Path, precision: Precision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 300)  # some weights are also kept unpacked
+    monkeypatch.setattr("gpt.inference.packed_weights.SMALL_WEIGHT", 300)
+    monkeypatch.setattr("gpt.inference.packed_weights.is_amd", lambda: True)
     original = tiny(tie_weights=False)
     save_model(tmp_path, original, PlainIds(N_VOCAB), dtype=torch.float32)
     model, idx = load_model(tmp_path, device="cpu", precision=precision).model, torch.arange(16)[None]
@@ -132,18 +193,18 @@ def test_packed_parameters_have_their_true_number_and_values_and_are_neither_cha
     assert {name: p.shape for name, p in named.items()} == {name: p.shape for name, p in original.named_parameters()}
     for name, value in original.state_dict().items():
         torch.testing.assert_close(named[name] + 0, value, atol=0.02, rtol=0)
-        torch.testing.assert_close(model.state_dict()[name], named[name] + 0)
-    for change in (nn.init.zeros_, Tensor.zero_):
-        with pytest.raises(ValueError, match="cannot be changed: load the model with load_model"):
-            change(named["h.0.attn.c_attn.weight"])
+        torch.testing.assert_close(model.state_dict()[name] + 0, named[name] + 0)
+    assert not any(p.requires_grad for p in named.values())
     with pytest.raises(RuntimeError, match="cannot be changed"):
         model.load_state_dict(original.state_dict())
-    with pytest.raises(ValueError, match=r"cannot be trained: load the model with load_model\("):
+    with pytest.raises(ValueError, match=r"load it with load_model\("):
         model.train()
-    assert not any(p.requires_grad for p in named.values())
     assert not model.training
     assert not model.drop.training
     assert torch.equal(model.eval().float()(idx), before)
+    for change in (model.requires_grad_, model.bfloat16):
+        with pytest.raises(ValueError, match=r"load it with load_model\("):
+            change()
 
 
 def test_tied_weights_are_one_parameter_of_a_packed_model() -> None:

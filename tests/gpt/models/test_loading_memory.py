@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 import torch
 from torch import nn
-from gpt.inference.packed_linear import half_dtype, pack
+from gpt.inference.packed_weights import half_dtype, pack
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.loading import build, memory_of
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gpt import add_model, get_model, load_model
-from gpt.inference.packed_linear import half_dtype
+from gpt.inference.packed_weights import half_dtype
 from gpt.models.precision_error import compare, precision_error
 from gpt.models.registry import configure
 from tests.conftest import randomized

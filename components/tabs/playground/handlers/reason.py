@@ -17,7 +17,7 @@ from components.tabs.playground.state import Reason, ReasonState
 from gpt import Edits, Generation, LoadedModel, SamplingParams
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.background import run_with_progress
-from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
 

@@ -7,18 +7,18 @@ import torch
 from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache, load_model
-from gpt.inference import packed_linear
-from gpt.inference.packed_linear import (
-    SMALL_WEIGHT,
-    PackedEmbedding,
+from gpt.inference import packed_weights
+from gpt.inference.packed_weights import (
+    PackedRows,
     has_vnni,
     multiplications_per_token,
     pack,
-    pack_linear,
+    pack_matrix,
 )
 from gpt.model import ForwardContext
+from gpt.read_only import ReadOnlyTensor
 
-SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out); only the last weight is not small
+SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out)
 needs_int8 = pytest.mark.skipif(
     not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines), reason="this CPU has no int8 kernels"
 )
@@ -32,9 +32,9 @@ def packing(request, monkeypatch):
     """A packing; for 16 bits, with each of the products that a CPU may offer."""
     name, _, kernel = request.param.partition(" by ")
     if kernel:
-        monkeypatch.setattr(packed_linear, "has_bfloat16", lambda: False)
+        monkeypatch.setattr(packed_weights, "has_bfloat16", lambda: False)
         monkeypatch.setattr(
-            packed_linear, "half_dtype", lambda: torch.float16 if kernel == "fbgemm" else torch.bfloat16
+            packed_weights, "half_dtype", lambda: torch.float16 if kernel == "fbgemm" else torch.bfloat16
         )
     return name
 
@@ -51,8 +51,12 @@ def tiny(**options) -> GPT:
     return GPT(GPTConfig(**(config | options))).eval()
 
 
-def test_packed_layers_are_tested_on_both_sides_of_small_weight():
-    assert any(rows * columns > SMALL_WEIGHT for rows, columns in SHAPES)
+def packed_layer(linear: nn.Linear, packing: packed_weights.Packing) -> nn.Linear:
+    """Return a copy of the layer with a packed weight, whatever its size."""
+    layer = copy.copy(linear)
+    layer._parameters = dict(linear._parameters)
+    layer.weight = ReadOnlyTensor(pack_matrix(linear.weight, packing))
+    return layer
 
 
 @pytest.mark.parametrize("rows", [1, 5])
@@ -65,7 +69,7 @@ def test_a_packed_product_is_the_product_within_its_precision(linear, packing, b
         linear.bias = None
     b = None if linear.bias is None else linear.bias.double()
     exact = nn.functional.linear(x.double(), linear.weight.double(), b)
-    y = pack_linear(linear, packing)(x)
+    y = packed_layer(linear, packing)(x)
     bound = x.abs().double() @ linear.weight.abs().double().T + exact.abs()  # bounds the rounding of each factor
     assert y.dtype is torch.float32
     assert ((y - exact).abs() <= 3 * STEP[packing] * bound.amax(dim=1, keepdim=True) + 1e-6).all()
@@ -75,13 +79,13 @@ def test_a_packed_product_is_the_product_within_its_precision(linear, packing, b
 @torch.inference_mode()
 def test_a_float32_product_is_that_of_linear_within_1e_5(linear, rows):
     x = torch.randn(rows, linear.in_features)
-    assert (pack_linear(linear, "fp32")(x) - linear(x)).abs().max() <= 1e-5
+    assert (packed_layer(linear, "fp32")(x) - linear(x)).abs().max() <= 1e-5
 
 
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
 def test_a_row_has_the_same_product_alone_and_in_a_batch(linear, packing):
-    packed = pack_linear(linear, packing)
+    packed = packed_layer(linear, packing)
     x = torch.randn(9, linear.in_features) * torch.logspace(-2, 0, 9)[:, None]
     alone = torch.cat([packed(row[None]) for row in x])
     atol = 2 * STEP["half"] * alone.abs().max().item() if packing == "half" else 1e-5
@@ -91,7 +95,7 @@ def test_a_row_has_the_same_product_alone_and_in_a_batch(linear, packing):
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
 def test_leading_dimensions_are_kept(linear, packing):
-    packed, x = pack_linear(linear, packing), torch.randn(2, 3, linear.in_features)
+    packed, x = packed_layer(linear, packing), torch.randn(2, 3, linear.in_features)
     assert torch.allclose(packed(x).flatten(0, 1), packed(x.flatten(0, 1)), atol=1e-6)
     assert packed(x).shape == (2, 3, linear.out_features)
 
@@ -101,7 +105,7 @@ def test_leading_dimensions_are_kept(linear, packing):
 def test_a_row_of_zeros_gives_the_bias(linear, packing):
     x = torch.randn(3, linear.in_features)
     x[1] = 0
-    y = pack_linear(linear, packing)(x)
+    y = packed_layer(linear, packing)(x)
     assert torch.allclose(y[1], linear.bias, rtol=STEP[packing], atol=0)
     assert y.isfinite().all()
 
@@ -120,16 +124,16 @@ def test_packed_rows_are_the_rows_of_the_embedding_within_the_precision(packing)
     embedding = nn.Embedding(30, 8)
     embedding.weight[3] = 0
     embedding.weight[4] *= 1000
-    packed, ids = PackedEmbedding(embedding, packing), torch.tensor([[3, 4], [5, 29]])
-    assert torch.equal(packed(ids), packed.weight[ids])
-    assert packed(ids).dtype is torch.float32
-    error = (packed.weight - embedding.weight).abs().amax(dim=1)
+    weight, ids = ReadOnlyTensor(PackedRows(embedding.weight, packing)), torch.tensor([[3, 4], [5, 29]])
+    assert torch.equal(nn.functional.embedding(ids, weight), weight[ids])
+    assert weight[ids].dtype is torch.float32
+    error = (weight - embedding.weight).abs().amax(dim=1)
     assert (error <= STEP[packing] * embedding.weight.abs().amax(dim=1)).all()
 
 
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 def test_the_weight_of_a_packed_layer_is_the_one_it_multiplies_by(linear, packing):
-    packed = pack_linear(linear, packing)
+    packed = packed_layer(linear, packing)
     step = {"fp32": 0.0, "half": 2**-8, "int8": 1 / 127}[packing]
     assert (packed.weight - linear.weight).abs().max() <= step * linear.weight.abs().max()
     one = torch.eye(linear.in_features)
@@ -138,23 +142,22 @@ def test_the_weight_of_a_packed_layer_is_the_one_it_multiplies_by(linear, packin
 
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 def test_the_rows_of_a_tied_head_are_the_weight_of_its_product(packing):
-    model = tiny(vocab_size=5000)
+    model = tiny(vocab_size=50_000)
     pack(model, packing)
-    assert torch.equal(model.lm_head.weight, model.lm_head.unpack())
-    assert torch.equal(model.lm_head.weight, model.wte.weight)
+    assert model.lm_head.weight is model.wte.weight
+    assert torch.equal(model.wte.weight, model.wte.weight.stored.matrix.unpack())
 
 
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
-def test_a_packed_layer_can_be_pickled(linear, packing):
-    packed = pack_linear(linear, packing)
-    twin = pickle.loads(pickle.dumps(packed))
-    x = torch.randn(3, linear.in_features)
-    assert torch.allclose(twin(x), packed(x), atol=1e-6)
-    assert torch.allclose(twin.weight, packed.weight, rtol=1e-6, atol=0)
+def test_a_pickled_packed_weight_is_an_ordinary_parameter_of_the_same_values(linear, packing):
+    weight = packed_layer(linear, packing).weight
+    twin = pickle.loads(pickle.dumps(weight))
+    assert type(twin) is nn.Parameter
+    assert torch.equal(twin, weight)
 
 
 def test_a_tied_head_gives_the_rows_of_the_embedding_and_exactly_the_gradients_of_the_model():
-    model = tiny()
+    model = tiny(vocab_size=50_000)
     idx = torch.randint(50, (1, 9))
     packed = copy.deepcopy(model)
     pack(packed, "fp32")
@@ -200,13 +203,13 @@ def test_a_matrix_is_freed_as_it_is_packed(packing, monkeypatch):
     model = tiny(n_layer=3, n_embd=200, vocab_size=3000, tie_weights=False)
     seen, left = [], []
 
-    def watched(linear, *options):
+    def watched(weight, *options):
         left.append(sum(each() is not None for each in seen))
-        seen.append(weakref.ref(linear.weight.untyped_storage()))
-        return pack_linear(linear, *options)
+        seen.append(weakref.ref(weight.untyped_storage()))
+        return pack_matrix(weight, *options)
 
-    monkeypatch.setattr(packed_linear, "SMALL_WEIGHT", 0)  # otherwise small weights would also be kept unpacked
-    monkeypatch.setattr(packed_linear, "pack_linear", watched)
+    monkeypatch.setattr(packed_weights, "SMALL_WEIGHT", 0)
+    monkeypatch.setattr(packed_weights, "pack_matrix", watched)
     pack(model, packing)
     assert len(left) == 13
     assert max(left) <= 1  # only the previous layer
@@ -219,27 +222,28 @@ def without_operators(monkeypatch):
     def changed(*arguments: object) -> None:
         raise TypeError("unexpected argument")
 
-    packed_linear.works.cache_clear()
+    packed_weights.works.cache_clear()
     monkeypatch.delattr(torch.ops.mkldnn, "_reorder_linear_weight", raising=False)
-    monkeypatch.setattr(packed_linear.OneDNNLinear, "product", changed)
+    monkeypatch.setattr(packed_weights.OneDNNMatrix, "product", changed)
     for name in ("linear_prepack_fp16", "linear_prepack"):
         monkeypatch.setattr(torch.ops.quantized, name, changed)
     yield
-    packed_linear.works.cache_clear()
+    packed_weights.works.cache_clear()
 
 
-def test_without_torchs_private_operators_weights_stay_ordinary_and_say_so(without_operators):
-    with pytest.warns(UserWarning, match="OneDNNLinear does not work with torch"):
+def test_without_torchs_private_operators_weights_stay_ordinary_and_say_so(without_operators, monkeypatch):
+    monkeypatch.setattr(packed_weights, "is_amd", lambda: True)
+    with pytest.warns(UserWarning, match="OneDNNMatrix does not work with torch"):
         loaded = load_model("stories", device="cpu")
-    assert type(loaded.model.lm_head).__mro__[1] is nn.Linear
+    assert type(loaded.model.lm_head.weight) is nn.Parameter
     ordinary = load_model("stories", device="cpu", trainable=True)
     ids = loaded.tokenizer.encode("Once upon a time")
     assert torch.allclose(loaded.trace(ids).logits, ordinary.trace(ids).logits, atol=1e-4)
     with pytest.warns(UserWarning, match="does not work with torch"):
         half = load_model("stories", device="cpu", precision="half")
-    assert isinstance(half.model.lm_head, packed_linear.BFloat16Linear)
+    assert isinstance(half.model.h[0].mlp.c_fc.weight.stored, packed_weights.BFloat16Matrix)
     with (
-        pytest.warns(UserWarning, match="Int8Linear does not work"),
+        pytest.warns(UserWarning, match="Int8Matrix does not work"),
         pytest.raises(ValueError, match="lacks the operators for precision int8"),
     ):
         load_model("stories", device="cpu", precision="int8")

@@ -1,0 +1,296 @@
+"""Packed weights for CPU inference.
+
+A decoding step spends most of its time reading weights. 16-bit formats halve the number of bytes, and int8 halves it
+again. 16-bit weights are bfloat16 if oneDNN supports it, and float16 on other x86 CPUs. On AMD CPUs, oneDNN's format
+for float32 is also up to twice as fast to read as ordinary rows; on Intel CPUs it is slower. Packed weights are
+read-only. Inputs, outputs and biases are always float32, so norms, residuals, attention and the cache are not
+quantised.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import warnings
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gpt.errors import GPTError
+from gpt.read_only import ReadOnlyTensor, Values
+
+Packing = Literal["fp32", "half", "int8"]
+EXPECTED_ROWS = 512  # number of batch rows for which oneDNN optimises the format; smaller batches are no slower
+MAX_BFLOAT16_ROWS = 32  # for more batch rows, torch's bfloat16 product is slower than float32
+SMALL_WEIGHT = 2**20  # elements (4 MB); up to this size, ordinary float32 weights are as fast as packed ones
+CPU_INFO = Path("/proc/cpuinfo")
+
+
+class PackedMatrix(Values, ABC):
+    """A weight (out, in) in a packed format. Gradients reach a layer's input and bias."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.layout = weight.shape, (weight.shape[1], 1), torch.float32, weight.device
+        self.packed = self.pack(weight.detach())
+
+    @abstractmethod
+    def pack(self, weight: Tensor) -> Any:
+        """Convert a weight to this format."""
+
+    @abstractmethod
+    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Apply a linear layer, without gradients: (..., in) -> (..., out), float32."""
+
+    def linear(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Apply a linear layer: (..., in) -> (..., out), float32."""
+        if torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)):
+            y: Tensor = Product.apply(x, self)  # type: ignore[no-untyped-call]
+            return y if bias is None else y + bias
+        return self.product(x, bias)
+
+
+class Product(torch.autograd.Function):
+    """Matrix product with a gradient for its input. Unpacks the weight only in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: PackedMatrix) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.product(x, None)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient @ ctx.matrix.unpack(), None
+
+
+class OneDNNMatrix(PackedMatrix):
+    """float32 or bfloat16 weights in oneDNN's format. Accumulates in float32."""
+
+    def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        super().__init__(weight)
+
+    def pack(self, weight: Tensor) -> Tensor:
+        return torch.ops.mkldnn._reorder_linear_weight(weight.to(self.dtype), EXPECTED_ROWS)
+
+    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        y = torch.ops.mkldnn._linear_pointwise.default(x.to(self.dtype), self.packed, None, "none", [], "")
+        return y.float() if bias is None else y + bias
+
+    def unpack(self) -> Tensor:
+        return self.packed.to_dense().float()
+
+
+class Float16Matrix(PackedMatrix):
+    """float16 weights in fbgemm's format, for x86 CPUs without AVX-512, where oneDNN lacks bfloat16.
+
+    Takes float32 inputs and accumulates in float32.
+    """
+
+    def pack(self, weight: Tensor) -> Any:
+        return torch.ops.quantized.linear_prepack_fp16(weight.float(), None)
+
+    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        y = torch.ops.quantized.linear_dynamic_fp16(x, self.packed)
+        return y if bias is None else y.add_(bias)
+
+    def unpack(self) -> Tensor:
+        return torch.ops.quantized.linear_unpack_fp16(self.packed)[0]
+
+
+class BFloat16Matrix(PackedMatrix):
+    """Row-major bfloat16 weights, for CPUs that support neither packed 16-bit format."""
+
+    def pack(self, weight: Tensor) -> Tensor:
+        return weight.bfloat16()
+
+    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        if x.numel() > MAX_BFLOAT16_ROWS * x.shape[-1]:
+            return F.linear(x, self.unpack(), bias)
+        y = F.linear(x.bfloat16(), self.packed)
+        return y.float() if bias is None else y + bias
+
+    def unpack(self) -> Tensor:
+        return self.packed.float()
+
+
+class Int8Matrix(PackedMatrix):
+    """int8 weights with one scale per output. Quantises inputs to 8 bits with one scale per row.
+
+    torch's dynamic kernel uses one scale for all rows of a call, so a row's result would depend on the other rows.
+    Here, each row is divided by its largest magnitude, and the kernel uses the fixed range -1 to 1.
+    """
+
+    levels = 0  # set by `pack`
+
+    def pack(self, weight: Tensor) -> Any:
+        self.levels = 127 if has_vnni() else 63  # without VNNI, 16-bit sums would overflow
+        return torch.ops.quantized.linear_prepack(quantize_rows(weight.float()), None)
+
+    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        scale = x.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-12)  # (..., 1)
+        y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            x / scale, 1 / self.levels, self.levels + 1, self.packed
+        )
+        return y * scale if bias is None else torch.addcmul(bias, y, scale)
+
+    def unpack(self) -> Tensor:
+        return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize()
+
+
+class PackedRows(Values):
+    """The rows of an embedding (n, C), in 16 bits, or in int8 with one scale per row. Looks them up in float32."""
+
+    def __init__(self, weight: Tensor, packing: Packing) -> None:
+        self.layout = weight.shape, (weight.shape[1], 1), torch.float32, weight.device
+        rows, self.scale = weight.detach(), None
+        if packing == "int8":
+            quantized = quantize_rows(rows.float())  # gives the same values as packing a tied head
+            rows, self.scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
+        self.rows = rows if packing == "int8" else rows.to(half_dtype())
+
+    def unpack(self) -> Tensor:
+        return self.rows.float() if self.scale is None else self.rows * self.scale
+
+    def embedding(self, ids: Tensor) -> Tensor:
+        rows = F.embedding(ids, self.rows)
+        return rows.float() if self.scale is None else rows * F.embedding(ids, self.scale)
+
+
+class TiedValues(Values):
+    """The weight that an embedding shares with the output head, stored once for each."""
+
+    def __init__(self, rows: Values, matrix: PackedMatrix) -> None:
+        self.rows, self.matrix, self.layout = rows, matrix, matrix.layout
+
+    def unpack(self) -> Tensor:
+        return self.rows.unpack()
+
+    def embedding(self, ids: Tensor) -> Tensor:
+        return self.rows.embedding(ids)
+
+    def linear(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        return self.matrix.linear(x, bias)
+
+
+def pack(model: nn.Module, packing: Packing) -> None:
+    """Replace the weight of each nn.Linear and nn.Embedding in a module with a packed, read-only weight.
+
+    Leaves small float32 weights, and weights that are already packed, as they are. Raises ValueError if this computer
+    has no kernels for the packing.
+    """
+    check_packing(packing)
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear | nn.Embedding)]
+    layers = [layer for layer in layers if not isinstance(layer.weight, ReadOnlyTensor)]
+    embeddings = {layer.weight: layer for layer in layers if isinstance(layer, nn.Embedding)}
+    for layer in layers:
+        if isinstance(layer, nn.Embedding) or (packing == "fp32" and layer.weight.numel() <= SMALL_WEIGHT):
+            continue
+        matrix, tied = pack_matrix(layer.weight, packing), embeddings.pop(layer.weight, None)
+        if tied is None:
+            layer.weight = ReadOnlyTensor(matrix)
+        else:
+            layer.weight = tied.weight = ReadOnlyTensor(TiedValues(rows_of(layer.weight, packing), matrix))
+    if packing != "fp32":
+        for embedding in embeddings.values():
+            embedding.weight = ReadOnlyTensor(rows_of(embedding.weight, packing))
+
+
+def rows_of(weight: Tensor, packing: Packing) -> Values:
+    """Return the rows of an embedding in this packing."""
+    return Values(weight.detach()) if packing == "fp32" else PackedRows(weight, packing)
+
+
+def pack_matrix(weight: Tensor, packing: Packing) -> PackedMatrix:
+    """Return a weight (out, in) in the fastest format that this computer has for the packing."""
+    if packing == "int8":
+        return Int8Matrix(weight)
+    if packing == "half" and not has_bfloat16():
+        return (Float16Matrix if half_dtype() is torch.float16 else BFloat16Matrix)(weight)
+    return OneDNNMatrix(weight, torch.bfloat16 if packing == "half" else torch.float32)
+
+
+def packs_float32() -> bool:
+    """Return whether large float32 weights are packed: on AMD CPUs, if oneDNN works."""
+    return is_amd() and torch.backends.mkldnn.is_available() and works(OneDNNMatrix, torch.float32)
+
+
+def is_amd() -> bool:
+    """Return whether this computer has an AMD CPU."""
+    try:
+        return "AuthenticAMD" in CPU_INFO.read_text()
+    except OSError:
+        return "AuthenticAMD" in platform.processor()  # Windows
+
+
+def check_packing(packing: Packing) -> None:
+    """Raise ValueError if this computer has no kernels for a packing."""
+    if not torch.backends.mkldnn.is_available():
+        raise GPTError(
+            "precision.onednn",
+            "precision {precision} needs oneDNN, which this build of torch lacks: choose fp32",
+            precision=packing,
+        )
+    if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
+        raise GPTError("precision.int8_cpu", "precision int8 needs an x86 CPU: choose fp32 or half")
+    if packing == "int8" and not works(Int8Matrix):
+        raise GPTError(
+            "precision.int8_torch",
+            "torch {version} lacks the operators for precision int8: choose fp32 or half",
+            version=torch.__version__,
+        )
+
+
+@lru_cache
+def works(kind: type[PackedMatrix], *arguments: Any) -> bool:
+    """Return whether a packed format works on this computer. Tests each format only once.
+
+    The operators are private, so other versions of torch may lack or change them. Warns if the format does not work,
+    because the fallback is slower.
+    """
+    try:
+        matrix = kind(torch.eye(8), *arguments)
+        found = matrix.product(torch.ones(2, 8), torch.ones(8)) + matrix.unpack()[0].sum()
+        reason = "" if torch.allclose(found, torch.full((2, 8), 3.0), atol=0.1) else "wrong result"
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+    if reason:
+        warnings.warn(f"{kind.__name__} does not work with torch {torch.__version__} ({reason})", stacklevel=2)
+    return not reason
+
+
+def multiplications_per_token(model: nn.Module) -> int:
+    """Count the multiplications per token in all linear layers of a model. Excludes attention."""
+    layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
+    return sum(layer.in_features * layer.out_features for layer in layers)
+
+
+def quantize_rows(weight: Tensor) -> Tensor:
+    """Quantise float32 rows (n, in) to int8. The scale of each row maps its largest magnitude to 127."""
+    scale = torch.linalg.vector_norm(weight, math.inf, dim=1).clamp(min=1e-12) / 127  # abs() would copy the weight
+    with warnings.catch_warnings():  # torch.ao.quantization is deprecated
+        warnings.simplefilter("ignore")
+        return torch.quantize_per_channel(weight, scale.double(), torch.zeros(len(weight)).long(), 0, torch.qint8)
+
+
+def half_dtype() -> torch.dtype:
+    """Return the 16-bit format for this CPU: float16 if fbgemm supports it and oneDNN lacks bfloat16, else bfloat16."""
+    if has_bfloat16() or "fbgemm" not in torch.backends.quantized.supported_engines or not works(Float16Matrix):
+        return torch.bfloat16
+    return torch.float16
+
+
+def has_bfloat16() -> bool:
+    """Return whether oneDNN supports bfloat16 on this CPU."""
+    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    return bool(supported()) and works(OneDNNMatrix, torch.bfloat16)
+
+
+def has_vnni() -> bool:
+    """Return whether this CPU has VNNI, which accumulates 8-bit products in 32-bit integers."""
+    known = getattr(torch.cpu, "_is_vnni_supported", None)
+    return bool(known()) if known else False
