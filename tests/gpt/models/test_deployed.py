@@ -41,11 +41,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "tiny"
 
 
-def test_float32_weights_stay_in_their_file(folder: Path) -> None:
+def test_float32_weights_stay_in_their_file_and_refuse_changes_that_would_not_reach_the_replicas(folder: Path) -> None:
     checkpoint = open_checkpoint(folder)
     mapped = build("tiny", checkpoint, CPU, "fp32", deployed=FakeCluster().model(ModelSpec("tiny", "", "fp32")))
     for name, parameter in mapped.model.named_parameters():
-        assert parameter.data_ptr() == checkpoint.weights[name][0].data_ptr(), name
+        assert parameter.stored.tensor.data_ptr() == checkpoint.weights[name][0].data_ptr(), name
+        with pytest.raises(ValueError, match="cannot be changed"):
+            parameter.data.zero_()
     assert memory_of(checkpoint, "fp32", CPU, deployed=True) == 0
     usual = build("tiny", checkpoint, CPU, "fp32")
     torch.testing.assert_close(mapped.model(IDS), usual.model(IDS))

@@ -16,7 +16,7 @@ def test_the_same_model_has_no_error_and_one_of_16_bits_a_small_one():
     small = precision_error(load_model("stories", device="cpu", precision="bf16"))
     assert small.kl < 0.01
     assert small.logit < 1
-    assert (small.kl > 0) == (half_dtype() is torch.bfloat16)  # its file holds float16
+    assert (small.kl > 1e-6) == (half_dtype() is torch.bfloat16)  # its file holds float16
     assert small.top_1 > 0.9
 
 
