@@ -1,55 +1,25 @@
-"""The speed panel: work saved by the KV cache and fused attention, counted right away and timed on request."""
+"""The panel that counts the work and memory that the KV cache and fused attention save."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.errors import PageError
 from components.figures.lines import lines
 from components.i18n import t
-from components.panels.experiment import Experiment, experiment_buttons
 from components.panels.panel import Panel, no_text, panel_section, problem_sentence
-from components.parts import caption, column, columns, question
+from components.parts import caption, question
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.table import table
-from gpt import GPTConfig, LoadedModel
+from gpt import GPTConfig
 from gpt.experiments.shapes import cache_numbers
-from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
+from gpt.experiments.speed import Cost, next_token_cost
 from gpt.models.memory import format_bytes
 
 MIN_TOKENS = 16  # shortest length; each further length is twice the previous one
-MAX_SECONDS = 15.0
-GROWTH = 12  # estimated time for the next length, as a multiple of the slowest variant's time per token
-KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "eager"))
-
-
-class Measured(NamedTuple):
-    """A speed measurement of a model.
-
-    is_short: whether the measurement ended early, because the next length would have exceeded the time limit.
-    """
-
-    loaded: LoadedModel
-    rows: tuple[SpeedRow, ...]
-    is_short: bool = False
-
-
-@dataclass(frozen=True)
-class KernelsState:
-    """The panel's state. run: the measurement."""
-
-    run: Experiment[Measured] = field(default_factory=Experiment)
-
-    @property
-    def busy(self) -> bool:
-        return self.run.running
 
 
 class Costs(NamedTuple):
@@ -100,14 +70,7 @@ def short(n: int) -> str:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    run, measured = s.state(KernelsState).run, s.cached(measured_of)
-    if measured is not None and measured.is_short:
-        last = measured.rows[-1].cost.length
-        return {"text": t("kernels.short", s.language, length=last, seconds=f"{MAX_SECONDS:g}")}
-    problem = problem_sentence(s, no_text(s), run.problem)
-    if not problem["text"] and s.text is not None and s.text.config.attn_softcap is not None:
-        return {"text": t("kernels.capped", s.language)}
-    return problem
+    return problem_sentence(s, no_text(s))
 
 
 def counted_lines(s: Snapshot) -> dict[str, Any]:
@@ -140,82 +103,19 @@ def bytes_table(s: Snapshot) -> dict[str, Any]:
     return {"rows": [head, *rows]}
 
 
-def measure(s: Snapshot) -> Iterator[Measured]:
-    """Measure one length after another until the next one would exceed MAX_SECONDS."""
-    if s.text is None or no_text(s):
-        raise PageError("error.no_text")
-    model, ids = s.text.loaded.model, s.text.ids[: s.text.n_read]
-    rows: tuple[SpeedRow, ...] = ()
-    began = time.monotonic()
-    list(measure_speed(model, ids, [1], repeats=1))  # warm-up
-    for length in lengths_of(model.config):
-        if rows and GROWTH * slowest(rows) > MAX_SECONDS - (time.monotonic() - began):
-            yield Measured(s.text.loaded, rows, is_short=True)
-            return
-        rows = (*rows, *measure_speed(model, ids, [length]))
-        yield Measured(s.text.loaded, rows)
-
-
-def measured_of(s: Snapshot) -> Measured | None:
-    """Return the newest measurement if it is of the model in use."""
-    found = s.state(KernelsState).run.latest
-    return found if found is not None and found.loaded is s.loaded else None
-
-
-def slowest(rows: tuple[SpeedRow, ...]) -> float:
-    """Return the time per token of the slowest variant at the last length, in seconds."""
-    return max(row.seconds for row in rows[-len(KINDS) :])
-
-
-def measured_lines(s: Snapshot) -> dict[str, Any]:
-    """Draw the tokens per second for the four variants against the text length."""
-    measured = s.cached(measured_of)
-    if measured is None:
-        return chart_data(None, "")
-    rates: dict[tuple[str, str], dict[int, float]] = {kind: {} for kind in KINDS}
-    for row in measured.rows:
-        kind = ("cached" if row.cost.cached else "plain", row.cost.kernel)
-        rates[kind][row.cost.length] = row.tokens_per_second
-    lengths = list(rates[KINDS[0]])
-    figure = lines(
-        np.array(lengths),
-        {t(f"kernels.{a}.{b}", s.language): np.array(list(rates[a, b].values())) for a, b in KINDS},
-        x_title=t("kernels.length", s.language),
-        y_title=t("kernels.rate", s.language),
-        log_x=True,
-    )
-    last = {kind: f"{rate[lengths[-1]]:,.0f}" for kind, rate in rates.items()}
-    caption = t(
-        "kernels.measured",
-        s.language,
-        length=lengths[-1],
-        cached=last["cached", "sdpa"],
-        plain=last["plain", "sdpa"],
-        sdpa=last["cached", "sdpa"],
-        eager=last["cached", "eager"],
-    )
-    return chart_data(figure, caption)
-
-
 VIEWS = (
     View("kernels-answer", answer),
     View("kernels-notice", notice),
     View("kernels-counted", counted_lines),
-    View("kernels-measured", measured_lines),
     View("kernels-bytes", bytes_table),
 )
 
 
 def build_kernels() -> Panel:
-    """Build the panel that counts costs right away and measures speed on request."""
-    measured = column(
-        caption("kernels.measure.says", seconds=f"{MAX_SECONDS:g}"),
-        experiment_buttons("kernels", "kernels.measure", KernelsState, measure, small=False),
-        chart("kernels-measured"),
-    )
+    """Build the panel."""
     part = panel_section(
         "kernels",
-        columns(column(chart("kernels-counted")), measured),
+        chart("kernels-counted"),
         question("kernels.bytes.question"),
         table("kernels-bytes"),
         caption("kernels.bytes.note"),

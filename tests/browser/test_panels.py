@@ -85,15 +85,7 @@ def test_a_panel_speaks_the_new_language_refuses_in_it_and_keeps_the_last_word(l
     expect(answer).to_contain_text("11 bytes")
 
 
-def test_speed_is_measured_when_asked_and_training_stops_when_told(lessons):
-    open_lesson(lessons, "next")
-    lessons.locator("#kernels-start").click()
-    expect(lessons.locator("#kernels-measured .gb-says")).to_contain_text("tokens per second with the cache")
-    expect(lessons.locator("#kernels-start")).to_be_enabled()
-    expect(lessons.locator("#kernels-stop")).to_be_disabled()
-    lessons.locator("#layers-start").click()
-    expect(lessons.locator("#layers-measured .gb-says")).to_contain_text("the median time of each part")
-    expect(lessons.locator("#layers-answer")).to_contain_text("25 passes")
+def test_training_stops_when_told(lessons):
     open_lesson(lessons, "positions")
     lessons.locator("#positions-start").click()
     expect(lessons.locator("#positions-start")).to_be_disabled()

@@ -6,7 +6,6 @@ from components.panels.feed_forward import build_feed_forward
 from components.panels.initialisation import build_initialisation
 from components.panels.kernels import build_kernels
 from components.panels.layer_norm import build_layer_norm
-from components.panels.layer_times import build_layer_times
 from components.panels.masks import build_masks
 from components.panels.norm_placement import build_norm_placement
 from components.panels.notebook import build_notebook
@@ -343,7 +342,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.model", "CausalSelfAttention.sdpa_attention", ("y = F.scaled",)),
         ),
         Place("playground"),
-        (build_prefill, build_kernels, build_layer_times),
+        (build_prefill, build_kernels),
         words="KV cache SDPA flash attention FlashAttention speed KV 缓存 键值缓存 速度",
     ),
     Lesson(

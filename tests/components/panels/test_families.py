@@ -61,12 +61,6 @@ def test_a_model_without_norms_before_its_branches_shows_those_after_them(chosen
     torch.testing.assert_close(rows(session.snapshot()).numbers.after, expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["gemma2", "llama"])
-def test_the_kernels_panel_tells_of_scores_that_sdpa_cannot_cap(family: str) -> None:
-    said = notice(shown(session_of(family), "kernels"), "kernels")
-    assert said == (t("kernels.capped", "en") if family == "gemma2" else "")
-
-
 @pytest.mark.parametrize(("family", "bars"), [("llama", 5), ("gpt2", 4)])
 def test_the_feed_forward_part_shows_the_gate_of_a_gated_model(family: str, bars: int) -> None:
     session = session_of(family)
