@@ -1,6 +1,7 @@
 // Sets the page's address to the one the server sends, and asks the server to restore an address on Back and Forward.
 
 const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // a change adds a history entry
+const PAGES = ["lesson", "challenge"];
 const SPACES = "https://huggingface.co"; // embeds the app in an iframe and repeats the query in its own address
 
 /**
@@ -23,12 +24,15 @@ function withOwn(query, search) {
 const asSearch = (parameters) => (`${parameters}` ? `?${parameters}` : "");
 
 /**
- * Returns a key for the place that an address shows. Addresses of the same place share one history entry.
- * @param {string} search
+ * Returns whether two addresses show different places. Addresses of the same place share one history entry. A tab that
+ * opens one of its pages by itself, such as the first lesson, stays the same place.
+ * @param {string} before @param {string} after
  */
-function placeOf(search) {
-  const parameters = new URLSearchParams(search);
-  return JSON.stringify([...PLACE.map((name) => parameters.get(name)), parameters.has("film")]);
+function areDifferent(before, after) {
+  const [from, to] = [new URLSearchParams(before), new URLSearchParams(after)];
+  /** @param {string} name */
+  const opens = (name) => PAGES.includes(name) && !from.has(name) && from.get("tab") === to.get("tab");
+  return from.has("film") !== to.has("film") || PLACE.some((name) => from.get(name) !== to.get(name) && !opens(name));
 }
 
 /** @param {string} search */
@@ -50,7 +54,9 @@ function tellParent() {
  */
 export function followHistory(store, send, remember) {
   let asked = 0; // time of the last Back or Forward; addresses sent for earlier events are outdated
-  let isFirst = true; // the address that opened the page adds no entry, unless a tab was clicked first
+  // Whether the next address answers the one that opened the page or that Back or Forward restored. It adds no entry, even
+  // if not everything could be restored, unless a tab has been clicked since.
+  let isAnswer = true;
 
   /** @param {string} search @param {"pushState" | "replaceState"} how */
   function write(search, how) {
@@ -63,8 +69,8 @@ export function followHistory(store, send, remember) {
     if (!address || address.at < asked) return;
     const search = withOwn(address.query, location.search);
     const isOtherStop = stopOf(search) !== stopOf(location.search); // the class bar has its own back button for stops
-    const isNew = (!isFirst || address.at > 0) && placeOf(search) !== placeOf(location.search) && !isOtherStop;
-    isFirst = false;
+    const isNew = (!isAnswer || address.at > asked) && areDifferent(location.search, search) && !isOtherStop;
+    isAnswer = false;
     if (search !== location.search) write(search, isNew ? "pushState" : "replaceState");
   });
   store.on("language", (chosen) => {
@@ -75,6 +81,7 @@ export function followHistory(store, send, remember) {
   });
   addEventListener("popstate", () => {
     asked = performance.timeOrigin + performance.now();
+    isAnswer = true;
     remember();
     tellParent();
     send({ query: location.search.slice(1), at: asked });

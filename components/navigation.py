@@ -56,12 +56,12 @@ def open_tab(tab: str, session: Session, clicked: str) -> None:
     except (TypeError, ValueError):
         return
     if at > session.navigated:
+        session.inner_tabs |= {outer: session.tab for outer, ids in INNER.items() if session.tab in ids}
         inner = INNER.get(tab, (tab,))
         opened = next((each for each in (session.tab, session.inner_tabs.get(tab)) if each in inner), inner[0])
         if opened != session.tab:
             session.film = None
         session.tab, session.navigated = opened, at
-        session.inner_tabs |= {outer: opened for outer, ids in INNER.items() if opened in ids}
 
 
 def _selection(ids: Sequence[str], s: Snapshot) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Session:
         before the current text.
     model: name of the chosen model; loaded: the model in use, which differs while the chosen one loads.
     chat: whether the next text in the box is a chat message.
-    tab: id of the open tab; inner_tabs: id of the last open inner tab, by enclosing tab.
+    tab: id of the open tab; inner_tabs: id of the inner tab that was left last, by enclosing tab.
     film: name of the film's open beat, or None if the film is closed.
     link_opened: whether the loaded page's link has been opened. navigated: time of the newest tab click, Back
         or Forward, in ms on the browser's clock.

@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from components.i18n import t
+from components.navigation import INNER
 from tests.browser.playground_page import CHIPS, open_playground, open_tab, says, tab
 
 DOCK = "#dock [role=option]"
@@ -101,6 +103,36 @@ def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens
     page.goto(address)
     expect(page.locator("#selected")).to_contain_text("“Tom” ·")
     expect(page).to_have_url(address)
+
+
+@pytest.mark.thorough
+def test_back_and_forward_go_through_every_tab_and_its_lessons_and_challenges(page, site):
+    open_playground(page, site)
+    places = [("playground", page.url)]
+
+    def note(id, query):
+        expect(page).to_have_url(re.compile(query))
+        places.append((id, page.url))
+
+    for id in ("inside", *INNER["reasons"], "activations", *INNER["learn"], *INNER["lab"]):
+        open_tab(page, id)
+        opened = {"lessons": "lesson=", "challenges": "challenge="}.get(id, "")
+        note(id, f"tab={id}&.*{opened}")
+        if opened:
+            page.locator("#lesson-head a, #challenge-head a").filter(visible=True).nth(3).click()
+            expect(page).not_to_have_url(places[-1][1])
+            note(id, opened)
+    n = page.evaluate("history.length")
+    order = [*range(len(places) - 2, -1, -1), *range(1, len(places))]
+    for i, go in zip(order, [page.go_back] * (len(places) - 1) + [page.go_forward] * (len(places) - 1), strict=True):
+        go()
+        id, address = places[i]
+        expect(tab(page, t(f"tab.{id}", "en"))).to_have_attribute("aria-selected", "true")
+        if id in ("lessons", "challenges"):
+            now = page.locator("#lesson-head a[aria-current], #challenge-head a[aria-current]").filter(visible=True)
+            expect(now).to_have_attribute("href", re.compile(re.search("(lesson|challenge)=[^&]+", address)[0]))
+        expect(page).to_have_url(address)
+    assert page.evaluate("history.length") == n
 
 
 @pytest.mark.thorough

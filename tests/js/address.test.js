@@ -84,6 +84,24 @@ test("an answer from before Back writes nothing", () => {
   assert.deepEqual(page.entries, ["/app/", "/app/?tab=why&prompt=new"]);
 });
 
+test("Back is not trapped where a tab opens a page by itself or where not everything can be restored", () => {
+  name("");
+  name("tab=lessons", 7);
+  name("tab=lessons&lesson=model", 7);
+  name("tab=lessons&lesson=block", 7);
+  name("tab=lessons&lesson=block&position=90", 7);
+  page.now = 500;
+  go(-1);
+  name("tab=lessons&lesson=block&position=3", 1500); // the text has become shorter
+  page.now = 600;
+  go(-1);
+  name("tab=lessons&lesson=block&position=3", 1600); // another page stays open
+  const entries = ["/app/", "/app/?tab=lessons&lesson=block&position=3", "/app/?tab=lessons&lesson=block&position=3"];
+  assert.deepEqual([page.entries, page.at], [[...entries, "/app/?tab=lessons&lesson=block&position=90"], 1]);
+  name("tab=lessons&lesson=block&position=4", 1600);
+  assert.deepEqual(page.entries, [...entries.slice(0, 2), "/app/?tab=lessons&lesson=block&position=4"]);
+});
+
 test("on a Space the page around it is told, without gradio's own parameters", () => {
   open("?__sign=secret");
   name("tab=why");
