@@ -65,9 +65,14 @@ class SteeringState:
     measured: Unsteered | None = None
 
 
+def model_of(s: Snapshot) -> LoadedModel | None:
+    """Return the text's model, or the loaded model if there is no text."""
+    return s.loaded if s.text is None else s.text.loaded
+
+
 def concepts_of(s: Snapshot) -> Concepts | None:
     """Return the concepts of the text's model, or of the loaded model if there is no text."""
-    loaded = s.loaded if s.text is None else s.text.loaded
+    loaded = model_of(s)
     return None if loaded is None else loaded.concepts
 
 

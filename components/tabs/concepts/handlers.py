@@ -13,7 +13,8 @@ from components.render import Analysis
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import Text
-from components.tabs.concepts.state import Activities, ConceptsState
+from components.tabs.concepts.state import NOTHING_CHOSEN, Activities, ConceptsState
+from gpt import LoadedModel
 from gpt.analysis.concepts import trace_activity
 from gpt.analysis.tracing import trace_window
 from gpt.background import run_with_progress
@@ -26,8 +27,8 @@ MAX_FOUND = 12
 
 def choose_layer(session: Session, layer: object) -> None:
     """List the features of another layer."""
-    if type(layer) is int:
-        session.change(ConceptsState, layer=layer, chosen=None)
+    if type(layer) is int and (loaded := _model(session)) is not None:
+        _choose(session, loaded, layer=layer, chosen=None)
 
 
 def pick(session: Session, sent: dict[str, Any]) -> None:
@@ -35,23 +36,36 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
     if "index" in sent:
         session.select(position=sent["index"])
         return
-    loaded = session.loaded
+    loaded = _model(session)
     match sent.get("place"):
         case [int(layer), int(feature)] if loaded is not None and loaded.concepts is not None:
             dictionary = loaded.concepts.dictionaries.get(layer)
             if dictionary is not None and 0 <= feature < len(dictionary.bias):
-                session.change(ConceptsState, chosen=(layer, feature))
+                _choose(session, loaded, chosen=(layer, feature))
                 session.change(SteeringState, chosen=(layer, feature))
 
 
 def search(session: Session, query: object) -> None:
     """Search for features by a word."""
-    loaded = session.loaded
+    loaded = _model(session)
     if not isinstance(query, str) or loaded is None or loaded.concepts is None:
         return
     query = query[:MAX_QUERY_CHARS]
     found = loaded.concepts.search(loaded.tokenizer, query, MAX_FOUND)
-    session.change(ConceptsState, query=query, found=tuple(found))
+    _choose(session, loaded, query=query, found=tuple(found))
+
+
+def _model(session: Session) -> LoadedModel | None:
+    """Return the text's model, or the loaded model if there is no text."""
+    return session.loaded if session.document is None else session.document.loaded
+
+
+def _choose(session: Session, loaded: LoadedModel, **chosen: Any) -> None:
+    """Change choices for a model's concepts. Choices for another model's concepts are dropped."""
+    state = session.state(ConceptsState)
+    if state.model != loaded.name:
+        chosen = NOTHING_CHOSEN | chosen
+    session.change(ConceptsState, model=loaded.name, **chosen)
 
 
 def wanted(s: Snapshot) -> Hashable:

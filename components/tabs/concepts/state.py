@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
-from components.concepts import Place
+from components.concepts import Place, model_of
+from components.state.snapshot import Snapshot
 from components.state.text import Text
 
 
@@ -28,6 +30,7 @@ class ConceptsState:
     """State of the Concepts tab.
 
     Attributes:
+        model: Name of the model whose concepts the next four fields refer to (see `choices`).
         layer: Layer whose features are listed; None for the last one.
         chosen: The open feature.
         query: The word searched for.
@@ -35,6 +38,7 @@ class ConceptsState:
         shown: The activity shown in all views.
     """
 
+    model: str = ""
     layer: int | None = None
     chosen: Place | None = None
     query: str = ""
@@ -44,3 +48,12 @@ class ConceptsState:
     @property
     def n_bytes(self) -> int:
         return 0 if self.shown is None else self.shown.n_bytes
+
+
+NOTHING_CHOSEN: dict[str, Any] = {"layer": None, "chosen": None, "query": "", "found": ()}
+
+
+def choices(s: Snapshot) -> ConceptsState:
+    """Return the state without choices that were made for another model's concepts."""
+    state, loaded = s.state(ConceptsState), model_of(s)
+    return state if loaded is not None and state.model == loaded.name else replace(state, **NOTHING_CHOSEN)

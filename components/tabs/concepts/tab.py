@@ -8,7 +8,7 @@ from components.events import Events
 from components.parts import choice, column, columns, question, section, text_box, title_row
 from components.state.snapshot import Snapshot
 from components.tabs.concepts import handlers
-from components.tabs.concepts.state import ConceptsState
+from components.tabs.concepts.state import choices
 from components.tabs.concepts.views import VIEWS, layer_of
 from components.widgets.features import features
 from components.widgets.predictions import predictions
@@ -32,14 +32,14 @@ def build_concepts(events: Events) -> None:
                 labelled=True,
                 value=lambda s: s.cached(layer_of),
                 on=handlers.choose_layer,
-                show=lambda s: _has_concepts(s) and not s.state(ConceptsState).query,  # a search covers all layers
+                show=lambda s: _has_concepts(s) and not s.cached(choices).query,  # a search covers all layers
             ),
             text_box(
                 "concepts-search",
                 max_length=MAX_QUERY_CHARS,
                 label="concepts.search",
                 placeholder="concepts.search.placeholder",
-                value=lambda s: s.state(ConceptsState).query,
+                value=lambda s: s.cached(choices).query,
                 on=handlers.search,
                 show=_has_concepts,
             ),
@@ -57,7 +57,7 @@ def build_concepts(events: Events) -> None:
                 column(steer("concepts-slider", on=turn), predictions("concepts-bars", selectable=False), grow=2),
             ),
             name="concepts-detail",
-            show=lambda s: s.state(ConceptsState).chosen is not None,
+            show=lambda s: s.cached(choices).chosen is not None,
         ),
         classes="",
     )

@@ -26,7 +26,7 @@ from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
-from components.tabs.concepts.state import ConceptsState
+from components.tabs.concepts.state import ConceptsState, choices
 from components.widgets.encoding import to_base64
 from components.widgets.predictions import Bar, predictions_data
 from gpt.analysis.concepts import Snippet
@@ -39,7 +39,7 @@ FULL = 255  # the darkest tint
 
 def layer_of(s: Snapshot) -> int | None:
     """Return the layer whose features are listed."""
-    concepts, layer = concepts_of(s), s.state(ConceptsState).layer
+    concepts, layer = concepts_of(s), s.cached(choices).layer
     if concepts is None:
         return None
     return layer if layer in concepts.dictionaries else max(concepts.dictionaries)
@@ -47,7 +47,7 @@ def layer_of(s: Snapshot) -> int | None:
 
 def places_of(s: Snapshot) -> list[Place]:
     """Return the features found by the search, or the strongest ones at the selected token."""
-    state, concepts, layer = s.state(ConceptsState), concepts_of(s), s.cached(layer_of)
+    state, concepts, layer = s.cached(choices), concepts_of(s), s.cached(layer_of)
     if state.query:
         return list(state.found)
     shown = state.shown
@@ -61,7 +61,7 @@ def places_of(s: Snapshot) -> list[Place]:
 
 def features(s: Snapshot) -> dict[str, Any]:
     """Show the text and the listed features, shading the text by each feature's activity."""
-    state = s.state(ConceptsState)
+    state = s.cached(choices)
     if s.text is None or concepts_of(s) is None:
         return {"tokens": [], "features": []}
     position, shown = s.text.at(s.selection), state.shown
@@ -100,7 +100,7 @@ def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
 
 def _along(s: Snapshot, place: Place) -> np.ndarray:
     """Return the activity of a feature along the text, relative to its natural strength, 0 to 1."""
-    shown, concepts = s.state(ConceptsState).shown, concepts_of(s)
+    shown, concepts = s.cached(choices).shown, concepts_of(s)
     assert shown is not None
     assert concepts is not None
     layer, feature = place
@@ -110,7 +110,7 @@ def _along(s: Snapshot, place: Place) -> np.ndarray:
 
 def lead(s: Snapshot) -> dict[str, Any]:
     """Name the concepts that are active at the selected token."""
-    concepts, state = concepts_of(s), s.state(ConceptsState)
+    concepts, state = concepts_of(s), s.cached(choices)
     if s.text is None:
         return {"text": t("error.no_text", s.language)}
     if concepts is None:
@@ -130,7 +130,7 @@ def lead(s: Snapshot) -> dict[str, Any]:
 
 def evidence(s: Snapshot) -> dict[str, Any]:
     """Show snippets from other texts that strongly activate the chosen feature."""
-    place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
+    place, concepts = s.cached(choices).chosen, concepts_of(s)
     if s.text is None or concepts is None or place is None or place[0] not in concepts.dictionaries:
         return {"snippets": []}
     pieces = concepts.snippets(*place, s.text.tokenizer)
@@ -148,7 +148,7 @@ def _snippet(s: Snapshot, snippet: Snippet) -> list[tuple[str, float]]:
 
 def title(s: Snapshot) -> dict[str, Any]:
     """Return the name of the chosen feature."""
-    place = s.state(ConceptsState).chosen
+    place = s.cached(choices).chosen
     if s.text is None or place is None or concepts_of(s) is None:
         return {"text": ""}
     return {"text": t("concepts.title", s.language, name=concept_name(s.text.loaded, place, s.language))}
@@ -156,7 +156,7 @@ def title(s: Snapshot) -> dict[str, Any]:
 
 def about(s: Snapshot) -> dict[str, Any]:
     """Describe how often and on which words the chosen feature is active, and which words it makes likelier."""
-    place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
+    place, concepts = s.cached(choices).chosen, concepts_of(s)
     if s.text is None or concepts is None or place is None:
         return {"text": ""}
     share = float(concepts.dictionaries[place[0]].share[place[1]])
@@ -167,7 +167,7 @@ def about(s: Snapshot) -> dict[str, Any]:
 
 def slider(s: Snapshot) -> dict[str, Any]:
     """Show the chosen feature's slider, and how the text continues with and without the turned-up concepts."""
-    place = s.state(ConceptsState).chosen
+    place = s.cached(choices).chosen
     if s.text is None or place is None or concepts_of(s) is None:
         return {"chips": []}
     on = place in turned(s.text.document)
@@ -178,7 +178,7 @@ def slider(s: Snapshot) -> dict[str, Any]:
 def bars(s: Snapshot) -> dict[str, Any]:
     """Show the next-token probabilities with the turned-up concepts, in front of those without them."""
     name = t("concepts.bars", s.language)
-    if s.text is None or s.text.n_read == 0 or s.state(ConceptsState).chosen is None:
+    if s.text is None or s.text.n_read == 0 or s.cached(choices).chosen is None:
         return predictions_data(name, "", [])
     position, tokenizer = s.text.at(s.selection), s.text.tokenizer
     now = s.stages(s.text.document.logits(position), s.text.ids[: position + 1]).final

@@ -28,13 +28,15 @@ class PlaygroundState:
         unit: Unit for the pipeline card.
         followed: Token followed through the stages; None for the default token.
         found: Search results in the pipeline card.
+
+    Tokens are kept as (id, text), because the same id is another token in another model's vocabulary.
     """
 
     too_long: int = 0
     pipeline_open: bool = False
     unit: Unit = "probability"
-    followed: int | None = None
-    found: tuple[int, ...] = ()
+    followed: tuple[int, str] | None = None
+    found: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from components.errors import PageError
-from components.labels import visible
+from components.labels import token_text, visible
 from components.state.selection import shading_named
 from components.state.session import Session
 from components.state.settings import LIMITS, Settings
@@ -91,7 +91,8 @@ def follow_token(session: Session, wanted: object) -> None:
             raise PageError("pipeline.unknown", query=visible(query))
         wanted = found[0]
     if type(wanted) is int and 0 <= wanted < document.loaded.model.config.vocab_size:
-        session.change(PlaygroundState, followed=wanted, found=found)
+        followed, *others = ((i, token_text(document.tokenizer, i)) for i in (wanted, *found))
+        session.change(PlaygroundState, followed=followed, found=tuple(others))
 
 
 def follow_picked(session: Session, picked: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from components.i18n import Language, has_text, t
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
+from components.state.text import Text
 from components.tabs.playground.state import PlaygroundState, Unit
 from components.text_views import next_token_bars
 from components.widgets.chart import chart_data
@@ -186,10 +187,16 @@ def pipeline_of(s: Snapshot) -> PipelineView | None:
     state = s.state(PlaygroundState)
     if not state.pipeline_open or s.text is None or s.text.n_read == 0:
         return None
-    position, followed = s.text.at(s.selection), state.followed
-    if followed is None or followed >= s.text.config.vocab_size:
-        followed = natural(s.text.document, position)
-    return PipelineView(s.text.document, position, s.settings.sampling(), followed)
+    position = s.text.at(s.selection)
+    followed = _of_model(s.text, [] if state.followed is None else [state.followed])
+    token = followed[0] if followed else natural(s.text.document, position)
+    return PipelineView(s.text.document, position, s.settings.sampling(), token)
+
+
+def _of_model(text: Text, tokens: Iterable[tuple[int, str]]) -> list[int]:
+    """Return the ids of the tokens that are the same in the vocabulary of the text's model."""
+    n = text.config.vocab_size
+    return [i for i, was in tokens if i < n and token_text(text.tokenizer, i) == was]
 
 
 def lead(s: Snapshot) -> dict[str, Any]:
@@ -225,7 +232,9 @@ def bars(s: Snapshot) -> dict[str, Any]:
 def to_follow(s: Snapshot) -> list[tuple[str, int]]:
     """List the tokens to choose from."""
     view = s.cached(pipeline_of)
-    return [] if view is None else choices(view, s.state(PlaygroundState).found)
+    if view is None or s.text is None:
+        return []
+    return choices(view, _of_model(s.text, s.state(PlaygroundState).found))
 
 
 def followed(s: Snapshot) -> list[int]:

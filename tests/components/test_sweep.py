@@ -1,0 +1,156 @@
+"""Every tab is drawn with every choice set, before and after another model has been picked, and nothing in it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+
+from components.cards.card import EVENTS, Card
+from components.parts import Part
+from components.render import Renderer
+from components.session_events import analyse
+from components.state.example import first_prompt, opening
+from components.state.session import Session
+from components.tabs.playground.handlers import generation, selection
+from gpt import GPT, Generation, GPTConfig, SamplingParams, add_model, get_model
+from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.token_table import Characters
+from gpt.models.registry import remove_model
+
+BUNDLED = ("stories", "poems", "stories-llama", "untrained")
+SMALL = "small"  # has fewer layers, heads, positions and tokens than the bundled models
+MODELS = (*BUNDLED, SMALL)
+# Buttons that replace the text or open another tab, whose work goes on after the event, or that take seconds.
+NOT_PRESSED = ("example-", "use-", "undo", "redo", "clear", "change-keep", "beams-adopt", "open-film", "shape-start")
+NOT_PRESSED += ("compare-generate", "compare-seeds", "compare-temperatures", "train-", "notebook-", "positions-start")
+NOT_PRESSED += ("masks-start", "kernels-", "layers-", "change-try-costliest", "learned-save", "trace-save")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("small") / SMALL
+    save_model(
+        folder, GPT(GPTConfig(28, 24, n_layer=2, n_head=2, n_embd=8)), Characters(list(" abcdefghijklmnopqrstuvwxyz."))
+    )
+    add_model(folder, name=SMALL)
+    yield
+    remove_model(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("before", "others", "queues"),
+    [
+        ("stories", ("poems", SMALL), ("interactive",)),
+        *(pytest.param(each, MODELS, (*EVENTS,), marks=pytest.mark.thorough) for each in MODELS),
+    ],
+)
+def test_every_tab_draws_every_choice_before_and_after_another_model_is_picked(
+    renderer: Renderer, before: str, others: Sequence[str], queues: Sequence[str]
+) -> None:
+    loaded = get_model(before)
+    document = Generation(loaded, "the rain" if before == SMALL else loaded.tokenizer.decode([*range(700, 712)]))
+    [*document.steps(SamplingParams(seed=0), 4)]
+    session = opening(document)
+    selection.set_values(("length", "seed", "pace"), session, 3, "1", 0)
+    for tab in tabs_of(renderer):
+        draw(renderer, session, tab)
+        for card in cards_of(renderer, tab):
+            for part in card.root.everything():
+                for value in values_of(part, session):
+                    use(part, session, value, queues)
+                    draw(renderer, session, tab, analyses=False)
+    for other in others:
+        again = session.copy()
+        selection.set_values(("length", "seed", "pace"), again, 3, "1", 0)
+        again.set_typed(first_prompt(get_model(other)), is_current=False)
+        [*generation.written(partial(generation.pick_model, name=other))(again)]
+        assert again.document.loaded.name == other, again.notice
+        for tab in tabs_of(renderer):
+            draw(renderer, again, tab)
+
+
+def tabs_of(renderer: Renderer) -> list[str]:
+    return [tab for tab in renderer.views if tab]
+
+
+def cards_of(renderer: Renderer, tab: str) -> list[Card]:
+    owners = [getattr(view.draw, "__self__", None) for view in renderer.views[tab]]
+    return [each for each in owners if isinstance(each, Card)]
+
+
+def draw(renderer: Renderer, session: Session, tab: str, *, analyses: bool = True) -> None:
+    """Draw a tab and compute what it lacks."""
+    session.tab = tab
+    for _ in analyse(renderer, session) if analyses else ():
+        check(renderer, session)
+    check(renderer, session)
+
+
+def check(renderer: Renderer, session: Session) -> None:
+    frame = json.loads(renderer.frame(session) or "{}")
+    for name, fields in frame.get("views", {}).items():
+        failed = [
+            each for each, value in (("", fields), *fields.items()) if isinstance(value, dict) and value.get("failed")
+        ]
+        assert not failed, (session.tab, name, failed)
+
+
+def values_of(part: Part, session: Session) -> list[Any]:
+    """Return values for a control: all choices, both ends of a slider, and a click on everything that may exist."""
+    with session.lock.reading():
+        s = session.snapshot()
+
+    def of(name: str) -> Any:
+        found = part.live.get(name, part.fixed.get(name))
+        return found(s) if callable(found) else found
+
+    match part.kind:
+        case "choice" | "select":
+            return [value for _, value in of("choices")]
+        case "pick_list":
+            return [*([value] for _, value in of("choices")[-1:]), ["e"]]
+        case "slider":
+            return [of("low"), of("high")]
+        case "check_box" | "fold":
+            return [False, True]
+        case "text_box":
+            return ["7", "the"]
+        case "number_box":
+            return [1]
+        case "button":
+            return [] if part.name.startswith(NOT_PRESSED) else [None]
+        case "widget":
+            return [payload for n in (0, 1) for payload in clicks(session, n)]
+    return []
+
+
+def clicks(session: Session, n: int) -> list[dict[str, Any]]:
+    """Return payloads that widgets send for clicks on the first of everything or, for n = 1, on the last."""
+    assert session.document is not None
+    loaded, config = session.document.loaded, session.document.loaded.model.config
+    layer, head, token = n * (config.n_layer - 1), n * (config.n_head - 1), n * (config.vocab_size - 1)
+    last = n * (len(session.document.ids) - 1)
+    features = {} if loaded.concepts is None else loaded.concepts.dictionaries
+    places = [[at, len(features[at].bias) - 1] for at in sorted(features)[:: 1 - 2 * n][:1]]
+    return [
+        *({name: last} for name in ("index", "position", "candidate", "moment", "lesson")),
+        {"layer": layer, "head": head},
+        {"row": layer, "column": last, "on": False},
+        {"x": last, "y": layer, "customdata": token, "token": token},
+        *({"place": place} for place in places),
+    ]
+
+
+def use(part: Part, session: Session, value: Any, queues: Sequence[str]) -> None:
+    """Let a control or widget send a value. Only buttons send to the queues that run the model."""
+    for action in part.actions.values():
+        if action.queue == "interactive" or (part.kind in ("button", "choice") and action.queue in queues):
+            with suppress(ValueError):
+                made = action.handler(session, value)
+                for _ in made if isinstance(made, Iterator) else ():
+                    pass
