@@ -58,7 +58,7 @@ def test_every_tab_draws_every_choice_before_and_after_another_model_is_picked(
     session = opening(document)
     selection.set_values(("length", "seed", "pace"), session, 3, "1", 0)
     for tab in tabs_of(renderer):
-        draw(renderer, session, tab)
+        draw(renderer, session, tab, analyses="model" in queues)
         for card in cards_of(renderer, tab):
             for part in card.root.everything():
                 for value in values_of(part, session):
