@@ -26,7 +26,7 @@ from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
-from components.tabs.concepts.state import ConceptsState, choices
+from components.tabs.concepts.state import choices
 from components.widgets.encoding import to_base64
 from components.widgets.predictions import Bar, predictions_data
 from gpt.analysis.concepts import Snippet
