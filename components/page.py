@@ -39,7 +39,6 @@ from components.state.store import SessionStore
 from components.tabs import activations
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
-from components.tabs.challenges.table import BY_KEY as CHALLENGE_KEYS
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
 from components.tabs.concepts.tab import build_concepts
@@ -48,7 +47,6 @@ from components.tabs.glossary.tab import build_glossary
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
-from components.tabs.lessons.course import BY_KEY as LESSON_KEYS
 from components.tabs.lessons.handlers import OtherTabs, lesson_key, open_lesson
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
@@ -168,8 +166,7 @@ def build_app(
         initial = {language: Opening.of(session) for language, session in openings.items()}
         places = Places(names, pages, initial, name)
         wire_session(app, events, frame, openings, places)
-        items = {"lesson": [*LESSON_KEYS], "challenge": [*CHALLENGE_KEYS]}
-        wire_class(events, places, items, is_open=classes)
+        wire_class(events, places, is_open=classes)
         register_endpoints(app, name)
         if loaded.precision != "fp32":
             for session in {*openings.values()}:

@@ -1,10 +1,8 @@
-// The dialog for a class: links and their codes, a sequence's stops, following pages, and progress.
+// The dialog for a class: links and their codes, a sequence's stops, and following pages.
 
 import { make, makeButton, makeShape, setText } from "../widgets/dom.js";
 import { fill } from "../widgets/text.js";
-import { challenges, lessons } from "../widgets/progress.js";
 import { askClass } from "../widgets/runtime.js";
-import { encodeProgress, readCodes } from "./progress_code.js";
 
 /**
  * @typedef {{ url: string, qr: { size: number, path: string }, query?: string, code?: string }} Link
@@ -17,7 +15,6 @@ import { encodeProgress, readCodes } from "./progress_code.js";
  * @property {Link} [stops]
  * @property {Link} [room]
  * @property {string[]} sequences  texts with one line per stop
- * @property {{ lesson: [string, string][], challenge: [string, string][] }} items  key and title
  */
 
 const COUNT_MS = 2000; // interval for counting the following pages
@@ -31,17 +28,14 @@ export function createDialog() {
   const problem = make("p", "", "", { role: "status" });
   const large = make("div", "gb-class-large"); // a code large enough for the whole class to scan
   large.hidden = true;
-  const [page, stops, room, progress] = [makeLink(), makeLink(), makeLink(), make("output")];
+  const [page, stops, room] = [makeLink(), makeLink(), makeLink()];
   const lines = make("textarea", "", "", { rows: "9", spellcheck: "false", wrap: "off" });
-  const [add, start, make_link, follow, copyCode] = [1, 2, 3, 4, 5].map(() => makeButton(""));
+  const [add, start, make_link, follow] = [1, 2, 3, 4].map(() => makeButton(""));
   const followers = make("p");
-  const read = make("textarea", "", "", { rows: "3", spellcheck: "false" });
-  const table = make("table");
   const sections = {
     page: section(page.element),
     stops: section(lines, row(start, add, make_link), stops.element),
     room: section(row(follow), room.element, followers),
-    progress: section(row(progress, copyCode), read, table),
   };
   root.append(close, title, problem, ...Object.values(sections).map(({ element }) => element), large);
   sections.page.element.open = true;
@@ -110,38 +104,6 @@ export function createDialog() {
     askClass({ do: "links", base: base(), ...text, ...more });
   }
 
-  const keys = () => (answer ? [...answer.items.lesson, ...answer.items.challenge].map(([key]) => key) : []);
-
-  function levels() {
-    const [ofLessons, ofChallenges] = [lessons.read().done, challenges.read().done];
-    const { lesson = [], challenge = [] } = answer?.items ?? {};
-    return [...lesson.map(([key]) => ofLessons[key] ?? 0), ...challenge.map(([key]) => ofChallenges[key] ?? 0)];
-  }
-
-  /** Draws the submitted codes: a row for each student, with the remaining items. */
-  function drawTable() {
-    const { lesson = [], challenge = [] } = answer?.items ?? {};
-    const titles = [...lesson, ...challenge].map(([, each]) => each);
-    table.replaceChildren();
-    for (const { name, levels: found } of readCodes(read.value, keys())) {
-      const line = table.insertRow();
-      line.insertCell().textContent = name;
-      if (!found) {
-        const cell = line.insertCell();
-        [cell.colSpan, cell.textContent] = [3, words["progress.wrong"]];
-        continue;
-      }
-      const done = (/** @type {number} */ from, /** @type {number} */ to) => found.slice(from, to).filter((level) => level === 2).length;
-      const counts = [[done(0, lesson.length), lesson.length], [done(lesson.length, found.length), challenge.length]];
-      ["progress.lessons", "progress.challenges"].forEach((key, i) => {
-        line.insertCell().textContent = fill(words[key], { n: counts[i][0], total: counts[i][1] });
-      });
-      const left = titles.filter((_, i) => found[i] === 1);
-      const listed = new Intl.ListFormat(document.documentElement.lang).format(left);
-      line.insertCell().textContent = left.length ? fill(words["progress.left"], { titles: listed }) : "";
-    }
-  }
-
   async function count() {
     const code = answer?.room?.code;
     if (!root.open || !code) return;
@@ -156,12 +118,10 @@ export function createDialog() {
       setText(summary, words[name]);
       setText(says, words[`${name}.says`]);
     }
-    const labels = /** @type {[HTMLElement, string][]} */ ([[add, "stops.add"], [start, "stops.start"], [make_link, "stops.link"], [copyCode, "copy"]]);
+    const labels = /** @type {[HTMLElement, string][]} */ ([[add, "stops.add"], [start, "stops.start"], [make_link, "stops.link"]]);
     for (const [button, key] of labels) setText(button, words[key]);
     setText(follow, words[answer?.room ? "room.close" : "room.open"]);
     lines.ariaLabel = words.stops;
-    read.placeholder = words["progress.names"];
-    read.ariaLabel = words["progress.read"];
   }
 
   close.addEventListener("click", () => root.close());
@@ -184,8 +144,6 @@ export function createDialog() {
   });
   make_link.addEventListener("click", () => ask());
   follow.addEventListener("click", () => ask({ do: "room", on: !answer?.room }));
-  read.addEventListener("input", drawTable);
-  copyCode.addEventListener("click", () => copyText(progress.value, copyCode));
 
   return {
     open() {
@@ -207,8 +165,6 @@ export function createDialog() {
       room.set(answer.room);
       setText(followers, "");
       sections.room.element.hidden = !answer.open;
-      progress.value = encodeProgress(levels(), keys());
-      drawTable();
       if (!asks) return;
       asks = false;
       root.showModal();

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -33,9 +33,7 @@ _numbers = count(1)
 BAR = ("stop", "back", "next", "present", "leave", "close", "following", "alone", "again", "over", "busy", "name")
 DIALOG = (
     *("title", "page", "page.says", "copy", "copied", "qr", "stops", "stops.says", "stops.add", "stops.start"),
-    *("stops.link", "room", "room.says", "room.open", "room.close", "room.pages", "progress", "progress.says"),
-    *("progress.read", "progress.names", "progress.wrong", "progress.lessons", "progress.challenges", "progress.left"),
-    "close",
+    *("stops.link", "room", "room.says", "room.open", "room.close", "room.pages", "close"),
 )
 
 
@@ -61,14 +59,12 @@ PRIVATE = (ClassState, ShareState)  # states hidden from followers
 class Classroom:
     """Handlers for the events of a class.
 
-    is_open: whether pages may be followed. items: {"lesson": keys, "challenge": keys}; the names are prefixes of
-    title keys.
+    is_open: whether pages may be followed.
     """
 
     events: Events
     places: Places
     is_open: bool
-    items: Mapping[str, Sequence[str]]
 
     def handle(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
         """Handle a request. sent: the action "do" and its values, unchecked."""
@@ -120,9 +116,6 @@ class Classroom:
         if room is not None:
             answer["room"] = _drawn(f"{base}?follow={room.code}") | {"code": room.code}
         answer["sequences"] = list(SEQUENCES.values())
-        answer["items"] = {
-            name: [[key, t(f"{name}.{key}.title", language)] for key in keys] for name, keys in self.items.items()
-        }
         session.change(ClassState, answer=answer)
 
     def set_room(self, session: Session, sent: dict[str, Any]) -> None:
@@ -200,8 +193,8 @@ def shown(s: Snapshot) -> dict[str, Any] | None:
     return {"stop": stop, "answer": state.answer, "code": state.code, "words": words}
 
 
-def wire_class(events: Events, places: Places, items: Mapping[str, Sequence[str]], *, is_open: bool) -> None:
+def wire_class(events: Events, places: Places, *, is_open: bool) -> None:
     """Wire the event for requests from a class. is_open: whether pages may be followed."""
-    classroom = Classroom(events, places, is_open, items)
+    classroom = Classroom(events, places, is_open)
     events.renderer.signals.append(Signal("class", shown, is_shared=True))
     events.on(events.frame.classroom, classroom.handle, payload=True, queue="model")

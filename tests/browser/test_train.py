@@ -70,9 +70,6 @@ def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     train.locator("#train-player .gb-film-play").click()
     expect(says).to_contain_text("At step 50, the loss is")
     with train.expect_download() as download:
-        train.locator("#train-save").click()
-    assert download.value.suggested_filename == "training.gif"
-    with train.expect_download() as download:
         train.locator("#train-download").click()
     assert download.value.suggested_filename == "reverse.zip"
     train.locator("#train-open").click()

@@ -45,7 +45,7 @@ class Page:
         self.session = Session(document, "The dog ran")
         self.store.put("a" * 32, self.session)
         events = type("Events", (), {"store": self.store, "renderer": self.renderer})()
-        self.classroom = Classroom(events, PLACES, is_open, {"lesson": ["loss"], "challenge": ["copied"]})
+        self.classroom = Classroom(events, PLACES, is_open)
         self.client = TestClient(Starlette(routes=rooms.ROUTES), raise_server_exceptions=True)
         self.renderer.start(self.session)
         self.show()

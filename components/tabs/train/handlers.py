@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -15,7 +14,6 @@ from components.limits import MAX_TRAINED_MODELS
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.train import choices
-from components.tabs.train.film_file import write_film
 from components.tabs.train.shown import RECORDED, Film
 from components.tabs.train.state import Machine, ShownPass, TrainState
 from gpt.training.live_run import LiveRun
@@ -178,14 +176,6 @@ def select_in_machine(film: Film, session: Session, sent: dict[str, Any]) -> Non
     chosen = {name: at for name, limit in limits.items() if type(at := sent.get(name)) is int and 0 <= at < limit}
     if chosen:
         film.change(session, **{"layer": shown.layer, "head": shown.head} | chosen)
-
-
-def save_film(film: Film, session: Session) -> Iterator[None]:
-    """Offer the film for download."""
-    shown = film.shown(session.snapshot())
-    if shown is None:
-        raise PageError("train.gone")
-    yield from offer(session, partial(write_film, shown))
 
 
 def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:

@@ -208,10 +208,9 @@ def _film(film: Film, machine: Machine) -> Card:
     """Build the player, which stays in view, and the pictures of the step that it shows."""
     name = film.name
     step = player(f"{name}-player", on_input=partial(handlers.show_moment, film, machine))
-    save = button(f"{name}-save", "train.film.save", partial(handlers.save_film, film), queue="model")
     grid = heads(f"{name}-heads", on=partial(handlers.choose_head, film))
     parts = column(
-        row(step, save, classes="gb-card gb-train-player"),
+        row(step, classes="gb-card gb-train-player"),
         row(
             section(
                 question("train.samples.question"),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from components.downloads import DownloadState
 from components.errors import PageError
 from components.figures.lines import ZERO_AT
 from components.labels import percent
@@ -180,12 +177,6 @@ def test_a_training_of_ones_own_is_shown_in_its_tab_and_the_recorded_one_stays_a
     queue.close()
 
 
-def test_the_saved_film_has_a_picture_for_each_step(session: Session) -> None:
-    list(handlers.save_film(RECORDED, session))
-    with Image.open(session.state(DownloadState).kept["training.gif"].path) as film:
-        assert (film.format, film.n_frames) == ("GIF", len(STEPS))
-
-
 def test_without_a_recording_the_page_names_the_command_that_makes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,7 +199,6 @@ def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
     handlers.show_moment(RECORDED, ExamplePass, session, {"moment": 3})
     handlers.choose_step(RECORDED, ExamplePass, session, {"x": 3})
     handlers.select_in_machine(RECORDED, session, {"layer": 0})
-    for ask in (partial(handlers.open_model, iter), partial(handlers.save_film, RECORDED)):
-        with pytest.raises(PageError):
-            list(ask(session))
+    with pytest.raises(PageError):
+        list(handlers.open_model(iter, session))
     assert drawn(session)["player"]["moments"] == 0
