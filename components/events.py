@@ -24,7 +24,6 @@ from gradio.helpers import log_message
 from components.errors import PageError, Question, localize_error
 from components.i18n import LANGUAGES, Language, t
 from components.limits import (
-    MAX_CONCURRENT_ANALYSES,
     MAX_CONCURRENT_EVENTS,
     MAX_CONCURRENT_EXPERIMENTS,
     MAX_MODEL_EVENTS,
@@ -35,11 +34,12 @@ from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
-# Selections do not wait for generation. Experiments take seconds and run one at a time for all visitors.
+# Selections do not wait for generation. The events of `model` and `analysis` wait in admission queues instead (see
+# components.state.admission). Experiments take seconds and run one at a time for all visitors.
 QUEUES: dict[Queue, dict[str, Any]] = {
     "interactive": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "model": {"concurrency_id": "model", "concurrency_limit": MAX_MODEL_EVENTS},
-    "analysis": {"concurrency_id": "analysis", "concurrency_limit": MAX_CONCURRENT_ANALYSES},
+    "analysis": {"concurrency_id": "analysis", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
     "stop": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
 }

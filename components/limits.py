@@ -25,6 +25,10 @@ MAX_UNREAD_ANSWERS = 100  # answers to calls that no client has fetched
 UNREAD_SECONDS = 300.0  # age at which they are deleted
 MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads that also send files
 
+MAX_CHARACTERS = 100_000  # of a text
+MAX_SCORED_TOKENS = 4096  # of a text whose loss is measured
+MAX_ATTENTION_TOKENS = 512  # of a text whose attention weights, tokens by tokens, an endpoint returns
+MAX_PATCHED_TOKENS = 64  # per text; a sweep runs one forward pass per layer and position
 MAX_LENGTH = 1024  # maximum number of new tokens, for any model
 MAX_VISITOR_BYTES = 2**29  # a visitor's queries, keys and values; command-line default
 MAX_TRAINED_MODELS = 4  # models trained by one visitor that are still loaded
@@ -66,6 +70,12 @@ TABLE = (
         "1",
         f"{MAX_TEXTS} per model",
         f"texts take turns of {TURN_TOKENS} tokens; waiting visitors see their position in the queue",
+    ),
+    Limit(
+        "tokens of a text",
+        f"{MAX_SCORED_TOKENS:,} for the loss, {MAX_ATTENTION_TOKENS} for `/attention`, {MAX_PATCHED_TOKENS} to patch",
+        "",
+        "the text is refused",
     ),
     Limit("new tokens per text", f"{MAX_LENGTH:,}", "", "the text ends"),
     Limit("replaced texts kept for undo", f"{MAX_ARCHIVED_DOCUMENTS}", "", "the oldest is deleted"),

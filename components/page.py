@@ -201,7 +201,7 @@ def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict
         "theme": THEME,
         "js": ON_OPEN,
         "app_kwargs": {"routes": ROUTES, "middleware": middleware},
-        "max_threads": MAX_MODEL_EVENTS + 2 * MAX_CONCURRENT_EVENTS + 64,
+        "max_threads": MAX_MODEL_EVENTS + 3 * MAX_CONCURRENT_EVENTS + 64,
         "show_error": False,
         "enable_monitoring": False,
         "run_history": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import gradio as gr
@@ -28,7 +29,14 @@ class PrecisionState:
 def wire_precision(events: Events, model: gr.Dropdown) -> None:
     """Measure each model when it is chosen."""
     events.renderer.add("", [VIEW])
-    events.on(model.change, measure, [model], queue="experiment", trigger_mode="always_last")
+    loaded = events.on(model.change, load, [model], queue="model", trigger_mode="always_last")
+    events.on(loaded.success, measure, [model], queue="experiment")
+
+
+def load(session: Session, model: object) -> None:
+    """Load the chosen model, so that no experiment waits for it. Loading errors are reported elsewhere."""
+    with suppress(ValueError):
+        get_model(str(model))
 
 
 def measure(session: Session, model: object) -> None:

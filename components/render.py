@@ -24,6 +24,7 @@ from plotly.utils import PlotlyJSONEncoder
 from components.errors import PageError, localize_error
 from components.i18n import Language, speaking, t
 from components.monitoring import count_error
+from components.state.admission import ANALYSES
 from components.state.document_lock import DocumentLock
 from components.state.reads import Computed, Pending, Reads, Result, Seen, is_ready, is_same
 from components.state.session import Session
@@ -80,11 +81,14 @@ class Analysis:
     """A computation with the model that a tab's views need.
 
     wanted: returns a key for the missing result, or None; run: computes the result and changes the session, yielding
-    for each update.
+    for each update. computes: whether it takes a slot for analyses; False if it only waits. pause: called after `run`,
+    without a slot.
     """
 
     wanted: Callable[[Snapshot], Hashable]
     run: Callable[[Session], Iterator[None]]
+    computes: bool = True
+    pause: Callable[[Session], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -170,9 +174,9 @@ class Renderer:
         """Return functions that compute what is missing for the open tab, yielding after each result."""
         with session.lock.reading():
             s = session.snapshot()
-            due = [partial(compute, session, each) for each in self.missing(session, s)]
+            due = [partial(_in_slot, partial(compute, session, each)) for each in self.missing(session, s)]
         analyses = self.analyses.get(s.tab, ())
-        return due + [partial(each.run, session) for each in analyses if _wanted(each, s) is not None]
+        return due + [partial(_run, each, session) for each in analyses if _wanted(each, s) is not None]
 
     def build(self, session: Session) -> str:
         """Return the frame that is part of the page's HTML, drawn from the initial session.
@@ -313,6 +317,22 @@ def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
         error = problem if isinstance(problem, ValueError) else PageError("number.failed")
         session.keep(computed, Result(None, reads.seen, error))
     yield
+
+
+def _run(analysis: Analysis, session: Session) -> Iterator[None]:
+    """Run an analysis, in a slot if it computes, and pause without one."""
+    run = partial(analysis.run, session)
+    yield from _in_slot(run) if analysis.computes else run()
+    if analysis.pause is not None:
+        yield
+        analysis.pause(session)
+
+
+def _in_slot(run: Callable[[], Iterator[None]]) -> Iterator[None]:
+    with ANALYSES.enter() as waiting:
+        for _ in waiting:
+            yield
+        yield from run()
 
 
 def _wanted(analysis: Analysis, s: Snapshot) -> Hashable:

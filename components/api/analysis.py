@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager
 
-import numpy as np
-
 from components.api.arguments import (
     Endpoints,
     check_scored_length,
@@ -27,12 +25,11 @@ from components.api.results import (
     PatchedLogits,
     Steered,
     TextLoss,
-    float32_digits,
 )
 from components.concepts import concept_name, found_concept, usual_strength
 from components.errors import PageError
 from components.labels import token_text
-from components.limits import MAX_LENGTH
+from components.limits import MAX_ATTENTION_TOKENS, MAX_LENGTH, MAX_PATCHED_TOKENS
 from components.next_tokens import at_one, best
 from components.state.settings import checked_number
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace, encode_prompt, logit_lens
@@ -41,12 +38,11 @@ from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 from gpt.analysis.patching import patch_sweep
 from gpt.analysis.predictions import kl_divergence
 from gpt.analysis.tracing import trace_window
+from gpt.documents.comparison import paired_steps
 from gpt.edits import check_patchable
 from gpt.experiments.text_loss import score_text
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import hold_back, prompt_ids
-
-MAX_PATCHED_TOKENS = 64  # per text; a sweep runs one forward pass per layer and position
 
 
 class AnalysisEndpoints(Endpoints):
@@ -59,7 +55,7 @@ class AnalysisEndpoints(Endpoints):
         """Get the attention weights of one head. Prompt, layer and head are required.
 
         Parameters:
-            prompt: text to read; if empty, the model sees only the start-of-text token
+            prompt: up to 512 tokens to read; if empty, the model sees only the start-of-text token
             layer: counted from 0
             head: counted from 0
             model: name from the page's list; "" is the model the app was started with
@@ -71,8 +67,10 @@ class AnalysisEndpoints(Endpoints):
         layer = int(checked_number("layer", layer, 0, config.n_layer - 1))
         head = int(checked_number("head", head, 0, config.n_head - 1))
         document = read(loaded, prompt)
-        weights = float32_digits(document.attn_weights(layer, head))
-        looks_ahead = bool(np.triu(weights, 1).any())  # a program of the course without a causal mask
+        if (n := len(document.ids)) > MAX_ATTENTION_TOKENS:
+            raise PageError("error.attention_too_long", n=n, limit=MAX_ATTENTION_TOKENS)
+        weights = document.attn_weights(layer, head)
+        looks_ahead = bool(weights.triu(1).any())  # a program of the course without a causal mask
         rows = weights if looks_ahead else (row[: n + 1] for n, row in enumerate(weights))
         return {
             "tokens": [token_text(loaded.tokenizer, i) for i in document.ids],
@@ -228,8 +226,7 @@ class AnalysisEndpoints(Endpoints):
         edited = Generation(loaded, original.ids, edits=edits, held=original.held)
         edited.read()
         tokens = _before_and_after(loaded, original, edited, count)
-        texts = ("".join(step.text for step in each.steps(params, length)) for each in (original, edited) if length)
-        without, steered = [*texts, "", ""][:2]
+        without, steered = _both(original, edited, params, length) if length else ("", "")
         return {
             "layer": layer,
             "feature": feature,
@@ -365,6 +362,19 @@ def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generat
         {"token_id": i, "token": token_text(loaded.tokenizer, i), "before": float(before[i]), "after": float(after[i])}
         for i in sorted(shown, key=lambda i: (-after[i], -before[i], i))
     ]
+
+
+def _both(original: Generation, edited: Generation, params: SamplingParams, length: int) -> tuple[str, str]:
+    """Continue both documents, in one place in the model's admission queue, and return the new texts."""
+    texts = ["", ""]
+    with original.loaded.engine.admission.enter() as place:
+        for _ in place:
+            pass
+        for steps in paired_steps(original, edited, params, params, length):
+            texts = [text + (step.text if step else "") for text, step in zip(texts, steps, strict=True)]
+            for _ in place.after_token():
+                pass
+    return texts[0], texts[1]
 
 
 def _chosen(loaded: LoadedModel, trace: Trace, token_id: object, only: list[int]) -> int:

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from components.errors import PageError
+from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.state.settings import checked_number
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents import prompt as prompts
 from gpt.edits import check_head_name, check_layer_name
-
-MAX_CHARACTERS = 100_000
-MAX_SCORED_TOKENS = 4096
 
 
 class Endpoints:

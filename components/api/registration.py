@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any, get_args, get_type_hints
 
@@ -14,9 +15,12 @@ from gradio.utils import get_function_description
 from gradio_client.utils import python_type_to_json_schema
 
 from components.api.analysis import AnalysisEndpoints
+from components.api.arguments import Endpoints
+from components.api.results import float32_digits
 from components.api.text import TextEndpoints
 from components.events import QUEUES, error_messages
 from components.parts import Queue
+from components.state.admission import ANALYSES
 
 
 def register_endpoints(app: gr.Blocks, default_model: str) -> None:
@@ -26,7 +30,7 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
     """
     text, analysis = TextEndpoints(default_model), AnalysisEndpoints(default_model)
     functions: dict[Callable[..., Any], Queue] = {
-        text.list_models: "analysis",
+        text.list_models: "interactive",
         text.generate: "model",
         text.next_token: "model",
         text.tokenize: "model",
@@ -34,13 +38,13 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
         analysis.logit_lens: "analysis",
         analysis.attribution: "analysis",
         analysis.ablate: "analysis",
-        analysis.steer: "analysis",
+        analysis.steer: "model",
         analysis.hidden_state: "analysis",
         analysis.patch: "analysis",
         analysis.loss: "analysis",
     }
     for function, queue in functions.items():
-        event = gr.api(_with_sentences(function), api_name=function.__name__, **QUEUES[queue])
+        event = gr.api(_answering(function, queue), api_name=function.__name__, **QUEUES[queue])
         _describe(app.fns[event["id"]])
 
 
@@ -64,8 +68,8 @@ def _components(blocks: Sequence[Block]) -> Iterator[Component]:
     return (each for each in blocks if isinstance(each, Component))
 
 
-def _with_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap an endpoint so that its errors reach the caller as messages."""
+def _answering(function: Callable[..., Any], queue: Queue) -> Callable[..., Any]:
+    """Wrap an endpoint: errors reach the caller as messages, analyses wait for a slot, and numbers are rounded."""
     if inspect.isgeneratorfunction(function):
 
         @wraps(function)
@@ -77,7 +81,18 @@ def _with_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def answering(*args: Any, **kwargs: Any) -> Any:
-        with error_messages():
-            return function(*args, **kwargs)
+        with error_messages(), _slot(function, args, kwargs) if queue == "analysis" else nullcontext():
+            return float32_digits(function(*args, **kwargs))
 
     return answering
+
+
+@contextmanager
+def _slot(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """Wait for a slot for analyses. The endpoint's model is loaded before, so that nobody waits for it in a slot."""
+    endpoints: Endpoints = function.__self__  # type: ignore[attr-defined]
+    endpoints.find_model(inspect.signature(function).bind(*args, **kwargs).arguments.get("model", ""))
+    with ANALYSES.enter() as place:
+        for _ in place:
+            pass
+        yield

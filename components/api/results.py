@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
-import numpy as np
-from torch import Tensor
+from typing import Any, TypedDict
 
 
-def float32_digits(values: Tensor) -> np.ndarray:
-    """Return the values in float64, rounded to the nine significant digits that tell float32 numbers apart."""
-    exact = values.double().cpu().numpy()
-    size = np.log10(np.abs(exact), where=exact != 0, out=np.zeros_like(exact))
-    scale = 10.0 ** (8 - np.floor(size))
-    return np.rint(exact * scale) / scale
+def float32_digits(value: Any) -> Any:
+    """Return a result with each number rounded to the nine significant digits that tell float32 numbers apart."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {name: float32_digits(each) for name, each in value.items()}
+    return [float32_digits(each) for each in value] if isinstance(value, list) else value
 
 
 class ListedModel(TypedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -52,7 +52,7 @@ def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> No
 
     shown = [View(view.name, while_open(view.draw, {})) for view in panel.views]
     analysis = panel.analysis
-    wanted = None if analysis is None else Analysis(while_open(analysis.wanted, None), analysis.run)
+    wanted = None if analysis is None else replace(analysis, wanted=while_open(analysis.wanted, None))
     renderer.add(tab, shown, wanted)
 
 

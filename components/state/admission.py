@@ -1,18 +1,21 @@
-"""Waiting in a model's admission queue, with a progress message."""
+"""Waiting in the admission queues of models and of analyses, with a progress message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from components.limits import MAX_CONCURRENT_ANALYSES
 from components.state.session import Session
 from components.state.snapshot import Message
 from gpt import LoadedModel
-from gpt.inference.admission import Place
+from gpt.inference.admission import AdmissionQueue, Place, enter
+
+ANALYSES = AdmissionQueue(MAX_CONCURRENT_ANALYSES)  # the page's and the endpoints'
 
 
 class Admission:
-    """A session's place in the admission queue.
+    """A session's place in admission queues.
 
     Iterating over it waits for the texts ahead in the queue and stores their number in `session.progress`.
     """
@@ -38,12 +41,13 @@ class Admission:
 
 
 @contextmanager
-def admitted(session: Session, loaded: LoadedModel) -> Iterator[Admission]:
-    """Take a place in the admission queue and release it when the block ends.
+def admitted(session: Session, *models: LoadedModel) -> Iterator[Admission]:
+    """Take a place in the models' admission queues and release it when the block ends.
 
-    Use it as `with admitted(session, loaded) as waiting: yield from waiting; ...`.
+    Use it as `with admitted(session, loaded) as waiting: yield from waiting; ...`. Call `waiting.rest()`
+    before a pause and `waiting.after_token()` after each token.
     """
-    with loaded.engine.admission.enter() as place:
+    with enter(*(loaded.engine.admission for loaded in models)) as place:
         yield Admission(session, place)
 
 

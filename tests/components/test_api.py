@@ -1,3 +1,4 @@
+import contextlib
 import inspect
 import json
 import math
@@ -13,10 +14,13 @@ import torch
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
+from components.api import analysis
 from components.api.analysis import AnalysisEndpoints
+from components.api.arguments import Endpoints
 from components.api.registration import register_endpoints
 from components.api.text import TextEndpoints
 from components.page import build_app, launch_options
+from components.state.admission import ANALYSES
 from gpt import DEFAULT_MODEL, Generation, SamplingParams, generate, get_model, list_models
 
 API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
@@ -185,7 +189,7 @@ def test_next_token_after_top_k_keeps_k_and_renormalises(client):
     assert sum(row["probability"] for row in kept) == pytest.approx(1, abs=1e-6)
 
 
-def test_rows_of_attention_end_with_their_query_in_the_digits_of_float32(client):
+def test_rows_of_attention_end_with_their_query(client):
     answer = ask(client, DOG, 2, 1, api_name="/attention")
     document = Generation(get_model(), DOG)
     document.read()
@@ -193,7 +197,36 @@ def test_rows_of_attention_end_with_their_query_in_the_digits_of_float32(client)
     assert "".join(answer["tokens"]) == DOG
     for n, (row, expected) in enumerate(zip(answer["weights"], weights, strict=True), 1):
         assert torch.equal(torch.tensor(row), expected[:n])
-        assert all(len(f"{x:.15g}".strip("0.").partition("e")[0]) <= 9 for x in row)
+
+
+def test_tokens_by_tokens_have_a_limit_of_their_own(client, monkeypatch):
+    monkeypatch.setattr(analysis, "MAX_ATTENTION_TOKENS", 4)
+    with pytest.raises(AppError, match="texts of up to 4 tokens; this one has 5"):
+        ask(client, DOG, 0, 0, api_name="/attention")
+
+
+@pytest.mark.parametrize("name", ["ablate", "attribution", "hidden_state", "logit_lens", "loss", "next_token", "patch"])
+def test_numbers_have_the_digits_of_float32(client, name):
+    arguments = {"ablate": (DOG, [[6, 0]]), "hidden_state": (DOG, 5), "patch": (DOG, "The cat ran to the")}
+    answer = json.dumps(ask(client, *arguments.get(name, (DOG,)), api_name=f"/{name}"))
+    numbers = [float(x) for x in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", answer)]
+    assert numbers == [float(f"{x:.9g}") for x in numbers] != []
+
+
+def test_analyses_wait_for_a_slot_once_their_model_is_loaded(client, monkeypatch):
+    waiting, find = [], Endpoints.find_model
+    monkeypatch.setattr(
+        Endpoints, "find_model", lambda self, name: waiting.append(ANALYSES.n_waiting) or find(self, name)
+    )
+    with contextlib.ExitStack() as others:
+        for _ in range(ANALYSES.limit):
+            others.enter_context(ANALYSES.enter())
+        job = client.submit(DOG, api_name="/logit_lens")
+        while not ANALYSES.n_waiting:
+            assert not job.done()
+        assert waiting == [0]
+        assert ask(client, DOG, 3, api_name="/next_token")
+    assert job.result(timeout=60)["rows"]
 
 
 def test_tokenize_gives_ids_and_texts(client):

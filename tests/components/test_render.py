@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import gradio as gr
@@ -13,6 +15,7 @@ from components.monitoring import ERRORS
 from components.navigation import open_tab
 from components.render import Analysis, Control, Lines, Renderer, Signal, View
 from components.session_events import SIGNALS, analyse, miss_frame
+from components.state.admission import ANALYSES
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -256,6 +259,31 @@ def test_an_open_tab_requests_each_missing_analysis_once(session: Session) -> No
     list(analyse(renderer, session))
     assert done == ["y"]
     assert frame(renderer, session)["wanted"] is None
+
+
+def test_an_analysis_computes_in_a_slot_and_loads_and_pauses_without_one(session: Session) -> None:
+    renderer, slots = Renderer(), list[int]()
+
+    def note(opened: Session) -> Iterator[None]:
+        slots.append(ANALYSES.n_admitted)
+        yield
+
+    renderer.add("playground", [], Analysis(lambda s: "loads" if not slots else None, note, computes=False))
+    renderer.add(
+        "why", [], Analysis(lambda s: "x" if len(slots) == 1 else None, note, pause=lambda s: [*note(s)] and None)
+    )
+    with ExitStack() as others:
+        for _ in range(ANALYSES.limit):
+            others.enter_context(ANALYSES.enter())
+        list(analyse(renderer, session))
+        assert slots == [ANALYSES.limit]
+        session.tab = "why"
+        steps = analyse(renderer, session)
+        while ANALYSES.n_waiting == 0:
+            next(steps)
+        assert len(slots) == 1
+    list(steps)
+    assert slots[1:] == [1, 0]
 
 
 def test_an_analysis_that_cannot_find_what_is_wanted_ends(session: Session) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from itertools import starmap
 
-from components.api.arguments import MAX_CHARACTERS
 from components.cards.card import Card, add_cards
 from components.events import Events
 from components.i18n import t
 from components.labels import ACTIVATIONS
+from components.limits import MAX_CHARACTERS
 from components.parts import (
     Part,
     button,

@@ -90,7 +90,7 @@ class BeamState(RunState):
     Attributes:
         begun: Whether a search has ever started.
         search: The latest search, which grows in place.
-        version: Incremented with each step.
+        depth: Number of steps shown while it runs.
         chosen: Selected candidate; None for the best one.
     """
 
@@ -99,7 +99,7 @@ class BeamState(RunState):
     length: int = 10
     begun: bool = False
     search: BeamSearch | None = None
-    version: int = 0
+    depth: int = 0
     chosen: int | None = None
 
 

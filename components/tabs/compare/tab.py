@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from components.api.arguments import MAX_CHARACTERS
 from components.cards.card import Card, add_cards
 from components.events import Events
 from components.frame import model_choices
 from components.i18n import t
+from components.limits import MAX_CHARACTERS
 from components.parts import (
     Action,
     Part,

@@ -32,7 +32,7 @@ def analysis(max_bytes: int) -> Analysis:
     def run(session: Session) -> Iterator[None]:
         yield from record(session, max_bytes)
 
-    return Analysis(wanted, run)
+    return Analysis(wanted, run, pause=pause)
 
 
 def wanted(s: Snapshot) -> Hashable:
@@ -66,12 +66,12 @@ def record(session: Session, max_bytes: int) -> Iterator[None]:
         with threads_for(work + recording.config.n_embd * text.n_read**2):
             recording = recording.extended(text.ids[: text.n_read])
             results = _portion(s, session.state(InsideState), recording)
-        session.change(InsideState, recording=recording, **results)
+        ended = time.perf_counter()
+        resumes = ended + max(FOLLOWING_SECONDS, PAUSE_FACTOR * (ended - began))
+        session.change(InsideState, recording=recording, resumes=resumes, **results)
     finally:
         session.change(InsideState, reading=0)
     yield
-    if session.lock.streaming:
-        _pause(session, max(FOLLOWING_SECONDS, PAUSE_FACTOR * (time.perf_counter() - began)))
 
 
 def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
@@ -150,12 +150,12 @@ def recorded_position(s: Snapshot, recording: Recording) -> int:
     return 0 if s.text is None else min(s.text.at(s.selection), recording.length - 1)
 
 
-def _pause(session: Session, seconds: float) -> None:
-    """Pause during generation, but only until the visitor selects something or switches tabs."""
+def pause(session: Session) -> None:
+    """Pause between two rounds during generation, but only until the visitor selects something or switches tabs."""
 
     def looked_at() -> tuple[Any, ...]:
         return session.tab, session.selection, session.state(InsideState)
 
-    before, until = looked_at(), time.perf_counter() + seconds
-    while time.perf_counter() < until and session.lock.streaming and looked_at() == before:
+    before = looked_at()
+    while session.lock.streaming and looked_at() == before and time.perf_counter() < session.state(InsideState).resumes:
         time.sleep(POLL_SECONDS)

@@ -27,6 +27,7 @@ class InsideState:
         flow_rows: Number of tokens in the flow, one of FLOW_ROWS.
         skeleton_of: The model whose skeleton is shown instead of the full model.
         reading: Number of tokens in a long forward pass that is in progress.
+        resumes: Time from time.perf_counter() until which the analysis pauses during generation.
         film_plays: Whether the film was opened by a click; a link opens it paused.
         film_clicks: Number of times a click opened the film.
         film_played: The last beat that the page has played.
@@ -40,6 +41,7 @@ class InsideState:
     skeleton_of: str = ""
     attention_view: AttentionView = "weights"
     reading: int = 0
+    resumes: float = 0.0
     film_plays: bool = False
     film_clicks: int = 0
     film_played: str = ""

@@ -7,8 +7,9 @@ from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Any
 
-from components.api.arguments import MAX_CHARACTERS, check_scored_length
+from components.api.arguments import check_scored_length
 from components.errors import PageError
+from components.limits import MAX_CHARACTERS
 from components.render import Analysis
 from components.state.example import encodable_text, language_of_model
 from components.state.jobs import Job, in_thread, run_steps

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from components.api.arguments import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.cards.card import Card, add_cards
 from components.events import Events
 from components.i18n import t
+from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.panels.panel import of_state
 from components.parts import Part, button, caption, case, question, row, run_buttons, select, text_box
 from components.state.example import language_of_model

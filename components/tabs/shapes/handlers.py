@@ -76,7 +76,7 @@ def load(session: Session) -> Iterator[None]:
         yield from load_with_progress(session, session.model)
 
 
-PICKED_MODEL = Analysis(missing, load)
+PICKED_MODEL = Analysis(missing, load, computes=False)
 
 
 def example_analysis(models: RandomModels, written: Generation) -> Analysis:

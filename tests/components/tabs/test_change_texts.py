@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import pytest
 import torch
 
 from components.labels import quoted
-from components.state.jobs import stop
+from components.state.jobs import Job, stop
 from components.state.session import Session
 from components.tabs.change.handlers import editing, generation
 from components.tabs.change.program import program
@@ -78,6 +79,20 @@ def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_ano
     session.document.read()
     assert said(analysed(session), "own") == ""
     assert drawn(session, "edited")["lines"] == []
+
+
+def test_both_texts_pause_without_a_place(session, monkeypatch):
+    admission, resting = session.document.loaded.engine.admission, []
+
+    class Watched(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            resting.append(len(admission._resting))
+            return True
+
+    monkeypatch.setattr(generation, "started", lambda *_: contextlib.nullcontext(Job(stopped=Watched())))
+    session.settings = replace(session.settings, length=3, pace=5)
+    finish(generation.generate_both(session))
+    assert resting == [1, 1, 1]
 
 
 def test_both_texts_wait_for_one_place_and_give_it_back(session):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 
@@ -62,6 +63,26 @@ def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
     assert "identical" in column_views.divergence_sentence(written(COLD, COLD), "en")
     pair = written(SamplingParams(1.0, seed=1), SamplingParams(1.0, seed=2))
     assert "only the draws differ" in column_views.divergence_chart(pair, "en")["text"]
+
+
+def test_a_run_takes_a_slot_of_each_model_and_none_while_it_sleeps(monkeypatch):
+    session, naps = new_session(monkeypatch), []
+    queues = [get_model(name).engine.admission for name in ("stories", "untrained")]
+    monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 100)
+    monkeypatch.setattr(columns.time, "sleep", lambda seconds: naps.extend(len(queue._resting) for queue in queues))
+    columns.set_value(1, "model", session, "untrained")
+    for queue in queues:
+        with contextlib.ExitStack() as others:
+            for _ in range(queue.limit):
+                others.enter_context(queue.enter())
+            run = columns.generate(session)
+            while session.progress is None or session.progress.key != "status.waiting":
+                next(run)
+            assert session.state(CompareState).pair.documents[0].n_read == 0
+        list(run)
+        assert session.state(CompareState).pair.finish_reasons == ["max_new_tokens", "max_new_tokens"]
+    assert {*naps} == {1}
+    assert [queue.n_admitted for queue in queues] == [0, 0]
 
 
 def test_a_run_with_nothing_changed_takes_other_seeds_and_keeps_equal_ones_equal(monkeypatch):

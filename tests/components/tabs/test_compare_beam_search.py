@@ -33,7 +33,7 @@ def search():
 
 
 def test_the_lines_of_the_tree_add_up(search):
-    rows = [json.loads(line) for line in beam_views.tree_lines(search)]
+    rows = [json.loads(line) for line in beam_views.tree_lines(search, search.candidates)]
     nodes = [row for row in rows if isinstance(row, list)]
     assert len(nodes) == len(search.candidates)
     for number, (parent, _, depth, log_p, total, score, outcome) in enumerate(nodes):
@@ -48,8 +48,8 @@ def test_the_lines_of_the_tree_add_up(search):
 
 def test_the_best_text_is_said_and_leads_the_table(search):
     text = get_model().tokenizer.decode(list(search.best.ids))
-    assert text.strip() in beam_views.best_sentence(search, "en").replace("·", " ")
-    assert "得分最高的文本" in beam_views.best_sentence(search, "zh")
+    assert text.strip() in beam_views.best_sentence(search, search.candidates, "en").replace("·", " ")
+    assert "得分最高的文本" in beam_views.best_sentence(search, search.candidates, "zh")
     _head, first, *rest = beam_views.finished_rows(search, "en")
     scores = [float(row[3].replace("−", "-")) for row in (first, *rest)]
     assert text.strip() in first[0]
@@ -95,6 +95,19 @@ def test_a_setting_of_the_search_out_of_its_range_is_refused(session, name, valu
     with pytest.raises(ValueError, match=r"between|number") as refused:
         beam_search.set_value(name, session, value)
     assert localize_error(refused.value, "zh") != localize_error(refused.value, "en")
+
+
+def test_steps_are_shown_one_by_one_after_a_quick_search_has_given_back_its_place(session, monkeypatch):
+    naps = []
+    monkeypatch.setattr(beam_search, "STEP_SECONDS", 100)
+    monkeypatch.setattr(beam_search.time, "sleep", lambda seconds: naps.append(beam_search.SEARCHES.n_admitted))
+    depths = []
+    for _ in beam_search.search(session):
+        shown = beam_views.shown(session.state(BeamState))
+        depths.append(shown[-1].depth if shown else 0)
+        assert not shown or beam_views.best(shown) <= shown[-1].number
+    assert depths == [0, 1, 2, 3, 4]
+    assert naps == [0, 0, 0]
 
 
 def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):

@@ -265,5 +265,22 @@ def test_the_overview_of_a_long_text_comes_in_portions(document: Generation, mon
     assert "still being computed" not in inside.shown("heads")["text"]
 
 
+def test_the_pause_during_generation_is_not_part_of_a_round(
+    document: Generation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, naps = Inside(document), list[float]()
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        inside.session.selection = replace(inside.session.selection, layer=len(naps))  # ends the pause
+
+    monkeypatch.setattr(analysis.time, "sleep", sleep)
+    inside.session.lock.begin()
+    list(analysis.record(inside.session, 2**20))
+    assert naps == []
+    analysis.pause(inside.session)
+    assert len(naps) == 1
+
+
 def test_the_state_of_a_tab_holds_only_what_can_be_compared() -> None:
     assert InsideState() == InsideState()

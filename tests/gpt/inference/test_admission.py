@@ -3,7 +3,7 @@ from threading import Event
 
 import pytest
 
-from gpt.inference.admission import TURN_TOKENS, AdmissionQueue
+from gpt.inference.admission import TURN_TOKENS, AdmissionQueue, enter
 
 
 def test_callers_beyond_the_limit_wait_in_order_and_get_the_number_ahead():
@@ -100,6 +100,9 @@ def test_a_caller_that_rests_makes_room_for_those_who_wait_and_joins_at_the_end(
     with queue.enter() as slow:
         assert list(slow) == []
         slow.rest()
+        with queue.enter() as other:
+            assert list(other) == []  # it comes during the rest
+            assert queue.n_admitted == 2
         assert list(slow.after_token()) == []
         assert queue.n_admitted == 1
         with queue.enter() as other, queue.enter() as third:
@@ -109,3 +112,20 @@ def test_a_caller_that_rests_makes_room_for_those_who_wait_and_joins_at_the_end(
             assert next(slow.after_token()) == 2
         assert list(slow) == []
     assert queue.n_admitted == 0
+
+
+def test_callers_of_two_queues_take_turns_and_never_wait_for_each_other():
+    one, other = AdmissionQueue(1), AdmissionQueue(1)
+    with enter(one, other) as first, enter(other, one) as second:
+        assert list(first) == []
+        waiting = iter(second)
+        assert next(waiting) == 1
+        turn = [next(first.after_token(), None) for _ in range(TURN_TOKENS)]
+        assert turn == [None] * (TURN_TOKENS - 1) + [1]
+        assert list(waiting) == []
+        second.rest()
+        assert list(first) == []
+        assert (one.n_admitted, other.n_admitted) == (2, 2)
+    with enter(one, one) as first:
+        assert list(first) == []
+    assert one.n_admitted == other.n_admitted == 0

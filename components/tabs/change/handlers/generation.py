@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from components.errors import PageError
-from components.state.admission import admitted
+from components.state.admission import Admission, admitted
 from components.state.jobs import Job, started
 from components.state.selection import NEWEST
 from components.state.session import Session
@@ -46,10 +46,7 @@ def generate_both(session: Session) -> Iterator[None]:
                     return
             original = _Generator(Generation(loaded, prompt, held=held))
             writers = original, _Generator(Generation(loaded, prompt, held=held, edits=pair.edits))
-            for _ in _generate(session, job, pair, writers, settings.pace):
-                yield
-                for _ in waiting.after_token():
-                    pass
+            yield from _generate(session, job, pair, writers, settings.pace, waiting)
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,12 @@ class _Generator:
 
 
 def _generate(
-    session: Session, job: Job, pair: WrittenPair, writers: tuple[_Generator, _Generator], pace: float
+    session: Session,
+    job: Job,
+    pair: WrittenPair,
+    writers: tuple[_Generator, _Generator],
+    pace: float,
+    waiting: Admission,
 ) -> Iterator[None]:
     documents = writers[0].document, writers[1].document
     for document in documents:
@@ -89,7 +91,11 @@ def _generate(
                 show(pair)
                 yield
             if pace:
+                waiting.rest()
                 job.stopped.wait(max(0.0, began + count / pace - time.perf_counter()))
+            for _ in waiting.after_token():
+                if job.stopped.is_set():
+                    break
             if job.stopped.is_set():
                 return
     finally:

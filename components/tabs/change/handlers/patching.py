@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from components.api.arguments import MAX_CHARACTERS
 from components.errors import PageError
 from components.labels import Later, quoted
+from components.limits import MAX_CHARACTERS
 from components.next_tokens import at_one
 from components.state.jobs import result_of
 from components.state.selection import NEWEST

@@ -21,7 +21,7 @@ from gpt.documents.beam_search import BeamSearch
 from gpt.inference.admission import AdmissionQueue
 from gpt.tokenizer import plain_text
 
-STEP_SECONDS = 0.2  # minimum duration of a step, so that the tree grows visibly
+STEP_SECONDS = 0.2  # minimum time between two steps shown, so that the tree grows visibly
 SEARCHES = AdmissionQueue(4)  # a running search keeps all beams' keys and values in memory
 RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
 
@@ -54,18 +54,27 @@ def _steps(session: Session) -> Generator[None]:
     loaded = yield from load_with_progress(session, session.model)
     found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
     notice = None if prompt else Message("prompt.started_empty")
-    session.change(BeamState, search=found, chosen=None, version=0, notice=notice)
+    session.change(BeamState, search=found, chosen=None, depth=0, notice=notice)
+    due = 0.0
     with SEARCHES.enter() as place:
         yield from Admission(session, place)
         try:
             while not found.done:
-                began = time.perf_counter()
                 found.step()
-                session.change(BeamState, version=session.state(BeamState).version + 1)
-                yield
-                time.sleep(max(0.0, began + STEP_SECONDS - time.perf_counter()))
+                if time.perf_counter() >= due:
+                    due = time.perf_counter() + STEP_SECONDS
+                    yield from _show_step(session)
         finally:
             found.release()
+    while session.state(BeamState).depth < found.candidates[-1].depth:
+        time.sleep(max(0.0, due - time.perf_counter()))
+        due = time.perf_counter() + STEP_SECONDS
+        yield from _show_step(session)
+
+
+def _show_step(session: Session) -> Iterator[None]:
+    session.change(BeamState, depth=session.state(BeamState).depth + 1)
+    yield
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:

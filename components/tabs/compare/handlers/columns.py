@@ -144,7 +144,7 @@ def _check_fits(session: Session, texts: tuple[str, str], models: list[LoadedMod
 
 
 def _steps(session: Session, pair: Pair) -> Iterator[None]:
-    with admitted(session, pair.documents[0].loaded) as waiting:
+    with admitted(session, *(document.loaded for document in pair.documents)) as waiting:
         yield from waiting
         pair.read()
         yield from _shown(session)
@@ -154,14 +154,14 @@ def _steps(session: Session, pair: Pair) -> Iterator[None]:
         session.change(CompareState, measured=None)
         began, shown = time.perf_counter(), 0.0
         for count, _ in enumerate(pair.steps(session.state(CompareState).length), start=1):
+            now = time.perf_counter()
+            if now - shown >= UPDATE_SECONDS:
+                shown = now
+                yield from _shown(session)
+                waiting.rest()
+                time.sleep(max(0.0, began + count / TOKENS_PER_SECOND - time.perf_counter()))
             for _ in waiting.after_token():
                 pass
-            now = time.perf_counter()
-            if now - shown < UPDATE_SECONDS:
-                continue
-            shown = now
-            yield from _shown(session)
-            time.sleep(max(0.0, began + count / TOKENS_PER_SECOND - time.perf_counter()))
 
 
 def _shown(session: Session) -> Iterator[None]:

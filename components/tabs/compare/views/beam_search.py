@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from components.tabs.compare.state import BeamState, CompareState
 from components.tabs.compare.views.columns import run_notice
 from components.widgets import beams as widget
 from components.widgets.sentence import sentence_data
-from gpt.documents.beam_search import BeamSearch
+from gpt.documents.beam_search import BeamSearch, Candidate
 
 MAX_ROOT_CHARS = 9  # maximum length of the root's label
 
@@ -36,7 +37,13 @@ def root_text(search: BeamSearch) -> str:
     return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"
 
 
-def tree_lines(search: BeamSearch) -> Lines:
+def shown(state: BeamState) -> list[Candidate]:
+    """Return the search's candidates; while it runs, those of the steps shown."""
+    candidates = [] if state.search is None else list(state.search.candidates)
+    return [each for each in candidates if each.depth <= state.depth] if state.busy else candidates
+
+
+def tree_lines(search: BeamSearch, candidates: Sequence[Candidate]) -> Lines:
     """Return a line for each candidate, and the index of the last candidate in the best text so far."""
     tokenizer = search.document.loaded.tokenizer
     lines = Lines(
@@ -49,20 +56,20 @@ def tree_lines(search: BeamSearch) -> Lines:
             each.score,
             each.outcome,
         )
-        for each in list(search.candidates)
+        for each in candidates
     )
     if lines:
-        lines.append(widget.step_line(best(search), done=search.done))
+        done = search.done and len(candidates) == len(search.candidates)
+        lines.append(widget.step_line(best(candidates), done=done))
     return lines
 
 
-def best(search: BeamSearch) -> int | None:
+def best(candidates: Sequence[Candidate]) -> int | None:
     """Return the last candidate of the best finished text, or the likeliest active candidate if none has finished."""
-    if search.finished:
-        return search.best.candidate
-    depth = search.candidates[-1].depth if search.candidates else 0
-    newest = (each.number for each in search.candidates if each.depth == depth and each.outcome == "kept")
-    return next(newest, None)
+    if finished := [each for each in candidates if each.outcome == "finished"]:
+        return max(finished, key=lambda each: each.score).number
+    depth = candidates[-1].depth if candidates else 0
+    return next((each.number for each in candidates if each.depth == depth and each.outcome == "kept"), None)
 
 
 def text(search: BeamSearch, number: int) -> str:
@@ -85,14 +92,14 @@ def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) ->
     return caption + (t("beams.status.stopped", language) if stopped else "")
 
 
-def best_sentence(search: BeamSearch, language: Language) -> str:
+def best_sentence(search: BeamSearch, candidates: Sequence[Candidate], language: Language) -> str:
     """Quote the best text."""
-    number = best(search)
+    number = best(candidates)
     if number is None:
         return ""
     found = search.candidates[number]
     values = {"text": text(search, number), "total": decimal(found.total, 2)}
-    if not search.finished:
+    if found.outcome != "finished":
         return t("beams.unfinished", language, **values)
     return t("beams.best", language, n=found.depth, score=decimal(found.score, 3), **values)
 
@@ -129,19 +136,25 @@ def picked(state: BeamState) -> int | None:
     """Return the clicked candidate or, by default, the best one; None if there are no candidates."""
     if state.search is None or not state.search.candidates:
         return None
-    return best(state.search) if state.chosen is None else state.chosen
+    return best(state.search.candidates) if state.chosen is None else state.chosen
 
 
 def tree(s: Snapshot) -> dict[str, Any]:
-    found, labels = s.state(BeamState).search, tree_labels(s.language)
+    state, labels = s.state(BeamState), tree_labels(s.language)
+    found = state.search
     if found is None:
         return {"search": "", "root": "", "lines": Lines(), "labels": labels}
-    return {"search": f"{id(found):x}", "root": root_text(found), "lines": tree_lines(found), "labels": labels}
+    return {
+        "search": f"{id(found):x}",
+        "root": root_text(found),
+        "lines": tree_lines(found, shown(state)),
+        "labels": labels,
+    }
 
 
 def summary(s: Snapshot) -> dict[str, Any]:
-    found = s.state(BeamState).search
-    return {"text": "" if found is None or not found.candidates else best_sentence(found, s.language)}
+    state = s.state(BeamState)
+    return {"text": "" if state.search is None else best_sentence(state.search, shown(state), s.language)}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -152,8 +165,7 @@ def status(s: Snapshot) -> dict[str, Any]:
     if state.search is None:
         return {"text": ""}
     if state.busy:
-        depth = state.search.candidates[-1].depth if state.search.candidates else 0
-        return {"text": t("beams.running", s.language, n=depth, total=state.search.max_depth)}
+        return {"text": t("beams.running", s.language, n=state.depth, total=state.search.max_depth)}
     return {"text": status_sentence(state.search, s.language, stopped=not state.search.done)}
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from components.api.arguments import MAX_CHARACTERS
 from components.i18n import Language, is_exact, t
 from components.labels import marked, percent, placed, quoted, token_text, visible
+from components.limits import MAX_CHARACTERS
 from components.render import Lines, View
 from components.state.knowledge import fitting_model, is_known_to
 from components.state.selection import NEWEST
