@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from components.api import analysis
 from components.api.analysis import AnalysisEndpoints
 from components.api.text import TextEndpoints
 from gpt import Edits, get_model
@@ -155,3 +156,17 @@ def test_the_loss_is_the_cross_entropy_of_the_model() -> None:
 def test_what_cannot_be_done_is_refused_with_a_sentence(name: str, arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         getattr(ENDPOINTS, name)(**arguments)
+
+
+def test_steering_writes_both_texts_in_one_place_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    admitted, paired = list[int](), analysis.paired_steps
+
+    def steps(*arguments: Any) -> Any:
+        admitted.append(get_model().engine.admission.n_admitted)
+        return paired(*arguments)
+
+    monkeypatch.setattr(analysis, "paired_steps", steps)
+    found = ENDPOINTS.steer(DOG, "rain", max_new_tokens=4)
+    assert admitted == [1]
+    assert found["without"] != found["steered"]
+    assert ENDPOINTS.steer(DOG, "rain", max_new_tokens=0)["without"] == ""
