@@ -301,20 +301,24 @@ def slider_of(loaded: LoadedModel, place: Place, value: float, language: Languag
     return {"slider": {"place": place, "name": name, "value": value, "min": NO_ACTIVITY, "max": LIMIT, "step": STEP}}
 
 
+def turned_names(s: Snapshot) -> list[str]:
+    """Name the concepts that are turned up or down."""
+    if s.text is None:
+        return []
+    loaded, strengths = s.text.loaded, turned(s.text.document)
+    return [
+        t(f"concepts.{'up' if x > 0 else 'down'}", s.language, name=concept_name(loaded, place, s.language))
+        for place, x in strengths.items()
+    ]
+
+
 def comparison(s: Snapshot) -> dict[str, Any]:
     """Return the continuations with and without steering. The old ones stay visible until the new ones are ready."""
     if s.text is None or not turned(s.text.document):
         return {"texts": []}
     if (found := s.cached(unsteered)) is None or found.settings != continuation_settings(s):
         return {}
-    names = [
-        t(
-            "concepts.up" if strength > 0 else "concepts.down",
-            s.language,
-            name=concept_name(s.text.loaded, place, s.language),
-        )
-        for place, strength in turned(s.text.document).items()
-    ]
+    names = turned_names(s)
     rows = [
         (t("concepts.without", s.language), f"{marked(found.goes_on).strip()} …"),
         (

@@ -100,6 +100,7 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
             theme = localizer.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     with gr.Row(elem_classes="gb-dock"):
         strip = placed(tokens("dock", view="strip", one_line=True))
+        placed(sentence("in-force", kind="caption"))
         placed(sentence("selected", kind="caption"))
         stop = localizer.build(gr.Button, {"value": "stop"}, size="sm", min_width=0, interactive=False)
     theme.click(None, js=_TOGGLE_THEME)

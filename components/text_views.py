@@ -120,8 +120,17 @@ def attention_shade(text: Text, selection: Selection) -> str:
     return shade_value(weights[position, : position + 1].cpu().numpy())
 
 
-def next_token_bars(document: Generation, position: int, params: SamplingParams, language: Language) -> dict[str, Any]:
-    """Return the next-token bars after a position, computed from its stored state without running the model."""
+def next_token_bars(
+    document: Generation,
+    position: int,
+    params: SamplingParams,
+    language: Language,
+    place: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the next-token bars after a position, computed from its stored state without running the model.
+
+    place: where a chosen token is inserted; see `place_after`.
+    """
     tokenizer = document.loaded.tokenizer
     stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
     raw, final, kept = stages.raw.numpy(), stages.final.numpy(), stages.kept.numpy()
@@ -149,9 +158,7 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
         t("bars.row.settings", language, token=quoted(tokenizer, i), before=percent(raw[i]), after=percent(final[i]))
         for i in ids.tolist()
     ]
-    rows = Rows(
-        t("bars.question", language), names, [{"token": i} for i in ids.tolist()], place_after(document, position)
-    )
+    rows = Rows(t("bars.question", language), names, [{"token": i} for i in ids.tolist()], place or {})
     return chart_data(shown.figure(language), sentence, rows=rows)
 
 

@@ -91,8 +91,8 @@ def beginning(text: Text) -> tuple[int, ...]:
 def replaced_position(s: Snapshot) -> int:
     """Return the selected position, or the middle of the prefix if the position lies beyond it."""
     n = 2 if s.text is None else len(beginning(s.text))
-    position = s.selection.position
-    return n // 2 if position == NEWEST or position >= n else max(1, position)
+    position = n if s.position is None or s.selection.position == NEWEST else s.position
+    return n // 2 if position >= n else max(1, position)
 
 
 def request_of(s: Snapshot) -> MasksInputs | None:

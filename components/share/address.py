@@ -66,7 +66,7 @@ def address_view(places: Places) -> Signal:
     def inputs(s: Snapshot) -> Any:
         if not s.link_opened:
             return None
-        text = None if s.generating else (s.text, s.settings)
+        text = None if s.generating else (s.written, s.settings)
         pages = [page.current(s) for page in places.pages.values()]
         return (
             s.navigated,
@@ -93,14 +93,14 @@ def address(s: Snapshot, places: Places) -> str:
     The text is omitted if it is the example, unfinished, or too long for a link.
     """
     values = view_values(s) | sequence_values(s)
-    if s.text is not None and any(opening.model != s.text.loaded.name for opening in places.openings.values()):
-        values["model"] = s.text.loaded.name
+    if s.written is not None and any(opening.model != s.written.loaded.name for opening in places.openings.values()):
+        values["model"] = s.written.loaded.name
     for name, page in places.pages.items():
         if s.tab == page.tab and (current := page.current(s)) is not None:
             values[name] = current
-    if s.text is None or s.generating:
+    if s.written is None or s.generating:
         return encode(values)
-    if (opened := next((o for o in places.openings.values() if o.version == s.text.version), None)) is not None:
+    if (opened := next((o for o in places.openings.values() if o.version == s.written.version), None)) is not None:
         values.pop("model", None)  # the language determines which model opens
         is_initial = s.selection == opened.selection and values.keys() <= {"layer", "head"}
         return "" if is_initial else encode(values)
@@ -118,7 +118,7 @@ def view_values(s: Snapshot) -> dict[str, Any]:
     """Return the tab, selection, edits and hidden parts as link values."""
     selection = s.selection
     values: dict[str, Any] = {"layer": selection.layer}
-    steering = () if s.text is None or s.text.document.edits is None else s.text.document.edits.steering
+    steering = () if s.written is None or s.written.document.edits is None else s.written.document.edits.steering
     if edits := format_edits(replace(s.edits, steering=steering)):
         values["edits"] = edits
         if s.edits_on:
@@ -127,8 +127,8 @@ def view_values(s: Snapshot) -> dict[str, Any]:
         values["tab"] = s.tab
     if s.film is not None:
         values["film"] = s.film
-    if s.text is not None and selection.position != NEWEST:
-        values["position"] = s.text.at(selection)
+    if s.written is not None and selection.position != NEWEST:
+        values["position"] = s.written.at(selection)
     if selection.head is not None:
         values["head"] = selection.head
     if selection.shading != Selection.shading:
@@ -142,9 +142,9 @@ def text_values(s: Snapshot) -> dict[str, Any]:
     Raises:
         ValueError: If the seed is invalid or tokens have been dropped from the text.
     """
-    assert s.text is not None
+    assert s.written is not None
     params = replace(s.settings.sampling(), seed=s.settings.typed_seed())
-    return document_values(s.text.document, params) | {"length": s.settings.length}
+    return document_values(s.written.document, params) | {"length": s.settings.length}
 
 
 def page_values(s: Snapshot) -> dict[str, Any]:

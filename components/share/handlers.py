@@ -102,14 +102,17 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
     """Return the response to a click on a save button. Raises ValueError for an unknown button."""
     language = session.language
     if what == "python":
-        program = python_snippet(document, session.edits, session.edits_on)
+        hidden = sorted(session.snapshot().hidden)
+        program = python_snippet(document, session.edits, session.edits_on, hidden)
         return menu.copied(program, t("share.python.copied", language), t("share.manual", language))
     if what == "text":
         file = files.text_file(document)
     elif what == "document":
         file = files.json_file(document, **hidden_values(session.snapshot()))
     elif what == "csv":
-        file = files.csv_file(document, session.selection.at(document), session.settings.sampling())
+        text = session.snapshot().text
+        assert text is not None
+        file = files.csv_file(text.document, text.at(session.selection), session.settings.sampling())
     else:
         raise PageError("share.no_file", name=str(what))
     return menu.saved(file, t("share.saved", language, name=file.name))

@@ -22,7 +22,7 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
     the selection and the hidden parts.
     """
     try:
-        document = None if s.text is None else s.text.document.to_json()
+        document = None if s.written is None else s.written.document.to_json()
     except ValueError:  # edits that have no text form
         document = None
     return {

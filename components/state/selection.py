@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from gpt import Generation, GPTConfig
+from gpt import GPTConfig
 
 NEWEST = -1  # follows the last token as the text grows
 Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
@@ -33,8 +33,3 @@ class Selection:
         layer = min(self.layer, config.n_layer - 1)
         head = None if self.head is None else min(self.head, config.n_head - 1)
         return replace(self, position=position, layer=layer, head=head)
-
-    def at(self, document: Generation) -> int:
-        """Return the selected position, but at most the last one that the model has read."""
-        last = document.n_read - 1
-        return last if self.position == NEWEST else min(self.position, last)

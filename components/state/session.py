@@ -14,7 +14,7 @@ from components.state.document_lock import DocumentLock
 from components.state.selection import Selection
 from components.state.settings import Settings
 from components.state.snapshot import LastAction, Message, Snapshot
-from components.state.text import Text
+from components.state.text import HiddenWords, Text
 from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import TypedText
@@ -65,6 +65,7 @@ class Session:
         or Forward, in ms on the browser's clock.
     query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
+    hidden: the words that are hidden from the model.
     edits: the interventions made in the "Change it" tab.
     edits_on: token ids of the prompt for the edits; empty if the edits apply to the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
@@ -111,6 +112,9 @@ class Session:
         self.progress: Message | None = None
         self.notice: Message | Exception | None = None
         self.query, self.numbers = "", False
+        self.hidden = HiddenWords()
+        self._visible: tuple[tuple[int, int], frozenset[int], Text] | None = None
+        self._visible_lock = threading.Lock()
         self.edits = edits or Edits()
         self.edits_on: tuple[int, ...] = ()
         self.token_statistics, self.lock = TokenStatisticsCache(), DocumentLock()
@@ -163,8 +167,11 @@ class Session:
             document.read()  # keeps the next-token bars up to date
 
     def snapshot(self) -> Snapshot:
-        """Return an immutable copy of the session; the caller must hold `lock.reading()`."""
-        document = self.document
+        """Return an immutable copy of the session; the caller must hold `lock.reading()`.
+
+        If words are hidden, the model reads the text without them once.
+        """
+        written, hidden, text = self._texts()
         with self._states_lock:
             states, handled = dict(self._states), dict(self.handled)
         return Snapshot(
@@ -176,7 +183,9 @@ class Session:
             navigated=self.navigated,
             model=self.model,
             own_models=self.own_models,
-            text=None if document is None else Text.of(document),
+            text=text,
+            written=written,
+            hidden=hidden,
             prompt=self.prompt,
             typed=self.typed,
             answered=self.answered,
@@ -201,17 +210,39 @@ class Session:
             handled=handled,
         )
 
+    def _texts(self) -> tuple[Text | None, frozenset[int], Text | None]:
+        """Return the text as written, the hidden positions in it, and the text as the model reads it."""
+        if self.document is None:
+            return None, frozenset(), None
+        written = Text.of(self.document)
+        hidden = self.hidden.within(written)
+        with self._visible_lock:
+            if not hidden:
+                self._visible = None
+                return written, hidden, written
+            if self._visible is None or self._visible[:2] != (written.version, hidden):
+                self._visible = written.version, hidden, written.without(hidden)
+            return written, hidden, self._visible[2]
+
     def select(self, *, position: object = None, layer: object = None, head: object = None) -> bool:
-        """Set the selection. Return False, changing nothing, if the position, layer or head does not exist."""
-        document = self.document
+        """Set the selection. Return False, changing nothing, if the position, layer or head does not exist.
+
+        position: in the text as the model reads it, without hidden words.
+        """
+        document, text = self.document, None
         if document is None:
             return False
-        config = document.loaded.model.config
-        limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}
+        if self.hidden.positions:
+            with self.lock.reading():
+                _, _, text = self._texts()
+        config, n = document.loaded.model.config, len(document.ids if text is None else text.ids)
+        limits = {"position": n, "layer": config.n_layer, "head": config.n_head}
         given = {"position": position, "layer": layer, "head": head}
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if not all(type(value) is int and 0 <= value < limits[name] for name, value in chosen.items()):
             return False
+        if "position" in chosen and text is not None:
+            chosen["position"] = text.as_written(chosen["position"])
         self.selection = replace(self.selection, **chosen)
         return True
 
@@ -224,7 +255,8 @@ class Session:
     def n_bytes(self) -> int:
         """Return the memory used by the document and by the states that report theirs, in bytes."""
         held = [getattr(state, "n_bytes", 0) for state in list(self._states.values())]
-        return sum(held) + (0 if self.document is None else getattr(self.document, "n_bytes", 0))
+        visible = None if self._visible is None else self._visible[2].document
+        return sum(held) + sum(getattr(document, "n_bytes", 0) for document in (self.document, visible))
 
     @property
     def can_undo(self) -> bool:
@@ -288,7 +320,7 @@ class Session:
         self.drop_pending()
         self.lock.take()
         self.resources.close()
-        self.document, self.loaded, self._states, self.sent = None, None, {}, {}
+        self.document, self.loaded, self._states, self.sent, self._visible = None, None, {}, {}, None
 
     def copy(self) -> Session:
         """Return a session for another visitor with the same text, selection and states."""

@@ -33,7 +33,11 @@ LastAction = Message  # the last edit since the text was generated
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An immutable copy of a session, from which views are drawn."""
+    """An immutable copy of a session, from which views are drawn.
+
+    text: the text as the model reads it, without hidden words. written: the text as written. hidden: the hidden
+    positions in it. The two texts are the same object if no word is hidden.
+    """
 
     id: str
     language: Language
@@ -44,6 +48,8 @@ class Snapshot:
     model: str
     own_models: tuple[str, ...]
     text: Text | None
+    written: Text | None
+    hidden: frozenset[int]
     prompt: str
     typed: TypedText | None
     answered: float
@@ -104,7 +110,7 @@ class Snapshot:
     @property
     def unwritten(self) -> str | None:
         """Return the text in the box if it did not become the document, or else None."""
-        typed = self.typed and self.typed.at(self.text)
+        typed = self.typed and self.typed.at(self.written)
         return None if typed is None or typed.is_current else typed.text
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,8 @@ def histogram(s: Any) -> Histogram | None:
     text, layer = s.text, s.selection.layer
     if text is None or text.n_read == 0:
         return None
-    values = pre_activations(text.loaded.model, list(text.ids[: text.n_read]), layer).float().cpu().numpy().ravel()
+    ids = list(text.ids[: text.n_read])
+    values = pre_activations(text.loaded.model, ids, layer, text.document.edits).float().cpu().numpy().ravel()
     counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
     return Histogram(
         layer,
@@ -99,7 +100,8 @@ def swapped(s: Any) -> tuple[Tensor, Tensor] | None:
         return None
     model = text.loaded.model
     idx = torch.tensor([text.ids[: position + 1]], device=model.device)
-    both = (model(idx, edits=edits)[0, -1] for edits in (None, Edits(activation=swap)))
+    own = text.document.edits or Edits()
+    both = (model(idx, edits=edits)[0, -1] for edits in (own, replace(own, activation=swap)))
     before, after = (text.document.possible(position, logits) for logits in both)
     return before, after
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from typing import cast
@@ -214,6 +214,21 @@ class Generation(Document):
         tokens[0] = replace(tokens[0], origin=TYPED)
         other = Generation(self.loaded, [tokens[0].token_id], edits=self.edits, dropped=[*self.dropped, self.ids[0]])
         other._set_tree(TokenTree(tokens), max(1, self.n_prompt - 1), len(tokens) - 1)
+        other.held = self.held
+        return other
+
+    def without(self, positions: Collection[int]) -> Generation:
+        """Return a new document without the tokens at these positions of the current text.
+
+        The other tokens keep their origins. Does not copy branches, activations and edits at a position. Raises
+        ValueError if no token remains.
+        """
+        nodes = [node for position, node in enumerate(self.path) if position not in positions]
+        tokens = [replace(self.tree.tokens[node], parent=n - 1 if n else None) for n, node in enumerate(nodes)]
+        edits = None if self.edits is None else self.edits.for_any_text()
+        other = Generation(self.loaded, [token.token_id for token in tokens[:1]], edits=edits, dropped=self.dropped)
+        n_prompt = sum(node < self._n_prompt_nodes for node in nodes)
+        other._set_tree(TokenTree(tokens), max(1, n_prompt), len(tokens) - 1)
         other.held = self.held
         return other
 

@@ -18,12 +18,17 @@ from gpt.sampling import SamplingParams
 from gpt.tokenizer import continuation_text, prompt_text
 
 
-def python_snippet(document: Generation, trial_edits: Edits | None = None, trial_ids: Sequence[int] = ()) -> str:
+def python_snippet(
+    document: Generation,
+    trial_edits: Edits | None = None,
+    trial_ids: Sequence[int] = (),
+    hidden: Sequence[int] = (),
+) -> str:
     """Return a program that reproduces the current text from its model, prompt, settings, seeds and chosen tokens.
 
     The program loads an unlisted model from its path. trial_edits: edits for a second text, which is generated from the
-    tokens `trial_ids` or, if there are none, from the prompt. Raises ValueError for a patch without ids or a text with
-    dropped tokens.
+    tokens `trial_ids` or, if there are none, from the prompt. hidden: positions of tokens; the program also predicts
+    the next token without them. Raises ValueError for a patch without ids or a text with dropped tokens.
     """
     document.check_whole()
     edits, trial_edits = document.edits or Edits(), trial_edits or Edits()
@@ -50,6 +55,10 @@ def python_snippet(document: Generation, trial_edits: Edits | None = None, trial
             written = origin.params
         lines += run_lines(document, origin, run)
     lines += ["print(document.text)"]
+    if hidden:
+        lines += ["", "# The likeliest next token if some words are hidden from the model."]
+        lines += [f"visible = document.without({hidden!r})", "visible.read()"]
+        lines += ["print(loaded.tokenizer.decode([int(visible.logits(visible.n_read - 1).argmax())]))"]
     if has_trial:
         prompt = tokens_as_python(document, range(n_prompt), prompt=True) if not trial_ids else repr(list(trial_ids))
         lines += ["", "# With edits, which do not change the model itself.", f"edits = {edits_as_python(trial_edits)}"]

@@ -12,6 +12,7 @@ from torch import Tensor
 from gpt.analysis.tracing import trace_text
 from gpt.checks import check_choice, check_layer
 from gpt.config import Activation
+from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.layers import ACTIVATIONS
 from gpt.model import GPT
@@ -72,10 +73,10 @@ def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> floa
     return (low + high) / 2
 
 
-def pre_activations(model: GPT, ids: Sequence[int], layer: int) -> Tensor:
+def pre_activations(model: GPT, ids: Sequence[int], layer: int, edits: Edits | None = None) -> Tensor:
     """Return the inputs to a layer's activation function for a text, (T, n_ff).
 
     Raises ValueError for an unknown layer.
     """
     check_layer(layer, model.config.n_layer)
-    return trace_text(model, ids).layers[layer].mlp_pre[0]
+    return trace_text(model, ids, edits).layers[layer].mlp_pre[0]

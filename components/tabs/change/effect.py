@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +30,7 @@ class ReadText:
         states: Final-norm states, (n_read, C).
         own: Whether the text differs from the one in Write.
         held, prompt_held: White space typed after the text and after its prompt (see `gpt.tokenizer.hold_back`).
+        turned: The concepts that are turned up, in both the unedited and the edited model.
     """
 
     source: Hashable
@@ -40,6 +41,11 @@ class ReadText:
     own: bool = False
     held: str = ""
     prompt_held: str = ""
+    turned: Edits = field(default_factory=Edits)
+
+    def with_turned(self, edits: Edits) -> Edits:
+        """Add the concepts that are turned up to edits."""
+        return replace(edits, steering=(*self.turned.steering, *edits.steering))
 
     @property
     def n_read(self) -> int:
@@ -61,17 +67,24 @@ class ReadText:
 
 
 def read_document(document: Generation, source: Hashable, *, own: bool = False) -> ReadText:
-    """Copy the part of a document that has been read. If the document has edits, the unedited model rereads it."""
-    states, ids = document.states().clone(), tuple(document.ids)
-    if document.edits not in (None, Edits()):
-        states = read(document.loaded, ids[: len(states)])
+    """Copy the part of a document that has been read. If it has edits besides concepts, it is reread without them."""
+    states, ids, turned = document.states().clone(), tuple(document.ids), turned_in(document)
+    if (document.edits or Edits()) != turned:
+        states = read(document.loaded, ids[: len(states)], turned)
     n = document.n_prompt
-    return ReadText(source, document.loaded, ids, n, states, own, document.held, document.held_after(n - 1))
+    held = document.held, document.held_after(n - 1)
+    return ReadText(source, document.loaded, ids, n, states, own, *held, turned)
 
 
-def read_prompt(loaded: LoadedModel, ids: Sequence[int], source: Hashable) -> ReadText:
+def read_prompt(loaded: LoadedModel, ids: Sequence[int], source: Hashable, turned: Edits | None = None) -> ReadText:
     """Read a prompt with the unedited model."""
-    return ReadText(source, loaded, tuple(ids), len(ids), read(loaded, ids), own=True)
+    states = read(loaded, ids, turned)
+    return ReadText(source, loaded, tuple(ids), len(ids), states, own=True, turned=turned or Edits())
+
+
+def turned_in(document: Generation) -> Edits:
+    """Return the concepts that are turned up in a document."""
+    return Edits() if document.edits is None else Edits(steering=document.edits.steering)
 
 
 @torch.inference_mode()
@@ -117,7 +130,7 @@ def measure(text: ReadText, edits: Edits) -> Effect:
     model, before = text.loaded.model, text.statistics.mean_surprisal
     if edits == Edits():
         return Effect(text, edits, text.states, np.zeros(text.n_read, dtype=np.float32), before, before)
-    states = read(text.loaded, text.ids[: text.n_read], edits)
+    states = read(text.loaded, text.ids[: text.n_read], text.with_turned(edits))
     after = text_statistics(model, states[: len(text.following)], text.following).mean_surprisal
     effect, last = (
         Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, after),
@@ -143,9 +156,10 @@ def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
     """Switch off each head in turn, and measure the effect on up to MAX_COST_TOKENS tokens."""
     model, config, n = text.loaded.model, text.config, min(MAX_COST_TOKENS, text.n_read)
     bits = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
-    streams, against = trace_text(model, text.ids[:n]).layers, kl_bits_from(model, text.states[:n])
+    streams, against = trace_text(model, text.ids[:n], text.turned).layers, kl_bits_from(model, text.states[:n])
     for number, (layer, head) in enumerate(np.ndindex(bits.shape), start=1):
-        states = hidden_states_from(model, streams[layer].resid_pre, layer, Edits(head_scale={(layer, head): 0.0}))[0]
+        off = text.with_turned(Edits(head_scale={(layer, head): 0.0}))
+        states = hidden_states_from(model, streams[layer].resid_pre, layer, off)[0]
         bits[layer, head] = against(states).mean().item()
         progress(number, bits.size)
     return HeadCosts(text, bits, n)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpt import Edits, LoadedModel, SamplingParams
+from components.tabs.change.effect import ReadText
+from gpt import Edits, SamplingParams
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
 from gpt.tokenizer import Vocabulary, prompt_text
@@ -11,14 +12,15 @@ DEFAULT_LENGTH = 40  # new tokens if the visitor has not generated any texts yet
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
-def program(
-    loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int, held: str = ""
-) -> str:
+def program(text: ReadText, edits: Edits, params: SamplingParams, length: int) -> str:
     """Return a program that generates the text with and without the edits and prints how the predictions diverge.
 
-    On the same type of machine, the program reproduces the texts on the page. held: white space typed after the prompt.
+    Concepts that are turned up are part of both. On the same type of machine, the program reproduces the texts on the
+    page.
     """
+    loaded, edits, prompt = text.loaded, text.with_turned(edits), text.ids[: text.n_prompt]
     load, loading = loading_line(loaded)
+    original = "" if text.turned == Edits() else f", edits={edits_as_python(text.turned)}"
     imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []
     patched = [f"# patched from the text {loaded.tokenizer.decode(list(patch.ids or ()))!r}" for patch in edits.patches]
     lines = [
@@ -29,12 +31,12 @@ def program(
         *imports,
         "",
         loading,
-        f"prompt = {prompt_as_python(loaded.tokenizer, prompt, held)}",
+        f"prompt = {prompt_as_python(loaded.tokenizer, prompt, text.prompt_held)}",
         f"params = {params_as_python(params)}",
         *patched,
         f"edits = {edits_as_python(edits)}",
         "",
-        "original, edited = Generation(loaded, prompt), Generation(loaded, prompt, edits=edits)",
+        f"original, edited = Generation(loaded, prompt{original}), Generation(loaded, prompt, edits=edits)",
         "for document in (original, edited):",
         f"    for step in document.steps(params, {length}):",
         "        pass",

@@ -154,9 +154,10 @@ class ChangeState:
 
 def selected_position(s: Snapshot, text: ReadText) -> int:
     """Return the selected position in the measured text, clamped to the last position that the model has read."""
-    last = text.n_read - 1
-    position = s.state(ChangeState).position if text.own else s.selection.position
-    return last if position == NEWEST else min(position, last)
+    last, own = text.n_read - 1, s.state(ChangeState).position
+    if text.own or s.text is None:
+        return last if own == NEWEST else min(own, last)
+    return min(s.text.at(s.selection), last)
 
 
 def written_pair(s: Snapshot) -> WrittenPair | None:

@@ -11,7 +11,6 @@ from components.downloads import offer
 from components.errors import PageError
 from components.state.admission import admitted
 from components.state.session import Session
-from components.state.text import Text
 from components.tabs.inside.beats import NAMES, beat_named
 from components.tabs.inside.state import FLOW_ROWS, AttentionView, InsideState, Model, Part
 from components.tabs.inside.trace_file import TraceFile
@@ -44,11 +43,12 @@ def select(session: Session, sent: dict[str, Any]) -> None:
 
 def select_pair(session: Session, sent: dict[str, Any]) -> None:
     """Like `select`, but for charts that show a window of a long text. The window moves only if necessary."""
-    state, document = session.state(InsideState), session.document
-    if document is not None and state.recording is not None and state.recording.length:
+    state = session.state(InsideState)
+    with session.lock.reading():
+        text = session.snapshot().text
+    if text is not None and state.recording is not None and state.recording.length:
         length = state.recording.length
-        with session.lock.reading():
-            position = min(Text.of(document).at(session.selection), length - 1)
+        position = min(text.at(session.selection), length - 1)
         key = None if state.key is None or state.key > position else state.key
         session.change(InsideState, windows=window_starts(length, position, key, state.windows))
     select(session, sent)
@@ -138,12 +138,9 @@ def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 def save_trace(session: Session) -> Iterator[None]:
     """Offer all activations of the text for download."""
-    document = session.document
-    if document is None:
-        raise PageError("error.no_text")
     with session.lock.reading():
-        text = Text.of(document)
-    if text.n_read == 0:
+        text = session.snapshot().text
+    if text is None or text.n_read == 0:
         raise PageError("error.no_text")
 
     def write(folder: Path) -> Path:

@@ -290,7 +290,7 @@ def _wire(
     text = [frame.saved]  # the browser sends the text in the box instead
     typed = f"() => [({typed_js('prompt')})()]"
     on(prompt.input, typing.type_text, text, js=typed, **latest, **run)
-    on(prompt.select, selection.select_token, [prompt], **latest)
+    on(prompt.select, selection.select_in_box, [prompt], **latest)
     on(prompt.submit, hiding.hide_words, [prompt], **latest)
     on(frame.strip.select, selection.select_token, [frame.strip])
     on(controls.run.chat.input, chat.switch_chat, [controls.run.chat], **run)
@@ -321,7 +321,7 @@ def _is_too_long(s: Snapshot) -> bool:
 
 
 def _is_earlier(s: Snapshot) -> bool:
-    return s.text is not None and s.text.framed(s.selection) < len(s.text.ids) - 1
+    return s.written is not None and s.written.framed(s.selection) < len(s.written.ids) - 1
 
 
 def _can_go_on(s: Snapshot) -> bool:

@@ -142,10 +142,11 @@ def watch(session: Session, wanted: object) -> None:
     `wanted` is a list of ids and strings; a string selects its first search result. The page also sends back
     values that the server has set.
     """
-    document = session.document
-    if document is None or document.n_read == 0 or not isinstance(wanted, list):
+    with session.lock.reading():
+        text = session.snapshot().text
+    if text is None or text.n_read == 0 or not isinstance(wanted, list):
         return
-    tokenizer, vocab_size = document.tokenizer, document.loaded.model.config.vocab_size
+    tokenizer, vocab_size = text.tokenizer, text.config.vocab_size
     entries = tuple(
         each[:MAX_SEARCH_CHARS] if isinstance(each, str) else each
         for each in wanted[:MAX_WATCHED]
@@ -153,7 +154,7 @@ def watch(session: Session, wanted: object) -> None:
     )
     if entries == session.state(WhyState).watched.of(tokenizer).entries:
         return
-    logits = document.logits(session.selection.at(document))
+    logits = text.document.logits(text.at(session.selection))
     ids: list[int] = []
     unknown: list[str] = []
     for each in entries:

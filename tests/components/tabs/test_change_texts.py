@@ -14,6 +14,7 @@ import torch
 from components.labels import quoted
 from components.state.jobs import Job, stop
 from components.state.session import Session
+from components.tabs.change.effect import read_prompt
 from components.tabs.change.handlers import editing, generation
 from components.tabs.change.program import program
 from components.tabs.change.state import ChangeState, is_stale
@@ -139,4 +140,4 @@ def test_the_program_writes_both_texts_and_measures_the_same(session, patched):
 
 
 def test_a_prompt_that_is_not_the_tokens_of_its_text_is_a_list_in_the_program(document):
-    assert "prompt = [116, 104]" in program(document.loaded, (116, 104), Edits(), PARAMS, 5)
+    assert "prompt = [116, 104]" in program(read_prompt(document.loaded, (116, 104), ""), Edits(), PARAMS, 5)

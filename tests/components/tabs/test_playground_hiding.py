@@ -9,7 +9,6 @@ import torch
 
 from components.labels import percent
 from components.state.example import example
-from components.state.hidden import HiddenState
 from components.state.session import Session
 from components.tabs.playground.handlers import hiding, reason
 from components.tabs.playground.views.prediction import VISIBLE_BARS
@@ -98,7 +97,7 @@ def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: S
     assert drawn(session, "box")["hidden"] == []
     hiding.hide_main(session)
     write(session, None)  # the model generates with all words
-    assert session.state(HiddenState).positions == frozenset()
+    assert session.hidden.positions == frozenset()
 
 
 @pytest.mark.parametrize("sent", [{}, {"hidden": "2"}, {"hidden": [True, "x", -3, 10**9]}, {"hidden": list(range(13))}])

@@ -178,11 +178,11 @@ def test_only_what_a_choice_changes_is_computed_again(session):
 def test_results_belong_to_the_choices_that_they_were_computed_for(session, monkeypatch):
     run, lens = analysis.analyse(session), predictions.lens
 
-    def interrupted(traced):
+    def interrupted(*arguments):
         handlers.choose("stage", LENS_POINTS, session, "resid_mid")
         handlers.choose_cell(session, {"x": 15, "y": 3})
         analysis.update(session, session.state(WhyState).shown, graph_off=frozenset("x"))
-        return lens(traced)
+        return lens(*arguments)
 
     monkeypatch.setattr(predictions, "lens", interrupted)
     list(run)

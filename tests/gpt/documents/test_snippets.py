@@ -69,6 +69,18 @@ def test_the_program_contains_the_current_branch_only():
     assert "SamplingParams" not in snippet
 
 
+def test_the_program_also_reads_the_text_without_hidden_tokens():
+    document = written()
+    visible = run(python_snippet(document, hidden=[1, 9]), "visible")
+    kept = [position for position in range(len(document.ids)) if position not in (1, 9)]
+    assert visible.ids == [document.ids[position] for position in kept]
+    assert [visible.origin(p) for p in range(len(kept))] == [document.origin(p) for p in kept]
+    assert visible.n_prompt == document.n_prompt - 1
+    fresh = Generation(tiny_model(), visible.ids)
+    fresh.read()
+    assert torch.equal(visible.logits(len(kept) - 1), fresh.logits(len(kept) - 1))
+
+
 @pytest.mark.parametrize("prompt", [NASTY, "", [256, 97, 258], [259, 97], [0xF0, 0x9F], "the"])
 def test_any_prompt_is_reproduced_by_its_python_literal(prompt):
     document = Generation(tiny_model(block_size=96), prompt)

@@ -13,7 +13,7 @@ from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.throughput import min_update_interval
 from components.state.token_statistics import TokenStatisticsCache
-from components.tabs.change.effect import read_document
+from components.tabs.change.effect import read_document, turned_in
 from components.tabs.change.state import ChangeState, WrittenPair, WrittenText, prompt_to_try
 from components.text_views import document_lines
 from gpt import Generation
@@ -34,7 +34,7 @@ def generate_both(session: Session) -> Iterator[None]:
         document, prompt, held = s.text.document, prompt_to_try(s), ""
         if not prompt:
             prompt, held = s.text.ids[: document.n_prompt], document.held_after(document.n_prompt - 1)
-    loaded, settings = s.text.loaded, session.settings
+    loaded, settings, turned = s.text.loaded, session.settings, turned_in(document)
     pair = WrittenPair(s.text.version, settings.sampling_with_seed(), settings.length, session.edits)
     pair.edits.check(loaded.model.config)
     with started(session, ChangeState, "writing") as job:
@@ -44,8 +44,9 @@ def generate_both(session: Session) -> Iterator[None]:
                 yield
                 if job.stopped.is_set():
                     return
-            original = _Generator(Generation(loaded, prompt, held=held))
-            writers = original, _Generator(Generation(loaded, prompt, held=held, edits=pair.edits))
+            both = replace(pair.edits, steering=(*turned.steering, *pair.edits.steering))
+            original = _Generator(Generation(loaded, prompt, held=held, edits=turned))
+            writers = original, _Generator(Generation(loaded, prompt, held=held, edits=both))
             yield from _generate(session, job, pair, writers, settings.pace, waiting)
 
 

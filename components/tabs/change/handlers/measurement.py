@@ -8,14 +8,15 @@ from components.render import Analysis
 from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.change.effect import ReadText, fitting_edits, measure, read_document, read_prompt
+from components.state.text import Text
+from components.tabs.change.effect import ReadText, fitting_edits, measure, read_document, read_prompt, turned_in
 from components.tabs.change.state import (
     ChangeState,
     DroppedEdits,
     prompt_to_try,
     written_pair,
 )
-from gpt import Edits, LoadedModel, encode_prompt
+from gpt import Edits, encode_prompt
 from gpt.documents.edit_text import format_edits
 from gpt.tokenizer import plain_text
 
@@ -77,28 +78,27 @@ def _read(session: Session) -> ReadText | None:
         if not prompt:
             session.edits_on = ()
             return read_document(s.text.document, source)
-    return _read_prompt(session, s.text.loaded, prompt, source, s.text.version)
+    return _read_prompt(session, s.text, prompt, source)
 
 
-def _read_prompt(
-    session: Session, loaded: LoadedModel, prompt: tuple[int, ...], source: Hashable, version: tuple[int, int]
-) -> ReadText | None:
+def _read_prompt(session: Session, text: Text, prompt: tuple[int, ...], source: Hashable) -> ReadText | None:
     """Read the prompt from a link.
 
     If the edits include a patch, the patch's text and this prompt become the two prompts for activation patching.
     """
+    loaded = text.loaded
     try:
-        text = read_prompt(loaded, encode_prompt(loaded, list(prompt)), source)
+        found = read_prompt(loaded, encode_prompt(loaded, list(prompt)), source, turned_in(text.document))
     except ValueError:  # the ids belong to another vocabulary
         session.edits_on = ()
         return _read(session)
     tried = session.state(ChangeState).tried_on
     if tried is None or tried[0] is not prompt:
-        session.change(ChangeState, position=NEWEST, tried_on=(prompt, version))
+        session.change(ChangeState, position=NEWEST, tried_on=(prompt, text.version))
         for patch in session.edits.patches[:1]:
             clean, corrupted = (plain_text(loaded.tokenizer, ids) for ids in (patch.ids or (), prompt))
             session.change(ChangeState, clean=clean, corrupted=corrupted)
-    return text
+    return found
 
 
 ANALYSIS = Analysis(wanted, run)

@@ -87,8 +87,7 @@ def code(s: Snapshot) -> str:
     if text is None or s.text is None:
         return ""
     params, length = (DEFAULT_PARAMS, DEFAULT_LENGTH) if pair is None else (pair.params, pair.length)
-    edits, prompt = s.edits.fitting(text.config), text.ids[: text.n_prompt]
-    return program(text.loaded, prompt, edits, params, length, text.prompt_held)
+    return program(text, s.edits.fitting(text.config), params, length)
 
 
 def _divergence_index(pair: WrittenPair | None) -> int:

@@ -171,15 +171,19 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
         ids[-1] = drawn.token_id
     names = {i: alone(token_text(tokenizer, i)) for i in ids}
     is_last = after >= len(document.ids)
+    is_whole = document.full or bool(s.hidden)  # nothing is written
     follower = None if is_last else document.ids[after]
+    ending = "" if is_last or follower == drawn.token_id else "there"
+    if is_last and is_whole:
+        ending = "hidden" if s.hidden else "full"
     top = int(final.argmax())
     return {
         "pieces": [[names[i], round(ends[i] - float(final[i]), 6), round(float(final[i]), 6)] for i in ids],
         "chosen": ids.index(drawn.token_id),
         "number": None if params.temperature == 0 else round(number, 4),
         "written": token_text(tokenizer, drawn.token_id if follower is None else follower),
-        "writes": is_last and not document.full,
-        "ending": "full" if is_last and document.full else "" if is_last or follower == drawn.token_id else "there",
+        "writes": is_last and not is_whole,
+        "ending": ending,
         "values": {
             "best": quoted(tokenizer, top),
             "best_p": percent(float(final[top])),

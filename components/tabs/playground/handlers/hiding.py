@@ -15,10 +15,10 @@ from components.words import words_of
 def hide_words(session: Session, sent: dict[str, Any]) -> None:
     """Hide exactly these words. `sent["hidden"]` is an unvalidated list with the position of any token in each word."""
     s, given = _snapshot(session), sent.get("hidden")
-    if s.text is None or not isinstance(given, list):
+    if s.written is None or not isinstance(given, list):
         return
     wanted = {each for each in given if type(each) is int}
-    words = [word for word in words_of(s.text.tokenizer, s.text.ids) if wanted & {*word}]
+    words = [word for word in words_of(s.written.tokenizer, s.written.ids) if wanted & {*word}]
     hide(session, [position for word in words for position in word])
 
 
@@ -28,7 +28,7 @@ def hide_main(session: Session) -> None:
     reason = s.state(ReasonState).reason
     if s.text is None:
         return
-    if s.state(HiddenState).hidden_in(s.text):
+    if s.hidden:
         show_all(session)
     elif reason is not None and reason.belongs_to(s.text, s.text.at(s.selection)):
         falls = falls_of(reason.causes, s.text.ids[: reason.position + 1], s.settings.sampling())

@@ -11,7 +11,6 @@ from components.labels import token_text, visible
 from components.state.selection import shading_named
 from components.state.session import Session
 from components.state.settings import LIMITS, Settings
-from components.state.text import Text
 from components.tabs.playground.state import PRESETS, PlaygroundState, Unit
 from components.text_views import AVERAGE, heatmap_window
 from gpt.analysis.vocabulary_search import search_vocabulary
@@ -33,15 +32,23 @@ def choose_preset(session: Session, name: object) -> None:
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Select the token clicked in the strip."""
+    """Select the token clicked in a strip."""
     session.select(position=sent.get("index"))
+
+
+def select_in_box(session: Session, sent: dict[str, Any]) -> None:
+    """Select the token clicked in the box, which also shows hidden words."""
+    position, document = sent.get("index"), session.document
+    if document is not None and type(position) is int and 0 <= position < len(document.ids):
+        session.selection = replace(session.selection, position=position)
 
 
 def select_row(session: Session, sent: dict[str, Any]) -> None:
     """Select the token whose row was clicked in the heatmap."""
-    row, document = sent.get("y"), session.document
-    if document is not None and type(row) is int:
-        text = Text.of(document)
+    row = sent.get("y")
+    with session.lock.reading():
+        text = session.snapshot().text
+    if text is not None and type(row) is int:
         session.select(position=heatmap_window(text, text.at(session.selection))[0] + row)
 
 
@@ -78,20 +85,21 @@ def choose_unit(session: Session, unit: object) -> None:
 
 def follow_token(session: Session, wanted: object) -> None:
     """Follow the chosen token, or the first search result, through the stages of the pipeline."""
-    document = session.document
-    if document is None or document.n_read == 0:
+    with session.lock.reading():
+        text = session.snapshot().text
+    if text is None or text.n_read == 0:
         return
     found: tuple[int, ...] = ()
     if isinstance(wanted, str):
         query = wanted[:MAX_SEARCH_CHARS]
-        logits = document.logits(session.selection.at(document))
-        hits = search_vocabulary(document.tokenizer, logits, query, limit=MAX_CHOICES)
+        logits = text.document.logits(text.at(session.selection))
+        hits = search_vocabulary(text.tokenizer, logits, query, limit=MAX_CHOICES)
         found = tuple(hit.token_id for hit in hits)
         if not found:
             raise PageError("pipeline.unknown", query=visible(query))
         wanted = found[0]
-    if type(wanted) is int and 0 <= wanted < document.loaded.model.config.vocab_size:
-        followed, *others = ((i, token_text(document.tokenizer, i)) for i in (wanted, *found))
+    if type(wanted) is int and 0 <= wanted < text.config.vocab_size:
+        followed, *others = ((i, token_text(text.tokenizer, i)) for i in (wanted, *found))
         session.change(PlaygroundState, followed=followed, found=tuple(others))
 
 

@@ -18,7 +18,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.tabs.playground.state import PlaygroundState, Unit
-from components.text_views import next_token_bars
+from components.text_views import next_token_bars, place_after
 from components.widgets.chart import chart_data
 from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
@@ -224,9 +224,10 @@ def stage_picture(s: Snapshot) -> dict[str, Any]:
 def bars(s: Snapshot) -> dict[str, Any]:
     """Show the most probable next tokens as a chart that can be saved."""
     view = s.cached(pipeline_of)
-    if view is None:
+    if view is None or s.written is None:
         return chart_data(None, "")
-    return next_token_bars(view.document, view.position, view.params, s.language)
+    place = place_after(s.written.document, s.written.at(s.selection))
+    return next_token_bars(view.document, view.position, view.params, s.language, place)
 
 
 def to_follow(s: Snapshot) -> list[tuple[str, int]]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from components.causes import Falls, causes_sentence, falls_of, main_word
 from components.concepts import (
@@ -18,7 +17,7 @@ from components.i18n import t
 from components.labels import bar_label, listed, marked, percent, quoted
 from components.next_tokens import best, held_sentence
 from components.render import Lines, View
-from components.state.hidden import HiddenState, WithoutWords
+from components.state.hidden import HiddenState, WithoutAttention
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
@@ -46,26 +45,26 @@ def box(s: Snapshot) -> dict[str, Any]:
     labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
     labels |= {name: t(f"prompt.{name}", s.language) for name in ("words", "hide", "show", "invite")}
     lines = Lines()
-    if s.text is None:
+    if s.text is None or s.written is None:
         return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=s.answered)
-    document, statistics = s.text.document, s.token_statistics.of(s.text.document)
-    tokenizer, ids = s.text.tokenizer, s.text.ids
+    document, statistics = s.written.document, s.token_statistics.of(s.written.document)
+    tokenizer, ids = s.written.tokenizer, s.written.ids
     pieces, special = as_typed(shown_tokens(tokenizer, ids), s), tokenizer.special_ids
     for position, (token_id, piece) in enumerate(zip(ids, pieces, strict=True)):
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
         lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))
-    typed = s.typed and s.typed.at(s.text)
-    stages = s.cached(stages_without_words)
-    is_last = s.position == len(ids) - 1
+    typed = s.typed and s.typed.at(s.written)
+    stages = s.cached(stages_of)
+    is_last = s.position == len(s.text.ids) - 1
     best_id = None if stages is None or not is_last else int(stages.final.argmax())
     return composer_data(
         lines,
         labels,
         words=[word.start for word in words_of(tokenizer, ids)],
-        hidden=sorted(s.state(HiddenState).hidden_in(s.text)),
+        hidden=sorted(s.hidden),
         unwritten=s.unwritten,
-        selected=s.text.framed(s.selection),
-        ghost="" if best_id is None else offered_text(tokenizer, ids, best_id, document.held),
+        selected=s.written.framed(s.selection),
+        ghost="" if best_id is None else offered_text(tokenizer, s.text.ids, best_id, document.held),
         arcs=s.cached(arcs),
         generating=s.generating,
         held=document.held,
@@ -77,11 +76,11 @@ def box(s: Snapshot) -> dict[str, Any]:
 
 def as_typed(pieces: list[str], s: Snapshot) -> list[str]:
     """Return the pieces of the text, restoring characters of the prompt that the model reads as <unk>."""
-    assert s.text is not None
-    tokenizer = s.text.tokenizer
+    assert s.written is not None
+    tokenizer = s.written.tokenizer
     if not isinstance(tokenizer, Characters):
         return pieces
-    unknown = [i for i, token in enumerate(s.text.ids[: len(s.prompt)]) if token == tokenizer.unknown_id]
+    unknown = [i for i, token in enumerate(s.written.ids[: len(s.prompt)]) if token == tokenizer.unknown_id]
     return [s.prompt[i] if i in unknown else piece for i, piece in enumerate(pieces)] if unknown else pieces
 
 
@@ -93,59 +92,38 @@ def stages_of(s: Snapshot) -> Stages | None:
     return s.stages(s.text.document.logits(position), s.text.ids[: position + 1])
 
 
-def stages_without_words(s: Snapshot) -> Stages | None:
-    """Return the distribution without hidden words, or `stages_of` if none are hidden or it is not measured yet."""
-    stages, hidden = s.cached(stages_of), s.cached(hidden_words)
-    logits = s.cached(logits_without_words)
-    if s.text is None or stages is None or not hidden or logits is None:
-        return stages
-    return s.stages(logits, _kept(s))
+def stages_as_written(s: Snapshot) -> Stages | None:
+    """Return the distribution after the selected position with no words hidden; None if this changes nothing."""
+    if s.text is None or s.written is None or not s.cached(hidden_words):
+        return None
+    position = s.written.at(s.selection)
+    return s.stages(s.written.document.logits(position), s.written.ids[: position + 1])
 
 
 def hidden_words(s: Snapshot) -> frozenset[int]:
-    """Return the hidden positions up to and including the selected one."""
-    if s.text is None or s.text.n_read == 0:
+    """Return the hidden positions up to and including the selected one, in the text as written."""
+    if s.written is None or s.written.n_read == 0:
         return frozenset()
-    position = s.text.at(s.selection)
-    return frozenset(each for each in s.state(HiddenState).hidden_in(s.text) if each <= position)
-
-
-def logits_without_words(s: Snapshot) -> Tensor | None:
-    """Return the logits after the selected position without the hidden words, or None if not measured yet."""
-    if s.text is None or s.text.n_read == 0:
-        return None
-    position, reason = s.text.at(s.selection), s.state(ReasonState).reason
-    measured, place = s.state(HiddenState).measured, tuple(sorted(s.cached(hidden_words)))
-    if reason is not None and reason.belongs_to(s.text, position):
-        for cause in reason.causes.words:
-            if cause.place == place:
-                return cause.logits
-    return measured.logits if measured is not None and measured.belongs_to(s.text, position) else None
-
-
-def _kept(s: Snapshot) -> list[int]:
-    """Return the ids of the visible tokens up to the selected position."""
-    assert s.text is not None
-    hidden = s.cached(hidden_words)
-    return [token for i, token in enumerate(s.text.ids[: s.text.at(s.selection) + 1]) if i not in hidden]
+    position = s.written.at(s.selection)
+    return frozenset(each for each in s.hidden if each <= position)
 
 
 def arcs(s: Snapshot) -> list[tuple[int, float]]:
-    """Return (position, share) pairs for the words that the prediction depends on.
+    """Return (position, share) pairs for the words that the prediction depends on, in the text as written.
 
     The share is the fraction of the probability that is lost without the word. Until it is measured, and while the text
     grows, it is the selected head's attention weight. The list is empty while attention is off.
     """
-    if s.state(HiddenState).attention_off:
+    if s.text is None or s.state(HiddenState).attention_off:
         return []
     falls = s.cached(reason_falls)
-    if s.text is None or falls is None:
-        return s.cached(attended)
-    hidden = s.cached(hidden_words)
-    if hidden and s.cached(logits_without_words) is None:
-        return []
-    shares = [(fall.place[0], 1 - fall.probability / falls.probability) for fall in falls.words[:MAX_ARCS]]
-    return [(position, share) for position, share in shares if share >= MIN_ARC_SHARE and position not in hidden]
+    if falls is None:
+        shares = s.cached(attended)
+    else:
+        words = falls.words[:MAX_ARCS]
+        shares = [(fall.place[0], 1 - fall.probability / falls.probability) for fall in words]
+        shares = [(position, share) for position, share in shares if share >= MIN_ARC_SHARE]
+    return [(s.text.as_written(position), share) for position, share in shares]
 
 
 def attended(s: Snapshot) -> list[tuple[int, float]]:
@@ -167,34 +145,34 @@ def bars(s: Snapshot) -> dict[str, Any]:
     """
     stages, chosen = s.cached(stages_of), _chosen(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)
-    if s.text is None or stages is None:
+    if s.text is None or s.written is None or stages is None:
         return predictions_data(title, "", [])
-    document, tokenizer, position = s.text.document, s.text.tokenizer, s.text.at(s.selection)
-    now = s.cached(stages_without_words) or stages
-    final, before = _numbers(now.final), _numbers(now.final)
-    plain = s.cached(unsteered_probabilities)
-    if now is not stages:
-        before = _numbers(stages.final)
+    tokenizer, position = s.text.tokenizer, s.text.at(s.selection)
+    whole, plain = s.cached(stages_as_written), s.cached(unsteered_probabilities)
+    final = before = stages.final.numpy()
+    if whole is not None:
+        before = whole.final.numpy()
     elif plain is not None:
-        before = _numbers(plain)
+        before = plain.numpy()
     elif s.numbers:
-        before = _numbers(stages.raw)
-    listed, ids = _bars(tokenizer, before, final, (chosen, int(stages.final.argmax())), s)
-    token = document.ids[position]
+        before = stages.raw.numpy()
+    listed, ids = _bars(tokenizer, before, final, (chosen, int((whole or stages).final.argmax())), s)
+    token = s.text.ids[position]
     text = t("bars.position", s.language, token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
-    total = len(tokenizer.ids_after(document.held_after(position))) or len(final)
+    total = len(tokenizer.ids_after(s.text.document.held_after(position))) or len(final)
     removed = total - int(stages.kept.sum())
     if chosen is not None:
         text += t("bars.says.chosen", s.language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
     if not s.cached(hidden_words):
         text += s.cached(steered_sentence)
-    text += held_sentence(document, position, s.language)
+    text += held_sentence(s.text.document, position, s.language)
     if removed:
         text += t("bars.says.removed", s.language, removed=f"{removed:,}", total=f"{total:,}")
     if not np.array_equal(before, final):
         text += t(f"bars.pale.{_behind(s)}", s.language)
     at = -1 if chosen is None else ids.index(chosen)
-    return predictions_data(title, text, listed, place_after(document, position), chosen=at)
+    place = place_after(s.written.document, s.written.at(s.selection))
+    return predictions_data(title, text, listed, place, chosen=at)
 
 
 def _bars(
@@ -228,9 +206,9 @@ def _behind(s: Snapshot) -> str:
 def bars_off(s: Snapshot) -> dict[str, Any]:
     """Show the most probable tokens without attention."""
     title, found = t("attention.off.title", s.language), s.cached(_measured)
-    if s.text is None or found is None or found.off is None:
+    if s.text is None or found is None:
         return predictions_data(title, "", [])
-    final = _numbers(s.stages(found.off, _kept(s)).final)
+    final = s.stages(found.logits, s.text.ids[: found.position + 1]).final.numpy()
     listed, _ = _bars(s.text.tokenizer, final, final, (), s)
     return predictions_data(title, t("attention.off.says", s.language), listed)
 
@@ -238,21 +216,17 @@ def bars_off(s: Snapshot) -> dict[str, Any]:
 def goes_on(s: Snapshot) -> dict[str, Any]:
     """Show how the text would continue with attention and, under "off", without it."""
     found = s.cached(_measured)
-    if not s.state(HiddenState).attention_off or found is None or not found.off_goes_on:
+    if not s.state(HiddenState).attention_off or found is None:
         return {"text": "", "off": ""}
     texts = {"text": found.goes_on, "off": found.off_goes_on}
     return {key: t("goes_on.says", s.language, text=marked(text).strip()) for key, text in texts.items()}
 
 
-def _measured(s: Snapshot) -> WithoutWords | None:
-    """Return the prediction without hidden words and without attention if it belongs to this position."""
+def _measured(s: Snapshot) -> WithoutAttention | None:
+    """Return the prediction without attention if it belongs to this position."""
     found = s.state(HiddenState).measured
     is_here = s.text is not None and found is not None and found.belongs_to(s.text, s.text.at(s.selection))
     return found if is_here else None
-
-
-def _numbers(probabilities: Tensor) -> np.ndarray:
-    return probabilities.cpu().numpy()
 
 
 def why(s: Snapshot) -> dict[str, Any]:
@@ -315,12 +289,12 @@ def can_hide(s: Snapshot) -> bool:
 def hidden_sentence(s: Snapshot) -> str:
     """Describe how the next token's probability has changed without the hidden words, and what is likeliest now.
 
-    Returns "" if no word is hidden or the change is not measured yet.
+    Returns "" if no word is hidden.
     """
-    hidden, whole, now = s.cached(hidden_words), s.cached(stages_of), s.cached(stages_without_words)
-    if s.text is None or whole is None or now is None or not hidden or now is whole:
+    hidden, whole, now = s.cached(hidden_words), s.cached(stages_as_written), s.cached(stages_of)
+    if s.written is None or whole is None or now is None:
         return ""
-    tokenizer, ids, language = s.text.tokenizer, s.text.ids, s.language
+    tokenizer, ids, language = s.written.tokenizer, s.written.ids, s.language
     token = _chosen(s)
     token = int(whole.final.argmax()) if token is None else token
     words = [word for word in words_of(tokenizer, ids) if word.start in hidden]
@@ -346,7 +320,7 @@ def steered_sentence(s: Snapshot) -> str:
 
 def spoken(s: Snapshot) -> dict[str, Any]:
     """Return the text that screen readers announce once the visitor stops editing or selecting."""
-    stages = s.cached(stages_without_words)
+    stages = s.cached(stages_of)
     reason = s.cached(hidden_sentence) or s.cached(steered_sentence) or s.cached(measured_reason)
     is_first = s.last_action is None and s.throughput is None and s.selection.position == NEWEST
     if s.text is None or stages is None or not reason or is_first or s.generating or s.unwritten is not None:

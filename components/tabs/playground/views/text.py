@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from components.concepts import turned_names
 from components.i18n import Language, is_exact, t
-from components.labels import marked, percent, placed, quoted, token_text, visible
+from components.labels import listed, marked, percent, placed, quoted, token_text, visible
 from components.limits import MAX_CHARACTERS
 from components.render import Lines, View
 from components.state.knowledge import fitting_model, is_known_to
@@ -29,6 +30,7 @@ from components.text_views import (
 from components.widgets.choices import Choice, choices_data
 from components.widgets.draw import Piece, draw_data
 from components.widgets.sentence import sentence_data
+from components.words import word_name, words_of
 from gpt import distribution, list_models
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
@@ -40,6 +42,8 @@ MAX_DROPPED = 60  # dropped tokens that are quoted
 MAX_PIECES = 48  # tokens shown individually in the draw
 MIN_PIECE_SHARE = 0.004  # minimum probability of a token shown individually
 MAX_HITS = 8
+MAX_NAMED = 3  # hidden words named
+STEERED = ("playground", "inside", "why", "concepts", "change", "activations")  # tabs in which concepts are turned up
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
@@ -60,7 +64,7 @@ def strip(s: Snapshot) -> dict[str, Any]:
     return {
         "lines": document_lines(s.text.document, s.token_statistics),
         "doc": str(s.text.document.key),
-        "selected": s.selection.position,
+        "selected": NEWEST if s.selection.position == NEWEST else s.text.framed(s.selection),
         "shade": attention_shade(s.text, s.selection),
         "by": s.selection.shading,
         "labels": labels,
@@ -77,21 +81,37 @@ def selected(s: Snapshot) -> dict[str, Any]:
     return {"text": t("selected", s.language, token=token, layer=s.selection.layer, head=head)}
 
 
+def in_force(s: Snapshot) -> dict[str, Any]:
+    """Name the hidden words and the concepts that are turned up or down, or state that the open tab ignores them."""
+    if s.written is None:
+        return {"text": ""}
+    words = [word for word in words_of(s.written.tokenizer, s.written.ids) if word.start in s.hidden]
+    names = [word_name(s.written.tokenizer, s.written.ids, word, s.language) for word in words]
+    if len(names) > MAX_NAMED:
+        names = [t("hidden.words", s.language, n=len(names))]
+    said = []
+    for key, each, tabs in (("hidden", names, (*STEERED, "lessons")), ("turned", turned_names(s), STEERED)):
+        if each:
+            key = f"in_force.{key}" if s.tab in tabs else f"in_force.{key}.ignored"
+            said.append(t(key, s.language, names=listed(each)))
+    return {"text": " · ".join(said)}
+
+
 def dropped(s: Snapshot) -> dict[str, Any]:
     """Show the tokens that no longer fit into the context."""
-    ids = [] if s.text is None else s.text.document.dropped
-    if s.text is None or not ids:
+    ids = [] if s.written is None else s.written.document.dropped
+    if s.written is None or not ids:
         return {"text": ""}
-    end = marked(s.text.document.tokenizer.decode(ids[-MAX_DROPPED:]).replace("\n", " "))
+    end = marked(s.written.tokenizer.decode(ids[-MAX_DROPPED:]).replace("\n", " "))
     shown = end if len(ids) <= MAX_DROPPED else f"…{end}"
-    return {"text": t("strip.dropped", s.language, n=len(ids), text=shown, limit=s.text.document.block_size)}
+    return {"text": t("strip.dropped", s.language, n=len(ids), text=shown, limit=s.written.document.block_size)}
 
 
 def prompt_strip(s: Snapshot) -> dict[str, Any]:
     """Show the text's tokens with their ids."""
     lines = Lines()
-    if s.text is not None:
-        lines = prompt_lines(s.text.tokenizer, s.text.ids[:MAX_PROMPT_TOKENS])
+    if s.written is not None:
+        lines = prompt_lines(s.written.tokenizer, s.written.ids[:MAX_PROMPT_TOKENS])
     return {"lines": lines, "doc": "prompt", "labels": strip_labels(s.language)}
 
 
@@ -101,7 +121,7 @@ def prompt_count(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     limit = s.loaded.model.config.block_size
     if s.unwritten is None:
-        return {"text": count_sentence(0 if s.text is None else len(s.text.ids), limit, s.language)}
+        return {"text": count_sentence(0 if s.written is None else len(s.written.ids), limit, s.language)}
     try:
         ids = prompt_ids(s.loaded.tokenizer, s.unwritten[:MAX_CHARACTERS])
     except ValueError as problem:
@@ -174,17 +194,17 @@ def hint(s: Snapshot) -> dict[str, Any]:
 
 def draw(s: Snapshot) -> dict[str, Any]:
     """Show how the selected token was sampled, or explain why there is nothing to show."""
-    if s.text is None:
+    if s.written is None:
         return draw_data("")
-    document, language, tokenizer = s.text.document, s.language, s.text.tokenizer
-    position = s.text.framed(s.selection)
+    document, language, tokenizer = s.written.document, s.language, s.written.tokenizer
+    position = s.written.framed(s.selection)
     origin, token = document.origin(position), quoted(tokenizer, document.ids[position])
     if position < document.n_prompt:
         return draw_data(t("draw.prompt", language, token=token))
     number = document.draw(position)
     if origin.params is None or number is None:
         return draw_data(t(f"draw.{origin.kind}", language, token=token))
-    if position > s.text.n_read:
+    if position > s.written.n_read:
         return draw_data("")
     if document.dropped and position < len(document.ids) - 1:
         return draw_data(t("draw.dropped", language, token=token))
@@ -201,7 +221,9 @@ def draw(s: Snapshot) -> dict[str, Any]:
     )  # fmt: skip
     if replace(origin.params, seed=None) != s.settings.sampling():
         text += t("draw.then", language, temperature=f"{origin.params.temperature:g}")
-    pieces, drawn = _pieces(s.text, drawn_strip.ids, drawn_strip.ends, drawn_strip.index, language)
+    if any(hidden < position for hidden in s.hidden):
+        text += t("draw.visible", language)
+    pieces, drawn = _pieces(s.written, drawn_strip.ids, drawn_strip.ends, drawn_strip.index, language)
     return draw_data(text, pieces, number=number, place=drawn, mark=t("draw.mark", language, number=f"{number:.2f}"))
 
 
@@ -228,11 +250,11 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language:
 def hits(s: Snapshot) -> dict[str, Any]:
     """List candidates to insert after the selected token: the query itself, and tokens that contain it."""
     nothing = choices_data("", (), [])
-    if not s.query or s.text is None or s.text.n_read == 0:
+    if not s.query or s.text is None or s.written is None or s.text.n_read == 0:
         return nothing
-    query, language, document = s.query, s.language, s.text.document
+    query, language = s.query, s.language
     position, tokenizer = s.text.at(s.selection), s.text.tokenizer
-    here = place_after(document, position)
+    here = place_after(s.written.document, s.written.at(s.selection))
     lines = []
     try:
         n = len(tokenizer.encode_continuation(query))
@@ -240,7 +262,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
         n = 0
     if n:
         lines.append(Choice((t("box.text", language, text=visible(query), n=n),), here | {"text": query}))
-    logits = document.logits(position)
+    logits = s.text.document.logits(position)
     final = s.stages(logits, s.text.ids[: position + 1]).final
     for hit in search_vocabulary(tokenizer, logits, query, limit=MAX_HITS):
         name = visible(token_text(tokenizer, hit.token_id)) + (f"  {hit.token_id}" if is_exact() else "")
@@ -255,6 +277,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
 SHARED_VIEWS = (  # shown in every tab
     View("strip", strip),
     View("selected", selected),
+    View("in-force", in_force),
 )
 VIEWS = (
     View("dropped", dropped),

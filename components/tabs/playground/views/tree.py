@@ -18,9 +18,9 @@ LABEL_TOKENS = 16  # maximum length of a branch's label
 
 def tree(s: Snapshot) -> dict[str, Any]:
     """Show the text's branches, or nothing if there is only one branch and the text extends to its end."""
-    if s.text is None:
+    if s.written is None:
         return tree_data([], "")
-    document, branches, path = s.text.document, s.text.document.tree, s.text.document.path
+    document, branches, path = s.written.document, s.written.document.tree, s.written.document.path
     if not branches.children(path[-1]) and len(branches.leaves()) == 1:
         return tree_data([], "")
     lines = _lines(branches)

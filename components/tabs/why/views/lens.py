@@ -109,7 +109,7 @@ def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str],
         stages,
         [token_text(tokenizer, token) for token in paths.tokens],
         layer_title=t("attention.layer", language),
-        probability_title=t("strip.probability", language),
+        probability_title=t("pipeline.probability", language),
         rank_title=t("why.path.rank", language),
     )
     caption, *others = (

@@ -1,0 +1,178 @@
+"""Every tab shows the same prediction: under the sampling settings, without hidden words, with concepts turned up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import torch
+from plotly.utils import PlotlyJSONEncoder
+
+import components
+from components import concepts
+from components.labels import percent
+from components.panels import skeleton
+from components.render import View
+from components.state.example import example
+from components.state.hidden import hide
+from components.state.session import Session
+from components.tabs.activations import swapped
+from components.tabs.activations import tab as activations
+from components.tabs.change.handlers import measurement
+from components.tabs.change.state import ChangeState
+from components.tabs.change.views import VIEWS as CHANGE
+from components.tabs.concepts import handlers as concepts_tab
+from components.tabs.concepts.views import VIEWS as CONCEPTS
+from components.tabs.inside.analysis import analysis as inside
+from components.tabs.inside.handlers import write_next
+from components.tabs.inside.state import InsideState, Part
+from components.tabs.inside.views import VIEWS as INSIDE
+from components.tabs.playground.handlers import reason
+from components.tabs.playground.views import SHARED_VIEWS
+from components.tabs.playground.views import VIEWS as WRITE
+from components.tabs.why import analysis as why
+from components.tabs.why.views import VIEWS as CAUSES
+from gpt import Edits, Generation, get_model
+from tests.components.drawing import Drawn
+
+ANALYSES = (
+    *(reason.ANALYSIS, inside(2**28), why.ANALYSIS, concepts_tab.ANALYSIS, measurement.ANALYSIS),
+    skeleton.ANALYSIS,
+)
+OTHER_TABS = (*INSIDE, *CAUSES, *CONCEPTS, *CHANGE, *skeleton.VIEWS)
+RAINING = (2, 3)  # " rain" "ing"
+OWN_SOFTMAX = {  # not the probabilities of a next token
+    "tabs/challenges/goals/text.py",  # a text's loss
+    "tabs/lessons/pictures/model_pictures.py",  # attention
+}
+
+
+def new_session() -> Session:
+    """A session with the first text, whose next token is "outside"."""
+    return Session(example(get_model()).copy())
+
+
+def views_of(session: Session, views: Sequence[View]) -> dict[str, dict]:
+    """Run all analyses and draw the views."""
+    for each in ANALYSES:
+        while each.wanted(session.snapshot()) is not None:
+            list(each.run(session))
+    snapshot = session.snapshot()
+    return {view.name: view.draw(snapshot) for view in views} | Drawn(session, activations).update()
+
+
+@pytest.fixture(scope="module", params=[0.8, 1.5])
+def drawn(request: pytest.FixtureRequest) -> dict:
+    session = new_session()
+    session.film = "next"
+    session.settings = session.settings.with_value("temperature", request.param)
+    logits = session.document.logits(len(session.document.ids) - 1)
+    shares = [(logits / temperature).softmax(0).max().item() for temperature in (request.param, 1)]
+    says = {"p": shares[0], "says": percent(shares[0]), "at one": percent(shares[1])}
+    return views_of(session, (*WRITE, *OTHER_TABS)) | says
+
+
+def test_the_top_token_has_one_probability_in_every_tab(drawn: dict) -> None:
+    film, p = drawn["flow"]["film"], drawn["p"]
+    numbers = {
+        "write": drawn["bars"]["bars"][0][2],
+        "inside": drawn["flow"]["next"][0][1],
+        "film": min(film["draw"]["pieces"], key=lambda piece: piece[1])[2],
+        "causes": drawn["why-flow"]["before"],
+        "change": drawn["change-bars"]["bars"][0][1],
+    }
+    assert numbers == pytest.approx(dict.fromkeys(numbers, p), abs=1e-3)
+    sentences = {
+        "inside": drawn["flow-lead"]["text"],
+        "next": film["words"]["next"]["says"],
+        "reason": drawn["reason"]["text"],
+        "why": drawn["why-because"]["text"],
+        "lead": drawn["why-lead"]["text"],
+        "change": drawn["change-says"]["text"],
+        "activations": drawn["activation-swapped"]["text"],
+        "caption": drawn["flow"]["words"]["next"],
+        "film": film["guesses"][-1]["p"],
+    }
+    assert [name for name, says in sentences.items() if drawn["says"] not in says] == []
+
+
+def test_any_other_probability_is_labelled(drawn: dict) -> None:
+    assert drawn["says"] != drawn["at one"]
+    for says in (drawn["why-cell"]["text"], drawn["why-path"]["text"], drawn["flow"]["words"]["next"]):
+        assert drawn["at one"] in says
+        assert "temperature 1" in says
+
+
+def comparable(shown: dict) -> str:
+    """Return a view's data without the document's key and its tokens, which record where they came from."""
+    data = {name: value for name, value in shown.items() if name not in ("doc", "lines")}
+    return json.dumps(data, cls=PlotlyJSONEncoder)
+
+
+def test_every_tab_shows_the_text_without_its_hidden_words() -> None:
+    session, shorter = new_session(), new_session()
+    hide(session, RAINING)
+    document = session.document
+    shorter.document = Generation(document.loaded, [i for at, i in enumerate(document.ids) if at not in RAINING])
+    shorter.document.read()
+    for part in get_args(Part):
+        for each in (session, shorter):
+            each.change(InsideState, part=part)
+        ours, theirs = (views_of(each, OTHER_TABS) for each in (session, shorter))
+        assert [name for name in ours if comparable(ours[name]) != comparable(theirs[name])] == []
+    session.select(position=4)
+    assert (session.selection.position, session.snapshot().position) == (6, 4)
+
+
+def test_the_film_leaves_out_hidden_words_and_writes_nothing() -> None:
+    session = new_session()
+    hide(session, RAINING)
+    session.film = "next"
+    film, n = views_of(session, INSIDE)["flow"]["film"], len(session.document.ids)
+    assert not film["draw"]["writes"]
+    assert "hidden" in film["words"]["written"]["says"]
+    list(write_next(session, {}))
+    assert len(session.document.ids) == n
+
+
+@pytest.mark.parametrize(
+    ("tab", "says"),
+    [
+        ("why", "Hidden: “raining” · Concepts: dog"),
+        ("lessons", "Hidden: “raining” · In this tab no concept is turned up"),
+    ],
+)
+def test_the_page_names_what_is_in_force_or_says_that_the_tab_ignores_it(tab: str, says: str) -> None:
+    session = new_session()
+    hide(session, RAINING)
+    offered = session.document.loaded.concepts.offered[0]
+    concepts.turn(session, {"place": [offered.layer, offered.feature]})
+    session.tab = tab
+    snapshot = session.snapshot()
+    assert next(view for view in SHARED_VIEWS if view.name == "in-force").draw(snapshot)["text"] == says
+
+
+def test_concepts_are_turned_up_in_every_tab() -> None:
+    session = new_session()
+    document, concept = session.document, session.document.loaded.concepts.offered[0]
+    concepts.turn(session, {"place": [concept.layer, concept.feature], "strength": 2})
+    session.edits = Edits(attn_scale={0: 0.0})
+    views_of(session, ())
+    position = len(document.ids) - 1
+    both = Generation(document.loaded, document.ids, edits=replace(session.edits, steering=document.edits.steering))
+    both.read()
+    original, edited = session.state(ChangeState).effect.logits(position)
+    for found in (original, session.snapshot()[swapped][0]):
+        torch.testing.assert_close(found, document.logits(position), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(edited, both.logits(position), atol=1e-4, rtol=1e-4)
+
+
+def test_no_view_turns_logits_into_probabilities_by_itself() -> None:
+    folder = Path(components.__file__).parent
+    sources = {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+    found = {name for name, source in sources.items() if ".softmax(" in source}
+    assert found <= OWN_SOFTMAX
