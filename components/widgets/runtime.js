@@ -294,8 +294,8 @@ function drawStale() {
   for (const each of due) {
     stale.delete(each);
     const data = store.view(each.view);
-    each.element.classList.toggle("gb-waiting", data.waiting === true);
-    each.element.ariaBusy = data.waiting ? "true" : null;
+    if (data.waiting) each.element.dataset.waiting = "";
+    else delete each.element.dataset.waiting;
     attempt(each.element, data.failed, () => each.widget.draw(data));
   }
   const ended = performance.now();

@@ -196,7 +196,7 @@ test("an error in one widget does not keep the others from being drawn, and a se
   frame();
   assert.equal(said.mock.callCount(), 2);
   assert.deepEqual(drawn, [["beside", {}]]);
-  assert.deepEqual(sentences(), ["not shown", "not shown", undefined, "not shown"]);
+  assert.deepEqual(sentences(), ["not shown", "not shown", undefined, "failed there"]);
   send({ onServer: { failed: "" } });
   frame();
   assert.equal(sentences()[3], undefined);
