@@ -174,9 +174,12 @@ class Renderer:
         """Return functions that compute what is missing for the open tab, yielding after each result."""
         with session.lock.reading():
             s = session.snapshot()
-            due = [partial(_in_slot, partial(compute, session, each)) for each in self.missing(session, s)]
-        analyses = self.analyses.get(s.tab, ())
-        return due + [partial(_run, each, session) for each in analyses if _wanted(each, s) is not None]
+            missing = self.missing(session, s)
+        analyses = [each for each in self.analyses.get(s.tab, ()) if _wanted(each, s) is not None]
+        return [
+            *(partial(_in_slot, partial(compute, session, each)) for each in missing),
+            *(partial(_run, each, session) for each in analyses),
+        ]
 
     def build(self, session: Session) -> str:
         """Return the frame that is part of the page's HTML, drawn from the initial session.
@@ -187,7 +190,7 @@ class Renderer:
         snapshot, session.sent, session.frame_number = session.snapshot(), {}, 0
         for control in (control for tab in self.controls.values() for control in tab):
             reads = Reads(snapshot)
-            digests = {name: hash(value) for name, value in _properties(control.draw(reads)).items()}
+            digests = {name: hash(value) for name, value in _properties(control, reads).items()}
             session.sent[control] = Sent(reads.seen, digests)
         frame = self.frame(session)
         self._initial = dict(session.sent)
@@ -250,7 +253,7 @@ class Renderer:
         """Yield (index in `components`, new properties as JSON, first frame with them) for each changed component."""
         components = self.components(tab)
         for control in self.controls.get(tab, ()):
-            looked = look(lambda s, draw=control.draw: _properties(draw(s)), snapshot, session.sent.get(control))
+            looked = look(partial(_properties, control), snapshot, session.sent.get(control))
             if looked is None:
                 continue
             properties, reads, _ = looked
@@ -343,8 +346,9 @@ def _wanted(analysis: Analysis, s: Snapshot) -> Hashable:
         return None
 
 
-def _properties(drawn: dict[str, Any]) -> dict[str, str]:
+def _properties(control: Control, s: Any) -> dict[str, str]:
     """Return a control's properties as JSON, with choices as (label, value) pairs."""
+    drawn = control.draw(s)
     if "choices" in drawn:
         pairs = [each if isinstance(each, tuple) else (str(each), each) for each in drawn["choices"]]
         drawn = drawn | {"choices": pairs}

@@ -36,7 +36,7 @@ def text_box(of: Any, label: str | Live, **options: Any) -> Part:
 
 def layer_select(name: str, **options: Any) -> Part:
     """Return the drop-down list for the layer that is selected on all tabs."""
-    given = {"label": "attention.layer", "value": lambda s: s.selection.layer, "beside": True}
+    given: dict[str, Any] = {"label": "attention.layer", "value": lambda s: s.selection.layer, "beside": True}
     return parts.select(
         name, _layers, on=lambda session, layer: session.select(layer=layer) and None, **given | options
     )

@@ -84,5 +84,5 @@ def state_class(cls: type, tab: str) -> type:
     cls = dataclass(frozen=True, eq=False)(cls)
     for name, value in settings.items():
         setattr(cls, name, replace(value, owner=cls, name=name, tab=tab))
-    cls.read_by_field = frozenset(each.name for each in fields(cls))  # see `components.state.reads`
+    setattr(cls, "read_by_field", {each.name for each in fields(cls)})  # noqa: B010 - see `components.state.reads`
     return cls

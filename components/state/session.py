@@ -144,7 +144,7 @@ class Session:
             before: Any = self._states.get(cls) or cls()
             changed: Any = replace(before, **changes(before))
             self._states[cls] = changed
-            return changed  # type: ignore[no-any-return]
+            return changed
 
     def keep(self, key: object, result: object) -> None:
         """Store the latest result of something computed (see `components.state.reads`)."""

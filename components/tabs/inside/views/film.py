@@ -134,7 +134,7 @@ def _stories(stories: Stories, predicted: list[Guesses]) -> Data:
 
 
 def _stories_values(stories: Stories, predicted: list[Guesses]) -> dict[str, str]:
-    values = {}
+    values: dict[str, str] = {}
     for name, ((token, p), *_) in zip(("one", "other", "alone"), predicted, strict=False):
         values |= {name: f"“{token_text(stories.loaded.tokenizer, token).strip()}”", f"{name}_p": percent(p)}
     return values
@@ -206,7 +206,7 @@ def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
     The seed is the one with which the next token was sampled or, failing that, the last run's or the previous token's.
     """
     document, after = scene.document, scene.position + 1
-    sources = [document.origin(after).params] if after < len(document.ids) else []
+    sources: list[Any] = [document.origin(after).params] if after < len(document.ids) else []
     sources += [s.throughput, document.origin(scene.position).params]
     seed = next((each.seed for each in sources if each is not None and each.seed is not None), 0)
     return replace(scene.settings, seed=seed), uniform_draw(seed, len(document.dropped) + after)

@@ -41,7 +41,7 @@ def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
 
 def activations(scene: Scene) -> Drawn:
     """Plot the curves from the Activations tab, marked at x."""
-    return Drawn(chart=curves_chart(scene.a, scene.language))
+    return Drawn(chart=curves_chart(scene.a))
 
 
 def feed_forward(scene: Scene) -> Drawn:
