@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 
 import torch
 from torch import Tensor
@@ -12,20 +13,22 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.layers import attention_scores
 
+BLOCK = 64  # memory grows by multiples of this number of positions
+
 
 class KVCache:
-    """Keys and values for every layer, in preallocated memory. Pass it to every call to the model.
+    """Keys and values for every layer. Pass it to every call to the model.
 
-    `k` and `v` have shape (n_layer, B, kv_heads, max_length, head_size). Only the first `length` positions are filled;
-    the others are undefined.
+    `k` and `v` have shape (n_layer, B, kv_heads, capacity, head_size). Only the first `length` positions are filled;
+    the others are undefined. The capacity grows with the text, up to max_length.
 
     Args:
         config: The model's configuration.
         batch_size: Number of texts.
-        max_length: Number of positions; defaults to the model's context length.
+        max_length: Largest number of positions; defaults to the model's context length.
         dtype: Data type of the keys and values.
         device: Device of the keys and values.
-        keep_queries: Also store the queries, in `q` (n_layer, B, n_head, max_length, head_size), so that
+        keep_queries: Also store the queries, in `q` (n_layer, B, n_head, capacity, head_size), so that
             `attn_weights` can compute the weights of any head without another forward pass.
     """
 
@@ -44,31 +47,39 @@ class KVCache:
         check_integer("batch_size", batch_size, 1)
         self.config = config
         heads = 2 * config.kv_heads + (config.n_head if keep_queries else 0)  # per layer: queries, keys, values
-        shape = (config.n_layer, batch_size, heads, self.max_length, config.head_size)
-        self._stored = torch.empty(shape, dtype=dtype, device=device)  # on a CPU, pages are allocated on first write
+        self._stored = torch.empty(config.n_layer, batch_size, heads, 0, config.head_size, dtype=dtype, device=device)
         self.length = 0
         self.n_crops = 0  # number of times positions were dropped
         self._keeps_queries = keep_queries
 
     @property
     def kv(self) -> Tensor:
-        """Keys, followed by values: (n_layer, B, 2 kv_heads, max_length, head_size)."""
+        """Keys, followed by values: (n_layer, B, 2 kv_heads, capacity, head_size)."""
         return self._stored[:, :, -2 * self.config.kv_heads :]
 
     @property
     def k(self) -> Tensor:
-        """Keys: (n_layer, B, kv_heads, max_length, head_size)."""
+        """Keys: (n_layer, B, kv_heads, capacity, head_size)."""
         return self.kv[:, :, : self.config.kv_heads]
 
     @property
     def v(self) -> Tensor:
-        """Values: (n_layer, B, kv_heads, max_length, head_size)."""
+        """Values: (n_layer, B, kv_heads, capacity, head_size)."""
         return self.kv[:, :, self.config.kv_heads :]
 
     @property
     def q(self) -> Tensor | None:
-        """Queries: (n_layer, B, n_head, max_length, head_size); None unless they are kept."""
+        """Queries: (n_layer, B, n_head, capacity, head_size); None unless they are kept."""
         return self._stored[:, :, : self.config.n_head] if self._keeps_queries else None
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the allocated memory, in bytes."""
+        return self._stored.nbytes
+
+    def reserve(self, count: int) -> None:
+        """Allocate memory for `count` positions in total."""
+        self._stored = with_room(self._stored, self.length, count, self.max_length)
 
     def select(self, rows: Tensor) -> None:
         """Keep only the batch rows at these indices, (B',), in the given order."""
@@ -87,12 +98,14 @@ class KVCache:
         """
         self.check_room(k.shape[2])
         end, kv = self.length + k.shape[2], self.config.kv_heads
+        self.reserve(end)
         stored = self._stored[layer, :, :, :end]  # (B, heads, S, hs)
         stored[:, :, self.length :] = torch.cat((q, k, v) if self._keeps_queries else (k, v), dim=1)
         return stored[:, -2 * kv : -kv], stored[:, -kv:]
 
     def append(self, new: Tensor) -> None:
         """Store the queries, keys and values for one position in a single text: (n_layer, heads, hs)."""
+        self.reserve(self.length + 1)
         self._stored[:, 0, :, self.length] = new[:, -self._stored.shape[2] :]
         self.advance(1)
 
@@ -120,14 +133,18 @@ class KVCache:
         """Return a cache for a batch of texts that all start with the first `length` positions of this cache."""
         n = self.length if length is None else length
         other = KVCache(config, batch_size, max_length, dtype=self.k.dtype, device=self.k.device)
+        other.reserve(n)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
         other.advance(n)
         return other
 
-    def copy_(self, other: KVCache) -> None:
-        """Copy the contents of another cache of the same shape into this one."""
-        self._stored[:, :, :, : other.length] = other._stored[:, :, :, : other.length]
-        self.length, self.n_crops = other.length, self.n_crops + 1
+    def share(self) -> KVCache:
+        """Return a cache with the same contents, in the same memory; see `own`."""
+        return copy(self)
+
+    def own(self) -> None:
+        """Stop using memory beyond the current length, so that the next `reserve` copies shared memory."""
+        self._stored = self._stored[:, :, :, : self.length]
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
         """Compute one layer's attention weights, softmax(q k^T / sqrt(hs) + mask), from the stored tensors.
@@ -145,3 +162,18 @@ class KVCache:
         if (window := self.config.window_of(layer)) is not None:
             hidden |= torch.ones_like(hidden).tril(start - window)
         return attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)
+
+
+def with_room(rows: Tensor, length: int, count: int, limit: int) -> Tensor:
+    """Return rows (..., capacity, width) with memory for `count` positions, keeping the first `length`.
+
+    The capacity grows by at least half, so that a growing text is copied only a few times, but not beyond `limit`.
+    """
+    capacity = rows.shape[-2]
+    if count <= capacity:
+        return rows
+    capacity = min(limit, math.ceil(max(count, 1.5 * capacity) / BLOCK) * BLOCK)
+    with torch.inference_mode(False):  # the result can be written to in any mode
+        grown = rows.new_empty(*rows.shape[:-2], capacity, rows.shape[-1])
+        grown[..., :length, :] = rows[..., :length, :]
+    return grown

@@ -200,6 +200,7 @@ class LearnersCache(KVCache):
         """Return a cache for a batch of continuations of this text; see `KVCache.fork`."""
         n = self.length if length is None else length
         other = LearnersCache(self.model, batch_size, max_length)
+        other.reserve(n)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
         other.advance(n)
         return other

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
 
-from gpt.cache import KVCache
+from gpt.cache import with_room
 from gpt.checks import check_integer
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -29,64 +30,56 @@ class DocumentCache:
     path to the branch cache; then `restore_branch` moves the activations of the new path back, and `read` computes the
     missing ones.
     length: number of positions read; grows only after all activations of a position are stored.
-    states: (block_size, C); only the first `length` rows are filled.
+    states: (capacity, C); only the first `length` rows are filled.
     """
 
     def __init__(self, engine: Engine, edits: Edits | None, max_branch_bytes: int) -> None:
         self.engine, self.model = engine, engine.model
         self.edits = None if edits == Edits() else edits
-        self.kv, self.states = self._new_buffers()
-        self._is_shared = False  # whether a copy may share the memory of `kv` and `states`
+        self.kv = self.model.new_cache(keep_queries=True)
+        self.states = torch.empty(0, self.model.config.n_embd, dtype=self.model.dtype, device=self.model.device)
+        self._owners: WeakSet[DocumentCache] = WeakSet([self])  # caches that share the memory of `kv` and `states`
         self.branches = BranchCache(max_branch_bytes)
         self.length = 0
-        self._longest = 0  # largest number of positions written so far
         self._newest: tuple[int, NextTokenDistribution] | None = None  # latest position and its distribution
 
     def copy(self) -> DocumentCache:
         """Return an independent copy. The activations are copied only when one of the two is extended."""
-        other = DocumentCache(self.engine, self.edits, self.branches.max_bytes)
-        other.kv, other.states = copy(self.kv), self.states
-        self._is_shared = other._is_shared = True
-        other.length, other.branches = self.length, self.branches.copy()
+        other = copy(self)
+        other.kv, other.branches = self.kv.share(), self.branches.copy()
+        self._owners.add(other)
         return other
 
-    def _new_buffers(self) -> tuple[KVCache, Tensor]:
-        config, dtype, device = self.model.config, self.model.dtype, self.model.device
-        kv = self.model.new_cache(keep_queries=True)
-        return kv, torch.empty(config.block_size, config.n_embd, dtype=dtype, device=device)
-
-    def _stop_sharing(self) -> None:
-        """Copy shared memory before writing to it."""
-        if self._is_shared:
-            kv, states = self._new_buffers()
-            kv.copy_(self.kv)
-            states[: self.length] = self.states[: self.length]
-            self.kv, self.states, self._is_shared = kv, states, False
+    def _reserve(self, count: int) -> None:
+        """Make room for `count` positions, more than the current ones, in memory that no copy shares."""
+        shared = self._owners if len(self._owners) > 1 else None
+        if shared:
+            self.kv.own()
+            self.states = self.states[: self.length]
+        self.kv.reserve(count)
+        self.states = with_room(self.states, self.length, count, self.model.config.block_size)
+        if shared:
+            shared.discard(self)
+            self._owners = WeakSet([self])
 
     @property
     def n_bytes(self) -> int:
-        """Memory used by this text and the other branches, in bytes. Excludes shared memory.
-
-        On a CPU, counts the positions of the longest text so far; on a GPU, those of the longest possible text.
-        """
-        if self._is_shared:
-            return self.branches.n_bytes
-        per_position = sum(rows[..., :1, :].nbytes for rows in self._buffers())
-        used = max(self._longest, self.length) if self.states.is_cpu else len(self.states)
-        return per_position * used + self.branches.n_bytes
+        """Memory used by this text and the other branches, in bytes. Copies that share memory each count a part."""
+        return (self.kv.n_bytes + self.states.nbytes) // len(self._owners) + self.branches.n_bytes
 
     def store_branch(self, path: Sequence[int], start: int) -> None:
         """Move the activations starting at position `start` to the branch cache. path: nodes of the current text."""
         if start < self.length:
-            self._longest = max(self._longest, self.length)
             self.branches.put(path[start : self.length], self._buffers(), start)
             self.kv.crop(start)
             self.length, self._newest = start, None
 
     def restore_branch(self, path: Sequence[int]) -> None:
         """Move the cached activations of this path back from the branch cache."""
-        self._stop_sharing()
         unread = path[self.length : self.model.config.block_size]
+        if not self.branches.has(unread):
+            return
+        self._reserve(self.length + len(unread))
         count = self.branches.take(unread, self._buffers(), self.length)
         self.kv.advance(count)
         self.length += count
@@ -106,7 +99,7 @@ class DocumentCache:
             self.branches.evicted.difference_update(path[start:end])
             return on_read()
 
-        self._stop_sharing()
+        self._reserve(end)
         self.kv.crop(start)  # an interrupted read may have stored extra positions
         return self.engine.read(ids[start:end], self.kv, self.edits, store)
 
@@ -138,7 +131,6 @@ class DocumentCache:
 
     def crop(self, length: int) -> None:
         """Truncate the activations to the first `length` positions."""
-        self._longest = max(self._longest, self.length)
         self.kv.crop(length)
         self.length, self._newest = length, None
 
@@ -147,14 +139,15 @@ class DocumentCache:
 
         Leaves out the other cache's branches, because their nodes belong to another tree.
         """
-        self.kv, self.states, self._is_shared = other.kv, other.states, other._is_shared
-        self.length, self._longest = other.length, other._longest
+        self.kv, self.states, self.length, self._owners = other.kv, other.states, other.length, other._owners
+        self._owners.add(self)
+        self._owners.discard(other)
         self.crop(min(length, other.length))
 
     def set_activations(self, start: int, rows: Sequence[Tensor]) -> None:
         """Store the result of `activations(start)` from another cache of the same text."""
-        self._stop_sharing()
         count = rows[0].shape[-2]
+        self._reserve(start + count)
         for target, source in zip(self._buffers(), rows, strict=True):
             target[..., start : start + count, :] = source
         self.kv.crop(start)
@@ -162,7 +155,7 @@ class DocumentCache:
         self.length, self._newest = start + count, None
 
     def _buffers(self) -> tuple[Tensor, ...]:
-        """Return all tensors with one row per position: (..., block_size, width)."""
+        """Return all tensors with one row per position: (..., capacity, width)."""
         assert self.kv.q is not None  # see keep_queries
         return self.kv.k, self.kv.v, self.kv.q, self.states
 
@@ -206,6 +199,10 @@ class BranchCache:
         other = BranchCache(self.max_bytes)
         other.evicted, other._spans = set(self.evicted), self._spans.copy()
         return other
+
+    def has(self, nodes: Sequence[int]) -> bool:
+        """Return whether the first of these nodes is cached."""
+        return len(nodes) > 0 and nodes[0] in self._spans
 
     def put(self, nodes: Sequence[int], rows: Sequence[Tensor], start: int) -> None:
         """Store copies of the rows of consecutive nodes, starting at `start` in each tensor."""

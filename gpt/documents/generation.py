@@ -173,7 +173,8 @@ class Generation(Document):
 
     def states(self) -> Tensor:
         """Return the final-norm states, (n_read, n_embd), as a view that must not be modified."""
-        return self._cache.states[: self.n_read]
+        n = self.n_read
+        return self._cache.states[:n]
 
     def logits(self, position: int) -> Tensor:
         """Return the next-token logits after a position: (vocab_size,), float32. See `possible`."""
@@ -201,7 +202,8 @@ class Generation(Document):
         check_layer(layer, config.n_layer)
         if head is not None:
             check_head(head, config.n_head)
-        weights = self._cache.kv.attn_weights(layer, stop=self.n_read)  # (1, nh, S, S)
+        n = self.n_read
+        weights = self._cache.kv.attn_weights(layer, stop=n)  # (1, nh, S, S)
         weights = (weights if self.edits is None else self.edits.apply(layer, "attn_weights", weights, 0))[0]
         return weights.mean(dim=0) if head is None else weights[head]
 

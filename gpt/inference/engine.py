@@ -77,12 +77,12 @@ class ReadRequest:
             self.result = self.on_read(torch.cat(self.states), distribution)
         except BaseException as error:
             self.error = error
-            if not isinstance(error, Exception):
+            if is_interrupt(error):
                 raise
         finally:
             self.done.set()
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """End the request with an error and restore the cache."""
         self.cache.crop(min(self.start, self.cache.length))
         self.error = error
@@ -139,8 +139,8 @@ class Engine:
         cache: must have batch size 1 and room for all ids, and must not be used elsewhere in the meantime.
         on_read: called with the states (T, C) after the final norm and the distribution after the last token, in the
             thread that runs the rounds. Calls never overlap.
-        Exceptions from the model and from `on_read` propagate. The cache is then restored unless `on_read` was called.
-        The same applies to a KeyboardInterrupt at any point.
+        Whatever the model, the edits and `on_read` raise, SystemExit included, propagates to this caller and no other.
+        The cache is then restored unless `on_read` was called. The same applies to a KeyboardInterrupt at any point.
         """
         request = ReadRequest(ids, cache, edits, on_read)
         try:
@@ -196,9 +196,14 @@ class Engine:
                 worker(os.getpid()).submit(self._run_in_worker)
 
     def _run_in_worker(self) -> None:
-        self._run_round()
-        self._gather()
-        self._continue()
+        try:
+            self._run_round()
+            self._gather()
+        except BaseException as error:  # the round itself failed, not one of its requests
+            for request in self._unfinished():
+                request.fail(error)
+        finally:
+            self._continue()
 
     def _run_round(self) -> None:
         """Read one token of each text and, if time allows, a chunk of each prompt."""
@@ -266,7 +271,9 @@ class Engine:
                 states = self._hidden_states(batch, parts)
                 ends = [state[-1] for state, last in zip(states, is_last, strict=True) if last]
                 distributions = iter(self._distributions(torch.stack(ends)) if ends else [])
-        except Exception as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             if len(batch) == 1:
                 batch[0].fail(error)
             else:  # retry separately, so that only the faulty request fails
@@ -299,6 +306,11 @@ class Engine:
         entropy = entropy_bits(logits.softmax(dim=-1))
         rows = (row.clone() for row in logits)  # a view would keep the whole batch's logits in memory
         return [NextTokenDistribution(*each) for each in zip(rows, log_sum.tolist(), entropy.tolist(), strict=True)]
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an error is a Ctrl-C, which Python raises in the main thread, whatever that is running."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 @cache

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
-from pathlib import Path
-
 import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.cache import KVCache
+from gpt.cache import BLOCK, KVCache
 from gpt.config import GPTConfig
 from gpt.trace import Trace
 
@@ -73,37 +70,32 @@ def test_a_cropped_cache_can_be_continued_with_another_text(model):
 
 
 @torch.inference_mode()
-def test_a_copied_cache_is_independent(model):
+def test_a_cache_that_shares_memory_is_independent_once_it_owns_its_own(model):
     idx = torch.randint(61, (1, 12))
-    cache, twin = (KVCache(model.config, keep_queries=True) for _ in range(2))
+    cache = KVCache(model.config, keep_queries=True)
     in_chunks(model, idx[:, :7], [7], cache=cache)
-    twin.copy_(cache)
+    twin = cache.share()
+    twin.own()
+    model(idx[:, 7:], cache=twin)
     model(idx[:, 7:] * 0, cache=cache)  # a different continuation of the first text
-    assert_close(model(idx[:, 7:], cache=twin), model(idx)[:, 7:], **EXACT)
-    assert_close(twin.attn_weights(0)[:, :, :7, :7], cache.attn_weights(0)[:, :, :7, :7], atol=0, rtol=0)
+    assert_close(model(idx, trace=(trace := Trace()))[:, -1], model.logits(trace.final_norm[:, -1]))
+    assert_close(twin.attn_weights(0), trace.layers[0].attn_weights, **EXACT)
 
 
-@torch.inference_mode()
-def test_memory_is_allocated_once(model):
-    cache = KVCache(model.config)
-    before = cache.k.data_ptr(), cache.v.data_ptr(), cache.k.shape
-    in_chunks(model, torch.randint(61, (1, 16)), [1] * 16, cache=cache)
-    assert (cache.k.data_ptr(), cache.v.data_ptr(), cache.k.shape) == before
-    assert before[2] == (3, 1, model.config.kv_heads, 16, model.config.head_size)
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell the memory in use")
-def test_memory_becomes_resident_only_when_written():
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
-
-    before = resident()
-    cache = KVCache(GPTConfig(n_layer=24, n_head=16, n_embd=1024), keep_queries=True)
-    row = torch.ones(1, 16, 1, 64)
-    for layer in range(24):
-        cache.update(layer, row, row, row)
-    assert cache._stored.numel() * 4 > 2**28
-    assert resident() - before < 2**26
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_memory_grows_with_the_text_in_few_steps_and_not_beyond_its_length(device):
+    config = GPTConfig(n_layer=2, n_head=2, n_embd=8, block_size=1000)
+    cache, sizes = KVCache(config, keep_queries=True, device=device), [0]
+    row = torch.ones(1, 2, 1, 4, device=device)
+    for length in range(1, 1001):
+        for layer in range(2):
+            cache.update(layer, row, row, row)
+        cache.advance(1)
+        needed = 2 * 3 * 2 * 4 * 4 * length
+        assert needed <= cache.n_bytes <= 1.5 * needed + 2 * 3 * 2 * 4 * 4 * BLOCK
+        sizes += [cache.n_bytes] if cache.n_bytes > sizes[-1] else []
+    assert len(sizes) < 10
+    assert sizes[-1] == needed
 
 
 def test_a_full_cache_refuses_the_next_token(model):

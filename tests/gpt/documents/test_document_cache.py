@@ -105,7 +105,8 @@ def test_each_state_is_kept_once_and_none_is_lost(document):
 
 
 @pytest.mark.parametrize("nodes", [0, 2, 1000])
-def test_n_bytes_counts_the_longest_text_and_the_branches(nodes):
+def test_n_bytes_counts_the_memory_of_the_text_and_the_branches(nodes, monkeypatch):
+    monkeypatch.setattr("gpt.cache.BLOCK", 4)
     document = Generation(tiny_model(), "abcd", max_branch_bytes=nodes * NODE_BYTES)
     assert document.n_bytes == 0
     document.read()
@@ -113,9 +114,9 @@ def test_n_bytes_counts_the_longest_text_and_the_branches(nodes):
     document.append_text("xyz", after=1)
     assert document.n_bytes == (4 + min(2, nodes)) * NODE_BYTES  # the memory of four positions is kept
     document.read()
-    assert document.n_bytes == (5 + min(2, nodes)) * NODE_BYTES
+    assert document.n_bytes == (8 + min(2, nodes)) * NODE_BYTES
     document.switch(3)
-    assert (document.n_read, document.n_bytes) == ((4, 8 * NODE_BYTES) if nodes > 3 else (2, 5 * NODE_BYTES))
+    assert (document.n_read, document.n_bytes) == ((4, 11 * NODE_BYTES) if nodes > 3 else (2, 8 * NODE_BYTES))
 
 
 def test_reading_below_n_read_is_consistent_while_the_text_grows(document):

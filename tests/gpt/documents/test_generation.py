@@ -240,8 +240,9 @@ def test_statistics_of_the_first_token_are_refused(loaded):
 def test_a_copy_shares_the_activations_until_either_is_extended(family):
     document = Generation(family, "a b")
     document.read()
-    other, n_bytes = document.copy(), document.n_bytes
-    assert (n_bytes, other.n_bytes) == (0, 0)
+    n_bytes, other = document.n_bytes, document.copy()
+    assert document.n_bytes == other.n_bytes == n_bytes // 2 > 0
+    assert document.copy().n_bytes == n_bytes // 3  # and is gone at once
     before = other.attn_weights(0, 0)
     for extended in (document, other):
         extended.append(3 if extended is document else 5)
@@ -249,7 +250,7 @@ def test_a_copy_shares_the_activations_until_either_is_extended(family):
         alone = Generation(family, extended.ids)
         alone.read()
         torch.testing.assert_close(extended.logits(len(extended.ids) - 1), alone.logits(len(alone.ids) - 1))
-        assert extended.n_bytes == alone.n_bytes > 0
+        assert extended.n_bytes == alone.n_bytes == n_bytes
     torch.testing.assert_close(other.attn_weights(0, 0)[: len(before), : len(before)], before)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generate
-from gpt.edits import Steering
+from gpt.edits import Hook, Steering
 from gpt.inference import engine as engine_module
 from gpt.inference.engine import BATCH_TOKENS, CHUNK_TOKENS, Engine, ReadRequest
 from gpt.inference.packed_weights import pack
@@ -233,20 +233,24 @@ def test_a_text_that_fails_ends_and_the_others_continue(loaded):
     assert engine.read([1], KVCache(loaded.model.config))[1].logits.shape == logits[0].shape[1:]
 
 
-def test_an_error_of_one_callback_is_raised_to_its_caller_alone(loaded):
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("place", ["callback", "hook"])
+def test_whatever_a_callback_or_hook_raises_reaches_its_caller_alone(loaded, place, error):
     engine, start = Engine(loaded.model), threading.Barrier(3)
 
-    def write(on_read):
+    def write(on_read, edits=None):
         start.wait(20)
         cache = KVCache(loaded.model.config)
-        return [engine.read([token], cache, on_read=on_read) for token in (1, 2, 3)]
+        return [engine.read([token], cache, edits, on_read) for token in (1, 2, 3)]
 
-    def fail(states, distribution):
-        raise RuntimeError("not this one")
+    def fail(*_):
+        raise error("not this one")
 
+    failing = (fail, None) if place == "callback" else (print, Edits(hooks=(Hook("resid_post", 0, fail),)))
     with ThreadPoolExecutor(3) as pool:
-        wrong, *right = [pool.submit(write, on_read) for on_read in (fail, lambda *read: len(read), lambda *read: 7)]
-        with pytest.raises(RuntimeError, match="not this one"):
+        wrong = pool.submit(write, *failing)
+        right = [pool.submit(write, on_read) for on_read in (lambda *read: len(read), lambda *read: 7)]
+        with pytest.raises(error, match="not this one"):
             wrong.result(20)
         assert [one.result(20) for one in right] == [[2, 2, 2], [7, 7, 7]]
 
