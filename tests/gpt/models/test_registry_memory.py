@@ -76,7 +76,9 @@ def test_budget_counts_the_precision(folders: list[Path]) -> None:
 def test_budget_counts_the_keys_and_values_of_texts_that_generate_together(folders: list[Path]) -> None:
     registry, names = registry_for(folders, 2)
     held = registry.get(names[0])
-    caches, row = [KVCache(CONFIG) for _ in range(2)], KVCache(CONFIG, max_length=8).kv.nbytes
+    caches, whole = [KVCache(CONFIG) for _ in range(2)], KVCache(CONFIG, max_length=8)
+    whole.reserve(8)
+    row = whole.kv.nbytes
 
     def read_together() -> None:
         batched_hidden_states(held.model, [[1], [2]], caches, held.engine._decode_cache)
