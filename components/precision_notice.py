@@ -1,4 +1,4 @@
-"""The notice about a model's error in reduced precision."""
+"""The notice about a model: its error in reduced precision, and why its vocabulary cannot be read."""
 
 from __future__ import annotations
 
@@ -70,10 +70,18 @@ def precision_sentence(loaded: LoadedModel, error: PrecisionError | ValueError |
     return t("precision", language, precision=precision, **numbers)
 
 
+def vocabulary_sentence(loaded: LoadedModel, language: Language) -> str:
+    """Return a sentence about a vocabulary that cannot be read; "" for any other."""
+    problem = getattr(loaded.tokenizer, "problem", None)
+    return "" if problem is None else t("vocabulary.unread", language, reason=localize_error(problem, language))
+
+
 def _draw(s: Snapshot) -> dict[str, str]:
     state = s.state(PrecisionState)
-    text = "" if state.loaded is None else precision_sentence(state.loaded, state.error, s.language)
-    return {"text": text}
+    if state.loaded is None:
+        return {"text": ""}
+    sentences = vocabulary_sentence(state.loaded, s.language), precision_sentence(state.loaded, state.error, s.language)
+    return {"text": " ".join(filter(None, sentences))}
 
 
 VIEW = View("precision", _draw)

@@ -92,9 +92,10 @@ class Vocabulary(ABC):
         """Return the token ids of a user's message, including its `chat_frame`."""
         raise no_chat_template()
 
-    @abstractmethod
     def decode(self, ids: list[int]) -> str:
         """Return the text of token ids. Control tokens appear by name; undecodable bytes become U+FFFD."""
+        text = b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
+        return text.removeprefix(" ") if self.strips_space else text
 
     @abstractmethod
     def token_bytes(self, token_id: int) -> bytes:
@@ -127,9 +128,6 @@ class Tokenizer(Vocabulary):
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text; unpaired surrogates become U+FFFD."""
         return self.encoding.encode_ordinary(text.encode("utf-8", "replace_surrogate").decode())
-
-    def decode(self, ids: list[int]) -> str:
-        return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)

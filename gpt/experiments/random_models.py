@@ -64,9 +64,6 @@ class PaddedVocabulary(Vocabulary):
     def encode_continuation(self, text: str) -> list[int]:
         return self.inner.encode_continuation(text)
 
-    def decode(self, ids: list[int]) -> str:
-        return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
-
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
         return self.inner.token_bytes(token_id) if token_id < self.inner.n_vocab else f"<{token_id}>".encode()

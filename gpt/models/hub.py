@@ -33,16 +33,14 @@ from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
 from gpt.background import Progress
-from gpt.checks import is_integer
 from gpt.errors import GPTError
-from gpt.models.checkpoints.bpe_files import MERGES_TXT, TOKENIZER_JSON, VOCAB_JSON
+from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON
 from gpt.models.checkpoints.checkpoint import CONFIG, INDEXES, TORCH_WEIGHTS, WEIGHTS, listed_files
 from gpt.models.checkpoints.family_options import check_config
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
 from gpt.models.checkpoints.untrusted import read_json
-from gpt.models.checkpoints.vocabularies import GPT2_SIZES, find_vocabulary
+from gpt.models.checkpoints.vocabularies import FILES
 
-PAIR = (VOCAB_JSON, MERGES_TXT)  # used if there is no tokenizer.json
 WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in order of preference
 # Repositories that were renamed on the hub. A cache may contain them under either name.
 RENAMED = {
@@ -63,8 +61,7 @@ class HubUnreachable(GPTError):
 def download(repo_id: str, progress: Progress | None = None) -> Path:
     """Return the folder with a model's files, downloading any that are not cached.
 
-    Downloads the configuration and the vocabulary first, so that unsupported models are rejected before their weights
-    are downloaded.
+    Downloads the configuration first, so that unsupported models are rejected before their weights are downloaded.
 
     Args:
         repo_id: Name of the repository, "owner/name".
@@ -82,15 +79,9 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         wanted = CONFIG
         config = read_json(Path(hf_hub_download(repo_id, wanted)), dict)
         check_config(config)
-        wanted = TOKENIZER_JSON
         folder = fetch_files(repo_id, CONFIG, TOKENIZER_JSON, *SETTINGS_FILES)
-        n_vocab = config.get("vocab_size")
         if not (folder / TOKENIZER_JSON).is_file():
-            folder = fetch_files(repo_id, *PAIR)
-            if n_vocab not in GPT2_SIZES and not all((folder / name).is_file() for name in PAIR):
-                raise lacks(repo_id, wanted)
-        if is_integer(n_vocab) and not all((folder / name).is_file() for name in weights):
-            find_vocabulary(folder, n_vocab)
+            fetch_files(repo_id, *FILES)
         fetch_weights(repo_id, weights, progress)
         return fetch_files(repo_id, *weights, *INDEXES)
     except GatedRepoError:
@@ -149,9 +140,7 @@ def cached_folder(repo_id: str) -> Path | None:
             folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))
             weights = next((cached_weights(folder / file) for file in WEIGHT_NAMES if (folder / file).is_file()), [])
             has_weights = bool(weights) and all((folder / file).is_file() for file in weights)
-            if has_weights and any(
-                all((folder / file).is_file() for file in files) for files in ((TOKENIZER_JSON,), PAIR)
-            ):
+            if has_weights and any((folder / file).is_file() for file in FILES):
                 return folder
     return None
 

@@ -326,7 +326,8 @@ VIEWS = (
 
 def opened_sentence(loaded: LoadedModel, language: Language) -> str:
     """State the recognised layout and configuration."""
-    config = loaded.model.config
+    config, problem = loaded.model.config, getattr(loaded.tokenizer, "problem", None)
+    kind = t(VOCABULARIES.get(type(loaded.tokenizer), "upload.tokens"), language)
     return t(
         "upload.opened",
         language,
@@ -336,5 +337,5 @@ def opened_sentence(loaded: LoadedModel, language: Language) -> str:
         width=config.n_embd,
         context=config.block_size,
         vocabulary=f"{config.vocab_size:,}",
-        kind=t(VOCABULARIES.get(type(loaded.tokenizer), "upload.tokens"), language),
+        kind=kind if problem is None else t("upload.unread", language, reason=localize_error(problem, language)),
     )

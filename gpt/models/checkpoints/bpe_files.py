@@ -95,15 +95,19 @@ def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
     if not named or named in ANY_CLASS:
         named = GPT2_CLASS if model_type is None else MODEL_TYPES.get(str(model_type), str(model_type))
     if named not in CLASSES:
-        raise GPTError(
-            "vocabulary.class",
-            "{words} and {merges} do not specify how {name} splits a text into words: add the model's {file}",
-            words=VOCAB_JSON,
-            merges=MERGES_TXT,
-            name=named[:40],
-            file=TOKENIZER_JSON,
-        )
+        raise unknown_class(named, MERGES_TXT)
     return named
+
+
+def unknown_class(name: str, file: str) -> GPTError:
+    """Return the error for a class of transformers whose rule for splitting texts is unknown."""
+    return GPTError(
+        "vocabulary.class",
+        "{file} does not specify how {name} splits a text into words: add the model's {needed}",
+        file=file,
+        name=name[:40],
+        needed=TOKENIZER_JSON,
+    )
 
 
 def control_names(vocab: Mapping[str, int], merges: Sequence[object]) -> list[str]:

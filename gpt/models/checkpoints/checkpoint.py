@@ -22,7 +22,7 @@ from gpt.models.checkpoints.stated import INFER, Hints
 from gpt.models.checkpoints.token_table import table_inside, token_table
 from gpt.models.checkpoints.translate import Weights
 from gpt.models.checkpoints.untrusted import damaged, not_readable, read_json
-from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary, pad_vocabulary
+from gpt.models.checkpoints.vocabularies import FILES, pad_vocabulary, vocabulary_or_ids
 from gpt.models.checkpoints.weight_file import open_weights
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
@@ -195,7 +195,7 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
     if table := table_inside(entries, n_vocab):
         vocabulary: Vocabulary = pad_vocabulary(token_table(table), n_vocab)
     else:
-        vocabulary = find_vocabulary(vocabulary_folder(folder, entries), n_vocab)
+        vocabulary = vocabulary_or_ids(vocabulary_folder(folder, entries), n_vocab)
     return Checkpoint(found.layout.title, found.config, found.weights, vocabulary, found.layout.norm_offset, folder)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import tokenizers
 from gpt.checks import check_token_id
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import (
+    MERGES_TXT,
     TOKENIZER_JSON,
     VOCAB_JSON,
     byte_letters,
@@ -32,12 +34,29 @@ from gpt.models.checkpoints.chat_template import (
     read_chat_template,
     template_failed,
 )
-from gpt.models.checkpoints.tokenizer_json import SPACE, TokenizerJson, check_tokenizer_json, lacks_parts
+from gpt.models.checkpoints.other_vocabularies import (
+    BERT_TOKENS,
+    SENTENCE_PIECE,
+    SENTENCE_PIECE_TOKENS,
+    STARTS_TEXTS,
+    VOCAB_TXT,
+    bert_json,
+    lines_of,
+    sentence_piece_json,
+)
+from gpt.models.checkpoints.tokenizer_json import (
+    SEQUENCES,
+    TokenizerJson,
+    check_tokenizer_json,
+    lacks_parts,
+    removes_edges,
+)
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.tokenizer import END_OF_TEXT, Vocabulary, no_chat_template, text_with_names
 
 TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG = "tokenizer_config.json", "generation_config.json", "config.json"
 SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
+LIBRARY_FILES = (TOKENIZER_JSON, VOCAB_JSON, VOCAB_TXT, *SENTENCE_PIECE)  # in order of preference
 SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
@@ -45,7 +64,11 @@ PLACES = ("#answer#", "#message#")  # placeholders for a reply and a message, us
 # Unicode noncharacters around control token names in messages, to distinguish these from names in the template.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
 WITHOUT_MARKS = str.maketrans("", "", MARK + END_MARK)
-MAX_PREFIX_TOKENS = 4
+MAX_PREFIX_TOKENS, MAX_PROBES = 4, 1000
+NEVER_CHOSEN = -1e9  # score of a token in Unigram
+NO_SPACE = regex.compile(  # before punctuation, and in scripts without spaces
+    r"[\p{Pc}\p{Pd}\p{Pe}\p{Pf}\p{Po}\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\u3000-\u303f\uff00-\uffef]"
+)
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -79,7 +102,7 @@ class HuggingFaceTokenizer(Vocabulary):
     def __init__(
         self, tokenizer: tokenizers.Tokenizer, checked: TokenizerJson, n_vocab: int, settings: TokenizerSettings
     ) -> None:
-        self.n_vocab, self.settings, self.checked = n_vocab, settings, checked
+        self.n_vocab, self.settings, self._prefix = n_vocab, settings, checked.prefix
         self._tokenizer = tokenizer
         self._frames: dict[tuple[bool, date], tuple[tuple[str, str], tuple[str, str]]] = {}
         tokenizer.no_truncation()
@@ -87,21 +110,24 @@ class HuggingFaceTokenizer(Vocabulary):
         ids = {role: i for role, name in settings.tokens.items() if (i := self._id_of(name)) is not None}
         named = [settings.tokens[role] for role in ids]
         tokenizer.add_special_tokens([tokenizers.AddedToken(name, special=True, normalized=False) for name in named])
-        self._continuing = without_prefix_space(tokenizer) if checked.prefix != "none" else tokenizer
+        self._continuing = with_start_unchanged(tokenizer) if checked.changes_start else tokenizer
         self._encode_names_as_characters()
         self.strips_space = checked.strips
         added = {i: token for i, token in tokenizer.get_added_tokens_decoder().items() if i < n_vocab}
-        self.bytes_of = bytes_table(tokenizer, added, checked.byte_level, n_vocab)
+        self.bytes_of = bytes_table(tokenizer, added, checked, n_vocab)
         unused = {i for i, data in enumerate(self.bytes_of) if data is None}
         control = {i: token for i, token in added.items() if token.special or token.content in named}
         self.special_ids = frozenset(unused | control.keys())
-        self._never = self.special_ids - {self._id_of(tokenizer.model.unk_token or "")}
-        self.prefix_ids = self._find_prefix()
+        self.unknown_id = self._id_of(checked.unknown or "")
+        beyond = {i for i in checked.ids.values() if i >= n_vocab}
+        self._never = self.special_ids.union(beyond) - {self.unknown_id}
+        self.prefix_ids, suffix_ids = self._find_prefix_and_suffix(checked.ids)
         self._control = {token.content: (i, token) for i, token in control.items()}
         names = list(self._control) or [MARK]  # an empty list would match everywhere
         self._names = regex.compile(r"\L<names>", names=names)
         self._pieces = regex.compile(rf"{MARK}\L<names>{END_MARK}|\L<names>", names=names)
         ends = [i for i in (ids.get("eos_token"), *settings.end_ids) if i is not None and i < n_vocab]
+        ends = ends or [i for i in suffix_ids if i < n_vocab]
         self.eot_id = self._id_of(END_OF_TEXT)
         if self.eot_id not in self.special_ids:
             self.eot_id = ends[0] if ends else None
@@ -124,12 +150,6 @@ class HuggingFaceTokenizer(Vocabulary):
 
     def encode_continuation(self, text: str) -> list[int]:
         return self._encode(self._continuing, text)
-
-    def decode(self, ids: list[int]) -> str:
-        for token_id in ids:
-            check_token_id(token_id, self.n_vocab)
-        text = self._tokenizer.decode(ids, skip_special_tokens=False)
-        return text.removeprefix(" ") if self.checked.byte_level and self.strips_space else text
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -197,7 +217,7 @@ class HuggingFaceTokenizer(Vocabulary):
 
     def _encode_part(self, text: str, *, is_start: bool, after: Sequence[int]) -> list[int]:
         """Encode the characters between two control tokens. after: ids so far, which end with a control token."""
-        begins = self.checked.prefix == "each" if after else is_start
+        begins = self._prefix == "each" if after else is_start
         return (self.encode if begins else self.encode_continuation)(text.translate(WITHOUT_MARKS)) if text else []
 
     def write(self, folder: Path) -> None:
@@ -210,61 +230,84 @@ class HuggingFaceTokenizer(Vocabulary):
         write_json(folder / GENERATION_CONFIG, {"eos_token_id": sorted(self.eot_ids)})
 
     def _encode(self, tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
-        with library_errors(TOKENIZER_JSON):
-            ids = tokenizer.encode(valid_text(text), add_special_tokens=False).ids
-            if self._never.isdisjoint(ids):
-                return ids
-            return [each for token_id in ids for each in self._as_characters(tokenizer, token_id)]
+        ids = self._ids_of(tokenizer, valid_text(text))
+        if ids is None:
+            raise GPTError("vocabulary.unknown_part", "this model's vocabulary has no token for a part of this text")
+        if self._never.isdisjoint(ids):
+            return ids
+        return [each for token_id in ids for each in self._as_characters(tokenizer, token_id)]
+
+    def _ids_of(self, tokenizer: tokenizers.Tokenizer, text: str, *, whole: bool = False) -> list[int] | None:
+        """Return the ids of a text, or None if a part of it has no token. whole: with what tokenizer.json adds."""
+        try:
+            with library_errors(TOKENIZER_JSON):
+                return tokenizer.encode(text, add_special_tokens=whole).ids
+        except GPTError:
+            return None
 
     def _as_characters(self, tokenizer: tokenizers.Tokenizer, token_id: int) -> list[int]:
         """Return a regular token unchanged, and a control token as the tokens for its characters."""
         if token_id not in self._never:
             return [token_id]
         name = tokenizer.id_to_token(token_id) or ""
-        ids = [each for character in name for each in self._continuing.encode(character, add_special_tokens=False).ids]
+        ids = [each for character in name for each in self._ids_of(self._continuing, character) or []]
         return [each for each in ids if each not in self._never]
 
-    def _find_prefix(self) -> tuple[int, ...]:
-        """Return the ids that tokenizer.json prepends to a text."""
-        with library_errors(TOKENIZER_JSON):
-            text, all_ids = self._tokenizer.encode("a", add_special_tokens=False).ids, self._tokenizer.encode("a").ids
-        before = [i for i in range(len(all_ids) + 1) if all_ids[i : i + len(text)] == text]
-        prefix = all_ids[: before[0]] if before else []
-        if len(prefix) > MAX_PREFIX_TOKENS or not all(token_id < self.n_vocab for token_id in prefix):
-            raise lacks_parts(TOKENIZER_JSON)
-        return tuple(prefix)
+    def _find_prefix_and_suffix(self, tokens: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the ids that tokenizer.json puts before and after a text."""
+        for probe in ("a", *islice(tokens, MAX_PROBES)):
+            if text := self._ids_of(self._tokenizer, probe):
+                whole = self._ids_of(self._tokenizer, probe, whole=True) or []
+                n = next((i for i in range(len(whole)) if whole[i : i + len(text)] == text), -1)
+                if not 0 <= n <= MAX_PREFIX_TOKENS or max(whole[:n], default=0) >= self.n_vocab:
+                    raise lacks_parts(TOKENIZER_JSON)
+                return tuple(whole[:n]), tuple(whole[n + len(text) :])
+        return (), ()
 
 
-def read_hugging_face_tokenizer(folder: Path, n_vocab: int) -> HuggingFaceTokenizer:
-    """Read tokenizer.json, or vocab.json and merges.txt, and the settings, for a model with n_vocab tokens.
+def library_file(folder: Path) -> str | None:
+    """Return the first of LIBRARY_FILES in a folder, or None. vocab.json counts only together with merges.txt."""
+    names = [name for name in LIBRARY_FILES if (folder / name).is_file()]
+    return next((name for name in names if name != VOCAB_JSON or (folder / MERGES_TXT).is_file()), None)
 
-    Omits added tokens beyond the model's vocabulary. Raises ValueError if a file is damaged, does not pass
-    `check_tokenizer_json`, or does not fit the model.
+
+def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> HuggingFaceTokenizer:
+    """Read a vocabulary and the settings next to it, for a model with n_vocab tokens.
+
+    file: one of LIBRARY_FILES. Omits added tokens beyond the model's vocabulary. Raises ValueError if a file is
+    damaged, does not pass `check_tokenizer_json`, or does not fit the model.
     """
-    settings, generation, model, names, added = (
+    settings, generation, model, older, added = (
         read_json(folder / name, dict) if (folder / name).is_file() else {}
         for name in (TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
     )
     family = model.get("model_type")
     if "added_tokens_decoder" not in settings:  # otherwise transformers ignores the older files
-        settings |= names
+        settings |= older
     tokens = {role: name for role in NAMED_TOKENS if (name := token_name(settings.get(role)))}
-    if is_single := (folder / TOKENIZER_JSON).is_file():
-        content = read_json(folder / TOKENIZER_JSON, dict)
-    else:
+    starts = family == "opt"
+    if file == TOKENIZER_JSON:
+        content = read_json(folder / file, dict)
+    elif file == VOCAB_JSON:
         content = pair_as_tokenizer_json(folder, settings, family)
-        if family == "opt":
-            tokens = {"bos_token": "</s>", "eos_token": "</s>", **tokens}
-    checked = check_tokenizer_json(content, n_vocab, TOKENIZER_JSON if is_single else VOCAB_JSON)
-    vocab, more = content["model"]["vocab"], added_beside(settings, added, tokens)
-    if not is_single:
-        more = [
-            {"content": name, "special": True}
-            for name in tokens.values() or control_names(vocab, content["model"]["merges"])
-        ] + more
-        if settings.get("add_bos_token", family == "opt") is True and tokens.get("bos_token") in vocab:
-            put_before_texts(content, tokens["bos_token"])
-    tokenizer = load_library_tokenizer(content, more, n_vocab, TOKENIZER_JSON if is_single else VOCAB_JSON)
+        tokens = {"bos_token": "</s>", "eos_token": "</s>", **tokens} if family == "opt" else tokens
+    elif file == VOCAB_TXT:
+        content, tokens = bert_json(lines_of(folder / file), settings), BERT_TOKENS | tokens
+    else:
+        content, tokens = sentence_piece_json(folder / file), SENTENCE_PIECE_TOKENS | tokens
+        starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
+    checked = check_tokenizer_json(content, n_vocab, file)
+    more = added_beside(settings, added, tokens)
+    if file != TOKENIZER_JSON:
+        names = [name for name in tokens.values() if name in checked.ids]
+        if file == VOCAB_JSON and not tokens:
+            names = control_names(checked.ids, content["model"]["merges"])
+        more = [{"content": name, "special": True} for name in names] + more
+        roles = ("cls_token", "sep_token") if file == VOCAB_TXT else ("", "")
+        if settings.get("add_bos_token", starts) is True:
+            roles = ("bos_token", roles[1])
+        put_around_texts(content, checked.ids, *(tokens.get(role) for role in roles))
+    tokenizer = load_library_tokenizer(content, checked.ids, more, n_vocab, file)
     ends = generation.get("eos_token_id")
     ends = model.get("eos_token_id") if ends is None else ends
     end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
@@ -278,7 +321,7 @@ def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) ->
     checked = check_tokenizer_json(content, n_vocab, file)
     more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
     return HuggingFaceTokenizer(
-        load_library_tokenizer(content, more, n_vocab, file), checked, n_vocab, TokenizerSettings()
+        load_library_tokenizer(content, checked.ids, more, n_vocab, file), checked, n_vocab, TokenizerSettings()
     )
 
 
@@ -303,27 +346,37 @@ def added_beside(
     ]
 
 
-def put_before_texts(content: dict[str, Any], name: str) -> None:
-    """Change the contents of a tokenizer.json so that it prepends a control token to each text."""
-    one, text = {"SpecialToken": {"id": name, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
-    ids = {name: {"id": name, "ids": [content["model"]["vocab"][name]], "tokens": [name]}}
-    content["post_processor"] = {
-        "type": "TemplateProcessing",
-        "single": [one, text],
-        "pair": [one, text, {"Sequence": {"id": "B", "type_id": 1}}],
-        "special_tokens": ids,
-    }
+def put_around_texts(content: dict[str, Any], ids: Mapping[str, int], first: str | None, last: str | None) -> None:
+    """Change the contents of a tokenizer.json so that it puts control tokens before and after each text.
+
+    A token without an id is left out.
+    """
+
+    def part(text: str, number: int) -> list[dict[str, Any]]:
+        one = {"Sequence": {"id": text, "type_id": number}}
+        before, after = (
+            [{"SpecialToken": {"id": name, "type_id": number}}] if name in ids else [] for name in (first, last)
+        )
+        return [*(before if number == 0 else []), one, *after]
+
+    names = [name for name in (first, last) if name is not None and name in ids]
+    if names:
+        content["post_processor"] = {
+            "type": "TemplateProcessing",
+            "single": part("A", 0),
+            "pair": part("A", 0) + part("B", 1),
+            "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in names},
+        }
 
 
 def load_library_tokenizer(
-    content: dict[str, Any], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
+    content: dict[str, Any], vocab: Mapping[str, int], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
 ) -> tokenizers.Tokenizer:
     """Load the contents of a tokenizer.json with additional tokens, omitting all ids of n_vocab or above.
 
     The library assigns the next free ids to added tokens that are missing from the vocabulary. If these are not the
     tokens' own ids, the tokens are inserted into the vocabulary.
     """
-    vocab = content["model"]["vocab"]
     tokens = {token["content"]: token for token in content.get("added_tokens") or []}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     for token in more:
@@ -331,14 +384,18 @@ def load_library_tokenizer(
         if token_id is not None:
             tokens.setdefault(token["content"], flags | dict(token) | {"id": token_id})
     kept = {name: token for name, token in tokens.items() if not beyond(vocab.get(name, token.get("id")), n_vocab)}
-    content = {**content, "added_tokens": list(kept.values())}
+    random = {"dropout": None} if "dropout" in content["model"] else {}
+    content = {**content, "added_tokens": list(kept.values()), "model": content["model"] | random}
     with library_errors(file):
         tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
         if any(tokenizer.token_to_id(name) != token["id"] for name, token in kept.items()):
-            ids = {name: token["id"] for name, token in kept.items()}
-            content["model"] = {**content["model"], "vocab": ids | vocab}
+            ids, listed = {name: token["id"] for name, token in kept.items()}, content["model"]["vocab"]
+            if isinstance(listed, list):  # in Unigram, the place in the list is the id
+                names = {token_id: name for name, token_id in ids.items()}
+                after = range(len(listed), max(names) + 1)
+                every = [*listed, *([names.get(i, f"{MARK}{i}"), NEVER_CHOSEN] for i in after)]
+            content["model"] = {**content["model"], "vocab": every if isinstance(listed, list) else ids | listed}
             tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
-        tokenizer.model.dropout = None
     return tokenizer
 
 
@@ -353,44 +410,54 @@ def token_name(value: object) -> str | None:
     return content if isinstance(content, str) and content else None
 
 
-def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Return a copy of a tokenizer that adds no space before a text."""
+def with_start_unchanged(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """Return a copy of a tokenizer that adds and removes no space at the start of a text."""
     content = json.loads(tokenizer.to_str())
-    waiting = [content.get("normalizer"), content.get("pre_tokenizer")]
-    while waiting:
-        part = waiting.pop() or {}
-        if part.get("type") == "Metaspace":
-            part["prepend_scheme"] = "never"
-        if part.get("type") == "ByteLevel":
-            part["add_prefix_space"] = False
-        for key in ("normalizers", "pretokenizers"):
-            part[key] = [each for each in part.get(key, []) if each["type"] != "Prepend"]
-            waiting += part[key]
-    if (content.get("normalizer") or {}).get("type") == "Prepend":
-        content["normalizer"] = None
-    return tokenizers.Tokenizer.from_str(json.dumps(content))
+    return tokenizers.Tokenizer.from_str(
+        json.dumps(content | {key: unchanged_start(content.get(key)) for key in ("normalizer", "pre_tokenizer")})
+    )
+
+
+def unchanged_start(part: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a part of a tokenizer.json so that it adds and removes no space, or None if it does nothing else."""
+    if part is None or part["type"] == "Prepend" or removes_edges(part):
+        return None
+    never: dict[str, dict[str, Any]] = {
+        "Metaspace": {"prepend_scheme": "never"},
+        "ByteLevel": {"add_prefix_space": False},
+    }
+    inner = {key: [kept for each in part[key] if (kept := unchanged_start(each))] for key in SEQUENCES if key in part}
+    return part | inner | never.get(part["type"], {})
 
 
 def bytes_table(
-    tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken], byte_level: bool, n_vocab: int
+    tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken], checked: TokenizerJson, n_vocab: int
 ) -> list[bytes | None]:
     """Return the bytes for each id, or None for ids without a token. Added tokens become the bytes of their text."""
     table: list[bytes | None] = [None] * n_vocab
     letters = byte_letters()
     for token, token_id in tokenizer.get_vocab().items():
         if token_id < n_vocab:
-            as_text = token_id in added and (byte_level or added[token_id].special)
-            table[token_id] = token.encode() if as_text else token_bytes(token, letters, byte_level=byte_level)
+            as_text = token_id in added and (checked.byte_level or added[token_id].special)
+            table[token_id] = token.encode() if as_text else token_bytes(token, letters, checked)
     return table
 
 
-def token_bytes(token: str, letters: Mapping[str, int], *, byte_level: bool) -> bytes:
+def token_bytes(token: str, letters: Mapping[str, int], checked: TokenizerJson) -> bytes:
     """Return the bytes of a token in tokenizer.json's notation."""
-    if byte_level:
+    if checked.byte_level:
         known = [letters.get(letter) for letter in token]
         return token.encode() if None in known else bytes(byte for byte in known if byte is not None)
-    byte = BYTE_TOKEN.fullmatch(token)
-    return bytes([int(byte[1], 16)]) if byte else token.replace(SPACE, " ").encode()
+    if byte := BYTE_TOKEN.fullmatch(token):
+        return bytes([int(byte[1], 16)])
+    for mark, text in checked.spaces:
+        token = token.replace(mark, text)
+    if checked.ends and token.endswith(checked.ends):
+        token = token.removesuffix(checked.ends) + " "
+    if checked.continues is not None:
+        inside = checked.continues and token.startswith(checked.continues)
+        token = token.removeprefix(checked.continues) if inside or NO_SPACE.match(token) else f" {token}"
+    return token.encode()
 
 
 def valid_text(text: str) -> str:

@@ -108,10 +108,6 @@ class TokenTable(Vocabulary):
         more = "…" if len(plain) > MAX_LISTED_TOKENS else ""
         return separator.join(visible(token) for token in plain[:MAX_LISTED_TOKENS]) + more
 
-    def decode(self, ids: list[int]) -> str:
-        text = b"".join(map(self.token_bytes, ids)).decode("utf-8")
-        return text.removeprefix(" ") if self.strips_space else text
-
 
 class Characters(TokenTable):
     """One token for each character, as in nanoGPT's character models."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 from gpt.checks import check_token_id
@@ -18,8 +19,10 @@ from gpt.models.checkpoints.bpe_files import (
 from gpt.models.checkpoints.hugging_face_tokenizer import (
     HuggingFaceTokenizer,
     byte_level_tokenizer,
+    library_file,
     read_hugging_face_tokenizer,
 )
+from gpt.models.checkpoints.other_vocabularies import SENTENCE_PIECE, VOCAB_TXT, is_bert, lines_of
 from gpt.models.checkpoints.token_table import Characters, TokenTable, Words, table_inside, token_table, tokens_of
 from gpt.models.checkpoints.tokenizer_json import wrong_size
 from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
@@ -35,33 +38,46 @@ from gpt.tokenizer import (
 )
 
 BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
-FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, WORDS, NANOGPT)
-NOT_READ = (VOCAB_JSON, MERGES_TXT, "tokenizer.model", "spiece.model", "vocab.txt")  # cannot be read on their own
+FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, WORDS, NANOGPT, VOCAB_TXT, *SENTENCE_PIECE)
+NOT_READ = (VOCAB_JSON, MERGES_TXT)  # cannot be read on their own
 GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 
 
 class PlainIds(Vocabulary):
-    """Vocabulary for models without a tokenizer: text is a list of token ids separated by spaces, such as "15 3 8"."""
+    """Vocabulary for models without a tokenizer: text is a list of token ids separated by spaces, such as "15 3 8".
 
-    def __init__(self, n_vocab: int) -> None:
-        self.n_vocab = n_vocab
+    problem: why the model's vocabulary cannot be read, if it has one.
+    """
+
+    def __init__(self, n_vocab: int, problem: GPTError | None = None) -> None:
+        self.n_vocab, self.problem = n_vocab, problem
 
     def encode(self, text: str) -> list[int]:
         ids = []
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
-                raise GPTError(
-                    "vocabulary.none",
-                    "this model has no vocabulary: write token ids, 0 to {last}, separated by spaces, not {word!r}",
-                    last=self.n_vocab - 1,
-                    word=word[:20],
-                )
+                raise self._not_an_id(word[:20])
             check_token_id(int(word), self.n_vocab)
             ids.append(int(word))
         return ids
 
-    def decode(self, ids: list[int]) -> str:
-        return b"".join(map(self.token_bytes, ids)).decode()
+    def _not_an_id(self, word: str) -> GPTError:
+        """Return the error for a word that is not a token id."""
+        if self.problem is None:
+            return GPTError(
+                "vocabulary.none",
+                "this model has no vocabulary: write token ids, 0 to {last}, separated by spaces, not {word!r}",
+                last=self.n_vocab - 1,
+                word=word,
+            )
+        return GPTError(
+            "vocabulary.unread",
+            "this model's vocabulary cannot be read ({reason}): write token ids, 0 to {last}, separated by spaces, not "
+            "{word!r}",
+            reason=self.problem,
+            last=self.n_vocab - 1,
+            word=word,
+        )
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -78,6 +94,7 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
         ValueError: If a file is damaged, has an unsupported format, or has more tokens than the model.
     """
     found: Tokenizer | TokenTable
+    file = library_file(folder)
     if (folder / BPE).is_file():
         ranks = parse_ranks(read_bytes(folder / BPE), BPE)
         if missing_bytes(ranks):
@@ -87,22 +104,33 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
         found = Characters(read_json(folder / CHARACTERS, list))
     elif (folder / WORDS).is_file():
         found = Words(read_json(folder / WORDS, list))
-    elif (folder / TOKENIZER_JSON).is_file() or all((folder / name).is_file() for name in (VOCAB_JSON, MERGES_TXT)):
-        return read_hugging_face_tokenizer(folder, n_vocab)
+    elif file is not None and (file != VOCAB_TXT or is_bert(lines_of(folder / file))):
+        return read_hugging_face_tokenizer(folder, file, n_vocab)
     elif (folder / NANOGPT).is_file():
         found = read_nanogpt_meta(folder / NANOGPT)
+    elif file is not None:
+        found = token_table(lines_of(folder / file))
     elif (folder / VOCAB_JSON).is_file() and (table := read_table(folder / VOCAB_JSON, n_vocab)):
         found = token_table(table)
     elif others := [name for name in NOT_READ if (folder / name).is_file()]:
         raise GPTError(
             "vocabulary.not_read",
-            "{file} alone cannot be read here: put the model's {needed} next to it, or leave it out to write token ids",
+            "{file} alone cannot be read: put the model's {needed} next to it",
             file=others[0],
             needed=TOKENIZER_JSON,
         )
     else:
         return gpt2_or_ids(n_vocab)
     return pad_vocabulary(found, n_vocab)
+
+
+def vocabulary_or_ids(folder: Path, n_vocab: int) -> Vocabulary:
+    """Return the result of `find_vocabulary`, or ids, with a warning, if the vocabulary cannot be read."""
+    try:
+        return find_vocabulary(folder, n_vocab)
+    except GPTError as problem:
+        warnings.warn(f"the vocabulary cannot be read, so tokens are shown as ids: {problem}", stacklevel=2)
+        return PlainIds(n_vocab, problem)
 
 
 def gpt2_or_ids(n_vocab: int) -> Vocabulary:

@@ -159,10 +159,10 @@ def test_tokenizer_json_encodes_like_its_library(tmp_path: Path, more: list[str]
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model", "type"), "Unigram", "neither byte-level BPE"),
-        (("pre_tokenizer", "type"), "Whitespace", "not implemented: Whitespace"),
+        (("model", "type"), "Unigram", "must contain tokens and merges"),
+        (("pre_tokenizer", "type"), "Sentences", "not implemented: Sentences"),
         (("pre_tokenizer",), [1], "must contain tokens and merges"),
-        (("normalizer",), {"type": "Lowercase"}, "not implemented: Lowercase"),
+        (("normalizer",), {"type": "Uppercase"}, "not implemented: Uppercase"),
         (("model", "vocab"), [], "must contain tokens and merges"),
         (("model", "vocab"), {"a": "b"}, "give each token an id"),
         (("model", "merges"), [["x"]], "is not a vocabulary"),
@@ -218,8 +218,20 @@ def test_pair_of_files_that_is_not_a_vocabulary_is_refused(
         find_vocabulary(folder, 300)
 
 
-@pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.model", "vocab.txt"])
-def test_a_vocabulary_that_cannot_be_read_is_not_replaced_by_gpt2s(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("vocab.json", r"vocab\.json alone cannot be read: put the model's tokenizer\.json next to it"),
+        ("merges.txt", r"merges\.txt alone cannot be read"),
+        ("tokenizer.model", r"tokenizer\.model is not a SentencePiece model"),
+        ("tokenizer.json", r"must contain tokens and merges"),
+        ("meta.pkl", r"meta\.pkl"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_read_leaves_ids_and_not_gpt2s_tokens(tmp_path: Path, name: str, said: str) -> None:
+    save_model(tmp_path, GPT(GPTConfig(50257, 8, 1, 1, 2)), PlainIds(50257))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({key: config[key] for key in config if key != "sha256"}))
     (tmp_path / name).write_text("{}")
-    with pytest.raises(ValueError, match=rf"{name} alone cannot be read here: put the model's tokenizer\.json next to"):
-        find_vocabulary(tmp_path, 50257)
+    with pytest.warns(UserWarning, match=said):
+        assert load_model(tmp_path).tokenizer.decode([5, 3]) == " 5 3"

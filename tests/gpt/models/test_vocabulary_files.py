@@ -279,11 +279,18 @@ def test_added_tokens_beside_the_two_files_count(tmp_path: Path, modern: bool) -
 
 def test_two_files_of_an_unknown_class_are_refused(tmp_path: Path) -> None:
     write_pair(tmp_path, gpt2_like(), tokenizer_class="BlenderbotTokenizer")
-    with pytest.raises(ValueError, match=r"vocab\.json and merges\.txt do not specify how BlenderbotTokenizer splits"):
+    with pytest.raises(ValueError, match=r"merges\.txt does not specify how BlenderbotTokenizer splits"):
         find_vocabulary(tmp_path, N_VOCAB)
+    (tmp_path / "vocab.txt").write_text("[UNK]")
+    (tmp_path / "merges.txt").rename(tmp_path / "other.txt")
+    with pytest.raises(ValueError, match=r"vocab\.txt does not specify how BlenderbotTokenizer splits"):
+        find_vocabulary(tmp_path, N_VOCAB)
+    (tmp_path / "other.txt").rename(tmp_path / "merges.txt")
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    with pytest.raises(ValueError, match=r"do not specify how llama splits a text .* add the model's tokenizer\.json"):
+    with pytest.raises(
+        ValueError, match=r"does not specify how llama splits a text .* add the model's tokenizer\.json"
+    ):
         find_vocabulary(tmp_path, N_VOCAB)
 
 
