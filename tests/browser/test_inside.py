@@ -179,21 +179,13 @@ def test_a_click_counts_although_its_button_is_drawn_again_while_it_is_pressed(o
 
 def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: Path) -> None:
     tab(opened, "One head").click()
-    worked, says = opened.locator("#stages .gb-stages-sum"), opened.locator("#lines figcaption .gb-says")
+    worked = opened.locator("#stages .gb-stages-sum")
     expect(worked.locator("strong")).to_contain_text("(12)")
     opened.get_by_role("button", name="÷ √32").click()
     expect(worked.locator(".gb-now")).to_contain_text("/ √32 =")
     opened.locator("#stages .gb-stages-large").focus()
     opened.keyboard.press("ArrowUp")
     expect(worked.locator("strong")).to_contain_text("(11)")
-    expect(says).to_contain_text("In layer 0, head 0, ")
-    drawn(opened, "#lines canvas", 50)
-    first = opened.locator("#lines .gb-lines-heads button").first
-    first.click()
-    expect(first).to_have_attribute("aria-pressed", "false")
-    opened.locator("#lines-view select").select_option("attention rollout over all layers")
-    expect(says).to_contain_text("After all layers, “not”")
-    expect(first).to_be_hidden()
     tab(opened, "Stream and neurons").click()
     expect(opened.locator("#stream-layer")).to_contain_text("Layer 0")
     opened.locator("#stream-layer").get_by_role("button", name="Layer +").click()

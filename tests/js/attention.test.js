@@ -3,24 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { unpackWeights, usualThreshold } from "../../components/widgets/lines/weights.js";
 import { fullScale, STAGES, unpack, workedOut } from "../../components/widgets/stages/numbers.js";
 
 const base64 = (array) => Buffer.from(array.buffer).toString("base64");
-
-test("weights of keys after their query do not travel, and are not there", () => {
-  const sides = { queries: { start: 1, tokens: ["b", "c"] }, keys: { start: 0, tokens: ["a", "b", "c"] } };
-  const data = new Uint8Array(Uint16Array.of(65535, 0, 13107, 26214, 26214).buffer);
-  const [matrix] = unpackWeights(data, { ...sides, pictures: 1 });
-  assert.deepEqual([...matrix].map((share) => Number(share.toFixed(6))), [1, 0, NaN, 0.2, 0.4, 0.4]);
-});
-
-test("until a person sets the threshold, it lets three lines for each token pass, and is never above the usual one", () => {
-  const weights = [Float32Array.of(0.04, 0.03, 0.02, 0.01, 0.005, NaN, 0)];
-  assert.equal(usualThreshold(weights, 1), 100 * Math.sqrt(Math.fround(0.01)));
-  assert.equal(usualThreshold([Float32Array.of(1, 1, 1, 1)], 1), 30);
-  assert.equal(usualThreshold(weights, 5), 30);
-});
 
 const [n, hs] = [3, 4];
 const queries = [[1, 2, 3, 4], [-1, 0.5, 2, 1], [0.25, 1, -1, 2]];

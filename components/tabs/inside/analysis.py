@@ -13,14 +13,13 @@ from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, Stories
+from components.tabs.inside.results import PositionTrace, SkeletonPass, Stories
 from components.tabs.inside.state import InsideState
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 
 LONG_PASS_WORK = 1e10  # multiplications; a larger pass shows a progress message
 OVERVIEW_SECONDS = 0.2  # per round
-ROLLOUT_SECONDS = 0.3  # per round
 FOLLOWING_SECONDS = 0.4  # pause between two rounds during generation
 PAUSE_FACTOR = 3  # minimum pause between two rounds, as a multiple of a round's duration
 POLL_SECONDS = 0.02
@@ -81,7 +80,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
     """
     before = session.state(InsideState).recording
     if before is None or before.document is not text.document:
-        nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace", "rollout"))
+        nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace"))
         session.change(InsideState, windows=None, closer=None, **nothing)
         return Recording.empty(text.document, max_bytes)
     if not before.is_beginning(text):
@@ -104,10 +103,6 @@ def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
         position = recorded_position(s, recording)
         if state.position_trace is None or not state.position_trace.is_at(recording, position):
             return "position", recording, position
-    elif state.part == "one_head" and state.attention_view == "rollout":
-        rollout = state.rollout
-        if rollout is None or rollout.recording is not recording or not rollout.is_complete:
-            return "rollout", recording, rollout
     return None
 
 
@@ -125,11 +120,6 @@ def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str,
             computed["skeleton"] = SkeletonPass.of(recording)
     elif state.part == "stream":
         computed["position_trace"] = PositionTrace.of(recording, recorded_position(s, recording))
-    elif state.part == "one_head" and state.attention_view == "rollout":
-        rollout = state.rollout
-        if rollout is None or rollout.recording is not recording:
-            rollout = Rollout.of(recording)
-        computed["rollout"] = rollout.extended(ROLLOUT_SECONDS)
     return computed
 
 

@@ -12,7 +12,7 @@ from components.errors import PageError
 from components.state.admission import admitted
 from components.state.session import Session
 from components.tabs.inside.beats import NAMES, beat_named
-from components.tabs.inside.state import FLOW_ROWS, AttentionView, InsideState, Model, Part
+from components.tabs.inside.state import FLOW_ROWS, InsideState, Model, Part
 from components.tabs.inside.trace_file import TraceFile
 from components.tabs.inside.views.film import draw_at
 from components.tabs.inside.views.head_stages import window_starts
@@ -90,12 +90,6 @@ def choose_model(session: Session, model: object) -> None:
     if model in get_args(Model):
         name = "" if session.document is None else session.document.loaded.name
         session.change(InsideState, skeleton_of=name if model == "skeleton" else "")
-
-
-def choose_attention_view(session: Session, view: object) -> None:
-    """Switch to another view of the attention between tokens."""
-    if view in get_args(AttentionView):
-        session.change(InsideState, attention_view=view)
 
 
 def open_film(session: Session, beat: str = NAMES[0]) -> None:

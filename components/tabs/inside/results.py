@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,7 +11,6 @@ from torch import Tensor
 from components.state.example import language_of_model
 from components.tabs.inside.recording import Recording
 from gpt import Generation, LoadedModel, Trace
-from gpt.analysis.rollout import rollout_layers
 from gpt.experiments.random_models import skeleton_of
 
 
@@ -96,37 +93,3 @@ class SkeletonPass:
         """Return the skeleton's logits after a position, (vocab_size,) in float32."""
         model = self.recording.document.loaded.model
         return model.logits(self.states[position : position + 1])[0].float()
-
-
-@dataclass(frozen=True, eq=False)
-class Rollout:
-    """Attention rollout after the first `n_layers` layers.
-
-    `flow` is (T, T); see `gpt.analysis.rollout.rollout_layers`.
-    """
-
-    recording: Recording
-    n_layers: int
-    flow: Tensor = field(repr=False)
-    _following: Iterator[Tensor] = field(repr=False)  # the flow after each remaining layer
-
-    @classmethod
-    def of(cls, recording: Recording) -> Rollout:
-        flows = rollout_layers(recording.config.n_layer, recording.length, recording.attn_weights)
-        return cls(recording, 0, torch.eye(recording.length), flows)
-
-    @property
-    def is_complete(self) -> bool:
-        return self.n_layers == self.recording.config.n_layer
-
-    def extended(self, seconds: float) -> Rollout:
-        """Continue the rollout through at least one more layer, stopping once `seconds` have passed.
-
-        Only the latest rollout may be extended.
-        """
-        rollout, began = self, time.perf_counter()
-        for flow in self._following:
-            rollout = Rollout(self.recording, rollout.n_layers + 1, flow, self._following)
-            if time.perf_counter() - began > seconds:
-                break
-        return rollout

@@ -7,11 +7,10 @@ from typing import Literal
 
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, Stories
+from components.tabs.inside.results import PositionTrace, SkeletonPass, Stories
 from components.tabs.inside.trace_file import TraceFile
 
 Part = Literal["machine", "one_head", "stream", "embeddings"]
-AttentionView = Literal["weights", "values", "without_first", "layer_mean", "mean", "rollout"]
 Model = Literal["whole", "skeleton"]
 FLOW_ROWS = (12, 64)  # tokens in the flow by default, and on request
 
@@ -39,7 +38,6 @@ class InsideState:
     closer: tuple[int, int] | None = None
     flow_rows: int = FLOW_ROWS[0]
     skeleton_of: str = ""
-    attention_view: AttentionView = "weights"
     reading: int = 0
     resumes: float = 0.0
     film_plays: bool = False
@@ -50,11 +48,9 @@ class InsideState:
     skeleton: SkeletonPass | None = None
     position_trace: PositionTrace | None = None
     stories: Stories | None = None
-    rollout: Rollout | None = None
     trace_file: TraceFile | None = None
 
     @property
     def n_bytes(self) -> int:
         """Approximate memory used by the results, in bytes."""
-        flow = 0 if self.rollout is None else self.rollout.flow.nbytes
-        return flow + (0 if self.recording is None else self.recording.n_bytes)
+        return 0 if self.recording is None else self.recording.n_bytes

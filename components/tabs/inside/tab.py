@@ -12,18 +12,17 @@ from components.events import Events
 from components.i18n import t
 from components.limits import MAX_VISITOR_BYTES
 from components.localized import Localizer
-from components.parts import button, caption, choice, question, row, section, select, title_row
+from components.parts import button, caption, choice, question, row, section, title_row
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.inside import handlers
 from components.tabs.inside.analysis import analysis, shows_skeleton
-from components.tabs.inside.state import AttentionView, InsideState, Model, Part
+from components.tabs.inside.state import InsideState, Model, Part
 from components.tabs.inside.views import VIEWS
 from components.widgets.chart import chart
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.layers import layers
-from components.widgets.lines import attention_lines
 from components.widgets.sentence import sentence
 from components.widgets.stages import stages
 from components.widgets.table import table
@@ -81,27 +80,10 @@ def _machine() -> Card:
 
 
 def _one_head() -> Card:
-    """Build the stages of one head, and the attention between tokens."""
-    view = select(
-        "lines-view",
-        lambda s: [(t(f"lines.view.{view}", s.language), view) for view in get_args(AttentionView)],
-        label="lines.view",
-        value=lambda s: _state(s).attention_view,
-        on=handlers.choose_attention_view,
-        beside=True,
-    )
+    """Build the stages of one head."""
     return Card(
         "inside-head",
-        section(
-            question("stages.question"),
-            caption("stages.lead"),
-            stages("stages", on=handlers.select_pair),
-        ),
-        section(
-            title_row(question("lines.question"), view),
-            sentence("lines-what", kind="caption"),
-            attention_lines("lines", on=handlers.select_pair),
-        ),
+        section(question("stages.question"), caption("stages.lead"), stages("stages", on=handlers.select_pair)),
         classes="",
     )
 

@@ -151,7 +151,7 @@ def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(doc
 
 
 def test_there_are_never_two_recordings_and_none_outlives_its_session(document: Generation) -> None:
-    inside = Inside(document, part="one_head", attention_view="rollout")
+    inside = Inside(document, part="one_head")
     held = inside.state.n_bytes
     assert held > 3 * 4 * 3 * 36 * document.n_read
     assert inside.session.n_bytes >= held
@@ -198,12 +198,12 @@ def test_a_key_is_selected_with_its_query_and_left_with_it(document: Generation)
     handlers.select_pair(inside.session, {"position": 9, "key": 4})
     assert (inside.shown("stages")["query"], inside.shown("stages")["key"]) == (9, 4)
     handlers.select(inside.session, {"layer": 0})
-    assert inside.shown("lines")["key"] == 4
+    assert inside.shown("stages")["key"] == 4
     handlers.select(inside.session, {"position": 8})
-    assert inside.shown("lines")["key"] == -1
+    assert inside.state.key is None
 
 
-@pytest.mark.parametrize("handler", [handlers.choose_model, handlers.choose_attention_view])
+@pytest.mark.parametrize("handler", [handlers.choose_model])
 @pytest.mark.parametrize("sent", ["", "mean ", None, 3, [], {}])
 def test_a_choice_that_does_not_exist_changes_nothing(document: Generation, handler: Any, sent: object) -> None:
     inside = Inside(document)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from components.state.selection import Selection
-from components.tabs.inside import analysis, handlers
+from components.tabs.inside import handlers
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import Rollout
-from components.tabs.inside.state import AttentionView
 from components.tabs.inside.views.head_stages import SIDE, window_starts
-from components.widgets.lines import FULL, seen_cells
 from gpt import Generation, GPTConfig, Tokenizer
 from gpt.analysis.heads import value_weighted
-from gpt.analysis.rollout import rollout
 from gpt.course.learner import open_broken
 from gpt.course.reference import Reference
 from gpt.model import GPT
@@ -26,21 +22,10 @@ from tests.components.tabs.inside_session import Inside, document_of, random_doc
 from tests.conftest import make_twins, randomized
 
 LAYER, HEAD, POSITION = 1, 2, 11
-VIEWS = get_args(AttentionView)
 
 
 def one_head(document: Generation, position: int = POSITION, **state: Any) -> Inside:
     return Inside(document, Selection(position, LAYER, HEAD), part="one_head", **state)
-
-
-def attention(inside: Inside) -> np.ndarray:
-    """Return the weights as the browser receives them, (pictures, queries, keys)."""
-    content = inside.shown("lines")
-    queries, keys = content["queries"], content["keys"]
-    causal = seen_cells(queries["start"], keys["start"], len(queries["tokens"]), len(keys["tokens"]))
-    weights = np.zeros((content["pictures"], *causal.shape))
-    weights[:, causal] = unpacked(content["data"], "<u2", content["pictures"], -1) / FULL
-    return weights
 
 
 def vectors(packed: dict[str, Any], width: int) -> np.ndarray:
@@ -125,14 +110,12 @@ def test_a_selection_inside_what_is_shown_moves_nothing(long: Generation) -> Non
     shown = inside.shown("stages")
     for position, key in ((shown["queries"]["start"], None), (205, 150)):
         handlers.select_pair(inside.session, {"position": position, **({} if key is None else {"key": key})})
-        for name in ("stages", "lines"):
-            assert inside.shown(name)["query"] == position
-            assert [inside.shown(name)[side] for side in ("queries", "keys")] == [shown["queries"], shown["keys"]]
+        assert inside.shown("stages")["query"] == position
+        assert [inside.shown("stages")[side] for side in ("queries", "keys")] == [shown["queries"], shown["keys"]]
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation, view: str) -> None:
-    inside = one_head(long, 230, key=10, attention_view=view)
+def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation) -> None:
+    inside = one_head(long, 230, key=10)
     content, traced = inside.shown("stages"), trace_of(long).layers[LAYER].attn_weights[0, HEAD].numpy()
     queries, keys = (slice(content[side]["start"], content[side]["start"] + SIDE) for side in ("queries", "keys"))
     np.testing.assert_allclose(unpacked(content["weights"], "<f4", SIDE, SIDE), traced[queries, keys], atol=1e-5)
@@ -140,61 +123,6 @@ def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation, v
     assert f"{100 * (1 - traced[230, keys].sum()):.0f}% of this attention" in content["text"]
     side = content["map"]["side"]
     assert unpacked(content["map"]["levels"], "u1", side, side).shape < (100, 100)
-    assert inside.shown("lines")["keys"] == content["keys"]
-    if view == "weights":
-        np.testing.assert_allclose(attention(inside)[HEAD], traced[queries, keys], atol=1 / FULL)
-    if view == "rollout":
-        np.testing.assert_allclose(attention(inside)[0], rollout(trace_of(long))[queries, keys], atol=1 / FULL)
-
-
-def test_a_rollout_is_shown_while_it_goes_up_through_the_layers(
-    twins: tuple[Any, Generation], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(analysis, "ROLLOUT_SECONDS", 0)
-    inside = one_head(twins[1])
-    inside.session.change(type(inside.state), attention_view="rollout")
-    assert inside.shown("lines") == {}  # unchanged
-    next(analysis.record(inside.session, 2**20))
-    assert "So far, 1 of 3 layers" in inside.shown("lines")["text"]
-    assert inside.analyse() > 0
-    assert "So far" not in inside.shown("lines")["text"]
-    np.testing.assert_allclose(inside.state.rollout.flow, rollout(trace_of(twins[1])), atol=1e-6)
-    before: Rollout = inside.state.rollout
-    inside.write(5)
-    assert inside.state.rollout.recording is inside.state.recording is not before.recording
-
-
-def test_views_are_what_their_papers_say(twins: tuple[Any, Generation]) -> None:
-    attentions, document = twins
-    views = {view: attention(one_head(document, attention_view=view)) for view in VIEWS}
-    close = {"atol": 2 / FULL}
-    np.testing.assert_allclose(views["weights"], attentions[LAYER], **close)
-    np.testing.assert_allclose(views["layer_mean"][0], attentions[LAYER].mean(axis=0), **close)
-    np.testing.assert_allclose(views["mean"][0], np.mean(attentions, axis=(0, 1)), **close)
-    flow = np.eye(len(document.ids))
-    for weights in attentions:
-        flow = (weights.mean(axis=0) + np.eye(len(flow))) / 2 @ flow
-    np.testing.assert_allclose(views["rollout"][0], flow, **close)
-    rest = attentions[LAYER][:, 1:, 1:]
-    np.testing.assert_allclose(views["without_first"][:, 1:, 1:], rest / rest.sum(-1, keepdims=True), **close)
-    w = document.loaded.model.h[LAYER].attn.c_proj.weight.detach().numpy()
-    v = trace_of(document).layers[LAYER].attn_v[0].numpy()
-    for head in range(3):
-        sent = np.linalg.norm(v[head] @ w[:, 12 * head : 12 * head + 12].T, axis=1)
-        lengths = attentions[LAYER][head] * sent
-        np.testing.assert_allclose(views["values"][head], lengths / lengths.sum(1, keepdims=True), **close)
-    for view, weights in views.items():
-        assert len(weights) == (3 if view in ("weights", "values", "without_first") else 1)
-        np.testing.assert_allclose(weights.sum(-1)[:, 1:], 1, atol=1e-3)
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_sentence_names_the_token_and_the_three_with_the_largest_weights(
-    twins: tuple[Any, Generation], view: str
-) -> None:
-    inside = one_head(twins[1], attention_view=view)
-    assert inside.shown("lines")["text"].count("“") == 4
-    assert inside.shown("lines-what")["text"]
 
 
 def test_a_stored_trace_is_that_of_a_whole_pass(twins: tuple[Any, Generation]) -> None:
@@ -220,6 +148,5 @@ def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() ->
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(np.exp(scaled - unpacked(content["sums"], "<f4", n, 1)), weights, atol=1e-4)
     assert content["labels"]["masked.says"] == "There is no mask here: every token also sees later ones."
-    assert "Here tokens also attend to later ones" in inside.shown("lines")["text"]
     machine = Inside(document, Selection(layer=0, head=0)).shown("flow")
     assert machine["labels"]["looks_back"] == "looks at every token, later ones as well"

@@ -197,10 +197,6 @@ def _bits(value: float) -> str:
     return f"{value:.1f}" if value >= 9.95 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3f}"
 
 
-def _edits(s: Snapshot) -> Any:
-    return None if s.text is None else s.text.config, format_edits(s.edits), s.language
-
-
 VIEWS = (
     View("change-lead", lead),
     View("change-notice", notice),

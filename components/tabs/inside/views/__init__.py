@@ -8,7 +8,7 @@ from components.i18n import t
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.inside.state import InsideState
-from components.tabs.inside.views import attention_views, embeddings, head_stages, machine, stream
+from components.tabs.inside.views import embeddings, head_stages, machine, stream
 from gpt.models.memory import format_bytes
 
 
@@ -40,7 +40,6 @@ VIEWS = (
     View("trace-said", trace_said),
     *machine.VIEWS,
     *head_stages.VIEWS,
-    *attention_views.VIEWS,
     *stream.VIEWS,
     *embeddings.VIEWS,
 )
