@@ -92,6 +92,7 @@ class Trace(_Activations):
     full: whether to record the logits, and ln_1, ln_2 and head_out of each layer.
     gradients: whether to keep the autograd graph, so that `loss.backward()` fills `trace["layers.3.attn_out"].grad`;
         otherwise all tensors are detached.
+    edits: the edits of the pass, or None. They are not saved.
     Reading an activation that was not recorded raises ValueError.
     """
 
@@ -103,9 +104,13 @@ class Trace(_Activations):
     attention: bool = True
     full: bool = False
     gradients: bool = False
+    edits: Any = None
 
-    def begin(self, n_layer: int, score_scale: float | None = None, score_cap: float | None = None) -> None:
+    def begin(
+        self, n_layer: int, score_scale: float | None = None, score_cap: float | None = None, edits: Any = None
+    ) -> None:
         """Discard the contents and create empty layers."""
+        self.edits = edits
         self.token_embedding = self.final_norm = self.logits = NOT_RECORDED
         self.position_embedding = None
         self.layers = [LayerTrace(score_scale=score_scale, score_cap=score_cap) for _ in range(n_layer)]
@@ -196,7 +201,7 @@ class Trace(_Activations):
             owners += [(f"layers.{number}.", layer) for number, layer in enumerate(layers)]
         for prefix, owner in owners:
             for item in fields(owner):
-                if item.name not in ("layers", "attention", "full", "gradients", *NUMBERS):
+                if item.name not in ("layers", "attention", "full", "gradients", "edits", *NUMBERS):
                     yield prefix + item.name, owner, item.name
 
 

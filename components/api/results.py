@@ -114,6 +114,7 @@ class Contributions(TypedDict):
     attn_bias: list[float]
     mlp: list[float]
     norm_bias: float
+    rounding: float
 
 
 class AblatedToken(TypedDict):

@@ -35,7 +35,12 @@ _LETTER = 0.027  # width of a letter on a phone, as a fraction of the bars' widt
 _PAIR = (LIGHT["before"], LIGHT["after"])
 _FOUR = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
 _STACK = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
-_SHARES = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # same colours as the residual stream's lengths
+_SHARES = (
+    LIGHT["before"],
+    CURVES[1].light,
+    CURVES[2].light,
+    LIGHT["muted"],
+)  # the first three: same colours as the residual stream's lengths
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
 _LABELLED = 12  # maximum number of bars if each shows a number
 _MAX_TICKS = 26  # maximum number of token labels on an axis
@@ -378,7 +383,7 @@ def share_bars(shares: Mapping[str, np.ndarray], *, layer: int | None = None, x_
     return figure(
         [
             _bars(np.arange(n_layer), floats(values), name, hue, ".1%")
-            for (name, values), hue in zip(shares.items(), _SHARES, strict=True)
+            for (name, values), hue in zip(shares.items(), _SHARES, strict=False)
         ],
         steps_axis(n_layer, x_title, most=24),
         axis(y_title, zero=True, tickformat=".0%"),

@@ -11,6 +11,8 @@ If a block has a norm after attention, the outputs of its heads first pass throu
 constant. The attribution is "direct" because it ignores effects through later layers. The output of a feed-forward
 network is itself a sum over its neurons (see `neuron_logit_attribution`).
 
+Edits that add to an activation or replace it, such as steering and patches, contribute the difference that they make.
+
 Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021).
 """
 
@@ -25,7 +27,6 @@ from torch import Tensor, nn
 from gpt.analysis.tracing import single_sequence, to_float32, traced, traced_position
 from gpt.checks import check_layer, check_token_id
 from gpt.edits import Edits
-from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of
 from gpt.layers import LayerNorm, RMSNorm
 from gpt.model import GPT, TransformerBlock
@@ -34,7 +35,7 @@ from gpt.trace import Trace, for_query_heads
 
 @dataclass(frozen=True)
 class Attribution:
-    """Contributions to a logit or to a logit difference. They sum to `logit`, up to rounding.
+    """Contributions to a logit or to a logit difference. They sum to `logit`, whatever the edits and the precision.
 
     Attributes:
         embedding: Contribution of the token embedding.
@@ -44,9 +45,9 @@ class Attribution:
         mlp: (n_layer,), contributions of the feed-forward networks, including their biases.
         norm_bias: Contribution of the biases of the final norm and the output head.
         scale: Scale of the final norm's input.
-        logit: Logit before any cap, computed from the traced final state, which is rounded in half-precision and int8
-            models.
-        hooks: Direct contribution of hooks, such as a vector added to the residual stream; 0 without hooks.
+        logit: Logit before any cap, computed from the traced final state.
+        rest: Contribution of what edits add or replace (steering, patches and hooks), and of rounding errors, which are
+            noticeable only in half precision and int8.
     """
 
     embedding: float
@@ -57,14 +58,19 @@ class Attribution:
     norm_bias: float
     scale: float
     logit: float
-    hooks: float = 0.0
+    rest: float = 0.0
 
     @property
     def total(self) -> float:
         """Sum of all contributions."""
         parts = (self.heads, self.attn_bias, self.mlp)
-        others = self.embedding + self.position + self.norm_bias + self.hooks
+        others = self.embedding + self.position + self.norm_bias + self.rest
         return others + sum(part.sum().item() for part in parts)
+
+    @property
+    def hooks(self) -> float:
+        """The former name of `rest`."""
+        return self.rest
 
 
 @dataclass(frozen=True)
@@ -72,11 +78,18 @@ class NeuronAttribution:
     """Contributions of a feed-forward network to a logit or a logit difference. They sum to `Attribution.mlp`.
 
     neurons: (n_ff,), contribution of each neuron: its activation times its column of c_proj. bias: contribution of the
-    biases of c_proj and of a norm after the feed-forward network.
+    biases of c_proj and of a norm after the feed-forward network. rest: contribution of patches and hooks on mlp_out,
+    and of rounding errors.
     """
 
     neurons: Tensor
     bias: float
+    rest: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Sum of all contributions."""
+        return self.neurons.sum().item() + self.bias + self.rest
 
 
 @torch.inference_mode()
@@ -92,27 +105,19 @@ def direct_logit_attribution(
     """Split the logit of `token` after a position, before any cap, into the contributions of the model's components.
 
     trace: the trace of a pass, or a text. position: negative positions count from the end. token: defaults to the most
-    likely token. against: if given, split the difference from this token's logit instead. edits: the edits applied in
-    the traced pass. Raises ValueError if a position or id is out of range, and for a patched position, where the
-    components do not sum to the logit.
+    likely token. against: if given, split the difference from this token's logit instead. edits: the edits of the pass;
+    defaults to those of the trace. Raises ValueError if a position or id is out of range.
     """
-    model, trace = gpt_of(model), traced(model, trace)
+    model, trace = gpt_of(model), traced(model, trace, edits)
+    edits = edits or trace.edits or Edits()
     position = traced_position(trace, position)
     if token is None:
         token = int(model.logits(trace.final_norm[0, position]).argmax())
     contribution, scale = contribution_to_logit(model, trace, position, token, against)
-    T, S = trace.layers[0].attn_weights.shape[-2:]
-    if edits is not None and any(patch.position == S - T + position for patch in edits.patches):
-        raise GPTError(
-            "position.patched",
-            "position {position} was patched, so its logits are not the sum of the contributions",
-            position=position,
-        )
-
     w = head_difference(model.lm_head.weight, token, against)  # (C,)
     heads, attn_bias, mlp = [], [], []
     for block, layer in zip(model.blocks, trace.layers, strict=True):
-        factor = 1.0 if edits is None else edits.attn_scale.get(block.layer, 1.0)
+        factor = edits.attn_scale.get(block.layer, 1.0)
         weights, v = single_sequence(layer.attn_weights[:, :, position]), single_sequence(layer.attn_v)
         added, bias = added_by_heads(block, weights, v, edits)
         heads.append(factor * contribution(added))
@@ -134,7 +139,7 @@ def direct_logit_attribution(
         scale=scale.item(),
         logit=(single_sequence(trace.final_norm)[position] @ w + head_bias).item(),
     )
-    return replace(parts, hooks=parts.logit - parts.total) if edits is not None and edits.hooks else parts
+    return replace(parts, rest=parts.logit - parts.total)
 
 
 @torch.inference_mode()
@@ -150,17 +155,20 @@ def neuron_logit_attribution(
 ) -> NeuronAttribution:
     """Split the contribution of one feed-forward network to a logit into the contributions of its neurons.
 
-    Takes the same arguments and holds the same values constant as `direct_logit_attribution`. Ignores the effect of a
-    hook on mlp_out. Raises ValueError if a layer, position or id is out of range.
+    Takes the same arguments and holds the same values constant as `direct_logit_attribution`. Raises ValueError if a
+    layer, position or id is out of range.
     """
-    model, trace = gpt_of(model), traced(model, trace)
+    model, trace = gpt_of(model), traced(model, trace, edits)
+    edits = edits or trace.edits or Edits()
     position = traced_position(trace, position)
     check_layer(layer, len(trace.layers))
     contribution, _ = contribution_to_logit(model, trace, position, token, against)
-    post = single_sequence(trace.layers[layer].mlp_post)[position]
-    written, bias = written_by_neurons(model.blocks[layer], post)
-    factor = 1.0 if edits is None else edits.mlp_scale.get(layer, 1.0)
-    return NeuronAttribution(factor * post * contribution(written), factor * contribution(bias).item())
+    post, out = (
+        single_sequence(values)[position] for values in (trace.layers[layer].mlp_post, trace.layers[layer].mlp_out)
+    )
+    written, bias = written_by_neurons(model.blocks[layer], post, edits)
+    parts = NeuronAttribution(post * contribution(written), contribution(bias).item())
+    return replace(parts, rest=contribution(out).item() - parts.total)
 
 
 def contribution_to_logit(
@@ -198,13 +206,16 @@ def added_by_heads(
     return through_norm(block.ln_1_post, heads, bias, heads.sum(dim=0) + bias)
 
 
-def written_by_neurons(block: TransformerBlock, post: Tensor) -> tuple[Tensor, Tensor]:
+def written_by_neurons(block: TransformerBlock, post: Tensor, edits: Edits | None) -> tuple[Tensor, Tensor]:
     """Return the vectors added to the stream by each neuron per unit of activation, (n_ff, C), and by the biases, (C,).
 
     post: (n_ff,), activations at the position. They determine the scale of a norm after the feed-forward network.
+    edits: only their mlp_scale is applied.
     """
     written, bias = to_float32(block.mlp.c_proj.weight).T, bias_of(block.mlp.c_proj)
-    return through_norm(block.ln_2_post, written, bias, post @ written + bias)
+    written, bias = through_norm(block.ln_2_post, written, bias, post @ written + bias)
+    factor = 1.0 if edits is None else edits.mlp_scale.get(block.layer, 1.0)
+    return factor * written, factor * bias
 
 
 def bias_of(linear: nn.Linear) -> Tensor:

@@ -92,7 +92,7 @@ def concept_graph(
         each[0] = 0  # the dictionaries are not trained on the first token
     gradient = linear.gradient(stream[last], last + 1, model.config.n_layer, lambda x: linear.logit(x, token))
     effect = gradient.to(upper.decoder) @ upper.decoder.T  # (T, n), per unit of activity
-    logit = float(model.logits(trace.final_norm[0, -1])[token])
+    logit = float(linear.head(trace.final_norm[0, -1], token))
     late = _strongest(upper.without_common(activity[last] * effect), last, name)
     left_out = (stream[last].to(upper.encoder) - upper.reconstruction(activity[last]))[1:]
     error = float((left_out * gradient.to(left_out)[1:]).sum())
@@ -207,9 +207,14 @@ class _Linear:
         return leaf.grad
 
     def logit(self, x: Tensor, token: int) -> Tensor:
-        """Return the logit after the last token of a stream (T, C), before any cap and without the head's bias."""
-        state = self.edits.apply(None, "final_norm", self.norm(self.model.ln_f, x[None]), 0)[0, -1]
-        return state @ to_float32(self.model.lm_head.weight[token])
+        """Return the logit after the last token of a stream (T, C), before any cap."""
+        return self.head(self.edits.apply(None, "final_norm", self.norm(self.model.ln_f, x[None]), 0)[0, -1], token)
+
+    def head(self, state: Tensor, token: int) -> Tensor:
+        """Return the logit of a state after the final norm, before any cap."""
+        head = self.model.lm_head
+        logit = to_float32(state) @ to_float32(head.weight[token])
+        return logit if head.bias is None else logit + to_float32(head.bias[token])
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
         """Apply a norm with its scale detached. Returns x unchanged if the model has no such norm."""

@@ -21,7 +21,10 @@ N_SEQUENCES = 8
 
 @torch.inference_mode()
 def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
-    """Average the attention weights over the heads of one layer, or of all layers: (T, S). Rows sum to 1."""
+    """Average the attention weights over the heads of one layer, or of all layers: (T, S).
+
+    Rows sum to 1, unless hooks have changed the weights.
+    """
     if layer is not None:
         check_layer(layer, len(trace.layers))
     layers = trace.layers if layer is None else [trace.layers[layer]]

@@ -21,9 +21,9 @@ class StreamNorms:
 
     resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of the activations with these names.
     added: norm of attn_out + mlp_out.
-    kept_share, attn_share, mlp_share: fractions of resid_post that come from resid_pre, attention and feed-forward: the
-        component of each along resid_post, divided by the norm of resid_post. They can be negative, and sum to 1 unless
-        activations are patched.
+    kept_share, attn_share, mlp_share, rest_share: fractions of resid_post that come from resid_pre, attention,
+        feed-forward, and what edits add to the stream or replace in it: the component of each along resid_post, divided
+        by the norm of resid_post. They can be negative, and sum to 1.
     """
 
     resid_pre: Tensor
@@ -35,6 +35,7 @@ class StreamNorms:
     kept_share: Tensor
     attn_share: Tensor
     mlp_share: Tensor
+    rest_share: Tensor
 
 
 @torch.inference_mode()
@@ -45,12 +46,14 @@ def stream_norms(trace: Trace) -> StreamNorms:
         names = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
         vectors = {name: single_sequence(getattr(layer, name)) for name in names}  # each (T, C)
         total = vectors["resid_post"]
+        added = vectors["attn_out"] + vectors["mlp_out"]
         for name, vector in vectors.items():
             rows.setdefault(name, []).append(vector.norm(dim=-1))
-        rows.setdefault("added", []).append((vectors["attn_out"] + vectors["mlp_out"]).norm(dim=-1))
-        for name, part in (("kept_share", "resid_pre"), ("attn_share", "attn_out"), ("mlp_share", "mlp_out")):
-            share = (vectors[part] * total).sum(dim=-1) / total.square().sum(dim=-1)
-            rows.setdefault(name, []).append(share)
+        rows.setdefault("added", []).append(added.norm(dim=-1))
+        rest = total - vectors["resid_pre"] - added
+        parts = {"kept": vectors["resid_pre"], "attn": vectors["attn_out"], "mlp": vectors["mlp_out"], "rest": rest}
+        for name, part in parts.items():
+            rows.setdefault(f"{name}_share", []).append((part * total).sum(dim=-1) / total.square().sum(dim=-1))
     return StreamNorms(**{name: torch.stack(values) for name, values in rows.items()})
 
 
@@ -60,7 +63,8 @@ class Neurons:
 
     index: (k,), neuron numbers. pre, post: (k,), the neurons' values before and after the activation function. mlp_up:
         (k,), the gated factor, already included in post; None in models without gates.
-    norm: (k,), length of the vector that each neuron adds, |post| x |its column of c_proj|, after any norm.
+    norm: (k,), length of the vector that each neuron adds, |post| x |its column of c_proj|, after any norm
+        and edits that scale the network's output.
     up, down: (k, n), ids of the tokens whose logits each neuron raises and lowers most. This is the direct effect
         through the final norm, with its scale held constant. up_logit, down_logit: (k, n), changes of these logits,
         before any cap.
@@ -81,7 +85,7 @@ class Neurons:
 def strongest_neurons(
     model: GPT, trace: Trace, layer: int, position: int, *, k: int = 10, n_tokens: int = 8
 ) -> Neurons:
-    """Find the strongest neurons in a feed-forward network at a position. Ignores edits that scale its output.
+    """Find the strongest neurons in a feed-forward network at a position.
 
     Geva et al., "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary Space"
     (2022), arXiv 2203.14680. Raises ValueError for a layer or position that was not traced.
@@ -90,7 +94,7 @@ def strongest_neurons(
     position = traced_position(trace, position)
     traced, block = trace.layers[layer], model.blocks[layer]
     pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)
-    written, _ = written_by_neurons(block, post)  # (n_ff, C), per unit of activation
+    written, _ = written_by_neurons(block, post, trace.edits)  # (n_ff, C), per unit of activation
     top = (post.abs() * written.norm(dim=1)).topk(min(k, len(post)))
     added = post[top.indices, None] * written[top.indices]  # (k, C)
     normed = model.ln_f.contribution(added, final_norm_scale(model, trace, position))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gpt.analysis.heads import normalize_rows
 from gpt.analysis.tracing import single_sequence
 from gpt.checks import check_layer
 from gpt.errors import GPTError
@@ -24,7 +25,8 @@ def rollout_layers(n_layer: int, length: int, attn_weights: Callable[[int, int, 
     """Yield the share of each input token at each position after each layer: (T, T). Rows sum to 1.
 
     This is the product of (W + I) / 2 over the layers so far, where W is the mean over a layer's heads and I stands for
-    the residual connection. attn_weights(layer, start, stop): returns the weights for the queries start to stop - 1,
+    the residual connection; rows of the result are divided by their sum, which only hooks on the weights can change.
+    attn_weights(layer, start, stop): returns the weights for the queries start to stop - 1,
     (n_head, stop - start, stop).
     """
     flow = torch.eye(length)
@@ -35,7 +37,7 @@ def rollout_layers(n_layer: int, length: int, attn_weights: Callable[[int, int, 
             weights = attn_weights(layer, start, stop).mean(dim=0)  # (n, stop)
             flow = flow.to(weights)
             mixed.append(F.pad(weights @ flow[:stop, :stop], (0, length - stop)))  # (n, T)
-        flow = (torch.cat(mixed) + flow) / 2
+        flow = normalize_rows(torch.cat(mixed) + flow)
         yield flow
 
 

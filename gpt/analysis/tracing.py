@@ -32,9 +32,9 @@ def trace_text(
     return trace
 
 
-def traced(model: AnyModel, source: Trace | Text) -> Trace:
+def traced(model: AnyModel, source: Trace | Text, edits: Edits | None = None) -> Trace:
     """Return a trace unchanged, or trace a text."""
-    return source if isinstance(source, Trace) else trace_text(model, source)
+    return source if isinstance(source, Trace) else trace_text(model, source, edits)
 
 
 @torch.inference_mode()

@@ -133,6 +133,7 @@ class LearnersGPT(GPT):
         found = self.record(whole, edits, everything=trace is not None)
         if trace is not None:
             self._fill(trace, found, start)
+            trace.edits = edits
         if isinstance(cache, LearnersCache):
             cache.store(idx, found, edits)
         return given(found, "lm_head.in")[:, start:]

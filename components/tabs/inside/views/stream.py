@@ -21,6 +21,7 @@ from gpt import Trace
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
 MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each neuron promotes or suppresses
+SMALLEST_SHARE = 0.005  # smaller shares of what edits add, or of rounding errors, are left out
 NOTHING = chart_data(None, "")
 
 
@@ -99,6 +100,9 @@ def shares(s: Snapshot, scene: Scene) -> Data:
     """Plot each component's contribution to the stream after each layer."""
     language, layer, found = s.language, scene.layer, s.cached(norms_of)
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
+    edited = bool((found.rest_share[:, 0].abs() >= SMALLEST_SHARE).any())
+    if edited:
+        parts["rest"] = found.rest_share[:, 0]
     figure = share_bars(
         {t(f"stream.{name}", language): values.cpu().numpy() for name, values in parts.items()},
         layer=layer,
@@ -106,7 +110,8 @@ def shares(s: Snapshot, scene: Scene) -> Data:
         y_title=t("stream.share", language),
     )
     percents = whole_percents(np.array([float(values[layer]) for values in parts.values()]))
-    text = t("stream.shares.says", language, layer=layer, **dict(zip(parts, percents, strict=True)))
+    key = "stream.shares.says.edits" if edited else "stream.shares.says"
+    text = t(key, language, layer=layer, **dict(zip(parts, percents, strict=True)))
     return chart_data(figure, text, t("stream.shares.note", language))
 
 

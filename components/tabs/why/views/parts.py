@@ -20,10 +20,12 @@ from components.tabs.why.state import WhyState
 from components.tabs.why.views.tokens import MAX_BARS, short
 from components.text_views import head_name
 from components.widgets.chart import chart_data
+from gpt import Edits
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.heads import HeadRoles
 
 MAX_PARTS = 12  # parts with their own bar; the rest share one
+SMALLEST_REST = 0.005  # a smaller remainder would be written as 0.00
 MAX_NAMED_HEADS = 3  # heads named in a sentence
 
 
@@ -40,6 +42,9 @@ def parts_bars(
     heads, mlp = found.heads.cpu().numpy(), found.mlp.cpu().numpy()
     biases = found.attn_bias.sum().item() + found.norm_bias
     outside = {"embedding": found.embedding, "position": found.position, "biases": biases}
+    rest = "rounding" if (traced.edits or Edits()) == Edits() else "edits"
+    if abs(found.rest) >= SMALLEST_REST:
+        outside[rest] = found.rest
     if by_layer:
         figure = layer_bars(
             heads.sum(axis=1),
@@ -53,9 +58,12 @@ def parts_bars(
     else:
         ends = [(t(f"why.part.{name}", language), value) for name, value in outside.items()]
         figure = _sorted_parts(ends, heads, mlp, language)
+    key = "why.parts.sum" if against is None else "why.parts.difference"
     caption = t(
-        "why.parts.sum" if against is None else "why.parts.difference",
+        f"{key}.rest" if rest in outside else key,
         language,
+        part=t(f"why.part.{rest}", language),
+        rest=signed(found.rest),
         embedding=signed(found.embedding),
         position=signed(found.position),
         heads=signed(heads.sum()),
