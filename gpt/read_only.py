@@ -47,7 +47,8 @@ class ReadOnlyTensor(Tensor):
     @staticmethod
     def __new__(cls, values: Values) -> ReadOnlyTensor:
         shape, strides, dtype, device = values.layout
-        made = Tensor._make_wrapper_subclass(cls, shape, strides=strides, dtype=dtype, device=device)
+        with torch.inference_mode(False):  # views of an ordinary tensor must be ordinary
+            made = Tensor._make_wrapper_subclass(cls, shape, strides=strides, dtype=dtype, device=device)
         made.stored = values
         return made
 

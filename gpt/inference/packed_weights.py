@@ -44,10 +44,12 @@ class PackedMatrix(Values, ABC):
 
     @abstractmethod
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """Apply a linear layer, without gradients: (..., in) -> (..., out), float32."""
+        """Apply a linear layer, without gradients: (..., rows, in) -> (..., rows, out), float32."""
 
     def linear(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """Apply a linear layer: (..., in) -> (..., out), float32."""
+        if x.dim() == 1:
+            return self.linear(x[None], bias)[0]
         if torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)):
             y: Tensor = Product.apply(x, self)  # type: ignore[no-untyped-call]
             return y if bias is None else y + bias

@@ -15,6 +15,7 @@ from gpt.analysis.residual import stream_norms, strongest_neurons
 from gpt.analysis.rollout import rollout
 from gpt.analysis.tracing import trace_text
 from gpt.edits import HOOKABLE, HOOKABLE_OUTSIDE, PATCHABLE, Edits, Hook, Patch, Steering
+from gpt.inference.packed_weights import Packing, pack
 from gpt.model import GPT
 from tests.gpt.analysis.concept_dictionary import axis_dictionary
 
@@ -95,3 +96,14 @@ def test_concepts_others_and_the_error_sum_to_the_logit_before_a_cap(model: GPT,
         logit = model.lm_head(model.hidden_states(torch.tensor([IDS]), edits=edits))[0, LAST, TOKEN].item()
     assert graph.logit == pytest.approx(logit, abs=1e-5)
     assert sum(node.adds for node in graph.late) + graph.others + graph.error == pytest.approx(logit, abs=1e-4)
+
+
+@pytest.mark.parametrize("packing", ["half", "int8"])
+@torch.inference_mode()
+def test_parts_of_a_model_in_reduced_precision_sum_to_the_logit(model: GPT, packing: Packing) -> None:
+    pack(model, packing)
+    logit = model.lm_head(trace_text(model, IDS).final_norm)[0, LAST, TOKEN].item()
+    parts = direct_logit_attribution(model, IDS, LAST, TOKEN)
+    assert parts.total == pytest.approx(parts.logit, abs=1e-4)
+    assert parts.logit == pytest.approx(logit, abs=0.05)
+    assert abs(parts.rest) < 0.5

@@ -98,6 +98,7 @@ def test_leading_dimensions_are_kept(linear, packing):
     packed, x = packed_layer(linear, packing), torch.randn(2, 3, linear.in_features)
     assert torch.allclose(packed(x).flatten(0, 1), packed(x.flatten(0, 1)), atol=1e-6)
     assert packed(x).shape == (2, 3, linear.out_features)
+    assert torch.allclose(packed(x[1, 2]), packed(x[1:, 2])[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
