@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from itertools import count
 
 from gpt.checks import check_position
-from gpt.documents.token_tree import CHOSEN, TYPED, History, Origin, TokenTree
+from gpt.documents.token_tree import CHOSEN, TYPED, End, History, Origin, TokenTree
 from gpt.errors import GPTError
 from gpt.sampling import uniform_draw
 from gpt.tokenizer import TextDecoder, Vocabulary, as_token_ids, hold_back, plain_text
 
 _keys = count(1)
+_NOT_RETYPED = None, 0, 0, None
 
 
 class Document:
@@ -27,7 +28,8 @@ class Document:
 
     _n_prompt_nodes: int
     _held: dict[int, str]  # by node: white space typed after it
-    _retyped: tuple[int, int, int]  # first node, tree length and last node of the latest run of `retype` calls
+    # The latest run of `retype` calls: the text's end before it, its first node, and the tree's length and text's end now.
+    _retyped: tuple[End | None, int, int, End | None]
 
     def __init__(
         self,
@@ -117,36 +119,37 @@ class Document:
         at_end = after is None or after == len(self.path) - 1
         before = self.held if at_end else ""
         text, held = hold_back(self.tokenizer, before + text)
-        completed = self._add(self.tokenizer.encode_continuation(text), TYPED, after)
-        self.held = held
-        return completed + held
+        return self._add(self.tokenizer.encode_continuation(text), TYPED, after, held=held) + held
 
-    def retype(self, ids: Sequence[int], keep: int, held: str = "") -> None:
-        """Replace everything after the first `keep` tokens with typed tokens. Consecutive calls form one action.
+    def retype(self, ids: Sequence[int], keep: int, held: str = "", *, joined: bool = True) -> None:
+        """Replace everything after the first `keep` tokens with typed tokens.
 
-        held: white space typed after them.
+        held: white space typed after them. joined: whether this and the previous call form one action, if they are
+        consecutive.
 
-        Tokens that these calls added but that are no longer in the text are removed from the tree. If the tree
-        contains only the prompt, this edits the prompt itself, which cannot be undone. Raises ValueError, leaving the
-        text unchanged, if keep < 1, the tokens exceed the context, or an id is unknown.
+        Tokens that such calls added but that are no longer in the text are removed from the tree. If the tree contains
+        only the prompt, this edits the prompt itself, which cannot be undone. Raises ValueError, leaving the text
+        unchanged, if keep < 1, the tokens exceed the context, or an id is unknown.
         """
-        ids = as_token_ids(ids)
-        first, *end = self._retyped
-        joined, is_prompt = end == [len(self.tree), self.path[-1]], len(self.tree) == self._n_prompt_nodes
-        first = 1 if is_prompt else first if joined else len(self.tree)
-        last = self._node(keep - 1)
+        ids, last = as_token_ids(ids), self._node(keep - 1)
+        if ids == self.ids[keep:] and held == self.held:
+            return
+        before, first, size, end = self._retyped
+        is_prompt = len(self.tree) == self._n_prompt_nodes
+        if before is None or not joined or (size, end) != (len(self.tree), self._end):
+            joined, before, first = False, self._end, len(self.tree)
         self._check(ids, last)
         self._go_to(last)
-        self._remove_nodes(max(first, last + 1))
+        self._remove_nodes(max(1 if is_prompt else first, last + 1))
         for token_id in ids:
             last = self.tree.add(token_id, TYPED, last)
         self._go_to(last)
         self.held = held
-        self._retyped = first, len(self.tree), last
+        self._retyped = (before, first, len(self.tree), self._end) if self._end != before else _NOT_RETYPED
         if is_prompt:
             self._n_prompt_nodes, self._history = len(self.tree), History(last)
         else:
-            self._history.push(last, joined=joined)
+            self._history.push(before, self._end, joined=joined)
 
     def go_back(self, position: int) -> None:
         """End the text after this position. The rest stays in the tree."""
@@ -155,16 +158,17 @@ class Document:
     def switch(self, node: int) -> None:
         """End the text at a node of the tree."""
         self.tree.check(node)
-        self._history.push(node)
+        before = self._end
         self._go_to(node)
+        self._history.push(before, self._end)
 
     def undo(self) -> None:
         """Undo the latest action. Raises ValueError if there is nothing to undo."""
-        self._go_to(self._history.undo())
+        self._return_to(self._history.undo())
 
     def redo(self) -> None:
         """Redo the last undone action. Raises ValueError if there is nothing to redo."""
-        self._go_to(self._history.redo())
+        self._return_to(self._history.redo())
 
     @property
     def history(self) -> History:
@@ -175,9 +179,14 @@ class Document:
     def history(self, history: History) -> None:
         self._history = history.copy()
 
-    def _add(self, ids: Sequence[int], origin: Origin, after: int | None = None, *, joined: bool = False) -> str:
-        """Add all tokens after a position as one action. White space held back there is not written a second time."""
-        ids = as_token_ids(ids)
+    def _add(
+        self, ids: Sequence[int], origin: Origin, after: int | None = None, *, held: str = "", joined: bool = False
+    ) -> str:
+        """Add all tokens after a position as one action. White space held back there is not written a second time.
+
+        held: white space typed after the tokens.
+        """
+        ids, before, held_after = as_token_ids(ids), self._end, held
         node = self.path[-1] if after is None else self._node(after)
         held = self.held if node == self.path[-1] else ""
         if held and ids and not self.tokenizer.token_bytes(ids[0]).startswith((b" ", b"\t")):
@@ -185,8 +194,9 @@ class Document:
         self._check(ids, node)
         for token_id in ids:
             node = self.tree.add(token_id, origin, node)
-        self._history.push(node, joined=joined)
         completed = self._go_to(node)
+        self.held = held_after
+        self._history.push(before, self._end, joined=joined)
         return completed.removeprefix(held if completed.startswith(held) else " ") if held else completed
 
     def check_room(self, n: int = 1, after: int | None = None) -> None:
@@ -230,12 +240,21 @@ class Document:
 
     def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
         self.tree, self._n_prompt_nodes, self._history = tree, n_prompt_nodes, History(node)
-        self._retyped = 0, 0, 0
+        self._retyped = _NOT_RETYPED
         self._held = {}
         self.ids: list[int] = []
         self.path: list[int] = []
         self._restart_decoder()
         self._go_to(node)
+
+    @property
+    def _end(self) -> End:
+        return self.path[-1], self.held
+
+    def _return_to(self, end: End) -> None:
+        node, held = end
+        self._go_to(node)
+        self.held = held
 
     def _go_to(self, node: int) -> str:
         """End the text at this node and return the characters completed by new tokens."""

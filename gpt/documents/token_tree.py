@@ -11,6 +11,7 @@ from gpt.errors import GPTError
 from gpt.sampling import SamplingParams
 
 MAX_TOKENS = 2**16  # limit on the tokens in all branches of a document
+End = tuple[int, str]  # the last node of a text, and the white space held back after it (see `Document.held`)
 OriginKind = Literal["typed", "sampled", "chosen"]
 
 
@@ -153,14 +154,15 @@ class TokenTree:
 
 
 class History:
-    """The last node of the text after each action, for undo and redo."""
+    """The end of the text after each action, for undo and redo. node: the last node before the first action."""
 
     def __init__(self, node: int) -> None:
-        self._nodes, self._current = [node], 0
+        self._ends: list[End] = [(node, "")]
+        self._current = 0
 
     def copy(self) -> History:
         other = History(0)
-        other._nodes, other._current = list(self._nodes), self._current
+        other._ends, other._current = list(self._ends), self._current
         return other
 
     @property
@@ -169,24 +171,38 @@ class History:
 
     @property
     def can_redo(self) -> bool:
-        return self._current < len(self._nodes) - 1
+        return self._current < len(self._ends) - 1
 
-    def push(self, node: int, *, joined: bool = False) -> None:
-        """Record the end of the text after an action. joined: undo it together with the previous action."""
-        if node != self._nodes[self._current]:
-            self._current += 0 if joined else 1
-            self._nodes[self._current :] = [node]
+    def push(self, before: End, after: End, *, joined: bool = False) -> None:
+        """Record the end of the text before and after an action. An action that changes nothing leaves no entry.
 
-    def undo(self) -> int:
-        """Undo an action and return the node at the end of the text. Raises ValueError if there is nothing to undo."""
+        joined: undo it together with the previous action.
+        """
+        if before == after and not joined:
+            return
+        if joined and self.can_undo:
+            self._current -= 1
+        else:
+            self._ends[self._current] = before
+        self.clear_redo()
+        if after != self._ends[self._current]:
+            self._ends.append(after)
+            self._current += 1
+
+    def clear_redo(self) -> None:
+        """Forget the undone actions."""
+        del self._ends[self._current + 1 :]
+
+    def undo(self) -> End:
+        """Undo an action and return the end of the text. Raises ValueError if there is nothing to undo."""
         if not self.can_undo:
             raise GPTError("document.nothing_to_undo", "there is nothing to undo")
         self._current -= 1
-        return self._nodes[self._current]
+        return self._ends[self._current]
 
-    def redo(self) -> int:
-        """Redo an action and return the node at the end of the text. Raises ValueError if there is nothing to redo."""
+    def redo(self) -> End:
+        """Redo an action and return the end of the text. Raises ValueError if there is nothing to redo."""
         if not self.can_redo:
             raise GPTError("document.nothing_to_redo", "there is nothing to redo")
         self._current += 1
-        return self._nodes[self._current]
+        return self._ends[self._current]

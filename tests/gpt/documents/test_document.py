@@ -193,8 +193,9 @@ def test_sampled_tokens_and_no_others_have_settings_with_a_seed():
 
 def test_joined_actions_are_undone_together():
     history = History(0)
-    history.push(1)
-    history.push(2, joined=True)
-    history.push(2)
-    assert history.undo() == 0
-    assert history.redo() == 2
+    ends = [(0, ""), (1, ""), (2, " ")]
+    history.push(ends[0], ends[1])
+    history.push(ends[1], ends[2], joined=True)
+    history.push(ends[2], ends[2])
+    assert history.undo() == ends[0]
+    assert history.redo() == ends[2]

@@ -50,6 +50,37 @@ def test_after_another_action_the_next_call_is_one_of_its_own(written):
     assert written.ids[9] == 1
 
 
+def test_calls_that_change_nothing_leave_no_action(written):
+    text = state(written)
+    written.retype([], 9)  # no change
+    written.retype([1], 9)
+    written.retype([2], 9, joined=False)
+    written.undo()
+    assert written.ids[9:] == [1]
+    written.undo()
+    assert state(written) == text
+    written.retype([3], 9)
+    written.retype([], 9)  # back where the calls began
+    assert not written.can_redo
+    written.retype([4], 9)
+    written.undo()
+    assert state(written) == text
+    written.undo()
+    assert written.ids == written.prompt_ids
+
+
+def test_a_space_at_the_end_is_an_action_like_any_other(written):
+    text = written.text
+    written.retype([], 9, " ")
+    written.retype([1], 9, joined=False)
+    written.undo()
+    assert written.text == f"{text} "
+    written.undo()
+    assert written.text == text
+    written.redo()
+    assert written.text == f"{text} "
+
+
 def test_the_prompt_of_a_text_that_is_nothing_else_changes_and_stays_the_prompt():
     document = Generation(tiny_model(), "the cat")
     for ids, keep in (([1, 2], 2), ([7, 8, 9], 3), ([], 1)):
