@@ -14,7 +14,7 @@ from gpt.training.run_queue import MAX_WAITING, MAX_WAITING_OF_OWNER
 IDLE_SECONDS = 30 * 60.0  # idle time after which a session ends; the browser can restore the text
 MAX_SESSIONS = 2_000
 MAX_SESSION_BYTES = 2**31  # total for all sessions
-MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
+MAX_ARCHIVED_BYTES = 1_000_000  # replaced documents kept for undo, as JSON: 100 of 150 tokens
 
 MAX_CONCURRENT_EVENTS = 96  # per queue
 MAX_MODEL_EVENTS = 256  # events that run a model: they wait in its admission queue, which reports their position
@@ -78,7 +78,7 @@ TABLE = (
         "the text is refused",
     ),
     Limit("new tokens per text", f"{MAX_LENGTH:,}", "", "the text ends"),
-    Limit("replaced texts kept for undo", f"{MAX_ARCHIVED_DOCUMENTS}", "", "the oldest is deleted"),
+    Limit("replaced texts kept for undo", _megabytes(MAX_ARCHIVED_BYTES), "", "the oldest are deleted"),
     Limit(
         "events",
         "",

@@ -163,8 +163,11 @@ def next_token_bars(
 
 
 def place_after(document: Generation, position: int) -> dict[str, Any]:
-    """Return the place to insert a chosen token: after this token in this document, even if the selection changes."""
-    return {"document": str(document.key), "behind": document.path[position]}
+    """Return the place to insert a chosen token: after this token in this text, even if the selection changes.
+
+    last: the text's last token; the place is outdated once the text has changed in any other way than by generation.
+    """
+    return {"document": str(document.key), "behind": document.path[position], "last": document.path[-1]}
 
 
 def heatmap_window(text: Text, position: int) -> tuple[int, int]:

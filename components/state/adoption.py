@@ -14,7 +14,7 @@ def adopt(session: Session, document: Generation, prompt: str, action: LastActio
     prompt: the new text in the prompt box.
     """
     with session.changing():
-        session.push_undo()
+        session.push_undo(session.unwritten)
         _adopt(session, document, prompt, action)
 
 
@@ -29,11 +29,12 @@ def return_to(
         if not source:  # another event has emptied it
             return
         back = source.pop()
-        document = Generation.from_json(back.file)
-        document.history = back.history
-        if session.document is not None:
-            other.append(session.archived(session.document))
-        _adopt(session, document, back.prompt, action)
+        now = None if session.document is None else session.archived(session.document, session.unwritten)
+        if now is not None and not (other is session.undo_stack and back.unwritten and back.file == now.file):
+            other.append(now)
+        _adopt(session, back.restored(), back.prompt, action)
+        if back.unwritten is not None:
+            session.set_typed(back.unwritten, is_current=False)
 
 
 def _adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from components.i18n import Language
-from components.limits import MAX_ARCHIVED_DOCUMENTS
+from components.limits import MAX_ARCHIVED_BYTES
 from components.state.document_lock import DocumentLock
 from components.state.selection import Selection
 from components.state.settings import Settings
@@ -17,7 +18,7 @@ from components.state.snapshot import LastAction, Message, Snapshot
 from components.state.text import HiddenWords, Text
 from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
-from components.state.typed_text import TypedText
+from components.state.typed_text import TypedText, shown_text, version_of
 from gpt import Edits, FinishReason, Generation, SamplingParams, Step
 from gpt.documents.token_tree import History
 from gpt.tokenizer import is_chat
@@ -27,12 +28,24 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class ArchivedDocument:
-    """A replaced document. prompt: its prompt; model: name of its model; file: the document as JSON."""
+    """A replaced document.
+
+    prompt: its prompt. text: its text in the box. model: name of its model. file: the document as JSON. unwritten: a
+    text in the box that had not become the document, and was replaced with it.
+    """
 
     prompt: str
+    text: str
     model: str
     file: str
     history: History
+    unwritten: str | None = None
+
+    def restored(self) -> Generation:
+        """Return the document with its history but without activations."""
+        document = Generation.from_json(self.file)
+        document.history = self.history
+        return document
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,12 @@ class PendingGeneration:
     turn: int
     began: float
     slides: bool = False
+
+
+def newest(archived: list[ArchivedDocument]) -> list[ArchivedDocument]:
+    """Return the newest documents up to MAX_ARCHIVED_BYTES together, but at least one."""
+    sizes = [*accumulate(len(each.file) for each in reversed(archived))]
+    return archived[-max(1, sum(size <= MAX_ARCHIVED_BYTES for size in sizes)) :]
 
 
 class Session:
@@ -261,7 +280,8 @@ class Session:
     @property
     def can_undo(self) -> bool:
         """Return whether an action can be undone, in this document or by restoring an archived one."""
-        return bool(self.undo_stack) or (self.document is not None and self.document.can_undo)
+        document = self.document
+        return bool(self.undo_stack) or (document is not None and (document.can_undo or self.unwritten is not None))
 
     @property
     def can_redo(self) -> bool:
@@ -274,20 +294,27 @@ class Session:
         return self.chat if self.document is None else is_chat(self.document.tokenizer, self.document.prompt_ids)
 
     @property
+    def unwritten(self) -> str | None:
+        """Return the text in the box if it did not become the document, or else None."""
+        typed = self.typed and self.typed.at(self._text())
+        return None if typed is None or typed.is_current else typed.text
+
+    @property
     def next_prompt(self) -> str:
         """Return the text in the box if it did not become the document, or else the document's prompt."""
-        text = None if self.document is None else Text.of(self.document)
-        typed = self.typed and self.typed.at(text)
-        return self.prompt if typed is None or typed.is_current else typed.text
+        return self.prompt if self.unwritten is None else self.unwritten
 
-    def set_typed(self, text: str | None, *, is_current: bool = True, n_after: int = 0) -> None:
+    def set_typed(self, text: str | None, *, is_current: bool = True, **more: Any) -> None:
         """Record the text in the box. None makes the box show the document and discards typed text.
 
-        is_current: whether it has become the document's text. n_after: see `TypedText`.
+        is_current: whether it has become the document's text. more: further fields of `TypedText`.
         """
-        version = None if self.document is None else Text.of(self.document).version
-        self.typed = None if text is None else TypedText(text, version, is_current, n_after)
+        version = version_of(self._text())
+        self.typed = None if text is None else TypedText(text, version, is_current, **more)
         self.answered = self.edited
+
+    def _text(self) -> Text | None:
+        return None if self.document is None else Text.of(self.document)
 
     def set_throughput(self, throughput: Throughput) -> None:
         self.throughput = throughput
@@ -305,15 +332,16 @@ class Session:
         with self.lock.changing():
             yield
 
-    def push_undo(self) -> None:
-        """Archive the document on the undo stack and clear the redo stack."""
+    def push_undo(self, unwritten: str | None = None) -> None:
+        """Archive the document on the undo stack and clear the redo stack. unwritten: see `ArchivedDocument`."""
         self.redo_stack.clear()
         if self.document is not None:
-            self.undo_stack = [*self.undo_stack, self.archived(self.document)][-MAX_ARCHIVED_DOCUMENTS:]
+            self.undo_stack = newest([*self.undo_stack, self.archived(self.document, unwritten)])
 
-    def archived(self, document: Generation) -> ArchivedDocument:
-        """Return the session's document in archived form."""
-        return ArchivedDocument(self.prompt, document.loaded.name, document.to_json(), document.history)
+    def archived(self, document: Generation, unwritten: str | None = None) -> ArchivedDocument:
+        """Return the session's document in archived form. unwritten: see `ArchivedDocument`."""
+        text, name = shown_text(document), document.loaded.name
+        return ArchivedDocument(self.prompt, text, name, document.to_json(), document.history.copy(), unwritten)
 
     def close(self) -> None:
         """Stop the stream and release the session's resources."""

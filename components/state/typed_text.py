@@ -19,13 +19,16 @@ class TypedText:
 
     version: version of the document to which it was compared, or None if there was none; the text is outdated once the
     document has another version. is_current: whether it became that document's text. n_after: number of characters that
-    a chat template added after it.
+    a chat template added after it. run: the run of edits to which it belongs (see `typing.Typed`); can_undo: whether
+    there is something to undo for this run.
     """
 
     text: str
     version: Version | None
     is_current: bool
     n_after: int = 0
+    run: float = 0
+    can_undo: bool = False
 
     def at(self, text: Text | None) -> TypedText | None:
         """Return this text, or None if it is outdated."""
@@ -59,6 +62,11 @@ def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
         return "\n" if ends_text(tokenizer, token_id) else token_text(tokenizer, token_id)
 
     return [shown(*each) for each in enumerate(ids)]
+
+
+def shown_text(document: Generation) -> str:
+    """Return the characters that the box shows for a document."""
+    return "".join(shown_tokens(document.tokenizer, document.ids)) + document.held
 
 
 def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int, held: str = "") -> str:

@@ -28,7 +28,7 @@ class Document:
 
     _n_prompt_nodes: int
     _held: dict[int, str]  # by node: white space typed after it
-    # The latest run of `retype` calls: the text's end before it, its first node, and the tree's length and text's end now.
+    # The latest run of `retype` calls: the text's end before it, its first node, its tree's length and its text's end.
     _retyped: tuple[End | None, int, int, End | None]
 
     def __init__(

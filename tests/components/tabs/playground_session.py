@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator
 
 from components.state.example import opening
@@ -24,13 +25,14 @@ def run(steps: Iterator[None]) -> int:
     return sum(1 for _ in steps)
 
 
-def box(session: Session, text: str | None) -> str:
+def box(session: Session, text: str | None, run: int = 0) -> str:
     """Return what the page sends of its box after a key press. None means that nothing was typed."""
-    return json.dumps({"text": text or "", "edited": session.edited + (text is not None)})
+    return json.dumps({"text": text or "", "edited": session.edited + (text is not None), "run": run})
 
 
-def type_in(session: Session, text: str) -> None:
-    run(typing.type_text(session, box(session, text)))
+def type_in(session: Session, text: str, run: int = 0) -> None:
+    """Type a text. A single undo takes back consecutive edits of the same run."""
+    deque(typing.type_text(session, box(session, text, run)))
 
 
 def write(session: Session, text: str | None) -> list[int]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from components.limits import MAX_ARCHIVED_DOCUMENTS
 from components.state.example import example
+from components.state.hidden import HiddenState
 from components.state.session import Session
-from components.tabs.playground.handlers import editing, generation
+from components.tabs.playground.handlers import editing, generation, hiding
 from gpt import Generation, get_model
 from gpt.models.registry import add_model, remove_model
 from gpt.models.sources import BUNDLED
 from gpt.tokenizer import start_ids
-from tests.components.tabs.playground_session import drawn, ids, new_session, run, write
+from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +47,29 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Sessi
 
 
 def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Session, written: Generation) -> None:
-    written_key = drawn(session, "bars")["common"]["document"]
-    sent = {"document": written_key, "behind": session.document.path[-1], "token": 5}
-    editing.choose(session, sent)
+    place = drawn(session, "bars")["common"]
+    editing.choose(session, place | {"token": 5})
     assert ids(session) == [*written.ids, 5]
+
+
+@pytest.mark.parametrize("typed", ["The dog ran home", "The dog ran. " * 100])
+def test_a_bar_of_an_older_text_changes_nothing(session: Session, typed: str) -> None:
+    type_in(session, "The dog")
+    place = drawn(session, "bars")["common"]
+    type_in(session, typed)
+    editing.choose(session, place | {"token": 5})
+    editing.choose(session, drawn(session, "bars")["common"] | {"token": 5, "behind": place["behind"], "last": None})
+    hiding.hide_words(session, {"hidden": [1], "edited": session.edited - 1})
+    assert session.next_prompt == typed
+    assert not session.state(HiddenState).positions
+
+
+def test_a_bar_can_be_chosen_while_the_text_grows(session: Session) -> None:
+    type_in(session, "The dog")
+    place = drawn(session, "bars")["common"]
+    run(generation.step(session, box(session, None)))
+    editing.choose(session, place | {"token": 5})
+    assert ids(session) == [*ids(session)[:2], 5]
 
 
 def test_undo_restores_a_cleared_text(session: Session) -> None:
@@ -71,10 +90,14 @@ def test_another_way_on_leaves_nothing_to_redo(session: Session) -> None:
     assert not session.can_redo
 
 
-def test_a_few_texts_are_kept(session: Session) -> None:
-    for n in range(MAX_ARCHIVED_DOCUMENTS + 3):
-        write(session, f"The dog {n}")
-    assert len(session.undo_stack) == MAX_ARCHIVED_DOCUMENTS
+def test_the_newest_texts_are_kept_and_an_empty_one_is_not(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(session, "The dog")
+    write(session, "The cat")
+    monkeypatch.setattr("components.state.session.MAX_ARCHIVED_BYTES", 3 * len(session.undo_stack[-1].file) + 99)
+    write(session, "The bird")
+    generation.clear(session)
+    generation.clear(session)
+    assert [each.prompt for each in session.undo_stack] == ["The dog", "The cat", "The bird"]
 
 
 def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:

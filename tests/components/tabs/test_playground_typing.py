@@ -111,6 +111,54 @@ def test_each_text_on_the_way_is_the_text_of_the_box_and_one_undo_takes_all_of_i
     assert shown(session) == "The dog ran home"
 
 
+LONG = "The dog ran. " * 100  # does not fit into the context
+
+
+def undone(session: Session) -> list[str]:
+    """Undo everything, and redo it. Returns the texts that `undo` shows."""
+    texts = [shown(session)]
+    while session.can_undo:
+        editing.undo(session)
+        texts.append(shown(session))
+    for text in texts[-2::-1]:
+        editing.redo(session)
+        assert shown(session) == text
+    return texts[1:]
+
+
+@pytest.mark.parametrize("enter", [type_in, write])
+def test_each_run_of_edits_is_one_action_and_none_if_it_restores_the_text(session: Session, enter: Any) -> None:
+    enter(session, "The dog")
+    base, before = shown(session), undone(session)
+    for number, edits in enumerate(([base], [f"{base}x", base], [LONG, base], ["A dog", base], ["", base]), 1):
+        for text in edits:
+            type_in(session, text, run=number)
+        assert undone(session) == before, edits
+    typed = [f"{base} ran", f"{base} ran home", base, LONG, base, "A dog", LONG, "", base, LONG]
+    for number, text in enumerate(typed, 10):
+        type_in(session, text, run=number)
+    assert undone(session) == [*typed[-2::-1], base, *before]
+
+
+def test_runs_that_the_server_has_not_seen_are_undone_one_by_one(session: Session) -> None:
+    first = shown(session)
+    sent = {"before": [["The dog", 1, 1], [LONG, 2, 2]], "text": "A cat", "edited": 3, "run": 3}
+    run(typing.type_text(session, json.dumps(sent)))
+    late = json.dumps(sent | {"text": "A cat ran", "edited": 4})
+    editing.retrace(session, late, {})  # the last key was pressed just before
+    assert (shown(session), undone(session)) == (LONG, ["The dog", first])
+    editing.retrace(session, late, {"redo": True})
+    assert shown(session) == "A cat ran"
+
+
+@pytest.mark.parametrize("replace", [generation.clear, generation.prepare_tail])
+def test_undo_brings_back_a_text_that_was_too_long(session: Session, replace: Any) -> None:
+    type_in(session, LONG)
+    run(replace(session) or ())
+    editing.undo(session)
+    assert shown(session) == LONG
+
+
 def test_after_what_the_model_wrote_typing_is_a_branch_and_the_prompt_stays(session: Session) -> None:
     text = "".join(shown_tokens(get_model().tokenizer, write(session, "The dog")))
     for more in (" and", " and the", " and the cat"):

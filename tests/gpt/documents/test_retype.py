@@ -51,18 +51,18 @@ def test_after_another_action_the_next_call_is_one_of_its_own(written):
 
 
 def test_calls_that_change_nothing_leave_no_action(written):
-    text = state(written)
-    written.retype([], 9)  # no change
-    written.retype([1], 9)
-    written.retype([2], 9, joined=False)
+    text, n = state(written), len(written.ids)
+    written.retype([], n)
+    written.retype([1], n)
+    written.retype([2], n, joined=False)
     written.undo()
-    assert written.ids[9:] == [1]
+    assert written.ids[n:] == [1]
     written.undo()
     assert state(written) == text
-    written.retype([3], 9)
-    written.retype([], 9)  # back where the calls began
+    written.retype([3], n)
+    written.retype([], n)  # back to the text before these calls
     assert not written.can_redo
-    written.retype([4], 9)
+    written.retype([4], n)
     written.undo()
     assert state(written) == text
     written.undo()
@@ -70,9 +70,9 @@ def test_calls_that_change_nothing_leave_no_action(written):
 
 
 def test_a_space_at_the_end_is_an_action_like_any_other(written):
-    text = written.text
-    written.retype([], 9, " ")
-    written.retype([1], 9, joined=False)
+    text, n = written.text, len(written.ids)
+    written.retype([], n, " ")
+    written.retype([1], n, joined=False)
     written.undo()
     assert written.text == f"{text} "
     written.undo()

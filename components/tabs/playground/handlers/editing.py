@@ -13,6 +13,7 @@ from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import LastAction, Message
 from components.state.text import Text
+from components.tabs.playground.handlers.typing import take_typed
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation
 
@@ -49,8 +50,24 @@ def type_text(session: Session, text: str) -> None:
     session.query = ""
 
 
+def retrace(session: Session, box: str, sent: dict[str, Any]) -> None:
+    """Undo or, if `sent["redo"]` is true, redo. What has just been typed is the last action; see `typing.read_box`."""
+    take_typed(session, box)
+    (redo if sent.get("redo") is True else undo)(session)
+
+
 def undo(session: Session) -> None:
-    """Undo the last action, or restore the previous document if there is nothing left to undo."""
+    """Undo the last action.
+
+    This removes a typed text that did not become the document, undoes an action in the document or, if there is none,
+    restores the previous document.
+    """
+    if session.document is not None and (unwritten := session.unwritten) is not None:
+        with session.changing():
+            session.redo_stack.append(session.archived(session.document, unwritten))
+            session.set_typed(None)
+            _finish(session, Message("status.undone"))
+        return
     if session.undo_stack and not (session.document is not None and session.document.can_undo):
         return_to(session, session.undo_stack, session.redo_stack, Message("status.undone"))
         return
@@ -114,27 +131,39 @@ def _change(session: Session, change: Callable[[Generation], LastAction | None],
     """Stop generation, change the document, and read its new tokens.
 
     `change` returns the action, or None if it is no longer possible; its ValueErrors are propagated. `new` tells
-    whether the action clears the redo stack.
+    whether the action is a new one, which clears what can be redone. While the box contains a text that has not become
+    the document, the page is stale, and there are no new actions.
     """
     with session.changing():
         document = session.document
-        if document is None:
+        if document is None or (new and session.unwritten is not None):
             return
         action = change(document)
         document.read()
-        if action is not None:
-            if new:
-                session.redo_stack.clear()
-            session.last_action, session.throughput, session.finish_reason = action, None, None
-            session.selection = replace(session.selection, position=NEWEST)
-        session.notice = remark(session)
-        session.change(PlaygroundState, too_long=0)
+        if action is not None and new:
+            session.redo_stack.clear()
+        _finish(session, action)
+
+
+def _finish(session: Session, action: LastAction | None) -> None:
+    """Show the action, if there was one, and the newest token. The caller must hold the lock."""
+    if action is not None:
+        session.last_action, session.throughput, session.finish_reason = action, None, None
+        session.selection = replace(session.selection, position=NEWEST)
+    session.notice = remark(session)
+    session.change(PlaygroundState, too_long=0)
 
 
 def _position(document: Generation, sent: dict[str, Any]) -> int | None:
-    """Return the position that `sent` refers to, or None if the token there is no longer in the text."""
-    node = sent.get("behind")
-    if type(node) is not int or sent.get("document") != str(document.key) or node not in document.path:
+    """Return the position that `sent` refers to, as drawn by `place_after`, or None if the text is another one now.
+
+    Only the model may have added tokens since.
+    """
+    node, last = sent.get("behind"), sent.get("last")
+    if sent.get("document") != str(document.key) or node not in document.path or last not in document.path:
+        return None
+    since = range(document.path.index(last) + 1, len(document.path))
+    if any(document.origin(position).kind != "sampled" for position in since):
         return None
     return document.path.index(node)
 

@@ -20,7 +20,7 @@ from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured, min_update_interval
-from components.tabs.playground.handlers.typing import read_box, take_text
+from components.tabs.playground.handlers.typing import read_box, take_all
 from components.tabs.playground.state import PlaygroundState, tail_length
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.backends import model_seconds, polled
@@ -83,9 +83,15 @@ def prepare_here(session: Session) -> Iterator[None]:
     yield from _prepare(session, begin)
 
 
-def prepare_prompt(session: Session) -> Iterator[None]:
-    """Start a new document with the text in the box as its prompt, and prepare to continue it."""
-    yield from _prepare(session, lambda loaded: _start(session, loaded, session.next_prompt))
+def prepare_prompt(session: Session, text: str | None = None) -> Iterator[None]:
+    """Start a new document with the text in the box as its prompt, and prepare to continue it.
+
+    text: fills the box first.
+    """
+    replaced = None if text is None else session.unwritten
+    if text is not None:
+        session.set_typed(text, is_current=False)
+    yield from _prepare(session, lambda loaded: _start(session, loaded, session.next_prompt, replaced))
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
@@ -107,8 +113,7 @@ def prepare_example(text: str, session: Session) -> Iterator[None]:
     document = session.document
     if document is not None and document.loaded.name == session.model:
         text = encodable_text(document.loaded, text)
-    session.set_typed(text, is_current=False)
-    yield from prepare_prompt(session)
+    yield from prepare_prompt(session, text)
 
 
 def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]) -> Iterator[None]:
@@ -250,7 +255,8 @@ def clear(session: Session) -> None:
     """Start an empty document. The model predicts from it only if the vocabulary has a start-of-text token."""
     loaded = get_model(session.model) if session.document is None else session.document.loaded
     with session.changing():
-        session.push_undo()
+        if session.document is None or not _is_empty(session.document) or session.unwritten is not None:
+            session.push_undo(session.unwritten)
         session.chat = session.is_chat
         session.throughput = session.last_action = session.finish_reason = session.notice = None
         edits = kept_edits(session, loaded)
@@ -268,8 +274,7 @@ def prepare_tail(session: Session) -> Iterator[None]:
     loaded = get_model(session.model)
     ids = loaded.tokenizer.encode(session.next_prompt)
     tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
-    session.set_typed(tail.lstrip("\ufffd"), is_current=False)
-    yield from prepare_prompt(session)
+    yield from prepare_prompt(session, tail.lstrip("\ufffd"))
 
 
 def _reset(session: Session) -> None:
@@ -283,10 +288,10 @@ def _reset(session: Session) -> None:
 def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation | None:
     """Return the document with the text in the box, or None if it exceeds the context.
 
-    Raises the same errors as `take_text`.
+    Raises the same errors as `typing.take_text`.
     """
     typed = read_box(session, box)
-    if typed is not None and not take_text(session, loaded, typed):
+    if typed and not take_all(session, loaded, typed):
         return None
     document = session.document
     if document is not None and document.loaded is loaded and session.next_prompt == session.prompt:
@@ -294,8 +299,11 @@ def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation 
     return _start(session, loaded, session.next_prompt)
 
 
-def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | None:
-    """Put a new document with this prompt into the session. Returns None if the prompt is too long."""
+def _start(session: Session, loaded: LoadedModel, text: str, replaced: str | None = None) -> Generation | None:
+    """Put a new document with this prompt into the session. Returns None if the prompt is too long.
+
+    replaced: a text in the box that had not become the document, and that this prompt replaces.
+    """
     prompt, chat = checked_text("prompt", text), session.is_chat and loaded.tokenizer.is_chat
     message = loaded.tokenizer.encode_message(prompt) if chat and prompt else None
     n = len(prompt_ids(loaded.tokenizer, hold_back(loaded.tokenizer, prompt)[0]) if message is None else message)
@@ -304,13 +312,18 @@ def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | Non
         session.change(PlaygroundState, too_long=n)
         return None
     document = Generation(loaded, prompt if message is None else message, edits=kept_edits(session, loaded))
-    session.push_undo()
+    session.push_undo(replaced)
     session.chat = chat
     session.document, session.prompt, session.model = document, prompt, loaded.name
     session.set_typed(None)
     session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)
     session.notice = remark(session)
     return document
+
+
+def _is_empty(document: Generation) -> bool:
+    """Return whether a document has no characters in any branch."""
+    return len(document.tree) == len(document.prompt_ids) and not document.text
 
 
 def _n_given(document: Generation) -> int:

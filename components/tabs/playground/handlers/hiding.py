@@ -13,9 +13,12 @@ from components.words import words_of
 
 
 def hide_words(session: Session, sent: dict[str, Any]) -> None:
-    """Hide exactly these words. `sent["hidden"]` is an unvalidated list with the position of any token in each word."""
+    """Hide exactly these words, unless the text has been edited since `sent["edited"]`.
+
+    `sent["hidden"]` is an unvalidated list with the position of any token in each word.
+    """
     s, given = _snapshot(session), sent.get("hidden")
-    if s.written is None or not isinstance(given, list):
+    if s.written is None or not isinstance(given, list) or sent.get("edited", session.edited) != session.edited:
         return
     wanted = {each for each in given if type(each) is int}
     words = [word for word in words_of(s.written.tokenizer, s.written.ids) if wanted & {*word}]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from components.api.arguments import checked_text
 from components.concepts import kept_edits
@@ -16,11 +17,24 @@ from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import Text
-from components.state.typed_text import kept_tokens, rest_ids
+from components.state.typed_text import kept_tokens, rest_ids, shown_text
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.document_cache import common_prefix_length
+from gpt.documents.token_tree import History
 from gpt.tokenizer import hold_back, prompt_ids, start_ids
+
+
+class Typed(NamedTuple):
+    """A text from the box.
+
+    edited: time of the last key press; run: time of the first of the edits that a single undo takes back. Both are in
+    ms on the browser's clock.
+    """
+
+    text: str
+    edited: float
+    run: float
 
 
 def type_text(session: Session, box: str) -> Iterator[None]:
@@ -30,66 +44,106 @@ def type_text(session: Session, box: str) -> Iterator[None]:
     and the page explains why. For `box`, see `read_box`.
     """
     typed = read_box(session, box)
-    if typed is None:
+    if not typed:
         return
-    edited = session.edited
     loaded = get_model(session.model) if session.document is None else session.document.loaded
     with admitted(session, loaded) as waiting:
         yield from waiting
         with session.changing(), suppress(ValueError):  # the page shows the number of tokens or the unknown character
-            if session.edited == edited and take_text(session, loaded, typed) and session.document is not None:
-                session.document.read()
+            if session.answered < session.edited == typed[-1].edited:
+                take_all(session, loaded, typed)
+                if session.document is not None:
+                    session.document.read()
 
 
-def read_box(session: Session, box: str) -> str | None:
-    """Return the text in the box, or None if nothing has been typed since the last call.
+def take_typed(session: Session, box: str) -> None:
+    """Make the text in the box the document without running the model, before an action that changes the text.
 
-    `box` is JSON with "text" and "edited", the time of the last key press in ms. It is unvalidated browser input.
+    Text that the model cannot read leaves the document unchanged. For `box`, see `read_box`.
+    """
+    if not (typed := read_box(session, box)):
+        return
+    loaded = get_model(session.model) if session.document is None else session.document.loaded
+    with session.changing(), suppress(ValueError):
+        take_all(session, loaded, typed)
+
+
+def read_box(session: Session, box: str) -> list[Typed]:
+    """Return the texts in the box that have not been taken yet: the last of each run of edits, oldest first.
+
+    `box` is JSON with "text", "edited", "run" and "before": the fields of `Typed`, and earlier texts as lists of them.
+    It is unvalidated browser input.
     """
     try:
         sent = json.loads(box)
-        text, edited = sent["text"], float(sent["edited"])
-    except (ValueError, KeyError, TypeError):
-        return None
-    if not isinstance(text, str) or not edited > session.edited:
-        return None
-    session.edited = edited
-    return text
+        texts = [*sent.get("before", ()), (sent["text"], sent["edited"], sent.get("run", 0))]
+        typed = [Typed(text, float(edited), float(run)) for text, edited, run in texts if isinstance(text, str)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+    typed = [each for each in typed if each.edited > session.answered]
+    if not typed or typed[-1].edited < session.edited:
+        return []
+    session.edited = typed[-1].edited
+    return typed
 
 
-def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
+def take_all(session: Session, loaded: LoadedModel, typed: Sequence[Typed]) -> bool:
+    """Take each text in turn, see `take_text`. Returns whether the newest fits into the context."""
+    for text, _, run in typed[:-1]:
+        with suppress(ValueError):
+            take_text(session, loaded, text, run)
+    return take_text(session, loaded, typed[-1].text, typed[-1].run)
+
+
+def take_text(session: Session, loaded: LoadedModel, typed: str, run: float = 0) -> bool:
     """Make the typed text the document without running the model. Returns False if it exceeds the context.
 
     The caller must hold the lock. Text typed after generated tokens becomes a branch of their document; any other text
-    is a prompt. Consecutive edits form one action for `undo`. Raises ValueError for characters outside the vocabulary,
-    leaving the document unchanged.
+    is a prompt. Consecutive edits of the same run form one action for `undo`; if they restore the text before them,
+    there is no action. Raises ValueError for characters outside the vocabulary, leaving the document unchanged.
     """
-    document, before = session.document, session.typed
+    document, before, replaced = session.document, session.typed, session.unwritten
     shown = None if document is None else Text.of(document)
-    goes_on = before is not None and before.is_current and before.at(shown) is not None
-    session.chat = session.is_chat
-    session.set_typed(typed, is_current=False)
-    tokenizer = loaded.tokenizer
-    checked_text("prompt", typed)
+    is_new_run = before is None or before.at(shown) is None or before.run != run
+    goes_on = before is not None and before.can_undo and not is_new_run
     if document is not None and document.loaded is not loaded:
         document = None
+    if document is None or replaced is not None or typed != shown_text(document):
+        _clear_redo(session)
+    replaced = replaced if is_new_run else None
+    session.chat = session.is_chat
+    session.set_typed(typed, is_current=False, run=run, can_undo=goes_on)
+    tokenizer = loaded.tokenizer
+    checked_text("prompt", typed)
+    if document is not None and typed == shown_text(document):
+        if replaced is not None:
+            _archive(session, document, replaced)
+        _take(session, typed, run, can_undo=goes_on or replaced is not None)
+        return True
+    is_prompt = document is not None and _is_prompt(document)
+    back = session.undo_stack[-1] if session.undo_stack and goes_on and is_prompt else None
+    if back is not None and (back.text, back.model) == (typed, loaded.name):
+        session.undo_stack.pop()
+        session.document, session.prompt = back.restored(), back.prompt
+        _take(session, typed, run, can_undo=False)
+        return True
     if session.chat and tokenizer.is_chat and typed:
-        return _take_chat(session, loaded, document, typed, goes_on=goes_on)
+        return _take_chat(session, loaded, document, typed, run, goes_on=goes_on)
     text, held = hold_back(tokenizer, typed)
-    if document is not None and not _is_prompt(document):
+    if document is not None and not is_prompt:
         keep, rest = kept_tokens(document, text)
         if keep > _n_typed(document) or (keep and not rest):
-            document.retype(rest_ids(tokenizer, document.ids[:keep], rest), keep, held)
-            session.redo_stack.clear()
-            _take(session, typed)
+            if replaced is not None:
+                _archive(session, document, replaced)
+            document.retype(rest_ids(tokenizer, document.ids[:keep], rest), keep, held, joined=goes_on)
+            _take(session, typed, run, can_undo=True)
             return True
     ids = prompt_ids(tokenizer, text)
     if len(ids) > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=len(ids))
         return False
-    is_prompt = document is not None and _is_prompt(document)
     if not (goes_on and is_prompt):
-        session.push_undo()
+        session.push_undo(replaced)
     keep = common_prefix_length(ids, document.ids) if document is not None and is_prompt else 0
     if not typed and (session.chat or not start_ids(tokenizer)):
         session.document = None
@@ -98,28 +152,41 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     else:
         session.document = Generation(loaded, typed, edits=kept_edits(session, loaded))
     session.prompt, session.model = typed, loaded.name
-    _take(session, typed)
+    _take(session, typed, run, can_undo=True)
     return True
 
 
-def _take_chat(session: Session, loaded: LoadedModel, document: Generation | None, text: str, *, goes_on: bool) -> bool:
+def _take_chat(
+    session: Session, loaded: LoadedModel, document: Generation | None, text: str, run: float, *, goes_on: bool
+) -> bool:
     """Like `take_text`, but for a chat; see `chat_edit`."""
     edit = chat_edit(loaded.tokenizer, document, text)
     if (n := edit.keep + len(edit.ids)) > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=n)
         return False
+    is_prompt = document is not None and _is_prompt(document)
+    if (is_prompt or not edit.keep) and not (goes_on and is_prompt):
+        session.push_undo()
     if document is not None and edit.keep:
-        if edit.ids or edit.keep < len(document.ids) or edit.held != document.held:
-            document.retype(edit.ids, edit.keep, edit.held)
-        session.redo_stack.clear()
+        document.retype(edit.ids, edit.keep, edit.held, joined=goes_on)
     else:
-        if not (goes_on and document is not None and _is_prompt(document)):
-            session.push_undo()
         document = session.document = Generation(loaded, edit.ids, edits=kept_edits(session, loaded))
         session.model = loaded.name
     session.prompt = message_of(loaded.tokenizer, document.ids) or text
-    _take(session, text, edit.n_after)
+    _take(session, text, run, can_undo=True, n_after=edit.n_after)
     return True
+
+
+def _clear_redo(session: Session) -> None:
+    session.redo_stack.clear()
+    if session.document is not None:
+        session.document.history.clear_redo()
+
+
+def _archive(session: Session, document: Generation, replaced: str) -> None:
+    """Archive the document with a text that is being replaced in the box. Its earlier actions are undone after that."""
+    session.push_undo(replaced)
+    document.history = History(document.path[-1])
 
 
 def _n_typed(document: Generation) -> int:
@@ -133,8 +200,8 @@ def _is_prompt(document: Generation) -> bool:
     return len(document.tree) == len(document.prompt_ids) == len(document.ids)
 
 
-def _take(session: Session, typed: str, n_after: int = 0) -> None:
-    session.set_typed(typed, is_current=True, n_after=n_after)
+def _take(session: Session, typed: str, run: float, *, can_undo: bool, n_after: int = 0) -> None:
+    session.set_typed(typed, is_current=True, n_after=n_after, run=run, can_undo=can_undo)
     session.throughput = session.finish_reason = None
     session.last_action = Message("status.ready")
     session.selection = replace(session.selection, position=NEWEST)
