@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from components.state.example import example
-from components.state.hidden import HiddenState
 from components.state.session import Session
 from components.tabs.playground.handlers import editing, generation, hiding
 from gpt import Generation, get_model
@@ -61,7 +60,7 @@ def test_a_bar_of_an_older_text_changes_nothing(session: Session, typed: str) ->
     editing.choose(session, drawn(session, "bars")["common"] | {"token": 5, "behind": place["behind"], "last": None})
     hiding.hide_words(session, {"hidden": [1], "edited": session.edited - 1})
     assert session.next_prompt == typed
-    assert not session.state(HiddenState).positions
+    assert not session.hidden.positions
 
 
 def test_a_bar_can_be_chosen_while_the_text_grows(session: Session) -> None:
