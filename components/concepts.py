@@ -207,8 +207,7 @@ def continuation_settings(s: Snapshot) -> SamplingParams:
 
 def measure(session: Session) -> Iterator[None]:
     """Measure the prediction and the continuation without steering, and store the comparison."""
-    with session.lock.reading():
-        s = session.snapshot()
+    s = session.snapshot()
     if s.text is None or wanted(s) is None:
         return
     text, position = s.text, s.text.at(s.selection)

@@ -293,8 +293,7 @@ def look(draw: Draw, s: Snapshot, before: Sent | None) -> tuple[Any, Reads, str]
 
 def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
     """Compute a result, after those that it needs, and keep it in the session. Yields after each result."""
-    with session.lock.reading():
-        s = session.snapshot()
+    s = session.snapshot()
     reads = Reads(s)
     try:
         with threads_for(0):

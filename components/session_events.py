@@ -66,7 +66,7 @@ def wire_session(
         if session is None:
             session = openings.get(language, openings["en"]).copy()
             if kept:
-                restore_session(session, kept)
+                restore_session(session, kept, places.tabs)
             events.store.put(session_id, session)
         choose_language(session, language)
         choose_numbers(session, numbers)

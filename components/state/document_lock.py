@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from threading import Condition, Lock
+from threading import Condition, Lock, RLock
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,13 +20,13 @@ class DocumentLock:
     the step in progress, and then changes the document.
 
     Lock order: `_writing` before `_shortening`. `_writing` is held for one step of a stream. `_shortening` is held by
-    readers, during which the text may grow but not shrink, and by edits, during which nobody may read.
+    readers, during which the text may grow but not shrink, and by edits, during which no other thread may read.
     """
 
     def __init__(self) -> None:
         self.turn = 0  # the current turn
         self._stream: int | None = None  # the turn of the newest stream; None once it has ended
-        self._turns, self._writing, self._shortening = Condition(), Lock(), Lock()
+        self._turns, self._writing, self._shortening = Condition(), Lock(), RLock()
 
     @property
     def streaming(self) -> bool:
@@ -82,7 +82,7 @@ class DocumentLock:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock for an edit, during which no stream writes and no thread reads.
+        """Hold the lock for an edit, during which no stream writes and no other thread reads.
 
         Waits at most MAX_STREAM_WAIT_SECONDS for a running stream to end, so that its last frame precedes the edit.
         """

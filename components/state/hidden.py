@@ -41,8 +41,7 @@ def hide(session: Session, positions: Iterable[object]) -> None:
 
     positions: unchecked; positions that do not exist are ignored.
     """
-    with session.lock.reading():
-        text = session.snapshot().written
+    text = session.snapshot().written
     if text is None:
         return
     hidden = frozenset(each for each in positions if type(each) is int and 0 <= each < len(text.ids))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from components.state.hidden import hidden_values, hide_again
-from components.state.selection import Selection
+from components.state.selection import NEWEST, Selection, shading_named
 from components.state.session import Session
 from components.state.settings import Settings
 from components.state.snapshot import Message, Snapshot
-from gpt import Generation
+from gpt import Generation, LoadedModel, get_model, list_models
 
 MAX_SAVED_CHARS = 2_000_000
 
@@ -37,22 +40,27 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
     }
 
 
-def restore_session(session: Session, saved: str) -> bool:
+def restore_session(session: Session, saved: str, tabs: Sequence[str]) -> bool:
     """Restore saved JSON into a new session; return False if the JSON is invalid.
 
-    saved: from a browser, unchecked. On failure the session is unchanged.
+    saved: from a browser, unchecked. tabs: ids of the tabs, which may have changed since. On failure the session is
+    unchanged.
     """
     try:
         kept = json.loads(saved[:MAX_SAVED_CHARS])
         document = Generation.from_json(kept["document"]) if kept["document"] else None
-        prompt, _model, tab = (str(kept[name]) for name in ("prompt", "model", "tab"))
+        prompt, model, tab = (str(kept[name]) for name in ("prompt", "model", "tab"))
         settings = Settings()
         for name, value in kept["settings"].items():
             settings = settings.with_value(name, value)
-        selection = Selection(**kept["selection"])
+        loaded = session.loaded
         if document is not None:
             document.read()
-            selection = selection.clamped_to(document.loaded.model.config, position=selection.position)
+            loaded = document.loaded
+        elif model in list_models():
+            with suppress(ValueError):
+                loaded = get_model(model)
+        selection = _selection(kept["selection"], loaded)
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
         return False
     session.document, session.prompt = document, prompt
@@ -60,8 +68,18 @@ def restore_session(session: Session, saved: str) -> bool:
         session.set_typed(kept["unwritten"], is_current=False)
     session.settings, session.selection = settings, selection
     session.last_action = Message("status.restored")
-    if document is not None:
-        session.model, session.loaded = document.loaded.name, document.loaded
+    if loaded is not None:
+        session.model, session.loaded = loaded.name, loaded
     hide_again(session, kept)
-    session.tab = tab if tab.isidentifier() else session.tab
+    session.tab = tab if tab in tabs else session.tab
     return True
+
+
+def _selection(kept: dict[str, Any], loaded: LoadedModel | None) -> Selection:
+    """Return a saved selection, limited to the model's layers and heads. Raises ValueError if it is invalid."""
+    selection = Selection(**kept)
+    numbers = selection.position, selection.layer, selection.head or 0
+    if not all(type(each) is int and each >= low for each, low in zip(numbers, (NEWEST, 0, 0), strict=True)):
+        raise ValueError("not a selection")
+    selection = replace(selection, shading=shading_named(selection.shading) or Selection.shading)
+    return selection if loaded is None else selection.clamped_to(loaded.model.config, position=selection.position)

@@ -186,10 +186,14 @@ class Session:
             document.read()  # keeps the next-token bars up to date
 
     def snapshot(self) -> Snapshot:
-        """Return an immutable copy of the session; the caller must hold `lock.reading()`.
+        """Return an immutable copy of the session. Hold `lock.reading()` while reading more of its text.
 
         If words are hidden, the model reads the text without them once.
         """
+        with self.lock.reading():
+            return self._snapshot()
+
+    def _snapshot(self) -> Snapshot:
         written, hidden, text = self._texts()
         with self._states_lock:
             states, handled = dict(self._states), dict(self.handled)

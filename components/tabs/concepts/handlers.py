@@ -85,8 +85,7 @@ def _lacks(s: Snapshot, text: Text) -> bool:
 
 def measure(session: Session) -> Iterator[None]:
     """Measure feature activity on the text, and the prediction without turned-up concepts."""
-    with session.lock.reading():
-        s = session.snapshot()
+    s = session.snapshot()
     if s.text is None or wanted(s) is None:
         return
     if _lacks(s, s.text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -56,4 +56,4 @@ NOTHING_CHOSEN: dict[str, Any] = {"layer": None, "chosen": None, "query": "", "f
 def choices(s: Snapshot) -> ConceptsState:
     """Return the state without choices that were made for another model's concepts."""
     state, loaded = s.state(ConceptsState), model_of(s)
-    return state if loaded is not None and state.model == loaded.name else replace(state, **NOTHING_CHOSEN)
+    return state if loaded is not None and state.model == loaded.name else ConceptsState(shown=state.shown)

@@ -50,8 +50,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 def record(session: Session, max_bytes: int) -> Iterator[None]:
     """Run one round: update the recording, and compute a portion of what the open part needs."""
-    with session.lock.reading():
-        s = session.snapshot()
+    s = session.snapshot()
     text, began = s.text, time.perf_counter()
     if text is None or text.n_read == 0:
         return

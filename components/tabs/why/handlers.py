@@ -185,6 +185,5 @@ CHOICES = {
 
 def _place(session: Session) -> object:
     """Return the text and position that a question refers to."""
-    with session.lock.reading():
-        s = session.snapshot()
+    s = session.snapshot()
     return None if s.text is None else (s.text, s.position)

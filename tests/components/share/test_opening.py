@@ -94,7 +94,7 @@ def test_a_reload_and_a_file_carry_what_is_hidden(session):
     hide(session, [1])
     session.change(HiddenState, attention_off=True)
     again, kept = Session(None), json.dumps(saved_session(session.snapshot()))
-    assert restore_session(again, kept)
+    assert restore_session(again, kept, ["why"])
     assert hidden_values(again.snapshot()) == {"hidden": (1,), "attention": "off"}
     text = json_file(session.document, **hidden_values(session.snapshot())).content
     opened = Session(None)

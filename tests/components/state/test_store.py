@@ -121,16 +121,31 @@ def test_a_session_is_made_again_of_what_the_page_kept() -> None:
     session.tab = "why"
     kept = json.dumps(saved_session(session.snapshot()))
     again = opening(example(get_model()))
-    assert restore_session(again, kept)
+    assert restore_session(again, kept, ["why"])
     assert again.document.ids == session.document.ids
     assert again.document.n_read == len(again.document.ids)
     assert again.document.tree.tokens == session.document.tree.tokens
     assert (again.settings, again.selection, again.tab) == (session.settings, session.selection, "why")
 
 
+def test_a_cleared_page_keeps_its_model_and_a_tab_that_is_gone_does_not_open() -> None:
+    session = opening(example(get_model()))
+    session.document, session.model, session.tab = None, "untrained", "gone"
+    kept = json.dumps(saved_session(session.snapshot()))
+    again = opening(example(get_model()))
+    assert restore_session(again, kept, ["why"])
+    assert (again.document, again.model, again.loaded, again.tab) == (
+        *(None, "untrained", get_model("untrained"), "playground"),
+    )
+
+
 @pytest.mark.parametrize(
     "kept",
     [
+        *(
+            json.dumps({"document": None, "prompt": "", "model": "", "tab": "", "settings": {}, "selection": selection})
+            for selection in ({"layer": -1}, {"layer": "0"}, {"position": 1.5}, {"head": True})
+        ),
         "",
         "null",
         "[]",
@@ -148,5 +163,5 @@ def test_a_session_is_made_again_of_what_the_page_kept() -> None:
 def test_what_cannot_be_used_leaves_the_session_as_it_was(kept: str) -> None:
     session = opening(example(get_model()))
     before = session.document
-    assert not restore_session(session, kept)
+    assert not restore_session(session, kept, ["why"])
     assert session.document is before

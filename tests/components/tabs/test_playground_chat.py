@@ -161,7 +161,7 @@ def test_an_answer_ends_with_the_assistants_turn(session: Session, loaded: Loade
 def test_a_chat_is_restored_from_what_the_browser_kept(session: Session) -> None:
     write(session, "Hello")
     again = Session(None)
-    assert restore_session(again, json.dumps(saved_session(session.snapshot())))
+    assert restore_session(again, json.dumps(saved_session(session.snapshot())), [])
     assert again.snapshot().chat
     assert ids(again) == ids(session)
 

@@ -21,7 +21,7 @@ from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distrib
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import add_model, remove_model
-from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, write
+from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
 
 PROMPT = "Once upon a time"
 
@@ -170,11 +170,20 @@ def test_a_model_picked_twice_begins_once(session: Session) -> None:
     assert session.pending is pending
 
 
-def test_a_model_that_does_not_come_can_be_picked_again(session: Session) -> None:
+@pytest.mark.parametrize("has_text", [True, False])
+def test_a_model_that_does_not_come_can_be_picked_again(session: Session, has_text: bool) -> None:
+    if not has_text:
+        session.document = None
     for _ in range(2):
         run(generation.pick_model(session, "nowhere"))
         assert "there is no model" in drawn(session, "notice")["text"].lower()
         assert session.model == "stories"
+    loading = generation.pick_model(session, "untrained")
+    next(loading)
+    loading.close()  # stopped while the model loads
+    assert session.model == "stories"
+    type_in(session, "The dog")
+    assert session.document.loaded.name == "stories"
     run(generation.pick_model(session, "untrained"))
     assert session.document.loaded.name == "untrained"
 

@@ -242,7 +242,7 @@ def test_a_text_that_is_too_long_is_counted_and_the_pictures_stay_old_until_it_f
     assert drawn(session, "box")["unwritten"] == "The dog ran. " * 100
     kept = json.dumps(saved_session(session.snapshot()))
     again = new_session(session.document)
-    assert restore_session(again, kept)
+    assert restore_session(again, kept, ["why"])
     assert drawn(again, "box")["unwritten"] == "The dog ran. " * 100
     type_in(session, "The dog ran.")
     assert drawn(session, "box")["unwritten"] is None

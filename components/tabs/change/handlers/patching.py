@@ -107,8 +107,7 @@ def _sweep(session: Session, loaded: LoadedModel) -> Iterator[None]:
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
     """Select the clicked cell in the map."""
-    with session.lock.reading():
-        s = session.snapshot()
+    s = session.snapshot()
     position, layer, sweeps = sent.get("x"), sent.get("y"), sweeps_of(s)
     found = None if sweeps is None else sweeps.by_name.get(s.state(ChangeState).patched)
     if found is None or type(position) is not int or type(layer) is not int:
@@ -120,8 +119,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 def keep(session: Session) -> None:
     """Add the selected cell's patch to the edits, and try them on prompt B."""
-    with session.lock.reading():
-        s = session.snapshot()
+    s = session.snapshot()
     state, sweeps = s.state(ChangeState), sweeps_of(s)
     if s.text is None or sweeps is None or state.cell is None or state.patched not in sweeps.by_name:
         return

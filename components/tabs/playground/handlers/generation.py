@@ -117,14 +117,18 @@ def prepare_example(text: str, session: Session) -> Iterator[None]:
 
 
 def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]) -> Iterator[None]:
-    """Load the model, and prepare to continue the document that `begin` returns, if any."""
+    """Load the model, and prepare to continue the document that `begin` returns, if any.
+
+    If this fails or is cancelled, the model in use is chosen again.
+    """
     turn, began = session.lock.begin(), time.perf_counter()
+    chosen, is_usable = session.model, False
     _reset(session)
     try:
         session.progress = Message("status.reading")
         yield
         params = session.settings.sampling_with_seed()
-        loaded = yield from load_with_progress(session, session.model)
+        loaded = yield from load_with_progress(session, chosen)
         with session.lock.beginning(turn) as has_turn:
             if has_turn and (document := begin(loaded)) is not None:
                 session.selection = replace(session.selection, position=NEWEST)
@@ -134,12 +138,14 @@ def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]
                     session.push_undo()
                 length = session.settings.length
                 session.pending = PendingGeneration(document, params, length, turn, began, slides)
+        is_usable = True
     except ValueError as problem:
         session.notice = problem
-        if session.document is not None:
-            session.model = session.document.loaded.name
     finally:
         session.progress = None
+        used = session.loaded if session.document is None else session.document.loaded
+        if not is_usable and used is not None and session.model == chosen:
+            session.model = used.name
         _end_unless_pending(session, turn)
 
 

@@ -45,5 +45,4 @@ def switch_attention(session: Session) -> None:
 
 
 def _snapshot(session: Session) -> Snapshot:
-    with session.lock.reading():
-        return session.snapshot()
+    return session.snapshot()

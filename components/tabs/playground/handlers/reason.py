@@ -53,8 +53,7 @@ def measure(session: Session) -> Iterator[None]:
 
     The next token is the one that follows the selected token or, at the end of the text, the likeliest one.
     """
-    with session.lock.reading():
-        s = session.snapshot()
+    s = session.snapshot()
     if s.text is None or wanted(s) is None:
         return
     yield from concepts.measure(session)
