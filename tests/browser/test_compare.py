@@ -115,6 +115,9 @@ def test_a_way_through_the_tree_becomes_the_document(compare):
     first.press("ArrowRight")
     compare.keyboard.press("Enter")
     expect(compare.locator("#beams-chosen")).to_contain_text("ends at step 2")
+    for part in ("first", "last"):
+        getattr(compare.locator("#compare-part label"), part).click()
+    expect(compare.locator("#beams-tree button.gb-picked")).to_have_count(2)
     way = re.search("“(.*)”", compare.locator("#beams-chosen").text_content()).group(1)
     compare.locator("#beams-adopt").click()
     expect(compare.locator("#prompt textarea")).to_have_value(f"Tom saw a big{way.replace('·', ' ')}")

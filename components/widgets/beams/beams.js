@@ -4,6 +4,7 @@
  * @typedef {object} Beams
  * @property {string} [search]  identifies the search; a new value clears the tree
  * @property {string} [root]  the end of the prompt
+ * @property {number | null} [chosen]  the selected candidate; null for the best
  * @property {string[]} [lines]  built by `candidate_line` and `step_line`, in order
  * @property {Record<string, string>} [labels]
  */
@@ -32,7 +33,8 @@ function mount(root, host) {
   /** @type {string[]} */ let lines = [];
   /** @type {HTMLElement[]} */ let boxes = [];
   /** @type {SVGElement[]} */ let paths = [];
-  let chosen = -1; // the clicked candidate; -1 for the best
+  let chosen = -1; // the selected candidate; -1 for the best
+  /** @type {number | undefined} */ let clicked; // a candidate that the server has not selected yet
   let atEnd = true; // whether the view is scrolled to the newest step
   stage.append(start);
 
@@ -46,7 +48,7 @@ function mount(root, host) {
     for (const box of boxes) box.remove();
     curves.replaceChildren();
     [search, lines, boxes, paths] = [new Search(), [], [], []];
-    [chosen, atEnd] = [-1, true];
+    [clicked, atEnd] = [undefined, true];
     tip.hide();
     place(start, 0, 0);
   }
@@ -117,6 +119,8 @@ function mount(root, host) {
   function draw(data) {
     relabel();
     const changed = read(data);
+    if (data.chosen === clicked) clicked = undefined;
+    chosen = clicked ?? data.chosen ?? -1;
     root.classList.toggle("gb-nothing", boxes.length === 0);
     const [width, height] = [2 * EDGE + search.depth * COLUMN + WIDTH, 2 * EDGE + search.height * ROW];
     Object.assign(stage.style, { width: `${width}px`, height: `${height}px` });
@@ -146,7 +150,7 @@ function mount(root, host) {
   stage.addEventListener("focusout", tip.hide);
   stage.addEventListener("click", (event) => {
     if (at(event) < 0) return;
-    chosen = at(event);
+    chosen = clicked = at(event);
     paint();
     host.send({ candidate: chosen });
   });

@@ -65,6 +65,7 @@ def test_the_tree_grows_and_a_click_chooses_another_way_unless_there_is_none(ses
     assert beam_views.picked(state) == state.search.best.candidate
     beam_search.choose(session, {"candidate": 3})
     assert "step 1" in drawn(session)["beams-chosen"]["text"]
+    assert drawn(session)["beams-tree"]["chosen"] == 3
     for wrong in (-1, 10**6, True, "3", None):
         beam_search.choose(session, {"candidate": wrong})
         assert beam_views.picked(session.state(BeamState)) == 3

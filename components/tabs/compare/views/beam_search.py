@@ -143,10 +143,11 @@ def tree(s: Snapshot) -> dict[str, Any]:
     state, labels = s.state(BeamState), tree_labels(s.language)
     found = state.search
     if found is None:
-        return {"search": "", "root": "", "lines": Lines(), "labels": labels}
+        return {"search": "", "root": "", "chosen": None, "lines": Lines(), "labels": labels}
     return {
         "search": f"{id(found):x}",
         "root": root_text(found),
+        "chosen": state.chosen,
         "lines": tree_lines(found, shown(state)),
         "labels": labels,
     }
