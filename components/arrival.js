@@ -1,5 +1,6 @@
 // Identifies the session of this browser tab: a random id and the saved session, both in sessionStorage.
 
+import { read, write } from "./storage.js";
 import { speak } from "./widgets/numbers.js";
 import { isSettled, store } from "./widgets/runtime.js";
 
@@ -9,27 +10,6 @@ const LINK = "glassbox-link"; // query of the page's last address
 const LANGUAGE = "glassbox-lang";
 const NUMBERS = "glassbox-numbers";
 const ANSWER_MS = 250; // time allowed for another, possibly busy, tab with the same id to answer
-
-/** Stands in for storage when the browser blocks it. @type {Map<string, string>} */
-const memory = new Map();
-
-/** @param {"sessionStorage" | "localStorage"} kind @param {string} name */
-function read(kind, name) {
-  try {
-    return window[kind].getItem(name);
-  } catch {
-    return memory.get(name) ?? null;
-  }
-}
-
-/** @param {"sessionStorage" | "localStorage"} kind @param {string} name @param {string} value */
-function write(kind, name, value) {
-  try {
-    window[kind].setItem(name, value);
-  } catch {
-    memory.set(name, value);
-  }
-}
 
 /** Returns 128 random bits in hexadecimal; crypto.randomUUID is missing on plain HTTP. */
 function newId() {
@@ -102,7 +82,11 @@ export const isBack = () => hasBegun && isSettled();
 /** The query of the page's address; "" after a reload. */
 export const linkQuery = () => query;
 
-store.on("saved", (saved) => saved && write("sessionStorage", SAVED, JSON.stringify(saved)));
+let saved = {};
+store.on("saved", (changes) => {
+  saved = { ...saved, ...changes };
+  write("sessionStorage", SAVED, JSON.stringify(saved));
+});
 store.on("session", (known) => {
   if (!known) return;
   hasBegun = true;

@@ -22,11 +22,11 @@ from gpt.models.sources import HUB_MODELS
 # Gradio marks the dark theme with a class on the body. The browser stores the choice.
 _TOGGLE_THEME = """() => {
   const dark = document.body.classList.toggle("dark");
-  localStorage.setItem("glassbox-theme", dark ? "dark" : "light");
+  glassbox.keep("theme", dark ? "dark" : "light");
 }"""
 
-_KEEP_LANGUAGE = "(language) => { localStorage.setItem('glassbox-lang', language); }"
-_KEEP_NUMBERS = "(on) => { localStorage.setItem('glassbox-numbers', on ? 'on' : ''); }"
+_KEEP_LANGUAGE = "(language) => { glassbox.keep('lang', language); }"
+_KEEP_NUMBERS = "(on) => { glassbox.keep('numbers', on ? 'on' : ''); }"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
 import { card } from "./cards/card.js";
 import { startClass } from "./class_loader.js";
 import "./gradio_workarounds.js";
+import { read, write } from "./storage.js";
 import { explainWords } from "./widgets/glossary.js";
 import { films } from "./widgets/progress.js";
 import { clickOn, controls, navigate, start, store } from "./widgets/runtime.js";
@@ -12,7 +13,7 @@ import { clickOn, controls, navigate, start, store } from "./widgets/runtime.js"
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */
 function opened() {
   const asked = new URLSearchParams(location.search).get("__theme");
-  const kept = localStorage.getItem("glassbox-theme");
+  const kept = read("localStorage", "glassbox-theme");
   if (!asked && kept) document.body.classList.toggle("dark", kept === "dark");
   document.body.toggleAttribute("data-film-seen", "token" in films.read().done); // the film's button is coloured until the film has been seen
 }
@@ -59,4 +60,7 @@ store.on("download", save);
 explainWords();
 followHistory(store, navigate, rememberLink);
 startClass();
-start(opened, { arrive, card, clickOn, controls, isBack, session, query: linkQuery });
+/** Keeps a choice for later visits. @param {string} name @param {string} value */
+const keep = (name, value) => write("localStorage", `glassbox-${name}`, value);
+
+start(opened, { arrive, card, clickOn, controls, isBack, keep, session, query: linkQuery });

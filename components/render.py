@@ -56,12 +56,14 @@ class View:
 class Signal:
     """A value for the page's script, like a View's fields for a widget.
 
-    is_shared: whether it is also sent to pages that follow this one.
+    is_shared: whether it is also sent to pages that follow this one. by_field: whether only the changed fields of what
+    `draw` returns, a dict or None, are sent.
     """
 
     name: str
     draw: Draw
     is_shared: bool = False
+    by_field: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,12 +401,21 @@ def _changes(data: Mapping[str, str | Lines], before: Sent | None, seen: Seen) -
 
 def _signal(signal: Signal, s: Snapshot, sent: dict[Any, Sent]) -> str | None:
     """Return a signal's value as JSON, or None if it has already been sent."""
-    looked = look(lambda s: _json(signal.draw(s)), s, sent.get(signal.name))
+    before = sent.get(signal.name)
+    looked = look(lambda s: _of_signal(signal, s), s, before)
     if looked is None:
         return None
     value, reads, _ = looked
+    if signal.by_field:
+        fields, sent[signal.name] = _changes(value, before, reads.seen)
+        return _object(fields) if fields else None
     sent[signal.name] = Sent(reads.seen)
     return value or None
+
+
+def _of_signal(signal: Signal, s: Any) -> str | dict[str, str]:
+    value = signal.draw(s)
+    return {name: _json(each) for name, each in (value or {}).items()} if signal.by_field else _json(value)
 
 
 def _common(before: Lines | None, after: Lines) -> int:

@@ -36,7 +36,7 @@ def to_save(s: Snapshot) -> dict[str, Any] | None:
 
 
 SIGNALS = (
-    Signal("saved", to_save),
+    Signal("saved", to_save, by_field=True),
     Signal("session", lambda s: s.id),
     DOWNLOAD,
     Signal("language", lambda s: s.language),

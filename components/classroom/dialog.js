@@ -1,5 +1,6 @@
 // The dialog for a class: links and their codes, a sequence's stops, and following pages.
 
+import { read, write } from "../storage.js";
 import { make, makeButton, makeShape, setText } from "../widgets/dom.js";
 import { fill } from "../widgets/text.js";
 import { askClass } from "../widgets/runtime.js";
@@ -133,10 +134,10 @@ export function createDialog() {
     event.preventDefault();
     large.hidden = true;
   });
-  lines.addEventListener("input", () => localStorage.setItem(STOPS, lines.value));
+  lines.addEventListener("input", () => write("localStorage", STOPS, lines.value));
   add.addEventListener("click", () => {
     lines.value = `${lines.value.trimEnd()}\n${answer?.page?.query ?? ""} | ${document.querySelector("[role=tab][aria-selected=true]")?.textContent?.trim()}`.trimStart();
-    localStorage.setItem(STOPS, lines.value);
+    write("localStorage", STOPS, lines.value);
   });
   start.addEventListener("click", () => {
     askClass({ do: "start", text: lines.value });
@@ -148,7 +149,7 @@ export function createDialog() {
   return {
     open() {
       asks = true;
-      lines.value ||= localStorage.getItem(STOPS) ?? "";
+      lines.value ||= read("localStorage", STOPS) ?? "";
       ask();
     },
 

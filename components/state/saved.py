@@ -19,7 +19,7 @@ MAX_SAVED_CHARS = 2_000_000
 
 
 def saved_session(s: Snapshot) -> dict[str, Any]:
-    """Return the part of a session that is saved, as JSON-compatible values.
+    """Return the part of a session that is saved, as JSON-compatible values, always with the same fields.
 
     It consists of the document with its branches, the text in the box if it differs from the document, the settings,
     the selection and the hidden parts.
@@ -36,6 +36,8 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
         "tab": s.tab,
         "settings": vars(s.settings),
         "selection": vars(s.selection),
+        "hidden": None,
+        "attention": None,
         **hidden_values(s),
     }
 

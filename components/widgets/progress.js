@@ -1,5 +1,7 @@
 // A visitor's progress in this browser, such as the lessons seen and answered, and the last one opened.
 
+import { read as stored, write } from "../storage.js";
+
 /** @typedef {{done: Record<string, number>, best: Record<string, number>, last: string}} Progress  done: level of each item, 1 for seen, 2 for answered or solved; best: highest score for each item; last: the last opened item */
 
 /** Manages the progress in one list. @param {string} list the list's name in the storage */
@@ -10,7 +12,7 @@ export function createProgress(list) {
   /** @returns {Progress} */
   function read() {
     try {
-      return { done: {}, best: {}, last: "", ...JSON.parse(localStorage.getItem(key) || "{}") };
+      return { done: {}, best: {}, last: "", ...JSON.parse(stored("localStorage", key) || "{}") };
     } catch {
       return { done: {}, best: {}, last: "" };
     }
@@ -26,11 +28,7 @@ export function createProgress(list) {
       progress.done[item] = Math.max(progress.done[item] || 0, level);
       if (typeof score === "number") progress.best[item] = Math.max(progress.best[item] || 0, score);
       progress.last = item;
-      try {
-        localStorage.setItem(key, JSON.stringify(progress));
-      } catch {
-        // The list also works without storage.
-      }
+      write("localStorage", key, JSON.stringify(progress));
       changed.dispatchEvent(new Event("change"));
     },
 

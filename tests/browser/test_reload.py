@@ -6,12 +6,15 @@ import re
 from threading import Event
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from components.render import Renderer
 from components.state.session import Session
-from tests.browser.playground_page import CHIPS, open_playground, says, text
+from tests.browser.playground_page import CHIPS, close_more, open_more, open_playground, open_tab, says, text
 
+BLOCKED = """for (const name of ["localStorage", "sessionStorage"]) {
+  Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });
+}"""
 TYPED = "My cat likes"
 CARET_MS = 300  # longer than the box waits for the caret to rest
 
@@ -45,3 +48,24 @@ def test_a_click_or_a_key_before_the_text_is_back_is_not_taken_for_one_in_the_ex
     expect(page.locator("#generate")).to_have_text("续写")
     expect(page.locator(CHIPS).last).to_have_attribute("aria-selected", "true")
     assert text(page) == TYPED
+
+
+def test_a_page_whose_storage_is_blocked_opens_and_can_be_used(browser: Browser, site: str) -> None:
+    page, problems = browser.new_page(), list[str]()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.add_init_script(BLOCKED)
+    open_playground(page, site)
+    page.locator("#language label", has_text="中文").click()
+    expect(page.locator("#generate")).to_have_text("续写")
+    open_more(page)
+    page.locator("#theme").click()
+    expect(page.locator("body")).to_have_class(re.compile("dark"))
+    page.locator("#numbers input").click()
+    expect(page.locator("body")).to_have_attribute("data-numbers", "")
+    close_more(page)
+    page.locator("#prompt textarea").fill(TYPED)
+    expect(says(page, "bars")).to_contain_text("likes")
+    open_tab(page, "lessons", "zh")
+    assert problems == []
+    page.close()

@@ -16,9 +16,12 @@ from components.navigation import open_tab
 from components.render import Analysis, Control, Lines, Renderer, Signal, View
 from components.session_events import SIGNALS, analyse, miss_frame
 from components.state.admission import ANALYSES
+from components.state.hidden import hide, show_all
+from components.state.saved import saved_session
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.snapshot import Snapshot
+from gpt import Generation, get_model
 
 
 @pytest.fixture
@@ -130,14 +133,28 @@ def test_a_reloaded_page_gets_the_differences_from_its_initial_state(session: Se
     assert (again["base"], again["views"]) == (built["n"], {"a": {"text": "x"}})
 
 
-def test_a_page_that_loads_saves_nothing_before_its_session_is_there(session: Session) -> None:
-    renderer = Renderer()
+def test_what_is_saved_is_sent_whole_once_the_session_is_there_then_only_what_changed() -> None:
+    renderer, session = Renderer(), Session(Generation(get_model(), "The dog"), "The dog", Selection(1))
     renderer.signals.extend(SIGNALS)
-    assert json.loads(renderer.build(session))["saved"] is None
+    session.document.read()
+    assert "saved" not in json.loads(renderer.build(session))
     session.id = "1"
-    session.set_typed("The dog", is_current=False)
+    session.set_typed("The dog ran", is_current=False)
     renderer.start(session)
-    assert frame(renderer, session)["saved"]["unwritten"] == "The dog"
+    saved = frame(renderer, session)["saved"]
+    assert saved == json.loads(json.dumps(saved_session(session.snapshot())))
+    session.settings = session.settings.with_value("temperature", 0.3)
+    assert frame(renderer, session)["saved"].keys() == {"settings"}
+    hide(session, [0])
+    assert frame(renderer, session)["saved"] == {"hidden": [0]}
+    turn = session.lock.begin()
+    session.document.append(5)
+    assert "saved" not in (frame(renderer, session) or {})
+    session.lock.end(turn)
+    show_all(session)
+    assert frame(renderer, session)["saved"].keys() == {"document", "unwritten", "hidden"}
+    miss_frame(session, {"seen": 1})
+    assert frame(renderer, session)["saved"].keys() == saved.keys()
 
 
 def test_a_page_that_loads_sets_no_control_that_it_was_built_with(session: Session) -> None:
