@@ -131,8 +131,7 @@ class AnalysisEndpoints(Endpoints):
             against: id of a second token whose logit is subtracted; null subtracts nothing
             model: name from the page's list; "" is the model the app was started with
         Returns:
-            the logit before any cap, and the parts that sum to it: heads[layer][head], mlp[layer], embeddings, biases,
-            and rounding errors in reduced precision
+            the logit before any cap, and the parts that sum to it: heads[layer][head], mlp[layer], biases and so on
         """
         loaded, trace, only = self._trace(prompt, position, model)
         other = None if against is None else checked_token_id("against", against, loaded)
