@@ -35,7 +35,15 @@ from tqdm.auto import tqdm
 from gpt.background import Progress
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON
-from gpt.models.checkpoints.checkpoint import CONFIG, INDEXES, TORCH_WEIGHTS, WEIGHTS, listed_files
+from gpt.models.checkpoints.checkpoint import (
+    ADAPTER_CONFIG,
+    CONFIG,
+    INDEXES,
+    TORCH_WEIGHTS,
+    WEIGHTS,
+    is_adapter,
+    listed_files,
+)
 from gpt.models.checkpoints.family_options import check_config
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
 from gpt.models.checkpoints.untrusted import read_json
@@ -79,7 +87,9 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         wanted = CONFIG
         config = read_json(Path(hf_hub_download(repo_id, wanted)), dict)
         check_config(config)
-        folder = fetch_files(repo_id, CONFIG, TOKENIZER_JSON, *SETTINGS_FILES)
+        folder = fetch_files(repo_id, CONFIG, ADAPTER_CONFIG, TOKENIZER_JSON, *SETTINGS_FILES)
+        if (folder / ADAPTER_CONFIG).is_file():
+            raise is_adapter(ADAPTER_CONFIG)
         if not (folder / TOKENIZER_JSON).is_file():
             fetch_files(repo_id, *FILES)
         fetch_weights(repo_id, weights, progress)

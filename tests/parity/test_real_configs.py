@@ -41,6 +41,8 @@ REASONS = {
     "rwkv5": "recurrent state",
 }
 OPTIONS = {
+    "mirror__smollm-finetune": "is a classifier",
+    "mirror__pythia-410m": "is a classifier",
     "mirror__phi-3-mini": "type 'longrope'",
     "mlc__minicpm-moe-8x2b": "mixture of experts",
     "mlc__ministral3_3b_2512": "reads images",

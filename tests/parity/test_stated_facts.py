@@ -6,6 +6,7 @@ import argparse
 import json
 import random
 import re
+import shutil
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass
@@ -16,11 +17,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
-from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, GPT2ForSequenceClassification, LlamaConfig, LlamaForCausalLM
 
 from gpt import load_model
 from gpt.models.checkpoints import NamesInferred, NamesUnknown, ScaleUnknown, WeightsUnknown, open_checkpoint
@@ -330,13 +332,13 @@ def test_an_untied_head_that_is_missing_is_refused(tmp_path: Path) -> None:
         open_checkpoint(tmp_path / "mine.pt", n_head=3)
 
 
-def meta_llama() -> tuple[LlamaForCausalLM, dict[str, Tensor]]:
+def meta_llama(**options: object) -> tuple[LlamaForCausalLM, dict[str, Tensor]]:
     """Return a random Llama, and its weights as stored by Meta's code and llama2.c.
 
     The permutation is the inverse of the one in transformers' convert_llama_weights_to_hf.py.
     """
     sizes = {"vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2}
-    config = LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-5)
+    config = LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2, **{"rms_norm_eps": 1e-5, **options})
     model = randomized(LlamaForCausalLM(config))
     words = {
         "embed_tokens": "tok_embeddings",
@@ -415,10 +417,80 @@ def test_parts_of_a_torch_file_are_read_by_their_index_which_may_be_named_direct
 
 def test_what_a_trainer_leaves_beside_the_weights_is_no_model(tmp_path: Path) -> None:
     model = randomized(NanoGPT())
-    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin", "scaler.pt"):
+    beside = ("optimizer.pt", "optim_000100_rank0.pt", "model_optim.pt", "mp_rank_00_optim_states.pt", "scheduler.pt")
+    for name in (*beside, "rng_state.pth", "training_args.bin", "scaler.pt", "train.bin"):
         torch.save({"state": {}}, tmp_path / name)
-    save_file({"lora_A.weight": torch.zeros(2, 2)}, tmp_path / "adapter_model.safetensors")
-    with pytest.raises(ValueError, match=r"adapter_model\.safetensors is an adapter"):
+    with pytest.raises(ValueError, match="no weight file here"):
         open_checkpoint(tmp_path)
-    torch.save(model.state_dict(), tmp_path / "optimized.pt")
+    torch.save(model.state_dict(), tmp_path / "optimized.ckpt")
     assert_same_logits(tmp_path, model, n_head=3)
+
+
+def test_an_adapter_is_not_left_out(tmp_path: Path) -> None:
+    twins = family_twins("llama", "grouped, tied")
+    shutil.copytree(twins.folder, tmp_path, dirs_exist_ok=True)
+    for name in ("adapter_model.safetensors", "adapter_config.json"):
+        (tmp_path / name).write_bytes(save({"base_model.model.lm_head.lora_A.weight": torch.zeros(2, 2)}))
+        with pytest.raises(ValueError, match=f"{name} belongs to an adapter"):
+            open_checkpoint(tmp_path)
+        with pytest.raises(ValueError, match=f"{name} belongs to an adapter"):
+            open_checkpoint(tmp_path / name)
+        (tmp_path / name).unlink()
+    assert_same_logits(tmp_path, twins.reference)
+
+
+def test_weights_that_do_not_change_the_logits_are_left_out(tmp_path: Path) -> None:
+    model, head = randomized(NanoGPT()), nn.Linear(WIDTH, 61)
+    others = {
+        "v_head.summary.weight": torch.ones(1, WIDTH),
+        "multiple_choice_head.bias": torch.ones(1),
+        "n_averaged": torch.tensor(3),
+    }
+    others |= {"transformer.h.0.attn._extra_state": torch.ones(3), "transformer.h.0.mlp.steps": torch.tensor(9)}
+    others |= {f"lm_head2.{name}": value for name, value in head.state_dict().items()}
+    torch.save({**model.state_dict(), **others}, tmp_path / "mine.pt")
+    torch.save({**model.transformer.state_dict(), **others}, tmp_path / "headless.pt")
+    with pytest.raises(ValueError, match=r"unexpected: lm_head2\.weight"):  # may be the model's own head
+        load_model(tmp_path / "headless.pt", n_head=3)
+    assert_same_logits(tmp_path / "mine.pt", model, n_head=3)
+
+
+def test_a_classifier_is_called_one(tmp_path: Path) -> None:
+    sizes = {"vocab_size": 61, "n_positions": 16, "n_embd": 24, "n_layer": 1, "n_head": 3, "pad_token_id": 0}
+    GPT2ForSequenceClassification(GPT2Config(**sizes)).save_pretrained(tmp_path)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"is a classifier \((GPT2ForSequenceClassification|score.weight)\)"):
+            open_checkpoint(tmp_path, n_head=3)
+        (tmp_path / "config.json").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("file", ["params.json", "hparams.json", "model_config.json", "model_config.yaml", "args.json"])
+def test_options_in_files_of_other_programs_count(tmp_path: Path, file: str) -> None:
+    rope = {
+        "rope_type": "llama3",
+        "rope_theta": 500000.0,
+        "factor": 32.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+    }
+    rope |= {"original_max_position_embeddings": 8192}
+    model, state = meta_llama(rope_parameters=rope, rms_norm_eps=0.1, max_position_embeddings=10**6)
+    torch.save(state, tmp_path / "consolidated.00.pth")
+    params = {
+        "dim": 24,
+        "n_layers": 2,
+        "n_heads": 4,
+        "n_kv_heads": 2,
+        "vocab_size": -1,
+        "norm_eps": 0.1,
+        "multiple_of": 4,
+    }
+    params |= {"rope_theta": 500000.0, "use_scaled_rope": True, "ffn_dim_multiplier": 1.3}
+    (tmp_path / file).write_text(yaml.dump(params) if file.endswith("yaml") else json.dumps(params))
+    assert_same_logits(tmp_path, model)
+    (tmp_path / file).write_text(json.dumps({**params, "n_layers": 3}))
+    with pytest.raises(ValueError, match="n_layer is 3 in the configuration, but 2 in the weights"):
+        open_checkpoint(tmp_path)
+    (tmp_path / file).write_text(json.dumps({**params, "norm_eps": "small"}))
+    with pytest.raises(ValueError, match=f"norm_eps='small' in {file} should be a number"):
+        open_checkpoint(tmp_path)

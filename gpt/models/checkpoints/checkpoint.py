@@ -18,16 +18,19 @@ from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.detection import detect_layout
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
-from gpt.models.checkpoints.stated import INFER, Hints
+from gpt.models.checkpoints.stated import INFER, Beside, Hints
 from gpt.models.checkpoints.token_table import table_inside, token_table
 from gpt.models.checkpoints.translate import Weights
-from gpt.models.checkpoints.untrusted import damaged, not_readable, read_json
+from gpt.models.checkpoints.untrusted import damaged, not_readable, read_json, read_yaml
 from gpt.models.checkpoints.vocabularies import FILES, pad_vocabulary, vocabulary_or_ids
 from gpt.models.checkpoints.weight_file import open_weights
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+# Files of other programs that state options. They are read if there is no config.json.
+SETTINGS = ("params.json", "model_config.json", "model_config.yaml", "hparams.json", "args.json")
+ADAPTER_CONFIG = "adapter_config.json"
 CHECKED_ROWS = 4096  # rows checked at a time, because summing in float32 copies them
 CHECKSUM = "sha256"  # key in our config.json
 TORCH_WEIGHTS = "pytorch_model.bin"
@@ -35,9 +38,10 @@ TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
 INDEX_SUFFIX = ".index.json"  # suffix of files that list the shards of the weights
 INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
-# Other files found next to weights: adapters, concepts, settings, and optimizer, schedule and generator states.
+# Other files found next to weights: adapters, concepts, data, settings, and optimizer, schedule and generator states.
 NO_WEIGHTS = re.compile(
-    r"(adapter_model|concepts|optimizer|scheduler|scaler|rng_state|random_states|training_args)(?![a-z])"
+    r"(adapter_model|concepts|(.*[_.-])?optim(izer)?s?|scheduler|scaler|rng_state|random_states|training_args"
+    r"|(train|val|valid|test)\.bin$)(?![a-z])"
 )
 
 
@@ -189,14 +193,25 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
     tensors, entries = open_weights(files[0], hints.weights)
     for file in files[1:]:
         tensors |= open_weights(file, hints.weights)[0]
+    if any(".lora_" in name for name in tensors):
+        raise is_adapter(files[0].name)
     given = given_layout(folder, hints.names)
-    found = detect_layout(tensors, config=config, entries=entries, given=given, hints=hints)
+    settings = settings_beside(folder) if config is None else None
+    found = detect_layout(tensors, config=config, settings=settings, entries=entries, given=given, hints=hints)
     n_vocab = found.config.vocab_size
     if table := table_inside(entries, n_vocab):
         vocabulary: Vocabulary = pad_vocabulary(token_table(table), n_vocab)
     else:
         vocabulary = vocabulary_or_ids(vocabulary_folder(folder, entries), n_vocab)
     return Checkpoint(found.layout.title, found.config, found.weights, vocabulary, found.layout.norm_offset, folder)
+
+
+def settings_beside(folder: Path) -> Beside | None:
+    """Return the options in one of SETTINGS, or None if there is no such file."""
+    file = next((folder / name for name in SETTINGS if (folder / name).is_file()), None)
+    if file is None:
+        return None
+    return Beside(file.name, read_yaml(file) if file.suffix == ".yaml" else read_json(file, dict))
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
@@ -218,6 +233,8 @@ def weight_files(path: Path) -> list[Path]:
     """Return the weight files in a folder or an index. For a weight file, return only that file."""
     if path.is_file():
         return shards(path) if path.name.endswith(INDEX_SUFFIX) else [path]
+    if adapters := [file.name for file in sorted(path.glob("adapter_*")) if file.is_file()]:
+        raise is_adapter(adapters[0])
     for name in (WEIGHTS, *INDEXES):
         if (path / name).is_file():
             return weight_files(path / name)
@@ -234,12 +251,6 @@ def weight_files(path: Path) -> list[Path]:
     usual = [path / name for name in TORCH_FILES if (path / name).is_file()]
     found = [file for file in sorted(path.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
     others = [file for file in found if not NO_WEIGHTS.match(file.name)]
-    if not others and (adapters := [file.name for file in found if file.name.startswith("adapter")]):
-        raise GPTError(
-            "checkpoint.adapter",
-            "{file} is an adapter (LoRA) without its base model: merge it into the model first",
-            file=adapters[0],
-        )
     if not others:
         raise GPTError(
             "checkpoint.no_weights",
@@ -247,9 +258,22 @@ def weight_files(path: Path) -> list[Path]:
         )
     if not usual and len(others) > 1:
         raise GPTError(
-            "checkpoint.several_weights", "there are {n} weight files here: name the one to read", n=len(others)
+            "checkpoint.several_weights",
+            "there are {n} weight files here ({names}): name the one to read",
+            n=len(others),
+            names=", ".join(file.name for file in others[:5]) + (", …" if len(others) > 5 else ""),
         )
     return usual[:1] or others
+
+
+def is_adapter(file: str) -> GPTError:
+    """Return the error for an adapter that is not merged into its base model."""
+    return GPTError(
+        "checkpoint.adapter",
+        "{file} belongs to an adapter (LoRA), which changes the weights of its base model: merge it into the model "
+        "first (merge_and_unload in peft)",
+        file=file,
+    )
 
 
 def shards(index: Path) -> list[Path]:

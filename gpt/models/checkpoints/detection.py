@@ -13,11 +13,18 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
+from gpt.checks import is_integer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import meta_model
 from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
-from gpt.models.checkpoints.family_options import check_config, find_family, read_family_options
+from gpt.models.checkpoints.family_options import (
+    MAX_CONTEXT,
+    check_classifier,
+    check_config,
+    find_family,
+    read_family_options,
+)
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     BARE,
@@ -40,6 +47,7 @@ from gpt.models.checkpoints.stated import (
     INFER,
     MODEL_ARGS,
     NO_HINTS,
+    Beside,
     Hints,
     Options,
     options_beside,
@@ -65,10 +73,12 @@ GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
 MAX_LISTED_WEIGHTS = 8  # maximum number listed in an error message for each kind of problem
+# Names of further output heads, which do not change the logits.
+EXTRA_HEADS = re.compile(r"(?!lm_head\.)(\w+_)?heads?_?\d*\.|score\.|critic\.")
 # Names of buffers, such as attention masks and rotary angles, which are not weights.
 BUFFERS = re.compile(
     r"(\.attn|(^|\.)attention)\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|version|IGNORE|inv_freq|freqs(_\w+)?"
-    r"|(cos|sin)(_cached)?|position_ids)$"
+    r"|(cos|sin)(_cached)?|position_ids|_extra_state|n_averaged)$"
 )
 
 
@@ -85,21 +95,24 @@ def detect_layout(
     tensors: Mapping[str, Tensor],
     *,
     config: Mapping[str, object] | None = None,
+    settings: Beside | None = None,
     entries: Mapping[str, object] | None = None,
     given: Layout | None = None,
     hints: Hints = NO_HINTS,
 ) -> DetectedLayout:
     """Find the layout of these weights and translate them to our names.
 
-    config: Contents of config.json.
+    config: Contents of config.json. settings: Another file next to the weights that states options.
     entries: Checkpoint entries other than the weights. given: A layout to use instead of a known one.
     Raises NamesInferred if the layout had to be inferred from names and shapes and the hints do not accept that;
     HeadsUnknown or ScaleUnknown if the number of heads or the attention scale is unknown; and ValueError for an unknown
     layout, an unsupported option, or weights that do not fit, which the message lists.
     """
     family = None if config is None else check_config(config)
+    beside = settings if config is None else Beside("config.json", config)
     entries = entries or {}
     named = clean_names(tensors)
+    check_classifier(named)
     if config and family and is_written_by_transformers(named, family):
         return detect_family(named, config, hints)
     if given and (absent := [theirs for role, theirs in given.names.items() if not is_named(role, given, named)]):
@@ -117,7 +130,7 @@ def detect_layout(
     if layout.title == CUSTOM:
         fill_projections(weights)
     sizes = read_sizes(weights, layout)
-    stated = stated_options(layout, config, entries, sizes)
+    stated = stated_options(layout, beside, entries, sizes)
     if known is None and hints.names != INFER:
         told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
         raise NamesInferred(
@@ -165,12 +178,25 @@ def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hin
 
 def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> DetectedLayout:
     """Check the weights and sort them into the model's order. Raises ValueError if they do not fit."""
-    if config.tie_weights:
-        weights.pop("lm_head.weight", None)
-    check_weights(config, weights, layout)
+    expected = expected_shapes(config)
+    unused = {name for name in weights.keys() - expected.keys() if is_unused(name, weights)}
+    weights = {name: part for name, part in weights.items() if name not in unused}
+    check_weights(expected, weights, layout)
     if layout.rotary_pairs == "interleaved":
         weights = with_half_pairs(weights, config)
     return DetectedLayout(layout, config, weights)
+
+
+def is_unused(name: str, weights: Weights) -> bool:
+    """Return whether a weight that the model lacks does not affect its logits: a further head, or integers in a buffer.
+
+    A head with a row for each token may be the model's own under another name, unless that is present too.
+    """
+    if name == "lm_head.weight" or not any(tensor.is_floating_point() for tensor in weights[name]):
+        return True  # a tied head, or a buffer
+    n_vocab = weights["wte.weight"][0].shape[0]
+    may_be_own = "lm_head.weight" not in weights and any(n_vocab in tensor.shape for tensor in weights[name])
+    return EXTRA_HEADS.match(name) is not None and not may_be_own
 
 
 def check_has_head(weights: Weights, layout: Layout) -> None:
@@ -178,8 +204,8 @@ def check_has_head(weights: Weights, layout: Layout) -> None:
     if "lm_head.weight" not in weights:
         raise GPTError(
             "layout.no_head",
-            "config.json has tie_word_embeddings=False, but the weights have no {name}: save the whole model with its "
-            "head, or set tie_word_embeddings=True if the head is the token embedding",
+            "the configuration has tie_word_embeddings=False, but the weights have no {name}: save the whole model "
+            "with its head, or set tie_word_embeddings=True if the head is the token embedding",
             name=their_name("lm_head.weight", layout),
         )
 
@@ -234,31 +260,32 @@ def known_layout(
     return GPT2_LAYOUTS[BUILD_NANOGPT if is_course else NANOGPT]
 
 
-def stated_options(
-    layout: Layout, config: Mapping[str, object] | None, entries: Mapping[str, object], sizes: Options
-) -> Options:
-    """Return the options found in config.json or in the checkpoint's other entries.
+def stated_options(layout: Layout, beside: Beside | None, entries: Mapping[str, object], sizes: Options) -> Options:
+    """Return the options found next to the weights or in the checkpoint's other entries.
 
     Raises ValueError with both values if the two sources contradict each other.
     """
     if layout.title == OURS:
-        return known_options(config or {}, OUR_OPTIONS, "config.json")
+        return known_options(beside.options, OUR_OPTIONS, beside.file) if beside else {}
     model_args = entries.get(MODEL_ARGS)
     if layout.title == NANOGPT and isinstance(model_args, dict):
         known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
-    config = config or {}
-    beside = options_of_gpt2(config) if config.get("model_type") == GPT2 else options_beside(config)
     inside = options_inside(entries, sizes.keys() - {"tie_weights"})
-    for name in beside.keys() & inside.keys():
-        if beside[name] != inside[name]:
+    if beside is None:
+        return inside
+    is_gpt2 = beside.options.get("model_type") == GPT2
+    outside = options_of_gpt2(beside.options) if is_gpt2 else options_beside(beside)
+    for name in outside.keys() & inside.keys():
+        if outside[name] != inside[name]:
             raise GPTError(
                 "layout.stated_twice",
-                "{name} is {beside!r} in config.json, but {inside!r} in the checkpoint: correct config.json",
+                "{name} is {beside!r} in {file}, but {inside!r} in the checkpoint: correct {file}",
                 name=name,
-                beside=beside[name],
+                beside=outside[name],
+                file=beside.file,
                 inside=inside[name],
             )
-    return {**inside, **beside}
+    return {**inside, **outside}
 
 
 def options_of_gpt2(config: Mapping[str, object]) -> Options:
@@ -296,9 +323,12 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
             raise contradicts(name, known[name], value)
     if "n_head" not in known:
         raise HeadsUnknown(known["n_embd"], layout.activation)
-    for name, usual in (("n_ff", 4 * known["n_embd"]), ("n_kv_head", known["n_head"])):
-        if known.get(name) == usual:
-            known[name] = None  # so that equal models have equal configurations
+    usual = {"n_ff": 4 * known["n_embd"], "n_kv_head": known["n_head"]}
+    if is_integer(known["n_head"]) and known["n_head"] > 0:
+        usual["head_dim"] = known["n_embd"] // known["n_head"]
+    known |= {name: None for name, value in usual.items() if known.get(name) == value}  # equal for equal models
+    if layout.options.get("position") == "rotary" and "block_size" in known:
+        known["block_size"] = min(known["block_size"], MAX_CONTEXT)
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     return replace(config, attn_scale=match_scale(config, stated, hints, layout))
 
@@ -385,9 +415,11 @@ def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
-    """Raise ValueError listing the weights that are missing, unexpected, or of the wrong shape or data type."""
-    expected = expected_shapes(config)
+def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, layout: Layout) -> None:
+    """Raise ValueError listing the weights that are missing, unexpected, or of the wrong shape or data type.
+
+    expected: {name: shape} of the model's weights.
+    """
     found = {name: concatenated_shape(part) for name, part in weights.items()}
     problems = {
         "missing": [name for name in expected if name not in found],

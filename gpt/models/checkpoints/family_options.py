@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from torch import Tensor
 
 from gpt.checks import check_integer, check_number, check_switch, is_integer
 from gpt.config import RotaryScaling
@@ -17,6 +20,8 @@ from gpt.models.checkpoints.stated import ACTIVATIONS, unknown_activation, wrong
 MAX_CONTEXT = 4096  # limit for block_size in rotary models: every text allocates memory for the whole context
 MAX_SIZE = 2**24  # limit for sizes in config.json: torch cannot multiply much larger matrices
 FULL, WINDOWED = "full_attention", "sliding_attention"
+CLASSIFIERS = re.compile(r"For(Sequence|Token)Classification|ForQuestionAnswering|RewardModel")
+CLASSIFIER_HEADS = re.compile(r"(score|classifier|qa_outputs|classification_head(\.\w+)?)\.weight")
 SKIPS_ROTATION = "no_rope_layer_interval"
 GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
 
@@ -89,9 +94,29 @@ def check_config(config: Values) -> Family | None:
             option="quantization_config",
             method=method or "unknown",
         )
+    if CLASSIFIERS.search(str(config.get("architectures"))):
+        raise classifier(config["architectures"][0])
     if model_type is not None:
         read_family_options(config)
     return family
+
+
+def check_classifier(named: Mapping[str, Tensor]) -> None:
+    """Raise ValueError if the weights have a classifier's head, not one with as many rows as the token embedding."""
+    shapes = [tensor.shape for tensor in named.values()]
+    heads = [name for name, each in named.items() if CLASSIFIER_HEADS.fullmatch(name) and shapes.count(each.shape) == 1]
+    if heads and not any("head" in name for name in named.keys() - set(heads)):
+        raise classifier(heads[0])
+
+
+def classifier(sign: object) -> GPTError:
+    """Return the error for a classifier. sign: the name of its class or of a weight."""
+    return GPTError(
+        "layout.classifier",
+        "this is a classifier ({sign}): it scores texts and cannot continue them. Choose the model from which it was "
+        "trained",
+        sign=sign,
+    )
 
 
 def refusal_reason(config: Values) -> GPTError | None:

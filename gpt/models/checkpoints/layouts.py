@@ -237,7 +237,7 @@ LAYOUTS = (
         META_NAMES,
         "silu",
         rotary_pairs="interleaved",
-        options={"norm": "rms", "position": "rotary"},
+        options={"norm": "rms", "position": "rotary", "block_size": 2048},
     ),
     Layout("GPT with qkv_proj", QKV_PROJ_NAMES),
     Layout("GPT with blocks", {ours: name.replace("h.{n}", "blocks.{n}") for ours, name in GPT2_NAMES.items()}),

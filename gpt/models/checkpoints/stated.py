@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from gpt.checks import is_integer, is_number
-from gpt.config import Activation
+from gpt.config import Activation, RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.pickles import Record
 
 AttnScale = float | Literal["head_size", "n_embd"]
 Options = dict[str, Any]  # under GPTConfig's names
+UNKNOWN_SIZE = -1  # vocab_size in Meta's params.json
+LLAMA_32_WIDTH = 3072  # width of Llama 3.2 3B; larger models with scaled angles are Llama 3.1
 INFER = "infer"  # passed instead of the name of a layout file
 
 # {transformers' name: our name} for activation functions.
@@ -28,14 +30,26 @@ ACTIVATIONS = {
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "n_head": ("n_head", "n_heads", "num_heads", "num_attention_heads", "nhead", "heads"),
     "n_layer": ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "n_blocks", "num_blocks"),
-    "n_embd": ("n_embd", "n_embed", "d_model", "dim_embedding", "emb_dim", "embed_dim", "embedding_dim", "hidden_size"),
+    "n_embd": (
+        "n_embd",
+        "n_embed",
+        "d_model",
+        "dim_embedding",
+        "dim",
+        "emb_dim",
+        "embed_dim",
+        "embedding_dim",
+        "hidden_size",
+    ),
     "n_ff": ("n_ff", "n_inner", "d_ff", "ffn_dim", "dim_feedforward", "intermediate_size"),
     "block_size": (
         *("block_size", "context_length", "context_size", "ctx", "n_ctx", "n_positions", "seq_length", "seq_len"),
         *("max_seq_len", "max_len", "max_position_embeddings"),
     ),
     "vocab_size": ("vocab_size", "n_vocab"),
-    "n_kv_head": ("n_kv_head", "n_kv_heads", "num_key_value_heads"),
+    "n_kv_head": ("n_kv_head", "n_kv_heads", "num_key_value_heads", "n_query_groups"),
+    "head_dim": ("head_dim",),
+    "window": ("sliding_window",),
     "norm_eps": ("norm_eps", "layer_norm_epsilon", "layer_norm_eps", "layernorm_eps", "ln_eps", "rms_norm_eps"),
     "activation": ("activation", "activation_function", "hidden_act"),
     "attn_scale": ("attn_scale",),
@@ -62,6 +76,13 @@ PLACES = (
     "args",
     "cfg",
 )
+
+
+class Beside(NamedTuple):
+    """The contents of a file next to the weights that states options."""
+
+    file: str
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -118,17 +139,26 @@ def score_factor(value: AttnScale | None, n_embd: int, head_size: int) -> float 
     return None if factor == head_size**-0.5 else factor  # type: ignore[return-value]
 
 
-def options_beside(config: Mapping[str, object]) -> Options:
-    """Return the options in a config.json of unknown format.
+def options_beside(beside: Beside) -> Options:
+    """Return the options in a file of unknown format.
 
     Raises ValueError for a value of the wrong type or an activation function that is not implemented.
     """
     found: Options = {}
-    for ours, theirs, value in synonyms_in(config):
-        if not is_of_type(ours, value):
-            raise wrong_type(theirs, value, EXPECTED.get(ours, "an integer > 0"))
-        found.setdefault(ours, value)
+    for _, place in places(beside.options):
+        for ours, theirs, value in synonyms_in(place):
+            if not is_of_type(ours, value):
+                raise wrong_type(theirs, value, EXPECTED.get(ours, "an integer > 0"), beside.file)
+            found.setdefault(ours, value)
+    if beside.options.get("use_scaled_rope"):
+        found["rotary_scaling"] = llama_scaling(beside.options)
     return found
+
+
+def llama_scaling(params: Mapping[str, Any]) -> RotaryScaling:
+    """Return the scaling of a Llama from Meta's params.json. The factor is not stated, but fixed for each model."""
+    is_small = params.get("dim", 0) <= LLAMA_32_WIDTH
+    return RotaryScaling("llama3", params.get("rope_scaling_factor") or (32.0 if is_small else 8.0))
 
 
 def options_inside(extras: Mapping[str, object], determined: Collection[str]) -> Options:
@@ -161,7 +191,7 @@ def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, str, Any]]:
     """Yield (our name, their name, value) for each option among these values."""
     for ours, names in SYNONYMS.items():
         for theirs in names:
-            if (value := values.get(theirs)) is not None:
+            if (value := values.get(theirs)) not in (None, UNKNOWN_SIZE):
                 yield ours, theirs, read_activation(theirs, value) if ours == "activation" else value
 
 
@@ -185,13 +215,14 @@ def unknown_activation(option: str, value: object) -> GPTError:
     )
 
 
-def wrong_type(option: str, value: object, expected: str) -> GPTError:
-    """Return the error for an option of the wrong type in config.json."""
+def wrong_type(option: str, value: object, expected: str, file: str = "config.json") -> GPTError:
+    """Return the error for an option of the wrong type."""
     return GPTError(
         "layout.option_type",
-        "{option}={value!r} in config.json should be {expected}",
+        "{option}={value!r} in {file} should be {expected}",
         option=option,
         value=value,
+        file=file,
         expected=expected,
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import yaml  # type: ignore[import-untyped]
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -125,3 +126,22 @@ def read_json(path: Path, kind: type[T]) -> T:
             type=type(value),
         )
     return value
+
+
+def read_yaml(path: Path) -> dict[str, object]:
+    """Read a YAML file of options. Numbers such as 1e-5, which are text in YAML 1.1, become numbers."""
+    try:
+        value = yaml.safe_load(read_text(path))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise damaged(path, str(error).partition("\n")[0]) from None
+    if not isinstance(value, dict):
+        raise damaged(path, type(value).__name__)
+    return {str(name): number_or_text(each) for name, each in value.items()}
+
+
+def number_or_text(value: object) -> object:
+    """Convert text to a number if possible."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
