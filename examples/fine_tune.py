@@ -6,11 +6,13 @@ Open the result with `python app.py --model OUT_FOLDER`, or choose its files on 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import torch
 
 from gpt import load_model, save_model
+from gpt.training.corpus import read_text
 
 
 def fine_tune(text: str, out: Path, *, model: str = "stories", steps: int = 100, batch_size: int = 8) -> list[float]:
@@ -19,6 +21,8 @@ def fine_tune(text: str, out: Path, *, model: str = "stories", steps: int = 100,
         raise FileExistsError(f"{out} already exists: choose a new folder")
     loaded = load_model(model, trainable=True)
     ids = torch.tensor(loaded.tokenizer.encode(text), device=loaded.device)
+    if len(ids) < 2:
+        raise ValueError(f"the text has {len(ids)} tokens: there is nothing to predict")
     length = min(loaded.model.config.block_size, len(ids) - 1, 128)
     generator = torch.Generator().manual_seed(0)
     optimizer = torch.optim.AdamW(loaded.model.parameters(), lr=1e-4)
@@ -46,5 +50,8 @@ if __name__ == "__main__":
     parser.add_argument("--model", default="stories")
     parser.add_argument("--steps", type=int, default=100)
     chosen = parser.parse_args()
-    losses = fine_tune(chosen.text.read_text("utf-8"), chosen.out, model=chosen.model, steps=chosen.steps)
+    try:
+        losses = fine_tune(read_text(chosen.text), chosen.out, model=chosen.model, steps=chosen.steps)
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
     print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f} nats per token; saved in {chosen.out}")

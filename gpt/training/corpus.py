@@ -41,23 +41,23 @@ def decode_text(data: bytes, name: object) -> str:
 
 
 def read_text(path: Path | str) -> str:
-    """Read the `training_text` of a UTF-8 file. Raises ValueError if the file cannot be read."""
+    """Read the `training_text` of a UTF-8 file. Raises ValueError if the file cannot be read or contains no text."""
     path = Path(path)
     if not path.is_file():
         raise GPTError("training.no_file", "there is no file {path}", path=path)
-    return decode_text(path.read_bytes(), path)
+    text = decode_text(path.read_bytes(), path)
+    if not text.replace(END_OF_TEXT, "").strip():
+        raise GPTError("training.no_text", "{path} contains no text", path=path)
+    return text
 
 
 def read_stories(path: Path | str) -> list[str]:
     """Read the stories in a UTF-8 file, which are separated by <|endoftext|>. Strips them and drops empty ones.
 
-    Raises ValueError if the file cannot be read or contains no text.
+    Raises the same errors as `read_text`.
     """
-    stories = [story.strip() for story in read_text(path).split(END_OF_TEXT)]
-    stories = [story for story in stories if story]
-    if not stories:
-        raise GPTError("training.no_text", "{path} contains no text", path=path)
-    return stories
+    stories = (story.strip() for story in read_text(path).split(END_OF_TEXT))
+    return [story for story in stories if story]
 
 
 def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list[str], list[str]]:
