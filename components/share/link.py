@@ -105,10 +105,6 @@ def _name(text: str) -> str:
     return text
 
 
-def _beat(text: str) -> str:
-    return str(_whole(text, least=1)) if text.isdigit() else _name(text)
-
-
 def _ids(text: str) -> tuple[int, ...]:
     """Parse token ids separated by "-"."""
     return tuple(_whole(part, _MAX_ID) for part in text.split("-"))
@@ -178,9 +174,9 @@ PARAMETERS: dict[str, Parameter] = {
     "class": Parameter(partial(_words, _MAX_READ)),  # a sequence of stops (see `sequence`)
     "stop": Parameter(partial(_whole, least=1)),  # the current stop
     "tab": Parameter(_name),
-    "lesson": Parameter(_name),  # opens the Lessons tab; older links use numbers
+    "lesson": Parameter(_name),  # opens the Lessons tab
     "challenge": Parameter(_name),  # opens the Challenges tab
-    "film": Parameter(_beat),  # the film's open beat, by name or 1-based number
+    "film": Parameter(_name),  # the film's open beat
     "position": Parameter(_whole),  # the selected token; defaults to the last
     "layer": Parameter(_whole),
     "head": Parameter(_whole),  # defaults to the average

@@ -61,7 +61,7 @@ def test_it_plays_pauses_steps_by_keys_writes_the_token_it_draws_and_is_left_at_
 def test_a_link_opens_a_beat_paused_and_without_motion_the_film_is_a_slideshow(page, site):
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{site}?film=10")
+    page.goto(f"{site}?film=mix")
     expect(page.locator(TITLE)).to_have_text("The answers are mixed")
     expect(control(page, "Play")).to_be_hidden()
     page.emulate_media(reduced_motion="no-preference")

@@ -41,15 +41,7 @@ BEATS = (
 )
 NAMES = tuple(beat.name for beat in BEATS)
 
-# Beat names for the 1-based numbers in older links.
-NUMBERED = (
-    *("ending", "rows", "rows", "rows", "ask", "ask", "answer", "answer", "answer"),
-    *("mix", "add", "neurons", "layers", "next", "draw", "draw"),
-)
-
 
 def beat_named(name: str) -> str:
-    """Return the name of the beat that a link identifies by name or 1-based number; defaults to the first beat."""
-    if name.isdigit():
-        return NUMBERED[max(1, min(int(name), len(NUMBERED))) - 1]
+    """Return a beat's name, or the first beat's for an unknown name."""
     return name if name in NAMES else NAMES[0]

@@ -407,10 +407,3 @@ LESSONS: tuple[Lesson, ...] = (
     ),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}
-
-# Lesson keys for the 1-based numbers in older links.
-NUMBERED = (
-    "greedy", "tokenizer", "sampling", "attention", "positions", "block", "layer_norm", "feed_forward", "activations",
-    "shortcuts", "model", "skeleton", "loss", "untrained", "training", "dropout", "layouts", "small", "initialisation",
-    "parameters", "next", "configuration", "rms_norm", "rotary", "swiglu", "grouped_queries", "no_biases",
-)  # fmt: skip

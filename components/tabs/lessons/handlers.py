@@ -17,7 +17,7 @@ from components.state.example import first_prompt
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.lessons.course import BY_KEY, LESSONS, NUMBERED
+from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
 from components.tabs.lessons.questions import QUESTIONS, GoalQuestion
@@ -56,12 +56,7 @@ def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -
 
 
 def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
-    """Open a lesson with its initial controls. Returns False if there is no lesson with this key.
-
-    In older links, `key` is the lesson's 1-based number.
-    """
-    if key.isdecimal() and 0 < int(key) <= len(NUMBERED):
-        key = NUMBERED[int(key) - 1]
+    """Open a lesson with its initial controls. Returns False if there is no lesson with this key."""
     if key not in BY_KEY:
         return False
     if session.state(LessonsState).lesson != key:

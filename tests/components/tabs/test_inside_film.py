@@ -14,7 +14,7 @@ from components.labels import percent, quoted, token_text
 from components.state.example import example
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
-from components.tabs.inside.beats import BEATS, NAMES, NUMBERED, beat_named
+from components.tabs.inside.beats import BEATS
 from components.tabs.inside.handlers import open_film, play_film, write_next
 from components.tabs.inside.results import Stories
 from components.tabs.inside.state import InsideState
@@ -150,13 +150,6 @@ def test_every_sentence_is_complete(language: Any, name: str, temperature: float
 def test_every_beat_shows_parts_that_the_picture_has() -> None:
     assert {part for beat in BEATS for part in (*beat.view, *beat.more)} <= {*PARTS} | ZONES
     assert 80 <= sum(beat.seconds for beat in BEATS) <= 90
-
-
-def test_links_name_a_beat_by_name_or_by_its_former_number() -> None:
-    assert [beat_named(name) for name in NAMES] == list(NAMES)
-    assert [beat_named(str(n)) for n in (1, 7, 16, 17, 99)] == ["ending", "answer", "draw", "draw", "draw"]
-    assert beat_named("none") == "ending"
-    assert set(NUMBERED) <= set(NAMES)
 
 
 def test_opening_stepping_and_leaving(inside: Inside) -> None:

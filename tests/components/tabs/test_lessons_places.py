@@ -11,7 +11,7 @@ from components.share.opening import open_link
 from components.tabs.inside.beats import NAMES
 from components.tabs.inside.handlers import open_film
 from components.tabs.lessons import handlers
-from components.tabs.lessons.course import LESSONS, NUMBERED
+from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, picture
 from components.tabs.lessons.state import LessonsState
 from gpt import get_model
@@ -124,15 +124,13 @@ def test_every_beat_of_a_lesson_is_one_of_the_film(session):
             assert session.film == lesson.beat
 
 
-def test_a_link_opens_a_lesson_by_its_name_or_the_number_it_once_had_and_leaves_the_text(session, loaded):
+def test_a_link_opens_a_lesson_by_its_name_and_leaves_the_text(session, loaded):
     text = session.document
     page = LinkedPage("lessons", partial(handlers.open_lesson, loaded), handlers.lesson_key)
-    for value, key in (("layer_norm", "layer_norm"), ("7", "layer_norm"), ("1", "greedy"), ("27", "no_biases")):
-        finish(open_link(session, f"lesson={value}", ["lessons"], {"lesson": page}))
-        assert (session.tab, page.current(session.snapshot())) == ("lessons", key)
+    finish(open_link(session, "lesson=layer_norm", ["lessons"], {"lesson": page}))
+    assert (session.tab, page.current(session.snapshot())) == ("lessons", "layer_norm")
     assert session.document is text
-    assert len(set(NUMBERED)) == 27
-    for wrong in ("0", "x", "28", "X!"):
+    for wrong in ("0", "x", "X!"):
         finish(open_link(session, f"lesson={wrong}", ["lessons"], {"lesson": page}))
         assert "lesson" in session.notice.values["note"]
-    assert session.state(LessonsState).lesson == "no_biases"
+    assert session.state(LessonsState).lesson == "layer_norm"
