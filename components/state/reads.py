@@ -77,7 +77,12 @@ class Reads:
         return value
 
     def __getitem__(self, key: Any) -> Any:
-        return self._result(key) if isinstance(key, Computed) else ReadState(self, key)
+        if isinstance(key, Computed):
+            return self._result(key)
+        if hasattr(key, "read_by_field"):
+            return ReadState(self, key)
+        self.seen[key] = value_of(self.snapshot, key)
+        return self.snapshot.state(key)
 
     state = __getitem__
 
@@ -114,7 +119,7 @@ class Reads:
 
 
 class ReadState:
-    """A tab's state that records each field read of a class that `Tab.state` made; of others, the whole state.
+    """The state of a class that `Tab.state` made; records each field read. Other states are read as a whole.
 
     Reading anything but a field also counts as reading the whole state.
     """
@@ -124,7 +129,7 @@ class ReadState:
 
     def __getattr__(self, name: str) -> Any:
         reads, cls = self._reads, self._cls
-        key = (cls, name) if name in getattr(cls, "read_by_field", ()) else cls
+        key = (cls, name) if name in cls.read_by_field else cls  # type: ignore[attr-defined]
         reads.seen[key] = value_of(reads.snapshot, key)
         return getattr(reads.snapshot.state(cls), name)
 

@@ -15,7 +15,7 @@ from components.state.selection import Selection
 from components.state.session import Session
 from components.state.text import Text
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.state import AttentionView, InsideState, Part
+from components.tabs.inside.state import InsideState, Part
 from components.tabs.inside.views.head_stages import log_sums
 from components.tabs.lessons import handlers as lessons
 from components.tabs.lessons.course import LESSONS
@@ -90,13 +90,6 @@ def test_every_part_of_inside_draws(renderer: Renderer, document: Generation, pa
     session.change(InsideState, part=part)
     main = {"machine": "flow", "one_head": "stages", "stream": "neurons", "embeddings": "nearest-tokens"}[part]
     assert drawn(renderer, session)[main]["text"]
-
-
-@pytest.mark.parametrize("view", get_args(AttentionView))
-def test_every_view_of_attention_draws(renderer: Renderer, document: Generation, view: str) -> None:
-    session = session_of(document, "inside")
-    session.change(InsideState, part="one_head", attention_view=view)
-    assert drawn(renderer, session)["lines"]["text"]
 
 
 # The pictures of other lessons are the same for every model; test_lesson_pictures.py draws them.
