@@ -34,6 +34,7 @@ def generate(
     edits: Edits | None = None,
     on_full: Literal["stop", "crop"] = "stop",
     heal: bool = True,
+    special: bool = False,
 ) -> Iterator[Step]:
     """Continue a prompt, yielding one Step per token.
 
@@ -47,6 +48,8 @@ def generate(
         reads the white space as tokens of its own, after which it mostly predicts fragments of words. A text that ends
         inside a word is always read as it stands, because the word may be complete. Token ids and chats are never
         changed.
+    special: whether names of control tokens in a text, such as "<|endoftext|>", become control tokens. By default, they
+        are read as characters. They always are in the messages of a chat.
 
     The last step has a finish_reason: end of text, max_new_tokens, or a full context. Invalid arguments raise
     ValueError immediately, not when the first step is requested.
@@ -55,9 +58,9 @@ def generate(
     check_choice("on_full", on_full, ("stop", "crop"))
     loaded, params = as_loaded(model), with_seed(params)
     if on_full == "stop":
-        return Generation(loaded, prompt, edits=edits, heal=heal).steps(params, max_new_tokens)
+        return Generation(loaded, prompt, edits=edits, heal=heal, special=special).steps(params, max_new_tokens)
     prompt, held = hold_back(loaded.tokenizer, prompt) if heal and isinstance(prompt, str) else (prompt, "")
-    ids = token_ids(loaded.tokenizer, prompt)
+    ids = token_ids(loaded.tokenizer, prompt, special=special)
     n_dropped = max(0, len(ids) - loaded.model.config.block_size)
     document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped], held=held)
     return (step for _, step in sliding_steps(document, params, max_new_tokens))
@@ -68,6 +71,9 @@ def generate_batch(
     prompts: Sequence[Prompt],
     params: SamplingParams = DEFAULT_PARAMS,
     max_new_tokens: int = 64,
+    *,
+    heal: bool = True,
+    special: bool = False,
 ) -> list[list[int]]:
     """Continue several prompts in shared forward passes and return the new token ids for each.
 
@@ -77,7 +83,7 @@ def generate_batch(
     if isinstance(prompts, str):
         raise GPTError("prompt.not_a_list", "prompts must be a list of texts or lists of token ids, not one text")
     loaded = as_loaded(model)
-    streams = [generate(loaded, prompt, params, max_new_tokens) for prompt in prompts]
+    streams = [generate(loaded, each, params, max_new_tokens, heal=heal, special=special) for each in prompts]
     with ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="generate_batch") as pool:
         return list(pool.map(lambda steps: [step.token_id for step in steps], streams))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import gzip
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
@@ -58,6 +59,33 @@ class Vocabulary(ABC):
     def encode_continuation(self, text: str) -> list[int]:
         """Return the token ids of a text that follows another text. Unlike `encode`, never adds a space before it."""
         return self.encode(text)
+
+    @cached_property
+    def special_names(self) -> dict[str, int]:
+        """Ids of the control tokens by name."""
+        return {self.token_bytes(token_id).decode(): token_id for token_id in sorted(self.special_ids)}
+
+    def split_names(self, text: str) -> list[str]:
+        """Split a text at the names of control tokens. Names have odd indices."""
+        return [text] if self._name is None else self._name.split(text)
+
+    @cached_property
+    def _name(self) -> re.Pattern[str] | None:
+        names = sorted(self.special_names, key=len, reverse=True)
+        return re.compile(f"({'|'.join(map(re.escape, names))})") if names else None
+
+    def encode_special(self, text: str, *, is_start: bool = True) -> list[int]:
+        """Like `encode`, but names of control tokens in the text become control tokens.
+
+        is_start: whether the text starts a document. Only then can a space be added before it.
+        """
+        ids: list[int] = []
+        for i, part in enumerate(self.split_names(text)):
+            if i % 2:
+                ids.append(self.special_names[part])
+            elif part:
+                ids += self.encode(part) if is_start and not ids else self.encode_continuation(part)
+        return ids
 
     @property
     def is_chat(self) -> bool:
@@ -183,9 +211,16 @@ def hold_back(tokenizer: Vocabulary, text: str) -> tuple[str, str]:
     return (rest, held) if tokenizer.ids_after(held) else (text, "")
 
 
-def prompt_ids(tokenizer: Vocabulary, text: str) -> list[int]:
-    """Return `prefix_ids` followed by the token ids of a text, or [] for an empty text."""
-    return [*tokenizer.prefix_ids, *tokenizer.encode(text)] if text else []
+def prompt_ids(tokenizer: Vocabulary, text: str, *, special: bool = False) -> list[int]:
+    """Return `prefix_ids` followed by the token ids of a text, or [] for an empty text.
+
+    special: whether names of control tokens in the text become control tokens. A prefix that the text names is not
+        added again.
+    """
+    if not text:
+        return []
+    prefix, ids = tokenizer.prefix_ids, tokenizer.encode_special(text) if special else tokenizer.encode(text)
+    return ids if special and tuple(ids[: len(prefix)]) == prefix else [*prefix, *ids]
 
 
 def start_ids(tokenizer: Vocabulary) -> list[int]:

@@ -11,6 +11,7 @@ from components.api.arguments import (
     checked_heads,
     checked_layers,
     checked_position,
+    checked_special,
     checked_text,
     checked_token_id,
     read,
@@ -51,7 +52,7 @@ class AnalysisEndpoints(Endpoints):
     Most of them run one or two forward passes over the text. Patching, and the loss on a long text, take more.
     """
 
-    def attention(self, prompt: str, layer: int, head: int, model: str = "") -> HeadWeights:
+    def attention(self, prompt: str, layer: int, head: int, model: str = "", special: bool = False) -> HeadWeights:
         """Get the attention weights of one head. Prompt, layer and head are required.
 
         Parameters:
@@ -59,6 +60,7 @@ class AnalysisEndpoints(Endpoints):
             layer: counted from 0
             head: counted from 0
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             tokens, and weights[query][key]; each row sums to 1 and ends with the query itself, the last token it reads
         """
@@ -66,7 +68,7 @@ class AnalysisEndpoints(Endpoints):
         config = loaded.model.config
         layer = int(checked_number("layer", layer, 0, config.n_layer - 1))
         head = int(checked_number("head", head, 0, config.n_head - 1))
-        document = read(loaded, prompt)
+        document = read(loaded, prompt, special=special)
         if (n := len(document.ids)) > MAX_ATTENTION_TOKENS:
             raise PageError("error.attention_too_long", n=n, limit=MAX_ATTENTION_TOKENS)
         weights = document.attn_weights(layer, head)
@@ -77,7 +79,9 @@ class AnalysisEndpoints(Endpoints):
             "weights": [row.tolist() for row in rows],
         }
 
-    def logit_lens(self, prompt: str, position: int = -1, token_id: int | None = None, model: str = "") -> LogitLens:
+    def logit_lens(
+        self, prompt: str, position: int = -1, token_id: int | None = None, model: str = "", special: bool = False
+    ) -> LogitLens:
         """Apply the logit lens: what the model would predict if it ended at each layer. Only the prompt is required.
 
         Parameters:
@@ -85,10 +89,11 @@ class AnalysisEndpoints(Endpoints):
             position: the last token that the prediction sees, counted from 0; -1 is the last token of the prompt
             token_id: the token to follow, an id from next_token or tokenize; null is the predicted token
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             chosen: the followed token; rows: two per layer, with its and the best token's probability at temperature 1
         """
-        loaded, trace, only = self._trace(prompt, position, model)
+        loaded, trace, only = self._trace(prompt, position, model, special)
         with _threads(loaded):
             token_id = _chosen(loaded, trace, token_id, only)
             lens = logit_lens(loaded.model, trace, chosen=token_id, only=only)
@@ -121,6 +126,7 @@ class AnalysisEndpoints(Endpoints):
         token_id: int | None = None,
         against: int | None = None,
         model: str = "",
+        special: bool = False,
     ) -> Contributions:
         """Split a logit into contributions of heads and layers (direct logit attribution). Only the prompt is required.
 
@@ -130,10 +136,11 @@ class AnalysisEndpoints(Endpoints):
             token_id: the token whose logit is decomposed, an id from next_token or tokenize; null: the predicted token
             against: id of a second token whose logit is subtracted; null subtracts nothing
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             the logit before any cap, and the parts that sum to it: heads[layer][head], mlp[layer], biases and so on
         """
-        loaded, trace, only = self._trace(prompt, position, model)
+        loaded, trace, only = self._trace(prompt, position, model, special)
         other = None if against is None else checked_token_id("against", against, loaded)
         with _threads(loaded):
             token_id = _chosen(loaded, trace, token_id, only)
@@ -159,6 +166,7 @@ class AnalysisEndpoints(Endpoints):
         mlp_layers: list[int] | None = None,
         k: int = 20,
         model: str = "",
+        special: bool = False,
     ) -> Ablation:
         """Compare the next tokens before and after switching off heads or layers. Prompt and one part are required.
 
@@ -169,6 +177,7 @@ class AnalysisEndpoints(Endpoints):
             mlp_layers: layers whose feed-forward network is switched off; list a layer in both to skip it entirely
             k: number of best tokens to take from each prediction
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             tokens, best first, with the probability before and after at temperature 1; kl_bits: their divergence
         """
@@ -182,11 +191,11 @@ class AnalysisEndpoints(Endpoints):
         if edits == Edits():
             raise PageError("error.nothing_ablated")
         edits.check(loaded.model.config)
-        original = read(loaded, prompt)
+        original = read(loaded, prompt, special=special)
         edited = Generation(loaded, original.ids, edits=edits, held=original.held)
         edited.read()
         with _threads(loaded):
-            log_p, log_q = (each.logits(each.n_read - 1).log_softmax(dim=0) for each in (original, edited))
+            log_p, log_q = (at_one(each.logits(each.n_read - 1)).log() for each in (original, edited))
         bits = kl_divergence(log_p, log_q).item()
         return {"tokens": _before_and_after(loaded, original, edited, count), "kl_bits": bits}
 
@@ -200,6 +209,7 @@ class AnalysisEndpoints(Endpoints):
         seed: int = 1,
         k: int = 20,
         model: str = "",
+        special: bool = False,
     ) -> Steered:
         """Turn a concept up and compare predictions and continuations. Prompt and concept are required.
 
@@ -212,6 +222,7 @@ class AnalysisEndpoints(Endpoints):
             seed: seed of both continuations
             k: number of best tokens to take from each prediction
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             the concept; tokens, best first, with the probability before and after at temperature 1; both continuations
         """
@@ -223,7 +234,7 @@ class AnalysisEndpoints(Endpoints):
         strength = usual_strength(loaded, (layer, feature)) if strength is None else strength
         assert loaded.concepts is not None
         edits = Edits(steering=(loaded.concepts.steering(layer, feature, strength),))
-        original = read(loaded, prompt)
+        original = read(loaded, prompt, special=special)
         edited = Generation(loaded, original.ids, edits=edits, held=original.held)
         edited.read()
         tokens = _before_and_after(loaded, original, edited, count)
@@ -239,7 +250,13 @@ class AnalysisEndpoints(Endpoints):
         }
 
     def hidden_state(
-        self, prompt: str, layer: int, position: int = -1, name: str = "resid_post", model: str = ""
+        self,
+        prompt: str,
+        layer: int,
+        position: int = -1,
+        name: str = "resid_post",
+        model: str = "",
+        special: bool = False,
     ) -> HiddenState:
         """Get the residual stream, or what a layer adds to it, at one position. Prompt and layer are required.
 
@@ -249,13 +266,14 @@ class AnalysisEndpoints(Endpoints):
             position: position of the token, counted from 0; -1 is the last token of the prompt
             name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             token, and values: n_embd numbers
         """
         check_patchable(name)
         loaded = self.find_model(model)
         layer = int(checked_number("layer", layer, 0, loaded.model.config.n_layer - 1))
-        ids, _ = _typed(loaded, "prompt", prompt)
+        ids, _ = _typed(loaded, "prompt", prompt, special)
         place = checked_position(position, len(ids))
         with _threads(loaded):
             trace = trace_window(loaded.model, ids, place, place + 1)
@@ -272,6 +290,7 @@ class AnalysisEndpoints(Endpoints):
         other: int | None = None,
         name: str = "resid_pre",
         model: str = "",
+        special: bool = False,
     ) -> PatchedLogits:
         """Find activations of one text that restore its prediction in another (activation patching). Both are required.
 
@@ -282,11 +301,12 @@ class AnalysisEndpoints(Endpoints):
             other: id of the token that follows the corrupted text; null is the predicted token
             name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             recovered[layer][position], from 0 (corrupted) to 1 (clean); both logit differences, tokens and texts
         """
         loaded = self.find_model(model)
-        typed = [_typed(loaded, *each) for each in (("clean", clean), ("corrupted", corrupted))]
+        typed = [_typed(loaded, *each, special) for each in (("clean", clean), ("corrupted", corrupted))]
         texts = [ids for ids, _ in typed]
         if (longest := max(map(len, texts))) > MAX_PATCHED_TOKENS:
             raise PageError("error.patch_too_long", n=longest, limit=MAX_PATCHED_TOKENS)
@@ -307,17 +327,18 @@ class AnalysisEndpoints(Endpoints):
             "recovered": found.recovered.tolist(),
         }
 
-    def loss(self, text: str, model: str = "") -> TextLoss:
+    def loss(self, text: str, model: str = "", special: bool = False) -> TextLoss:
         """Measure how well a model predicts a text: loss, perplexity, bits per byte. Only the text is required.
 
         Parameters:
             text: 2 to 4,096 tokens; a text longer than the context is read in windows that overlap by half
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             loss in nats per token, perplexity, bits_per_byte, and tokens: all but the first, with their surprisal
         """
         loaded = self.find_model(model)
-        ids = prompt_ids(loaded.tokenizer, checked_text("text", text))
+        ids = prompt_ids(loaded.tokenizer, checked_text("text", text), special=checked_special(special))
         check_scored_length(len(ids))
         with _threads(loaded):
             found = score_text(loaded, ids)
@@ -339,20 +360,22 @@ class AnalysisEndpoints(Endpoints):
             ],
         }
 
-    def _trace(self, prompt: object, position: object, model: object) -> tuple[LoadedModel, Trace, list[int]]:
+    def _trace(
+        self, prompt: object, position: object, model: object, special: object
+    ) -> tuple[LoadedModel, Trace, list[int]]:
         """Return the model, the trace of one position in the prompt, and the tokens that can follow; [] for all."""
         loaded = self.find_model(model)
-        ids, only = _typed(loaded, "prompt", prompt)
+        ids, only = _typed(loaded, "prompt", prompt, special)
         place = checked_position(position, len(ids))
         with _threads(loaded):
             trace = trace_window(loaded.model, ids, place, place + 1)
         return loaded, trace, only if place == len(ids) - 1 else []
 
 
-def _typed(loaded: LoadedModel, name: str, text: object) -> tuple[list[int], list[int]]:
+def _typed(loaded: LoadedModel, name: str, text: object, special: object) -> tuple[list[int], list[int]]:
     """Encode a typed text. Also return the tokens that can follow it; [] for all (see `gpt.tokenizer.hold_back`)."""
     rest, held = hold_back(loaded.tokenizer, checked_text(name, text))
-    return encode_prompt(loaded, rest), loaded.tokenizer.ids_after(held)
+    return encode_prompt(loaded, rest, special=checked_special(special)), loaded.tokenizer.ids_after(held)
 
 
 def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:

@@ -12,6 +12,7 @@ from components.errors import PageError
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.state.settings import checked_number
 from gpt import Generation, LoadedModel, get_model
+from gpt.checks import check_choice
 from gpt.documents import prompt as prompts
 from gpt.edits import check_head_name, check_layer_name
 
@@ -27,9 +28,9 @@ class Endpoints:
         return get_model(str(name) or self.default_model)
 
 
-def read(loaded: LoadedModel, prompt: object) -> Generation:
-    """Create a document with this prompt and run the model on it."""
-    document = Generation(loaded, checked_text("prompt", prompt))
+def read(loaded: LoadedModel, prompt: object, *, special: object = False) -> Generation:
+    """Create a document with this prompt and run the model on it. special: see `checked_special`."""
+    document = Generation(loaded, checked_text("prompt", prompt), special=checked_special(special))
     document.read()
     return document
 
@@ -41,6 +42,12 @@ def checked_text(name: str, value: object) -> str:
     if len(value) > MAX_CHARACTERS:
         raise PageError("error.text_too_long", name=name, n=len(value), limit=MAX_CHARACTERS)
     return value
+
+
+def checked_special(value: object) -> bool:
+    """Return whether names of control tokens become control tokens. Raises ValueError if the value is not a boolean."""
+    check_choice("special", value, (True, False))
+    return bool(value)
 
 
 def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 
-from components.api.arguments import Endpoints, checked_messages, checked_text, checked_texts, read
+from components.api.arguments import Endpoints, checked_messages, checked_special, checked_text, checked_texts, read
 from components.api.results import ListedModel, NextToken, Tokens
 from components.labels import token_text
 from components.next_tokens import best
@@ -35,6 +35,7 @@ class TextEndpoints(Endpoints):
         messages: list[dict[str, str]] | None = None,
         stop: list[str] | None = None,
         delta: bool = False,
+        special: bool = False,
     ) -> Iterator[str]:
         """Continue a prompt or a chat, token by token. Only one of the two is required.
 
@@ -52,6 +53,7 @@ class TextEndpoints(Endpoints):
             messages: a chat instead of a prompt, as {"role", "content"}; requires a model with a chat template
             stop: list of stop sequences; generation ends before the first one that occurs
             delta: send only the characters added since the last update, instead of the whole new text
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             the new text so far: "" at first, then updated after every token, or several under load
         """
@@ -70,7 +72,7 @@ class TextEndpoints(Endpoints):
         given = text if messages is None else checked_messages(messages, text)
         stops = checked_texts("stop", stop)
         params = with_seed(params)
-        steps = generate(loaded, given, params, count, on_full=on_full)  # type: ignore[arg-type]
+        steps = generate(loaded, given, params, count, on_full=on_full, special=checked_special(special))  # type: ignore[arg-type]
         text = sent = ""
         began = time.perf_counter()
         yield text
@@ -114,6 +116,7 @@ class TextEndpoints(Endpoints):
         top_p: float = 1.0,
         min_p: float = 0.0,
         model: str = "",
+        special: bool = False,
     ) -> list[NextToken]:
         """Get the most probable next tokens. Only the prompt is required.
 
@@ -125,13 +128,14 @@ class TextEndpoints(Endpoints):
             top_p: keep the most probable tokens that together reach this probability; 1 keeps all
             min_p: keep tokens with at least this share of the best token's probability; 0 keeps all
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             a list, best first: token_id, token, probability with these settings, raw_probability and its logarithm
         """
         loaded = self.find_model(model)
         params = sampling_params(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
         count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
-        document = read(loaded, prompt)
+        document = read(loaded, prompt, special=special)
         stages = distribution(document.logits(document.n_read - 1), params)
         final, raw = stages.final.numpy(), stages.raw.numpy()
         log_p = document.logits(document.n_read - 1).log_softmax(dim=0)
@@ -146,17 +150,18 @@ class TextEndpoints(Endpoints):
             for i in best(final, raw, count).tolist()
         ]
 
-    def tokenize(self, text: str, model: str = "") -> Tokens:
+    def tokenize(self, text: str, model: str = "", special: bool = False) -> Tokens:
         r"""Split a text into tokens, including a control token that some models expect first. The text is required.
 
         Parameters:
             text: any text
             model: name from the page's list; "" is the model the app was started with
+            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             ids, and tokens: the text of each token, with bytes that form no character as \xNN
         """
         tokenizer = self.find_model(model).tokenizer
-        ids = prompt_ids(tokenizer, checked_text("text", text))
+        ids = prompt_ids(tokenizer, checked_text("text", text), special=checked_special(special))
         return {"ids": ids, "tokens": [token_text(tokenizer, i) for i in ids]}
 
 

@@ -36,6 +36,7 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
         "tab": s.tab,
         "settings": vars(s.settings),
         "selection": vars(s.selection),
+        "special": s.special,
         "hidden": None,
         "attention": None,
         **hidden_values(s),
@@ -68,7 +69,7 @@ def restore_session(session: Session, saved: str, tabs: Sequence[str]) -> bool:
     session.document, session.prompt = document, prompt
     if isinstance(kept.get("unwritten"), str):
         session.set_typed(kept["unwritten"], is_current=False)
-    session.settings, session.selection = settings, selection
+    session.settings, session.selection, session.special = settings, selection, kept.get("special") is True
     session.last_action = Message("status.restored")
     if loaded is not None:
         session.model, session.loaded = loaded.name, loaded

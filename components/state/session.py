@@ -84,6 +84,7 @@ class Session:
         or Forward, in ms on the browser's clock.
     query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
+    special: whether names of control tokens in typed text become control tokens.
     hidden: the words that are hidden from the model.
     edits: the interventions made in the "Change it" tab.
     edits_on: token ids of the prompt for the edits; empty if the edits apply to the document's text.
@@ -130,7 +131,7 @@ class Session:
         self.last_action: LastAction | None = None
         self.progress: Message | None = None
         self.notice: Message | Exception | None = None
-        self.query, self.numbers = "", False
+        self.query, self.numbers, self.special = "", False, False
         self.hidden = HiddenWords()
         self._visible: tuple[tuple[int, int], frozenset[int], Text] | None = None
         self._visible_lock = threading.Lock()
@@ -225,6 +226,7 @@ class Session:
             notice=self.notice,
             query=self.query,
             numbers=self.numbers,
+            special=self.special,
             edits=self.edits,
             edits_on=self.edits_on,
             loaded=self.loaded,

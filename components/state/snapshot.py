@@ -66,6 +66,7 @@ class Snapshot:
     notice: Message | Exception | None
     query: str
     numbers: bool
+    special: bool
     edits: Edits
     edits_on: tuple[int, ...]
     loaded: LoadedModel | None = field(compare=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from components.labels import token_text
 from components.state.text import Text
@@ -47,26 +48,28 @@ def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:
     return token_id in tokenizer.eot_ids and not tokenizer.is_chat
 
 
-def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
+def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int], *, names: bool = False) -> list[str]:
     """Return the characters that the box shows for each token.
 
     An end-of-text token is shown as a line break, any other control token as its name. Part of a character is shown as
     "", and so are the control tokens at the start of a text that is not a chat.
+
+    names: whether to show all control tokens by name, except for those that precede every text.
     """
-    decoder, start = TextDecoder(tokenizer), start_ids(tokenizer)
+    decoder, start = TextDecoder(tokenizer), list(tokenizer.prefix_ids) if names else start_ids(tokenizer)
     n_start = len(start) if list(ids[: len(start)]) == start and not is_chat(tokenizer, ids) else 0
 
     def shown(position: int, token_id: int) -> str:
         if token_id not in tokenizer.special_ids or position < n_start:
             return decoder.feed(token_id)
-        return "\n" if ends_text(tokenizer, token_id) else token_text(tokenizer, token_id)
+        return "\n" if ends_text(tokenizer, token_id) and not names else token_text(tokenizer, token_id)
 
     return [shown(*each) for each in enumerate(ids)]
 
 
-def shown_text(document: Generation) -> str:
-    """Return the characters that the box shows for a document."""
-    return "".join(shown_tokens(document.tokenizer, document.ids)) + document.held
+def shown_text(document: Generation, *, names: bool = False) -> str:
+    """Return the characters that the box shows for a document. names: see `shown_tokens`."""
+    return "".join(shown_tokens(document.tokenizer, document.ids, names=names)) + document.held
 
 
 def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int, held: str = "") -> str:
@@ -84,34 +87,51 @@ def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int, held:
         return "" if "\ufffd" in text else text
 
 
-def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
+def kept_tokens(document: Generation, typed: str, *, special: bool = False, names: bool = False) -> tuple[int, str]:
     """Return the number of leading document tokens that a typed text begins with, and the rest of the text.
 
     A token that would change if it were encoded together with the rest belongs to the rest.
+
+    Args:
+        special: Whether names of control tokens in the text become control tokens.
+        names: See `shown_tokens`.
 
     Raises:
         ValueError: If a character is not in the vocabulary.
     """
     ids, tokenizer = document.ids, document.loaded.tokenizer
-    shown = shown_tokens(tokenizer, ids)
+    shown = shown_tokens(tokenizer, ids, names=names)
     keep = end = 0
     while keep < len(shown) and typed.startswith(shown[keep], end):
         end += len(shown[keep])
         keep += 1
     while 0 < keep < len(shown) and not shown[keep - 1]:  # parts of a character that the typed text does not contain
         keep -= 1
+    for start, after in name_spans(tokenizer, typed) if special else ():  # a name that the rest completes
+        while keep and start < end < after:
+            keep -= 1
+            end -= len(shown[keep])
     rest = typed[end:]
     while rest and keep and ids[keep - 1] not in tokenizer.special_ids:
-        if rest_ids(tokenizer, ids[: keep - 1], shown[keep - 1] + rest)[0] == ids[keep - 1]:
+        if rest_ids(tokenizer, ids[: keep - 1], shown[keep - 1] + rest, special=special)[0] == ids[keep - 1]:
             break
         keep -= 1
         rest = shown[keep] + rest
     return keep, rest
 
 
-def rest_ids(tokenizer: Vocabulary, kept: Sequence[int], rest: str) -> list[int]:
-    """Return the token ids of a text that follows the kept tokens."""
+def name_spans(tokenizer: Vocabulary, text: str) -> list[tuple[int, int]]:
+    """Return where each name of a control token starts and ends in a text."""
+    parts = tokenizer.split_names(text)
+    ends = list(accumulate(map(len, parts)))
+    return [(ends[i - 1], ends[i]) for i in range(1, len(parts), 2)]
+
+
+def rest_ids(tokenizer: Vocabulary, kept: Sequence[int], rest: str, *, special: bool = False) -> list[int]:
+    """Return the token ids of a text that follows the kept tokens. special: see `kept_tokens`."""
     if not kept:
-        return prompt_ids(tokenizer, rest)
+        return prompt_ids(tokenizer, rest, special=special)
     is_first = tokenizer.special_ids.issuperset(kept)
+    if special:
+        return tokenizer.encode_special(rest, is_start=is_first)
     return tokenizer.encode(rest) if is_first else tokenizer.encode_continuation(rest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 
 from gpt.checks import check_position
@@ -109,17 +110,21 @@ class Document:
         """
         return self._add(token_ids, CHOSEN, after)
 
-    def append_text(self, text: str | Sequence[int], *, after: int | None = None) -> str:
+    def append_text(self, text: str | Sequence[int], *, after: int | None = None, special: bool = False) -> str:
         """Append a typed text, or its ids, as one action. Arguments and errors are the same as for `append`.
 
-        White space at the end of a text is held back (see `gpt.tokenizer.hold_back`).
+        White space at the end of a text is held back (see `gpt.tokenizer.hold_back`). special: whether names of control
+        tokens in a text become control tokens.
         """
         if not isinstance(text, str):
             return self._add(text, TYPED, after)
         at_end = after is None or after == len(self.path) - 1
         before = self.held if at_end else ""
         text, held = hold_back(self.tokenizer, before + text)
-        return self._add(self.tokenizer.encode_continuation(text), TYPED, after, held=held) + held
+        encode = (
+            partial(self.tokenizer.encode_special, is_start=False) if special else self.tokenizer.encode_continuation
+        )
+        return self._add(encode(text), TYPED, after, held=held) + held
 
     def retype(self, ids: Sequence[int], keep: int, held: str = "", *, joined: bool = True) -> None:
         """Replace everything after the first `keep` tokens with typed tokens.

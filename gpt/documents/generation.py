@@ -61,6 +61,7 @@ class Generation(Document):
     heal: whether white space at the end of a text is held back (see `gpt.tokenizer.hold_back`): the model does not read
         it, and the next token must begin with it. Has no effect on token ids and chats.
     held: for token ids, white space to treat in this way.
+    special: whether names of control tokens in a text become control tokens (see `encode_prompt`).
     Raises ValueError for a prompt longer than the context, an unknown id, or an empty prompt if the vocabulary has no
     end-of-text token.
     """
@@ -74,13 +75,14 @@ class Generation(Document):
         dropped: Sequence[int] = (),
         heal: bool = True,
         held: str = "",
+        special: bool = False,
         max_branch_bytes: int = MAX_BRANCH_BYTES,
     ) -> None:
         self.loaded, self.edits = loaded, edits = as_loaded(model), edits
         self._cache = DocumentCache(loaded.engine, edits, max_branch_bytes)
         if heal and isinstance(prompt, str):
             prompt, held = hold_back(loaded.tokenizer, prompt)
-        ids = encode_prompt(loaded, prompt)
+        ids = encode_prompt(loaded, prompt, special=special)
         tree = TokenTree.from_ids(ids)
         super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1, dropped)
         self.held = held

@@ -11,10 +11,14 @@ from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 
-def encode_prompt(model: AnyModel, prompt: Prompt) -> list[int]:
-    """Return the validated token ids of a prompt. Raises the same errors as `Generation`."""
+def encode_prompt(model: AnyModel, prompt: Prompt, *, special: bool = False) -> list[int]:
+    """Return the validated token ids of a prompt. Raises the same errors as `Generation`.
+
+    special: whether names of control tokens in a text, such as "<|endoftext|>", become control tokens. They are
+        characters otherwise, and always in the messages of a chat.
+    """
     network, tokenizer = with_tokenizer(model)
-    ids = ids_of(model, token_ids(tokenizer, prompt))
+    ids = ids_of(model, token_ids(tokenizer, prompt, special=special))
     check_prompt_length(len(ids), network.config.block_size)
     for token_id in ids:
         tokenizer.token_bytes(token_id)  # raises for an unknown id
@@ -33,10 +37,10 @@ def check_prompt_length(n: int, limit: int) -> None:
         )
 
 
-def token_ids(tokenizer: Vocabulary, prompt: Prompt) -> list[int]:
+def token_ids(tokenizer: Vocabulary, prompt: Prompt, *, special: bool = False) -> list[int]:
     """Return the token ids for a prompt of any length; [] for "". Raises the same errors as `encode_chat`."""
     if isinstance(prompt, str):
-        return prompt_ids(tokenizer, prompt)
+        return prompt_ids(tokenizer, prompt, special=special)
     if is_chat(prompt):
         return tokenizer.encode_chat(checked_messages(prompt))
     return as_token_ids(prompt)

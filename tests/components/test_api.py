@@ -131,7 +131,9 @@ def test_the_defaults_are_those_that_are_documented(client):
         "messages": None,
         "stop": None,
         "delta": False,
+        "special": False,
     }
+    last = {"model": "", "special": False}
     assert found["/next_token"] == {
         "prompt": None,
         "k": 20,
@@ -139,20 +141,20 @@ def test_the_defaults_are_those_that_are_documented(client):
         "top_k": 0,
         "top_p": 1.0,
         "min_p": 0.0,
-        "model": "",
+        **last,
     }
-    assert found["/attention"] == {"prompt": None, "layer": None, "head": None, "model": ""}
-    assert found["/tokenize"] == {"text": None, "model": ""}
-    assert found["/logit_lens"] == {"prompt": None, "position": -1, "token_id": None, "model": ""}
-    assert found["/attribution"] == {"prompt": None, "position": -1, "token_id": None, "against": None, "model": ""}
+    assert found["/attention"] == {"prompt": None, "layer": None, "head": None, **last}
+    assert found["/tokenize"] == {"text": None, **last}
+    assert found["/logit_lens"] == {"prompt": None, "position": -1, "token_id": None, **last}
+    assert found["/attribution"] == {"prompt": None, "position": -1, "token_id": None, "against": None, **last}
     parts = {"heads": None, "attn_layers": None, "mlp_layers": None}
-    assert found["/ablate"] == {"prompt": None, **parts, "k": 20, "model": ""}
+    assert found["/ablate"] == {"prompt": None, **parts, "k": 20, **last}
     length = {"max_new_tokens": 40, "temperature": 0.7, "seed": 1}
-    assert found["/steer"] == {"prompt": None, "concept": None, "strength": None, **length, "k": 20, "model": ""}
-    assert found["/loss"] == {"text": None, "model": ""}
-    assert found["/hidden_state"] == {"prompt": None, "layer": None, "position": -1, "name": "resid_post", "model": ""}
+    assert found["/steer"] == {"prompt": None, "concept": None, "strength": None, **length, "k": 20, **last}
+    assert found["/loss"] == {"text": None, **last}
+    assert found["/hidden_state"] == {"prompt": None, "layer": None, "position": -1, "name": "resid_post", **last}
     tokens = {"answer": None, "other": None, "name": "resid_pre"}
-    assert found["/patch"] == {"clean": None, "corrupted": None, **tokens, "model": ""}
+    assert found["/patch"] == {"clean": None, "corrupted": None, **tokens, **last}
     assert found["/list_models"] == {}
     assert len(found) == 12
 
@@ -241,7 +243,13 @@ def test_an_empty_prompt_starts_from_end_of_text(client):
 
 
 def test_special_token_text_is_plain_text(client):
-    assert get_model().tokenizer.eot_id not in ask(client, "<|endoftext|>", api_name="/tokenize")["ids"]
+    eot, text = get_model().tokenizer.eot_id, "The end.<|endoftext|>Once"
+    assert eot not in ask(client, text, api_name="/tokenize")["ids"]
+    ids = ask(client, text, special=True, api_name="/tokenize")["ids"]
+    assert ids == [*get_model().tokenizer.encode("The end."), eot, *get_model().tokenizer.encode("Once")]
+    steps = generate(get_model(), ids, SamplingParams(temperature=0), 3)
+    assert stream(client, text, 3, 0, special=True)[-1] == "".join(step.text for step in steps)
+    assert ask(client, text, 0, 0, special=True, api_name="/attention")["tokens"][-2:] == ["<|endoftext|>", "Once"]
 
 
 def test_the_untrained_model_can_be_asked_for_by_name(client):
@@ -338,7 +346,7 @@ def test_the_curl_example_of_the_documentation_gets_the_three_best_next_tokens(c
 
 def test_half_a_surrogate_pair_that_only_raw_json_can_send_becomes_a_replacement_character(client):
     address = f"{client.src}gradio_api/call"
-    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop", None, None, False]}
+    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop", None, None, False, False]}
     posted = httpx.post(f"{address}/generate", content=json.dumps(body), headers={"Content-Type": "application/json"})
     events = httpx.get(f"{address}/generate/{posted.json()['event_id']}", timeout=60).text
     assert "event: complete" in events

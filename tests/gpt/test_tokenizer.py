@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from gpt.tokenizer import IncrementalDecoder, Tokenizer, load_vocabulary
+from gpt.tokenizer import IncrementalDecoder, Tokenizer, gpt2_tokenizer, load_vocabulary
 
 TEXTS = {
     "English": "Every effort moves you, doesn't it?  Two  spaces.",
@@ -162,3 +162,9 @@ def test_a_vocabulary_of_the_bytes_of_utf8_is_enough(tmp_path):
     assert found.encode("Aé") == [65, 0xC3 - 2, 0xA9]
     every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
     assert found.decode(found.encode(every)) == every
+
+
+def test_names_of_control_tokens_are_read_as_tiktoken_reads_them_if_asked_to() -> None:
+    ours = gpt2_tokenizer()
+    for text in ("a<|endoftext|> b", "<|endoftext|>", "<|endoftext|><|endoftext|>é", "<|endof", ""):
+        assert ours.encode_special(text) == ours.encoding.encode(text, allowed_special="all")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from components.next_tokens import at_one
 from gpt import Edits, Generation, GPTConfig, LoadedModel
 from gpt.analysis.patching import is_patch_of_model
 from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, kl_divergence, text_statistics
@@ -137,7 +138,7 @@ def measure(text: ReadText, edits: Edits) -> Effect:
         text.n_read - 1,
     )
     if text.held and last == len(text.ids) - 1:
-        p, q = (logits.float().log_softmax(dim=0) for logits in effect.logits(last))
+        p, q = (at_one(logits).log() for logits in effect.logits(last))
         effect.bits[last] = kl_divergence(p, q).item()
     return effect
 

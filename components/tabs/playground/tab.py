@@ -21,6 +21,7 @@ from components.parts import (
     button,
     caption,
     case,
+    check_box,
     choice,
     column,
     columns,
@@ -46,7 +47,7 @@ from components.tabs.playground.upload import build_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import followed, to_follow
 from components.tabs.playground.views.prediction import can_hide, hide_label
-from components.tabs.playground.views.text import offered_model
+from components.tabs.playground.views.text import named, offered_model
 from components.text_views import AVERAGE, head_choices
 from components.widgets.chart import chart
 from components.widgets.choices import choices
@@ -132,6 +133,17 @@ def _next() -> Card:
         row(
             sentence("knows", kind="notice"),
             button("use-model", _offer, fitting, queue="model", show=lambda s: offered_model(s) is not None),
+        ),
+        row(
+            sentence("literal", kind="caption"),
+            check_box(
+                "special",
+                label="special",
+                value=lambda s: s.special,
+                on=generation.switch_special,
+                queue="model",
+                show=lambda s: s.special or s.cached(named) is not None,
+            ),
         ),
         row(button("use-tail", _tail, generation.written(generation.prepare_tail), queue="model", show=_is_too_long)),
         columns(

@@ -151,6 +151,13 @@ class HuggingFaceTokenizer(Vocabulary):
     def encode_continuation(self, text: str) -> list[int]:
         return self._encode(self._continuing, text)
 
+    @property
+    def special_names(self) -> dict[str, int]:
+        return {name: token_id for name, (token_id, _) in self._control.items()}
+
+    def encode_special(self, text: str, *, is_start: bool = True) -> list[int]:
+        return self._encode_rendered(valid_text(text).translate(WITHOUT_MARKS), is_start=is_start)
+
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
         data = self.bytes_of[token_id]

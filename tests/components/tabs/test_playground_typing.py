@@ -312,6 +312,31 @@ def test_a_space_after_written_text_belongs_to_the_next_word_too(session: Sessio
     assert opened.ids == session.document.ids
 
 
+# Control tokens
+
+NAME = "<|endoftext|>"
+
+
+@pytest.mark.parametrize("is_prompt", [True, False])
+def test_the_name_of_a_control_token_becomes_the_token_while_the_switch_is_on(
+    session: Session, is_prompt: bool
+) -> None:
+    eot, before = get_model().tokenizer.eot_id, "The dog" if is_prompt else shown(session)
+    text = f"{before}{NAME}Once"
+    type_in(session, text)
+    assert eot not in ids(session)
+    assert drawn(session, "literal")["text"] == f"“{NAME}” is read as characters, not as the control token."
+    for on in (True, False, True):
+        run(generation.switch_special(session, on))
+        assert shown(session) == text
+        assert ids(session)[-2:] == [eot, *get_model().tokenizer.encode("Once")] if on else eot not in ids(session)
+        assert bool(drawn(session, "literal")["text"]) == (not on)
+    for end in range(len(before) + 1, len(text) + 1):  # letter by letter
+        type_in(session, text[:end])
+        assert shown(session) == text[:end]
+    assert ids(session)[-2:] == [eot, *get_model().tokenizer.encode("Once")]
+
+
 # Which tokens stay
 
 

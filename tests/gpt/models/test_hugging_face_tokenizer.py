@@ -61,6 +61,18 @@ def test_names_of_control_tokens_in_a_text_are_characters(ours: HuggingFaceToken
         assert ours.decode(ids) == f"a{name} {name}"
 
 
+def test_names_of_control_tokens_are_read_as_transformers_reads_them_if_asked_to(
+    tmp_path: Path, ours: HuggingFaceTokenizer
+) -> None:
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    for name in theirs.all_special_tokens:
+        for text in (f"a{name} b", f"a {name}{name}b "):
+            assert prompt_ids(ours, text, special=True) == theirs(text)["input_ids"]
+            assert theirs.convert_tokens_to_ids(name) not in prompt_ids(ours, text)[len(ours.prefix_ids) :]
+    start, n = ours.decode(list(ours.prefix_ids)), len(ours.prefix_ids)  # transformers adds the prefix a second time
+    assert prompt_ids(ours, f"{start}a", special=True) == theirs(f"{start}a")["input_ids"][n:]
+
+
 def test_a_control_token_that_merges_can_make_is_encoded_as_characters(tmp_path: Path) -> None:
     made = trained("smollm2").encode(" ".join(texts(50))).tokens
     name = next(token for token in made if token.isascii() and len(token) > 1)

@@ -34,7 +34,7 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
             document.check_room(1, after)
             document.append(token, after=after)
             return Message("status.chosen", {"token": Later(quoted, document.loaded.tokenizer, token)})
-        return _type(document, text, after) if isinstance(text, str) else None
+        return _type(session, document, text, after) if isinstance(text, str) else None
 
     _change(session, change)
     session.query = ""
@@ -44,7 +44,7 @@ def type_text(session: Session, text: str) -> None:
     """Insert the typed text after the selected token."""
 
     def change(document: Generation) -> LastAction | None:
-        return _type(document, text, Text.of(document).framed(session.selection)) if text else None
+        return _type(session, document, text, Text.of(document).framed(session.selection)) if text else None
 
     _change(session, change)
     session.query = ""
@@ -168,6 +168,6 @@ def _position(document: Generation, sent: dict[str, Any]) -> int | None:
     return document.path.index(node)
 
 
-def _type(document: Generation, text: str, after: int) -> LastAction:
-    document.append_text(checked_text("text", text), after=after)
+def _type(session: Session, document: Generation, text: str, after: int) -> LastAction:
+    document.append_text(checked_text("text", text), after=after, special=session.special)
     return Message("status.typed", {"text": shortened(text, MAX_SHOWN_CHARS)})

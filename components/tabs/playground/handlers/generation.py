@@ -20,6 +20,7 @@ from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured, min_update_interval
+from components.state.typed_text import name_spans, rest_ids, shown_tokens
 from components.tabs.playground.handlers.typing import read_box, take_all
 from components.tabs.playground.state import PlaygroundState, tail_length
 from gpt import Generation, LoadedModel, get_model
@@ -257,6 +258,38 @@ def step(session: Session, box: str) -> Iterator[None]:
             session.notice = remark(session)
 
 
+def switch_special(session: Session, on: object) -> Iterator[None]:
+    """Choose whether names of control tokens in typed text become control tokens, and read the text again.
+
+    If the prompt has such a name, it becomes a new document; otherwise, only text typed at the end is read again.
+    """
+    session.special = on is True
+    if session.document is None:
+        return
+    loaded = session.document.loaded
+    with admitted(session, loaded) as waiting:
+        yield from waiting
+        with session.changing():
+            document: Generation | None = session.document
+            if document is None:
+                return
+            if name_spans(loaded.tokenizer, session.prompt):
+                document = _start(session, loaded, session.prompt)
+            elif 0 < (n := _n_unchanged(document)) < len(document.ids):
+                text = "".join(shown_tokens(document.tokenizer, document.ids, names=True)[n:])
+                ids = rest_ids(document.tokenizer, document.ids[:n], text, special=session.special)
+                document.retype(ids, n, document.held)
+                session.set_typed(None)
+            if document is not None:
+                document.read()
+
+
+def _n_unchanged(document: Generation) -> int:
+    """Return the number of tokens before those typed at the end."""
+    n = len(document.ids)
+    return next((i + 1 for i in range(n - 1, -1, -1) if document.origin(i).kind != "typed"), 0)
+
+
 def clear(session: Session) -> None:
     """Start an empty document. The model predicts from it only if the vocabulary has a start-of-text token."""
     loaded = get_model(session.model) if session.document is None else session.document.loaded
@@ -312,12 +345,16 @@ def _start(session: Session, loaded: LoadedModel, text: str, replaced: str | Non
     """
     prompt, chat = checked_text("prompt", text), session.is_chat and loaded.tokenizer.is_chat
     message = loaded.tokenizer.encode_message(prompt) if chat and prompt else None
-    n = len(prompt_ids(loaded.tokenizer, hold_back(loaded.tokenizer, prompt)[0]) if message is None else message)
+    if message is None:
+        n = len(prompt_ids(loaded.tokenizer, hold_back(loaded.tokenizer, prompt)[0], special=session.special))
+    else:
+        n = len(message)
     session.set_typed(text, is_current=False)
     if n > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=n)
         return None
-    document = Generation(loaded, prompt if message is None else message, edits=kept_edits(session, loaded))
+    given, edits = prompt if message is None else message, kept_edits(session, loaded)
+    document = Generation(loaded, given, edits=edits, special=session.special)
     session.push_undo(replaced)
     session.chat = chat
     session.document, session.prompt, session.model = document, prompt, loaded.name

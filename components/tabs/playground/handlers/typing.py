@@ -106,16 +106,18 @@ def take_text(session: Session, loaded: LoadedModel, typed: str, run: float = 0)
     shown = None if document is None else Text.of(document)
     is_new_run = before is None or before.at(shown) is None or before.run != run
     goes_on = before is not None and before.can_undo and not is_new_run
+    special = session.special
+    names = special and bool(session.prompt)
     if document is not None and document.loaded is not loaded:
         document = None
-    if document is None or replaced is not None or typed != shown_text(document):
+    if document is None or replaced is not None or typed != shown_text(document, names=names):
         _clear_redo(session)
     replaced = replaced if is_new_run else None
     session.chat = session.is_chat
     session.set_typed(typed, is_current=False, run=run, can_undo=goes_on)
     tokenizer = loaded.tokenizer
     checked_text("prompt", typed)
-    if document is not None and typed == shown_text(document):
+    if document is not None and typed == shown_text(document, names=names):
         if replaced is not None:
             _archive(session, document, replaced)
         _take(session, typed, run, can_undo=goes_on or replaced is not None)
@@ -131,14 +133,15 @@ def take_text(session: Session, loaded: LoadedModel, typed: str, run: float = 0)
         return _take_chat(session, loaded, document, typed, run, goes_on=goes_on)
     text, held = hold_back(tokenizer, typed)
     if document is not None and not is_prompt:
-        keep, rest = kept_tokens(document, text)
+        keep, rest = kept_tokens(document, text, special=special, names=names)
         if keep > _n_typed(document) or (keep and not rest):
             if replaced is not None:
                 _archive(session, document, replaced)
-            document.retype(rest_ids(tokenizer, document.ids[:keep], rest), keep, held, joined=goes_on)
+            new = rest_ids(tokenizer, document.ids[:keep], rest, special=special)
+            document.retype(new, keep, held, joined=goes_on)
             _take(session, typed, run, can_undo=True)
             return True
-    ids = prompt_ids(tokenizer, text)
+    ids = prompt_ids(tokenizer, text, special=special)
     if len(ids) > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=len(ids))
         return False
@@ -150,7 +153,7 @@ def take_text(session: Session, loaded: LoadedModel, typed: str, run: float = 0)
     elif document is not None and keep:
         document.retype(ids[keep:], keep, held)
     else:
-        session.document = Generation(loaded, typed, edits=kept_edits(session, loaded))
+        session.document = Generation(loaded, typed, edits=kept_edits(session, loaded), special=special)
     session.prompt, session.model = typed, loaded.name
     _take(session, typed, run, can_undo=True)
     return True

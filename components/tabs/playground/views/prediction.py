@@ -49,7 +49,8 @@ def box(s: Snapshot) -> dict[str, Any]:
         return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=s.answered)
     document, statistics = s.written.document, s.token_statistics.of(s.written.document)
     tokenizer, ids = s.written.tokenizer, s.written.ids
-    pieces, special = as_typed(shown_tokens(tokenizer, ids), s), tokenizer.special_ids
+    shown, special = shown_tokens(tokenizer, ids, names=s.special and bool(s.prompt)), tokenizer.special_ids
+    pieces = as_typed(shown, s)
     for position, (token_id, piece) in enumerate(zip(ids, pieces, strict=True)):
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
         lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))

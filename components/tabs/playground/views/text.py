@@ -17,6 +17,7 @@ from components.state.knowledge import fitting_model, is_known_to
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.text import Text
+from components.state.typed_text import name_spans
 from components.tabs.playground.state import PlaygroundState
 from components.text_views import (
     attention_shade,
@@ -35,7 +36,7 @@ from gpt import distribution, list_models
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.models.sources import POEMS, STORIES, corpus_of
-from gpt.tokenizer import prompt_ids
+from gpt.tokenizer import plain_text, prompt_ids
 
 MAX_PROMPT_TOKENS = 600  # tokens shown while a long prompt is typed
 MAX_DROPPED = 60  # dropped tokens that are quoted
@@ -174,6 +175,21 @@ def knows(s: Snapshot) -> dict[str, Any]:
     return {"text": t(f"knows.{read}", s.language)}
 
 
+def literal(s: Snapshot) -> dict[str, Any]:
+    """Point out that the name of a control token in the text is read as characters."""
+    name = None if s.special else s.cached(named)
+    return {"text": "" if name is None else t("special.literal", s.language, name=name)}
+
+
+def named(s: Snapshot) -> str | None:
+    """Return the name of a control token that the text contains as characters, unless the text is a chat."""
+    if s.written is None or s.chat:
+        return None
+    tokenizer = s.written.tokenizer
+    text = plain_text(tokenizer, s.written.ids) if s.unwritten is None else s.unwritten
+    return next((text[start:end] for start, end in name_spans(tokenizer, text)), None)
+
+
 def offered_model(s: Snapshot) -> str | None:
     """Return a listed model that was trained on texts like this one, if the current model was not."""
     if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
@@ -286,6 +302,7 @@ VIEWS = (
     View("status", status),
     View("notice", notice),
     View("knows", knows),
+    View("literal", literal),
     View("hint", hint),
     View("draw", draw),
     View("hits", hits),
