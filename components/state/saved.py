@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from components.errors import PageError
 from components.state.hidden import hidden_values, hide_again
 from components.state.selection import NEWEST, Selection, shading_named
 from components.state.session import Session
@@ -83,6 +84,6 @@ def _selection(kept: dict[str, Any], loaded: LoadedModel | None) -> Selection:
     selection = Selection(**kept)
     numbers = selection.position, selection.layer, selection.head or 0
     if not all(type(each) is int and each >= low for each, low in zip(numbers, (NEWEST, 0, 0), strict=True)):
-        raise ValueError("not a selection")
+        raise PageError("error.link_value", value=str(numbers))
     selection = replace(selection, shading=shading_named(selection.shading) or Selection.shading)
     return selection if loaded is None else selection.clamped_to(loaded.model.config, position=selection.position)

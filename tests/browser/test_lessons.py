@@ -11,10 +11,10 @@ from tests.browser.playground_page import open_tab, tab
 
 @pytest.fixture
 def follow(stay, site):
-    """`follow(anew=True)` opens the lesson on attention by an old link. Otherwise the last test's page is reused."""
+    """`follow(anew=True)` opens the lesson on attention by its link. Otherwise the last test's page is reused."""
 
     def begin(page):
-        page.goto(f"{site}?lesson=4")
+        page.goto(f"{site}?lesson=attention")
         expect_lesson(page, 12)
         expect(page).to_have_url(re.compile("lesson=attention"))
 
