@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,6 +113,8 @@ class Slots:
         {"config": Config(n_head=HEADS)},
         {"my_settings": Config(n_head=HEADS)},
         {"hyper_parameters": {"config": Config(n_head=HEADS)}},
+        {"hyper_parameters": Config(_content={"model": Config(_content={"n_head": Config(_val=HEADS)}), "x": Any})},
+        {"config": Config(__dict__={"n_head": HEADS})},
         {"args": argparse.Namespace(n_head=HEADS)},
         {"args": SimpleNamespace(n_head=HEADS)},
         {"config": Slots(HEADS)},

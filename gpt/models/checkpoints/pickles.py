@@ -24,7 +24,7 @@ PLAIN = re.compile(
     r"argparse\.Namespace|types\.SimpleNamespace|collections\.\w+|copyreg\._reconstructor|_codecs\.encode|_io\.BytesIO"
     r"|builtins\.(set|frozenset|complex|bytearray|bytes|list|dict|tuple|int|float|str|bool|object|slice|range|getattr)"
     r"|pathlib\.(_local\.)?\w+|datetime\.\w+|decimal\.Decimal|fractions\.Fraction|uuid\.UUID|functools\.partial"
-    r"|re\._compile|array\._array_reconstructor|logging\.getLogger"
+    r"|re\._compile|typing\.\w+|array\._array_reconstructor|logging\.getLogger"
 )
 NUMBER = re.compile(r"[fiub]\d{1,2}")  # NumPy's name of a number's type, such as "f8"
 

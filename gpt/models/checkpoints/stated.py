@@ -182,7 +182,8 @@ def places(extras: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, obj
     for name in (*PLACES, *objects):
         if isinstance(place := extras.get(name), Mapping):
             yield name, place
-            yield from ((inner, place[inner]) for inner in PLACES if isinstance(place.get(inner), Mapping))
+            inside = (*PLACES, "model")
+            yield from ((inner, place[inner]) for inner in inside if isinstance(place.get(inner), Mapping))
         if name == PLACES[-1]:
             yield "", extras
 
