@@ -28,6 +28,7 @@ from components.limits import (
 from components.localized import Localizer
 from components.monitoring import SESSION_BYTES, SESSIONS
 from components.navigation import INNER, tabs_of, wire_tabs
+from components.precision_notice import VIEW as NOTICE
 from components.precision_notice import measure, wire_precision
 from components.render import Renderer
 from components.request_limits import RequestLimits
@@ -172,7 +173,7 @@ def build_app(
             for session in {*openings.values()}:
                 measure(session, session.model)
             wire_precision(events, frame.model)
-        renderer.add("", [localizer.view], controls=localizer.controls)
+        renderer.add("", [localizer.view, NOTICE], controls=localizer.controls)
         events.wire_controls()
         frame.updates.value = renderer.build(first)
         screen.value = first_screen(openings, [str(each.id) for each in tabs_of(tabs)])

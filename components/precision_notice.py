@@ -15,6 +15,7 @@ from components.render import View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from gpt import LoadedModel, get_model
+from gpt.errors import GPTError
 from gpt.models.precision_error import PrecisionError, precision_error
 
 
@@ -28,7 +29,6 @@ class PrecisionState:
 
 def wire_precision(events: Events, model: gr.Dropdown) -> None:
     """Measure each model when it is chosen."""
-    events.renderer.add("", [VIEW])
     loaded = events.on(model.change, load, [model], queue="model", trigger_mode="always_last")
     events.on(loaded.success, measure, [model], queue="experiment")
 
@@ -70,18 +70,18 @@ def precision_sentence(loaded: LoadedModel, error: PrecisionError | ValueError |
     return t("precision", language, precision=precision, **numbers)
 
 
-def vocabulary_sentence(loaded: LoadedModel, language: Language) -> str:
-    """Return a sentence about a vocabulary that cannot be read; "" for any other."""
-    problem = getattr(loaded.tokenizer, "problem", None)
-    return "" if problem is None else t("vocabulary.unread", language, reason=localize_error(problem, language))
+def _unread(s: Snapshot) -> GPTError | None:
+    """Return why the vocabulary of the model in use cannot be read, or None."""
+    return None if s.loaded is None else getattr(s.loaded.tokenizer, "problem", None)
 
 
 def _draw(s: Snapshot) -> dict[str, str]:
-    state = s.state(PrecisionState)
-    if state.loaded is None:
-        return {"text": ""}
-    sentences = vocabulary_sentence(state.loaded, s.language), precision_sentence(state.loaded, state.error, s.language)
-    return {"text": " ".join(filter(None, sentences))}
+    state, problem = s.state(PrecisionState), _unread(s)
+    text = "" if state.loaded is None else precision_sentence(state.loaded, state.error, s.language)
+    if problem is not None:
+        unread = t("vocabulary.unread", s.language, reason=localize_error(problem, s.language))
+        text = f"{unread} {text}"
+    return {"text": text}
 
 
 VIEW = View("precision", _draw)

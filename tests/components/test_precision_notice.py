@@ -1,12 +1,16 @@
 """The page's notice about reduced precision."""
 
+from dataclasses import replace
+
 import pytest
 
 from components.page import build_app
 from components.precision_notice import VIEW, measure
 from components.render import Renderer
 from components.state.session import Session
-from gpt import get_model
+from gpt import Generation, get_model
+from gpt.errors import GPTError
+from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.precision_error import precision_error
 from gpt.models.registry import configure
 
@@ -26,6 +30,14 @@ def said(model: str, language: str = "en") -> str:
 
 def test_exact_numbers_need_no_word():
     assert said("stories") == said("no such model") == ""
+
+
+def test_a_vocabulary_that_cannot_be_read_is_said():
+    loaded = get_model()
+    problem = GPTError("vocabulary.parts", "{file} lacks parts", file="a.json")
+    loaded = replace(loaded, tokenizer=PlainIds(loaded.tokenizer.n_vocab, problem))
+    session = Session(Generation(loaded, [1, 2]), language="en")
+    assert "shown as ids: a.json lacks parts." in VIEW.draw(session.snapshot())["text"]
 
 
 @pytest.mark.thorough

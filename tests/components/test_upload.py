@@ -22,6 +22,7 @@ from components.tabs.playground.upload import (
     try_scales,
 )
 from gpt import get_model
+from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.registry import remove_model
 from gpt.tokenizer import Vocabulary
@@ -36,7 +37,11 @@ from tests.parity.separate_qkv_models import LectureGPT
     [
         (Characters(["a", "b"]), ("single characters", "单个字符")),
         (PlainIds(2), ("enter token ids", "词元编号")),
-        (None, ("byte-level tokens", "字节级词元")),
+        (
+            PlainIds(2, GPTError("vocabulary.parts", "{file} lacks parts", file="a.json")),
+            ("lacks parts", "a.json 不是词表"),
+        ),
+        (None, ("(tokens)", "（词元）")),
     ],
 )
 def test_layout_shape_and_kind_of_vocabulary_are_named(vocabulary: Vocabulary | None, told: tuple[str, str]) -> None:
