@@ -112,13 +112,15 @@ def same_tensor(left: Tensor, right: Tensor) -> bool:
 def check_layer_name(value: object) -> None:
     """Raise ValueError unless value is an integer."""
     if not is_integer(value):
-        raise GPTError("edits.layer", "a layer must be given as a number, not {value!r}", value=quoted(value))
+        raise GPTError("edits.layer", "a layer must be given as a whole number, not {value!r}", value=quoted(value))
 
 
 def check_head_name(value: object) -> None:
     """Raise ValueError unless value is a tuple (layer, head)."""
     if not (isinstance(value, tuple) and len(value) == 2 and all(map(is_integer, value))):
-        raise GPTError("edits.head", "a head must be given as (layer, head), not {value!r}", value=quoted(value))
+        raise GPTError(
+            "edits.head", "a head must be given as (layer, head), two whole numbers, not {value!r}", value=quoted(value)
+        )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import wraps
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import gradio as gr
 from gradio.blocks import Block, BlockFunction
@@ -69,22 +69,44 @@ def _components(blocks: Sequence[Block]) -> Iterator[Component]:
 
 
 def _answering(function: Callable[..., Any], queue: Queue) -> Callable[..., Any]:
-    """Wrap an endpoint: errors reach the caller as messages, analyses wait for a slot, and numbers are rounded."""
+    """Wrap an endpoint: errors reach the caller as messages, analyses wait for a slot, and numbers are rounded.
+
+    Floats without a fraction, such as 6.0, are accepted for integers.
+    """
+    hints, signature = get_type_hints(function), inspect.signature(function)
+
+    def understood(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        given = signature.bind(*args, **kwargs).arguments
+        return {name: as_integers(value, hints[name]) for name, value in given.items()}
+
     if inspect.isgeneratorfunction(function):
 
         @wraps(function)
         def streaming(*args: Any, **kwargs: Any) -> Iterator[str]:
             with error_messages():
-                yield from function(*args, **kwargs)
+                yield from function(**understood(args, kwargs))
 
         return streaming
 
     @wraps(function)
     def answering(*args: Any, **kwargs: Any) -> Any:
         with error_messages(), _slot(function, args, kwargs) if queue == "analysis" else nullcontext():
-            return float32_digits(function(*args, **kwargs))
+            return float32_digits(function(**understood(args, kwargs)))
 
     return answering
+
+
+def as_integers(value: object, hint: Any) -> object:
+    """Return a value with integral floats such as 6.0 as integers, wherever the type hint has integers but no floats.
+
+    Some agents write all numbers as floats. Other values are returned unchanged.
+    """
+    hints = (hint, *get_args(hint))
+    if isinstance(value, list):
+        items = next((get_args(each)[0] for each in hints if get_origin(each) is list), None)
+        return [as_integers(each, items) for each in value]
+    is_integral = isinstance(value, float) and value.is_integer() and int in hints and float not in hints
+    return int(value) if is_integral else value  # type: ignore[call-overload]
 
 
 @contextmanager

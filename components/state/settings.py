@@ -36,7 +36,19 @@ LIMITS = {
     "repetition_penalty": Limit(1.0, 2.0, 0.05, default=1.0, off=1.0, letter="r"),
 }
 PACES = (4, 8, 16, 0)  # tokens per second; 0 means full speed
-INTEGERS = ("top_k", "seed", "max_new_tokens", "k", "layer", "head", "position", "token_id", "against")
+INTEGERS = (
+    "top_k",
+    "seed",
+    "max_new_tokens",
+    "k",
+    "layer",
+    "head",
+    "position",
+    "token_id",
+    "against",
+    "answer",
+    "other",
+)
 
 
 def checked_number(name: str, value: object, low: float, high: float = math.inf) -> float | int:

@@ -16,7 +16,9 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Tool
 
+from components.api.analysis import AnalysisEndpoints
 from components.api.registration import register_endpoints
+from components.api.text import TextEndpoints
 from components.events import NO_PROGRESS
 from components.page import launch_options
 from components.request_limits import MAX_BODY_BYTES
@@ -104,6 +106,39 @@ def test_every_tool_answers_also_at_once(url: str) -> None:
         assert answer.structuredContent == (value if isinstance(value, dict) else {"result": value})
     assert "".join(found["tokenize"]["tokens"]) == DOG
     assert found["logit_lens"]["chosen"] == found["next_token"][0]["token"]
+
+
+WHOLE: list[tuple[str, dict[str, Any]]] = [
+    ("generate", {"prompt": DOG, "max_new_tokens": 2, "top_k": 5, "seed": 3}),
+    ("next_token", {"prompt": DOG, "k": 1, "top_k": 3}),
+    ("attention", {"prompt": DOG, "layer": 6, "head": 1}),
+    ("logit_lens", {"prompt": DOG, "position": 2, "token_id": 17}),
+    ("attribution", {"prompt": DOG, "position": -1, "token_id": 17, "against": 6}),
+    ("ablate", {"prompt": DOG, "heads": [[6, 0], [1, 2]], "attn_layers": [3], "mlp_layers": [0], "k": 1}),
+    ("steer", {"prompt": DOG, "concept": "dog", "max_new_tokens": 2, "seed": 4, "k": 1}),
+    ("hidden_state", {"prompt": DOG, "layer": 2, "position": 1}),
+    ("patch", {"clean": "Lily had a cat. Her", "corrupted": "Lily had a dog. Her", "answer": 17, "other": 6}),
+]
+
+
+def in_floats(value: Any, add: float = 0.0) -> Any:
+    """Return the value with each integer as a float, plus a number."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        made = {key: in_floats(each, add) for key, each in items}
+        return made if isinstance(value, dict) else [*made.values()]
+    return value + add if isinstance(value, int) else value
+
+
+def test_a_float_without_a_fraction_is_an_integer_and_any_other_is_refused(url: str) -> None:
+    whole, floats = (call(url, *calls) for calls in (WHOLE, [(name, in_floats(given)) for name, given in WHOLE]))
+    for (name, _), one, other in zip(WHOLE, whole, floats, strict=True):
+        assert not one.isError
+        assert rounded(text_of(one)) == rounded(text_of(other)), name
+    for name, given in WHOLE:
+        endpoints = TextEndpoints if hasattr(TextEndpoints, name) else AnalysisEndpoints
+        with pytest.raises(ValueError, match="whole number"):
+            list(getattr(endpoints(DEFAULT_MODEL), name)(**in_floats(given, 0.5)))
 
 
 def test_the_server_states_our_version(url: str) -> None:

@@ -237,11 +237,11 @@ def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
 @pytest.mark.parametrize(
     ("edits", "said"),
     [
-        ({"head_scale": {0: 0.0}}, r"a head must be given as \(layer, head\), not 0"),
-        ({"head_scale": {(0,): 0.0}}, r"a head must be given as \(layer, head\), not \(0,\)"),
+        ({"head_scale": {0: 0.0}}, r"a head must be given as \(layer, head\), two whole numbers, not 0"),
+        ({"head_scale": {(0,): 0.0}}, r"a head must be given as \(layer, head\), two whole numbers, not \(0,\)"),
         ({"head_scale": {(0, 0.5): 0.0}}, r"a head must be given as \(layer, head\)"),
-        ({"attn_scale": {0.5: 0.0}}, "a layer must be given as a number, not 0.5"),
-        ({"mlp_scale": {"0": 0.0}}, "a layer must be given as a number, not '0'"),
+        ({"attn_scale": {0.5: 0.0}}, "a layer must be given as a whole number, not 0.5"),
+        ({"mlp_scale": {"0": 0.0}}, "a layer must be given as a whole number, not '0'"),
         ({"drop_positions": "no"}, "drop_positions must be true or false, not 'no'"),
         ({"activation": "swiglu"}, "activation must be one of .*, not 'swiglu'"),
     ],
@@ -355,7 +355,7 @@ def test_a_result_keeps_the_type_of_the_model(model, idx):
     ("arguments", "said"),
     [
         (("attn_scores", 1, abs), "only resid_pre, .*, final_norm can be hooked, not 'attn_scores'"),
-        (("resid_pre", None, abs), "a layer must be given as a number, not None"),
+        (("resid_pre", None, abs), "a layer must be given as a whole number, not None"),
         (("final_norm", 1, abs), "final_norm is outside the layers: its hook must have the layer None, not 1"),
         (("resid_pre", 1, torch.zeros(24)), "a hook needs a function"),
         (("resid_pre", 1, abs, 0.5), "position of a hook must be a whole number or None, not 0.5"),

@@ -70,8 +70,8 @@ def test_values_that_are_neither_strings_nor_numbers_are_stored_as_strings(value
 
 
 def test_a_long_value_is_quoted_in_part() -> None:
-    error = GPTError("edits.layer", "a layer must be given as a number, not {value!r}", value=quoted("x" * 99))
-    assert str(error) == f"a layer must be given as a number, not '{'x' * 39}"
+    error = GPTError("edits.layer", "a layer must be given as a whole number, not {value!r}", value=quoted("x" * 99))
+    assert str(error) == f"a layer must be given as a whole number, not '{'x' * 39}"
 
 
 def test_a_missing_value_is_refused() -> None:
