@@ -18,6 +18,7 @@ from components.state.text import Text
 from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import ends_text
 from components.widgets.chart import Rows, chart_data
+from components.widgets.encoding import to_base64
 from components.widgets.tokens import Kind, shade_value, token_line
 from gpt import Generation, SamplingParams, distribution
 from gpt.analysis.predictions import TokenStatistics
@@ -26,6 +27,7 @@ from gpt.tokenizer import IncrementalDecoder, Vocabulary
 AVERAGE = -1  # the head picker's value for the average over all heads
 MAX_BARS = 20
 HEATMAP_WINDOW = 128  # maximum number of positions in a heatmap
+HEATMAP_STEP = 16  # positions by which the heatmap of a growing text moves on
 STRIP_LABELS = ("name", "token", "id", "probability", "rank", "attention", "marks")
 
 
@@ -173,7 +175,8 @@ def place_after(document: Generation, position: int) -> dict[str, Any]:
 def heatmap_window(text: Text, position: int) -> tuple[int, int]:
     """Return the positions to plot as (start, end): the whole text if it is short, or a window around the position."""
     end = min(text.n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
-    return max(0, end - HEATMAP_WINDOW), end
+    excess = max(0, end - HEATMAP_WINDOW)
+    return excess + -excess % HEATMAP_STEP, end
 
 
 def attention_heatmap(text: Text, selection: Selection, language: Language) -> dict[str, Any]:
@@ -209,7 +212,13 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
         sentence += t("attention.sight", language, layer=selection.layer, window=window)
     if start > 0 or end < text.n_read:
         sentence += t("attention.window", language, start=start, end=end - 1)
-    return chart_data(figure, sentence)
+    cells = np.asarray(figure["data"][0].pop("z"))
+    return chart_data(figure, sentence, cells=heatmap_rows(cells))
+
+
+def heatmap_rows(cells: np.ndarray) -> Lines:
+    """Return a heatmap's rows in base64, without the blank cells at their ends: a token that is added adds one row."""
+    return Lines(to_base64(row[: np.flatnonzero(~np.isnan(row)).max(initial=-1) + 1]) for row in cells)
 
 
 def head_name(head: int | None, language: Language) -> str:

@@ -56,7 +56,7 @@ def chart(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickable:
     changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with that row's
     payload.
 
-    View data: figure (None shows only the sentences), text, note, rows; built by `chart_data`.
+    View data: figure (None shows only the sentences), text, note, rows, cells; built by `chart_data`.
     """
 
     def data(s: Any) -> dict[str, Any]:
@@ -68,13 +68,17 @@ def chart(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickable:
     return widget("chart", name, template=_TEMPLATE, options=options, draw=data if draw else None, **wired)
 
 
-def chart_data(figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None) -> dict[str, Any]:
+def chart_data(
+    figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None, cells: list[str] | None = None
+) -> dict[str, Any]:
     """Return the data for a chart: the figure, a sentence that describes it, and a secondary sentence.
 
     If there is nothing to draw, only the sentences are shown. float32 arrays are sent as base64, which keeps the data
-    small.
+    small. cells: the rows of the figure's heatmap, each in base64, if the figure itself lacks them: a growing text only
+    adds rows.
     """
-    return {"figure": _packed(figure), "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
+    data = {"figure": _packed(figure), "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
+    return data if cells is None else data | {"cells": cells}
 
 
 def _packed(node: object) -> Any:

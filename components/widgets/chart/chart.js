@@ -5,11 +5,13 @@
  * @property {string} [text]  a sentence that describes the figure
  * @property {string} [note]  a secondary sentence
  * @property {import("./rows.js").Rows | null} [rows]  for bars that are buttons
+ * @property {string[]} [cells]  rows of the first trace, a heatmap, as base64 of float32
  *
  * options: clickable: whether the pointer indicates that points can be clicked; dark: the dark theme's colour for each
  * light one; save: labels of the buttons that save the picture, by language.
  */
 
+import { floats } from "../bytes.js";
 import { find, make } from "../dom.js";
 import { setWords } from "../glossary.js";
 import { defineWidget } from "../runtime.js";
@@ -30,6 +32,13 @@ function load(src) {
     document.head.append(script);
   });
   return plotly;
+}
+
+/** @param {NonNullable<Chart["figure"]>} figure @param {string[]} cells */
+function withCells(figure, cells) {
+  if (!cells.length) return figure;
+  const [first, ...others] = figure.data;
+  return { ...figure, data: [{ ...first, z: cells.map((row) => [...floats(row)]) }, ...others] };
 }
 
 /** @type {import("../runtime.js").Mount} */
@@ -54,7 +63,7 @@ function mount(root, host) {
   }
 
   /** @param {Chart} data */
-  function draw({ figure, text = "", note: second = "", rows: bars = null }) {
+  function draw({ figure, text = "", note: second = "", rows: bars = null, cells = [] }) {
     setWords(says, text);
     setWords(note, second);
     nameButtons();
@@ -67,7 +76,7 @@ function mount(root, host) {
     if (isOld) return; // plotly is slow, and a text being generated changes the figure often
     const width = plot.clientWidth;
     if (width < NARROWEST || !window.Plotly) return;
-    const { data, layout } = dressed(figure, root, width, host.dark ? host.options.dark : {});
+    const { data, layout } = dressed(withCells(figure, cells), root, width, host.dark ? host.options.dark : {});
     window.Plotly.react(plot, data, layout, CONFIG).then(rows.place).catch(clear);
     if (!drawn) plot.on("plotly_click", click);
     drawn = true;

@@ -1,6 +1,6 @@
 // Decodes a head's stages, and computes one cell step by step.
 
-import { bytes } from "../bytes.js";
+import { bytes, floats } from "../bytes.js";
 import { decimal, small } from "../numbers.js";
 
 /**
@@ -38,9 +38,6 @@ export const isOfKeys = (stage) => stage === "k" || stage === "v";
 
 /** Returns whether a stage's columns are vector components rather than keys. @param {StageName} stage */
 export const isVector = (stage) => ["q", "k", "v", "z"].includes(stage);
-
-/** @param {string} text */
-const floats = (text) => new Float32Array(bytes(text).buffer);
 
 /**
  * Returns the number at the top of the colour scale. It is limited so that outliers and the first rows, which have few

@@ -343,7 +343,7 @@ def concepts(s: Snapshot) -> dict[str, Any]:
 def heatmap(s: Snapshot) -> dict[str, Any]:
     """Show the selected head's attention weights."""
     if s.text is None or s.text.n_read == 0:
-        return chart_data(None, "")
+        return chart_data(None, "", cells=Lines())
     return attention_heatmap(s.text, s.selection, s.language)
 
 
