@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -10,15 +12,19 @@ from components.state.selection import Selection
 from components.tabs.inside.views import embeddings
 from components.tabs.inside.views.stream import whole_percents
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
+from gpt.edits import Steering
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.components.tabs.inside_session import Inside, trace_of, unpacked
 from tests.gpt.fake_models import family_model
 
 TEXT = "The dog ran to the park with"
+STEERING = (Steering(2, torch.linspace(-1, 1, 192)),)
 
 
 @pytest.fixture(
-    scope="module", params=[None, Edits(head_scale={(0, 1): 0.0}, activation="relu")], ids=["plain", "edited"]
+    scope="module",
+    params=[None, Edits(head_scale={(0, 1): 0.0}, activation="relu", steering=STEERING)],
+    ids=["plain", "edited"],
 )
 def document(request: pytest.FixtureRequest) -> Generation:
     document = Generation(get_model(), TEXT, edits=request.param)
@@ -48,12 +54,14 @@ def test_a_position_traced_alone_is_the_one_of_the_whole_pass(inside: Inside, tr
 
 def test_the_charts_say_what_the_model_computed(inside: Inside, trace: Trace) -> None:
     assert f"{trace.layers[-1].resid_post[0, 4].norm():.2f}" in inside.shown("stream-norms")["text"]
-    assert len(inside.shown("stream-shares")["figure"]["data"]) == 3
+    edited, shares = inside.session.document.edits is not None, inside.shown("stream-shares")
+    assert len(shares["figure"]["data"]) == 3 + edited
+    assert sum(map(int, re.findall(r"(\d+)%", shares["text"].replace("−", "-")))) == 100
+    assert ("from your changes" in shares["text"]) == edited
     rows, post = inside.shown("neurons-table")["rows"], trace.layers[2].mlp_post[0, 4]
     assert len(rows) == 11
     for row in rows[1:]:
         assert float(row[2].replace("−", "-")) == pytest.approx(post[int(row[0])].item(), abs=0.0051)
-    edited = inside.session.document.edits is not None
     assert ("ReLU" if edited else "GELU") in inside.shown("neurons")["text"]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from components.causes import Fall, Falls, main_word
 from components.i18n import has_text
@@ -14,9 +15,10 @@ from components.state.selection import Selection
 from components.tabs.why import handlers, predictions
 from components.tabs.why.views import lens as lens_views
 from components.tabs.why.views import parts, tokens
-from gpt import Generation, SamplingParams, get_model
+from gpt import Edits, Generation, SamplingParams, get_model
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import LENS_POINTS
+from gpt.edits import Steering
 from tests.components.tabs.why_session import predicted, read_text, traced
 
 
@@ -45,7 +47,12 @@ def test_the_shade_is_each_token_s_share_of_the_influence_whichever_way_it_goes(
     assert tokens.shade(None).startswith("0:")
 
 
-def test_the_sentence_of_the_parts_adds_up_to_the_logit(document, last):
+@pytest.mark.parametrize(
+    "edits", [None, Edits(steering=(Steering(2, torch.linspace(-1, 1, 192)),))], ids=["plain", "steered"]
+)
+def test_the_sentence_of_the_parts_adds_up_to_the_logit(document, last, edits):
+    document = Generation(document.loaded, document.ids, edits=edits)
+    document.read()
     reading, asked = traced(document, last), predicted(document, last)
     for against in (None, asked.best[1]):
         found = direct_logit_attribution(
@@ -56,7 +63,7 @@ def test_the_sentence_of_the_parts_adds_up_to_the_logit(document, last):
             *added, total = [
                 float(n.replace("−", "-")) for n in re.findall(r"(?<= )[+−]?\d+\.\d\d(?=[,: ])", drawn["text"])
             ]
-            assert len(added) == 5
+            assert len(added) == (5 if edits is None else 6)
             assert sum(added) == pytest.approx(total, abs=0.03)
             logits = document.logits(last)
             expected = logits[asked.token] - (logits[against] if against is not None else 0)
