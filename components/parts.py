@@ -158,11 +158,6 @@ def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes
 # Words: sentences from the catalogue, with values for their placeholders
 
 
-def says(name: str, write: Live) -> Part:
-    """Return a sentence written from the snapshot; nothing while it is empty."""
-    return Part("words", name, {"look": "lead"}, live={"text": write})
-
-
 def question(key: str, **values: object) -> Part:
     """Return a card's title."""
     return _sentence("question", key, values)

@@ -174,9 +174,8 @@ class Renderer:
 
     def due(self, session: Session) -> list[Callable[[], Iterator[None]]]:
         """Return functions that compute what is missing for the open tab, yielding after each result."""
-        with session.lock.reading():
-            s = session.snapshot()
-            missing = self.missing(session, s)
+        s = session.snapshot()
+        missing = self.missing(session, s)
         analyses = [each for each in self.analyses.get(s.tab, ()) if _wanted(each, s) is not None]
         return [
             *(partial(_in_slot, partial(compute, session, each)) for each in missing),
@@ -290,7 +289,7 @@ def look(draw: Draw, s: Snapshot, before: Sent | None) -> tuple[Any, Reads, str]
         if problem is reads.problem:
             return {}, reads, localize_error(problem, s.language)
         count_error("drawing", problem)
-        return {}, reads, t("number.failed")
+        return {}, reads, t("view.failed")
 
 
 def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
@@ -310,15 +309,14 @@ def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
         needed = [key for key in reads.seen if isinstance(key, Computed) and not is_ready(s, key)]
         for each in needed:
             yield from compute(session, each)
-        with session.lock.reading():
-            are_ready = all(is_ready(session.snapshot(), each) for each in needed)
-        if are_ready:
+        now = session.snapshot()
+        if all(is_ready(now, each) for each in needed):
             yield from compute(session, computed)
         return
     except Exception as problem:
         if not isinstance(problem, ValueError):
             count_error("unexpected", problem)
-        error = problem if isinstance(problem, ValueError) else PageError("number.failed")
+        error = problem if isinstance(problem, ValueError) else PageError("view.failed")
         session.keep(computed, Result(None, reads.seen, error))
     yield
 

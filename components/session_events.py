@@ -23,8 +23,9 @@ from components.state.store import is_session_id
 
 
 def voice(s: Snapshot) -> dict[str, Any]:
-    """Return the browser's settings for formatting numbers (see `numbers.js`)."""
-    return {"exact": s.numbers, **{name: t(f"number.{name}", s.language) for name in ("under", "over", "failed")}}
+    """Return how the browser formats numbers (see `numbers.js`), and its sentence for what it can't draw."""
+    numbers = {name: t(f"number.{name}", s.language) for name in ("under", "over")}
+    return {"exact": s.numbers, **numbers, "failed": t("view.failed", s.language)}
 
 
 def to_save(s: Snapshot) -> dict[str, Any] | None:

@@ -87,7 +87,7 @@ class Card:
                 parts.extend(part.opened(s))
             except Exception as problem:
                 count_error("drawing", problem)
-                live[f"live.{part.name}"] = {"failed": t("number.failed")}
+                live[f"live.{part.name}"] = {"failed": t("view.failed")}
         texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
         return {"layout": self.layout, "words": texts, "seen": s.cached(self._seen), **live}
 

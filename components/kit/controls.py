@@ -7,6 +7,7 @@ from typing import Any
 from components import parts
 from components.kit.settings import Setting
 from components.parts import Live, Part
+from components.state.session import Session
 
 
 def slider(of: Any, label: str | Live, **options: Any) -> Part:
@@ -35,11 +36,14 @@ def text_box(of: Any, label: str | Live, **options: Any) -> Part:
 
 
 def layer_select(name: str, **options: Any) -> Part:
-    """Return the drop-down list for the layer that is selected on all tabs."""
-    given: dict[str, Any] = {"label": "attention.layer", "value": lambda s: s.selection.layer, "beside": True}
-    return parts.select(
-        name, _layers, on=lambda session, layer: session.select(layer=layer) and None, **given | options
-    )
+    """Return the drop-down list for the layer that is selected on all tabs. Takes the options of `parts.select`."""
+    given: dict[str, Any] = {"label": "attention.layer", "value": lambda s: s.selection.layer, "on": select_layer}
+    return parts.select(name, _layers, **given | options)
+
+
+def select_layer(session: Session, layer: object) -> None:
+    """Select a layer on all tabs, if it exists. layer: from the browser, unchecked."""
+    session.select(layer=layer)
 
 
 def _layers(s: Any) -> list[tuple[str, int]]:

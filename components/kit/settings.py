@@ -54,8 +54,7 @@ class Setting:
     def checked(self, session: Session, value: Any) -> Any:
         """Return a value from the browser if it is allowed. Raises ValueError otherwise."""
         if self.choices is not None:
-            with session.lock.reading():
-                allowed = [each for _, each in self.options(session.snapshot())]
+            allowed = [each for _, each in self.options(session.snapshot())]
             if not any(type(each) is type(value) and each == value for each in allowed):
                 raise PageError("error.choice")
             return value

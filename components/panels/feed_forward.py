@@ -13,12 +13,12 @@ import torch
 from components.figures.bars import size_bars
 from components.figures.maps import grid
 from components.i18n import t
+from components.kit import layer_select
 from components.labels import ACTIVATIONS, decimal, percent, quoted
 from components.panels.panel import (
     Panel,
     Result,
     computed,
-    layer_select,
     no_text,
     panel_section,
     position_slider,

@@ -10,13 +10,13 @@ import torch
 
 from components.figures.bars import row_bars
 from components.i18n import t
+from components.kit import layer_select
 from components.labels import decimal, quoted
 from components.panels.panel import (
     Panel,
     Result,
     Settings,
     computed,
-    layer_select,
     no_text,
     one_of,
     panel_section,

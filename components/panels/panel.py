@@ -224,11 +224,6 @@ def select_position(session: Session, position: object) -> None:
     session.select(position=within(0, len(session.document.ids))(position) if session.document else None)
 
 
-def select_layer(session: Session, layer: object) -> None:
-    """Select a layer in every tab. layer: from the browser, unchecked."""
-    session.select(layer=int(layer[:9]) if isinstance(layer, str) and layer.isdecimal() else layer)
-
-
 def position_slider(name: str, label: str, *, show: Live | None = None) -> Part:
     """Return a slider for the selected token. label: a catalogue key; `<label>.info` is the sentence below."""
 
@@ -240,15 +235,3 @@ def position_slider(name: str, label: str, *, show: Live | None = None) -> Part:
 
     info = f"{label}.info"
     return slider(name, 0, last, 1, label=label, info=info, value=value, on=select_position, show=show)
-
-
-def layer_select(name: str, *, show: Live | None = None) -> Part:
-    """Return a drop-down list for the selected layer."""
-
-    def layers(s: Snapshot) -> Choices:
-        return [(str(layer), layer) for layer in range(1 if s.text is None else s.text.config.n_layer)]
-
-    def value(s: Snapshot) -> int:
-        return s.selection.layer
-
-    return select(name, layers, label="attention.layer", value=value, on=select_layer, show=show)

@@ -183,7 +183,7 @@ tab.cards(
     ),
     card(
         "histogram",
-        title_row(question("activations.histogram"), layer_select("activations-layer")),
+        title_row(question("activations.histogram"), layer_select("activations-layer", beside=True)),
         picture("pre-activations", before),
     ),
     card(

@@ -77,7 +77,7 @@ def test_a_part_fails_alone() -> None:
     snapshot = Session(None).snapshot()
     drawn = card.view.draw(snapshot)
     assert {name: live for name, live in drawn.items() if name.startswith("live.")} == {
-        **{f"live.{name}": {"failed": t("number.failed")} for name in ("f", "section", "open")},
+        **{f"live.{name}": {"failed": t("view.failed")} for name in ("f", "section", "open")},
         "live.c": {"value": True},
     }
 

@@ -100,7 +100,7 @@ def test_each_picture_control_and_analysis_fails_alone_and_is_counted(session: S
     assert ERRORS.labels("drawing")._value.get() == before + 1
     assert frame(renderer, session) is None
     is_failing = broken in ("draw", "json")
-    failed = {"failed": t("number.failed")}
+    failed = {"failed": t("view.failed")}
     assert shown["views"] == {"a": failed if is_failing else {"text": "bad"}, "b": {"text": "bad"}}
     assert shown["controls"][""] == {"1": {"label": "bad"}} | ({} if broken == "control" else {"0": {"label": "bad"}})
     assert (shown.get("c"), shown["d"], shown["wanted"]) == (None if broken == "signal" else "bad", "bad", "playground")

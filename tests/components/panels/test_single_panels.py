@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from components.kit.controls import select_layer
 from components.labels import percent
 from components.panels import notebook
 from components.panels.experiment import Experiment
@@ -17,7 +18,7 @@ from components.panels.initialisation import InitialisationState
 from components.panels.layer_norm import CHECKS, LayerNormState
 from components.panels.masks import MasksState
 from components.panels.norm_placement import NormPlacementState
-from components.panels.panel import select_layer, select_position, store_value
+from components.panels.panel import select_position, store_value
 from components.panels.positions import PositionsState
 from components.panels.shortcuts import ShortcutsState, type_seed
 from components.panels.skeleton import TEXT, small_pair
