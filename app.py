@@ -118,7 +118,7 @@ def main() -> int:
     gc.enable()
     if arguments.precision != "fp32":
         loaded = get_model(model if options["uploads"] else public_name(model))
-        print(precision_sentence(loaded, error_of(loaded), "en"), flush=True)
+        print(precision_sentence(loaded, error_of(loaded)), flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
     fields = {"port": app.server_port, "model": model, "public": is_public(arguments), "pid": os.getpid()}
     _log.info("start", extra={"fields": fields})

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from components import monitoring
 from components.classroom import room
 from components.downloads import ROUTE
-from components.i18n import LANGUAGES, t
+from components.i18n import in_all_languages
 from components.i18n.glossary import GLOSSARY
 from components.share import short_links
 from components.theme import CSS
@@ -36,7 +36,7 @@ _FOLDER = Path(__file__).parent
 _STYLES = [  # shared styles first
     path for part in ("cards/*.css", "widgets/*.css", "widgets/*/*.css") for path in sorted(_FOLDER.glob(part))
 ]
-_MORE = {language: t("more", language) for language in LANGUAGES}  # label of gradio's button for tabs that do not fit
+_MORE = in_all_languages("more")  # label of gradio's button for tabs that do not fit
 _WORDS = "".join(
     f":root:lang({language}) {{ --gb-more: {json.dumps(word, ensure_ascii=False)}; }}\n"
     for language, word in _MORE.items()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import cast
 
 from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers.python import PythonLexer
 from torch import Tensor
 
-from components.i18n import t
+from components.i18n import speaking, spoken, t
 from components.i18n.catalogue import has_text
 from components.i18n.glossary import GLOSSARY
 from gpt.course.check import Checker
@@ -52,17 +53,22 @@ def write_books(folder: Path) -> list[Path]:
     checker, paths = Checker(), []
     for language in LANGUAGES:
         paths.append(folder / NAME.format(language=language))
-        paths[-1].write_text(book(language, checker), encoding="utf-8")
+        with speaking(language, exact=False):
+            paths[-1].write_text(book(checker), encoding="utf-8")
     return paths
 
 
-def book(language: Language, checker: Checker) -> str:
+def _language() -> Language:
+    return cast(Language, spoken())
+
+
+def book(checker: Checker) -> str:
     """Return the book as a self-contained HTML page."""
-    title, answers, glossary = (t(f"book.{name}", language) for name in ("title", "answers", "glossary"))
-    contents = [(f"step-{step.key}", f"{step.key}&ensp;{step.title.of(language)}") for step in STEPS.values()]
+    title, answers, glossary = (t(f"book.{name}") for name in ("title", "answers", "glossary"))
+    contents = [(f"step-{step.key}", f"{step.key}&ensp;{step.title.of(_language())}") for step in STEPS.values()]
     contents += [("answers", answers), ("glossary", glossary)]
     return f"""<!doctype html>
-<html lang="{language}">
+<html lang="{spoken()}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
@@ -70,77 +76,77 @@ def book(language: Language, checker: Checker) -> str:
 {CSS.read_text(encoding="utf-8")}</style>
 <header>
 <h1>{title}</h1>
-<p>{escape(t("book.says", language))}</p>
-<p>{escape(t("book.check", language))}</p>
+<p>{escape(t("book.says"))}</p>
+<p>{escape(t("book.check"))}</p>
 <pre>glassbox course start my-gpt
 glassbox course watch my-gpt</pre>
-<p>{escape(t("book.shapes", language))}</p>
+<p>{escape(t("book.shapes"))}</p>
 </header>
 <nav>
-<h2>{t("book.contents", language)}</h2>
+<h2>{t("book.contents")}</h2>
 <ol>
 {"".join(f'<li><a href="#{name}">{text}</a></li>' for name, text in contents)}
 </ol>
 </nav>
 <main>
-{"".join(chapter(step, language, checker) for step in STEPS.values())}
+{"".join(chapter(step, checker) for step in STEPS.values())}
 </main>
 <section id="answers" class="part">
 <h2>{answers}</h2>
-{"".join(answers_of(step, language) for step in STEPS.values())}
+{"".join(answers_of(step) for step in STEPS.values())}
 </section>
 <section id="glossary" class="part">
 <h2>{glossary}</h2>
 <dl>
-{"".join(f"<dt>{escape(word)}</dt><dd>{escape(says)}</dd>" for word, says in terms(language))}
+{"".join(f"<dt>{escape(word)}</dt><dd>{escape(says)}</dd>" for word, says in terms())}
 </dl>
 </section>
 </html>
 """
 
 
-def chapter(step: Step, language: Language, checker: Checker) -> str:
+def chapter(step: Step, checker: Checker) -> str:
     """Return a step's chapter as HTML: instructions, code, expected values and exercises."""
-    results = [(test.name.of(language), checker.expected(test)) for test in step.tests]
+    results = [(test.name.of(_language()), checker.expected(test)) for test in step.tests]
     rows = "".join(
         f"<tr><th scope=row>{escape(name)}{cells(result)}"
         for name, result in results
         if isinstance(result, Tensor) or (isinstance(result, (int, float)) and result)
     )
-    heads = "".join(f"<th scope=col>{t(f'book.{name}', language)}" for name in ("test", "shape", "range", "row"))
-    exercises = "".join(f"<li>{question}</li>" for question, _ in exercises_of(step, language))
+    heads = "".join(f"<th scope=col>{t(f'book.{name}')}" for name in ("test", "shape", "range", "row"))
+    exercises = "".join(f"<li>{question}</li>" for question, _ in exercises_of(step))
     return f"""
 <article id="step-{step.key}">
-<h2>{step.key}&ensp;{escape(step.title.of(language))}</h2>
-<p>{escape(step.says.of(language))}</p>
-<pre>{coloured(step.solution(language))}</pre>
-<h3>{t("book.expected", language)}</h3>
+<h2>{step.key}&ensp;{escape(step.title.of(_language()))}</h2>
+<p>{escape(step.says.of(_language()))}</p>
+<pre>{coloured(step.solution(_language()))}</pre>
+<h3>{t("book.expected")}</h3>
 <table><thead><tr>{heads}</thead><tbody>{rows}</tbody></table>
-<h3>{t("book.exercises", language)}</h3>
+<h3>{t("book.exercises")}</h3>
 <ol>{exercises}</ol>
 </article>"""
 
 
-def answers_of(step: Step, language: Language) -> str:
+def answers_of(step: Step) -> str:
     """Return the answers to a step's exercises as HTML."""
-    answers = "".join(f"<li>{answer}</li>" for _, answer in exercises_of(step, language))
-    return f"<h3>{step.key}&ensp;{escape(step.title.of(language))}</h3><ol>{answers}</ol>"
+    answers = "".join(f"<li>{answer}</li>" for _, answer in exercises_of(step))
+    return f"<h3>{step.key}&ensp;{escape(step.title.of(_language()))}</h3><ol>{answers}</ol>"
 
 
-def exercises_of(step: Step, language: Language) -> Iterator[tuple[str, str]]:
+def exercises_of(step: Step) -> Iterator[tuple[str, str]]:
     """Yield (question, answer) pairs as HTML: first from the lessons, then about lines of code to break."""
     for key in QUESTIONS[step.key]:
         choices = [f"lesson.{key}.choice.{n}" for n in range(1, 4) if has_text(f"lesson.{key}.choice.{n}")]
-        listed = "".join(f"<li>{escape(t(choice, language))}</li>" for choice in choices)
-        question = escape(t(f"lesson.{key}.question", language))
-        yield question + (f'<ol type="a">{listed}</ol>' if choices else ""), escape(t(f"lesson.{key}.answer", language))
-    code = step.solution(language)
+        listed = "".join(f"<li>{escape(t(choice))}</li>" for choice in choices)
+        question = escape(t(f"lesson.{key}.question"))
+        yield question + (f'<ol type="a">{listed}</ol>' if choices else ""), escape(t(f"lesson.{key}.answer"))
+    code = step.solution(_language())
     broken = [m for m in step.mistakes if m.wrong not in ("", "pass") and "\n" not in m.right + m.wrong]
     for mistake in [mistake for mistake in broken if mistake.right in code][:N_BROKEN]:
         right = next(line for line in code.split("\n") if mistake.right in line)
         wrong = right.replace(mistake.right, mistake.wrong)
         lines = "\n".join(f"{sign} {coloured(line.strip())}" for sign, line in (("−", right), ("+", wrong)))
-        yield f"{t('book.broken', language)}<pre>{lines}</pre>", escape(mistake.hint.of(language))
+        yield f"{t('book.broken')}<pre>{lines}</pre>", escape(mistake.hint.of(_language()))
 
 
 def cells(expected: Tensor | float) -> str:
@@ -160,12 +166,12 @@ def coloured(code: str) -> str:
     return str(highlight(code, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n")
 
 
-def terms(language: Language) -> list[tuple[str, str]]:
+def terms() -> list[tuple[str, str]]:
     """Return the glossary as (word, definition) pairs.
 
     The English words are sorted. The Chinese list keeps that order and adds each English word.
     """
-    pairs = zip(GLOSSARY["en"], GLOSSARY[language], strict=True)
+    pairs = zip(GLOSSARY["en"], GLOSSARY[spoken()], strict=True)
     ordered = sorted(pairs, key=lambda pair: pair[0]["word"].casefold())
     return [
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import percent, quoted
 from components.words import word_name, words_of
 from gpt import GPT, Edits, SamplingParams, distribution
@@ -97,32 +97,31 @@ def is_seen(falls: Falls, without: Fall) -> bool:
     return percent(p) != percent(q) and (p - q >= 0.02 or q < p / 2)
 
 
-def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
+def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary) -> str:
     """Return a sentence naming the word whose removal lowers the probability of `token` most. ids: the text's ids."""
     name, p, best = quoted(tokenizer, token), percent(falls.probability), main_word(falls)
     if best is None:
         key = "why.because.none" if falls.all_words else "why.because.alone"
-        return t(key, language, token=name, p=p)
-    word = word_name(tokenizer, ids, best.place, language)
-    return t("why.because", language, token=name, word=word, p=p, without=percent(best.probability))
+        return t(key, token=name, p=p)
+    word = word_name(tokenizer, ids, best.place)
+    return t("why.because", token=name, word=word, p=p, without=percent(best.probability))
 
 
-def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Language) -> str:
+def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary) -> str:
     """Return a sentence naming the head whose removal lowers `token`'s probability most, or "" if it barely falls."""
     best = next(iter(falls.heads), None)
     if best is None or not is_seen(falls, best):
         return ""
     return t(
         "why.because.head",
-        language,
-        head=layer_head_name(best.place, language),
+        head=layer_head_name(best.place),
         token=quoted(tokenizer, token),
         p=percent(falls.probability),
         without=percent(best.probability),
     )
 
 
-def layer_head_name(place: Sequence[int], language: Language) -> str:
+def layer_head_name(place: Sequence[int]) -> str:
     """Return a head's name for use inside a sentence. place: (layer, head)."""
     layer, head = place
-    return t("why.part.head", language, layer=layer, head=head)
+    return t("why.part.head", layer=layer, head=head)

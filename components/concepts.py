@@ -13,7 +13,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from components.errors import PageError
-from components.i18n import Language, t
+from components.i18n import spoken, t
 from components.labels import marked, percent, quoted, shortened
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -88,7 +88,7 @@ def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
     return document.edits if document is not None and document.loaded is loaded else None
 
 
-def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
+def concept_name(loaded: LoadedModel, place: Place) -> str:
     """Return a feature's name or, if it has none, the quoted tokens on which it is strongest.
 
     If most of these tokens are words, punctuation marks are left out.
@@ -96,8 +96,8 @@ def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
     assert loaded.concepts is not None
     named = loaded.concepts.of(*place)
     if named is not None:
-        return named.names.get(language) or named.names["en"]
-    return " ".join(_words(loaded, place)) or t("concepts.unused", language)
+        return named.names.get(spoken()) or named.names["en"]
+    return " ".join(_words(loaded, place)) or t("concepts.unused")
 
 
 def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
@@ -118,9 +118,9 @@ def _words(loaded: LoadedModel, place: Place) -> list[str]:
     return (words if are_words else tokens)[:N_WORDS]
 
 
-def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str:
+def quoted_concept(loaded: LoadedModel, place: Place) -> str:
     """Return a feature's quoted name for use inside a sentence."""
-    name = concept_name(loaded, place, language)
+    name = concept_name(loaded, place)
     return name if name.startswith("“") else f"“{name}”"
 
 
@@ -272,12 +272,10 @@ def steer_data(s: Snapshot) -> dict[str, Any]:
     offered = [(each.layer, each.feature) for each in concepts.offered]
     shown = offered if state.all_shown else offered[:N_CHIPS]
     shown += [place for place in strengths if place not in shown]
-    chips = [
-        {"place": place, "name": concept_name(loaded, place, s.language), "on": place in strengths} for place in shown
-    ]
-    data: dict[str, Any] = {"chips": chips, "more": "", "slider": None, "note": "", "labels": steer_labels(s.language)}
+    chips = [{"place": place, "name": concept_name(loaded, place), "on": place in strengths} for place in shown]
+    data: dict[str, Any] = {"chips": chips, "more": "", "slider": None, "note": "", "labels": steer_labels()}
     if strengths or state.all_shown:
-        data["more"] = t("concepts.less" if state.all_shown else "concepts.more", s.language)
+        data["more"] = t("concepts.less" if state.all_shown else "concepts.more")
     if state.chosen in shown and state.chosen in strengths:
         data |= slider_data(s, state.chosen)
     return data | comparison(s)
@@ -287,16 +285,16 @@ def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
     """Return the data for a concept's slider, with a note if turning the concept down has changed nothing."""
     assert s.text is not None
     found, value = s.cached(unsteered), turned(s.text.document).get(place, 0.0)
-    data = {"note": "", **slider_of(s.text.loaded, place, value, s.language)}
+    data = {"note": "", **slider_of(s.text.loaded, place, value)}
     if found is not None and place in found.absent and value < 0:
-        name = quoted_concept(s.text.loaded, place, s.language)
-        data["note"] = t("concepts.absent", s.language, name=name)
+        name = quoted_concept(s.text.loaded, place)
+        data["note"] = t("concepts.absent", name=name)
     return data
 
 
-def slider_of(loaded: LoadedModel, place: Place, value: float, language: Language) -> dict[str, Any]:
+def slider_of(loaded: LoadedModel, place: Place, value: float) -> dict[str, Any]:
     """Return the data for a concept's slider, set to the given strength."""
-    name = concept_name(loaded, place, language)
+    name = concept_name(loaded, place)
     return {"slider": {"place": place, "name": name, "value": value, "min": NO_ACTIVITY, "max": LIMIT, "step": STEP}}
 
 
@@ -306,8 +304,7 @@ def turned_names(s: Snapshot) -> list[str]:
         return []
     loaded, strengths = s.text.loaded, turned(s.text.document)
     return [
-        t(f"concepts.{'up' if x > 0 else 'down'}", s.language, name=concept_name(loaded, place, s.language))
-        for place, x in strengths.items()
+        t(f"concepts.{'up' if x > 0 else 'down'}", name=concept_name(loaded, place)) for place, x in strengths.items()
     ]
 
 
@@ -319,19 +316,19 @@ def comparison(s: Snapshot) -> dict[str, Any]:
         return {}
     names = turned_names(s)
     rows = [
-        (t("concepts.without", s.language), f"{marked(found.goes_on).strip()} …"),
+        (t("concepts.without"), f"{marked(found.goes_on).strip()} …"),
         (
-            t("concepts.with", s.language, names=t("list.and", s.language).join(names)),
+            t("concepts.with", names=t("list.and").join(names)),
             f"{marked(found.steered).strip()} …",
         ),
     ]
     return {"texts": rows}
 
 
-def steer_labels(language: Language) -> dict[str, str]:
+def steer_labels() -> dict[str, str]:
     """Return the labels for the `steer` widget."""
     names = ("question", "weaker", "stronger", "reset", "strength", "weakened")
-    return {name: t(f"concepts.{name}", language) for name in names}
+    return {name: t(f"concepts.{name}") for name in names}
 
 
 def risen_sentence(s: Snapshot, now: Tensor) -> str:
@@ -344,4 +341,4 @@ def risen_sentence(s: Snapshot, now: Tensor) -> str:
         return ""
     token = int((now - before).argmax())
     p, q = percent(before[token].item()), percent(now[token].item())
-    return "" if p == q else t("concepts.risen", s.language, token=quoted(s.text.tokenizer, token), before=p, after=q)
+    return "" if p == q else t("concepts.risen", token=quoted(s.text.tokenizer, token), before=p, after=q)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.i18n import Language, t
+from components.i18n import spoken, t
 from components.i18n.catalogue import CATALOGUES, FALLBACK
 from gpt.errors import GPTError
 
@@ -18,15 +18,14 @@ class Question(PageError):
     """A question that a view shows. It ends the event like an error, but without a pop-up message."""
 
 
-def localize_error(problem: object, language: Language) -> str:
+def localize_error(problem: object) -> str:
     """Translate an error, including errors among its values; convert any other object to a string."""
     if not isinstance(problem, GPTError):
         return str(problem)
     values = {
-        name: localize_error(value, language) if isinstance(value, GPTError) else value
-        for name, value in problem.values.items()
+        name: localize_error(value) if isinstance(value, GPTError) else value for name, value in problem.values.items()
     }
     if isinstance(problem, PageError):
-        return t(problem.key, language, **values)
+        return t(problem.key, **values)
     key = f"error.{problem.key}"
-    return t(key, language, **values) if key in CATALOGUES[language] else problem.sentence.format(**values)
+    return t(key, **values) if key in CATALOGUES[spoken()] else problem.sentence.format(**values)

@@ -22,7 +22,7 @@ from gradio.blocks import Block
 from gradio.helpers import log_message
 
 from components.errors import PageError, Question, localize_error
-from components.i18n import LANGUAGES, Language, t
+from components.i18n import in_all_languages, speaking, t
 from components.limits import (
     MAX_CONCURRENT_EVENTS,
     MAX_CONCURRENT_EXPERIMENTS,
@@ -44,6 +44,7 @@ QUEUES: dict[Queue, dict[str, Any]] = {
     "stop": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
 }
 # Views show progress instead of gradio, whose progress messages copy every output's state.
+OVER = object()
 NO_PROGRESS: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 RESTORE = '{"n":0,"base":null,"restore":true}'  # makes the page reload with its saved session
 
@@ -151,7 +152,7 @@ class Events:
     def find(self, session_id: object) -> Session | None:
         """Return a browser tab's session, or None if it has expired. Raises gr.Error if the tab has no id yet."""
         if not is_session_id(session_id):
-            raise error(" ".join(t("error.not_ready", language) for language in LANGUAGES))
+            raise error(" ".join(in_all_languages("error.not_ready").values()))
         return self.store.get(str(session_id))
 
 
@@ -213,28 +214,40 @@ def _pop_up(problem: gr.Error) -> None:
 
 
 def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Generator[None]:
-    """Yield a handler's updates, if any, and convert its errors to messages."""
-    with error_messages(session):
-        made = handler(session, *arguments)
-        yield from made if isinstance(made, Iterator) else ()
+    """Yield a handler's updates, if any, and convert its errors to messages. Texts are in the session's language."""
+    steps: Iterator[None] | None = None
+
+    def is_over() -> bool:
+        nonlocal steps
+        with speaking(session.language, exact=session.numbers), error_messages():
+            if steps is None:
+                made = handler(session, *arguments)
+                steps = made if isinstance(made, Iterator) else iter(())
+            return next(steps, OVER) is OVER
+
+    try:
+        while not is_over():  # the context lasts for one step, because gradio may run each in another thread
+            yield
+    finally:
+        if isinstance(steps, Generator):
+            steps.close()
 
 
 @contextmanager
-def error_messages(session: Session | None = None) -> Iterator[None]:
-    """Convert errors to messages in the session's language, and count them.
+def error_messages() -> Iterator[None]:
+    """Convert errors to messages in the context's language, and count them.
 
     ValueErrors and a full disk have their own sentences. Other errors are also logged.
     """
-    language = session.language if session else "en"
     try:
         yield
     except Exception as problem:
         is_full = isinstance(problem, OSError) and problem.errno == errno.ENOSPC
         if is_full or isinstance(problem, ValueError):
             ERRORS.labels("sentence").inc()
-            raise error(PageError("error.disk_full") if is_full else problem, language) from None
+            raise error(PageError("error.disk_full") if is_full else problem) from None
         count_error("unexpected", problem)
-        unexpected = error(PageError("error.unexpected"), language)
+        unexpected = error(PageError("error.unexpected"))
         unexpected.print_exception = True
         raise unexpected from problem
 
@@ -248,10 +261,10 @@ def _dict(sent: object) -> dict[str, Any]:
     return sent if isinstance(sent, dict) else {}
 
 
-def error(problem: object, language: Language = "en") -> gr.Error:
+def error(problem: object) -> gr.Error:
     """Return a gr.Error whose message is escaped and not logged."""
-    title = t("error.title", language)
-    text, pops_up = escape(localize_error(problem, language), quote=False), not isinstance(problem, Question)
+    title = t("error.title")
+    text, pops_up = escape(localize_error(problem), quote=False), not isinstance(problem, Question)
     return gr.Error(text, visible=pops_up, title=title, print_exception=False)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from components.i18n import LANGUAGES, Language, has_text, t
+from components.i18n import LANGUAGES, has_text, spoken, t
 from components.localized import Localizer
 from components.render import Control
 from components.share.menu import link_menu
@@ -55,7 +55,7 @@ class Frame:
             Control(self.switch, lambda s: {"value": s.language}),
             Control(
                 self.model,
-                lambda s: {"label": t("model", s.language), "choices": model_choices(s.language, s.own_models)},
+                lambda s: {"label": t("model"), "choices": model_choices(s.own_models)},
             ),
             Control(self.model, lambda s: {"value": s.model}),
             Control(self.stop, lambda s: {"interactive": s.generating}),
@@ -78,8 +78,8 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
             localizer.sentence("page.purpose", kind="caption")
             placed(sentence("precision", kind="caption"))
         model = gr.Dropdown(
-            label=t("model", "en"),
-            choices=model_choices("en"),
+            label=t("model"),
+            choices=model_choices(),
             value=example.loaded.name,
             allow_custom_value=True,
             elem_id="model",
@@ -109,41 +109,41 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
     return Frame(client, saved, updates, model, switch, theme, numbers, link, strip, stop)
 
 
-def short_name(model: str, language: Language) -> str:
+def short_name(model: str) -> str:
     """Return a model's name for use inside a sentence, without its description."""
-    title_text = _listed_name(model, language) or _own_name(model, language) or title(model)
+    title_text = _listed_name(model) or _own_name(model) or title(model)
     return title_text.partition(" · ")[0]
 
 
-def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str, str]]:
+def model_choices(own: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return (label, name) for each model, with the visitor's own models last."""
-    listed = [(_listed_name(name, language) or title(name), name) for name in list_models()]
-    named = [_own_name(name, language) or name for name in own]
+    listed = [(_listed_name(name) or title(name), name) for name in list_models()]
+    named = [_own_name(name) or name for name in own]
     numbered = [
         f"{label} ({named[: i + 1].count(label)})" if named.count(label) > 1 else label for i, label in enumerate(named)
     ]
     return [*listed, *zip(numbered, own, strict=True)]
 
 
-def _listed_name(model: str, language: Language) -> str:
+def _listed_name(model: str) -> str:
     """Return a known model's name with its size and, for a hub model, the memory needed."""
     if has_text(key := f"model.{model}"):
-        return t(key, language)
+        return t(key)
     known, n_bytes = HUB_MODELS.get(model), memory_of_listed(model)
     if known is None or n_bytes is None:
         return ""
-    values = {"title": known.title, "parameters": _n_parameters(known.n_parameters, language)}
-    return t("model.from_hub", language, **values, memory=f"{n_bytes / 1e9:.1f} GB")
+    values = {"title": known.title, "parameters": _n_parameters(known.n_parameters)}
+    return t("model.from_hub", **values, memory=f"{n_bytes / 1e9:.1f} GB")
 
 
-def _n_parameters(value: int, language: Language) -> str:
+def _n_parameters(value: int) -> str:
     """Abbreviate a count of at least a million: "124M", "1.42B"; in Chinese "1.24 亿", "3582 万"."""
-    if language == "zh":
+    if spoken() == "zh":
         return f"{value / 1e8:.2f} 亿" if value >= 1e8 else f"{value / 1e4:.0f} 万"
     return f"{value / 1e9:.2f}B" if value >= 1e9 else f"{value / 1e6:.0f}M"
 
 
-def _own_name(model: str, language: Language) -> str:
+def _own_name(model: str) -> str:
     """Return the name of a model trained on the page, derived from its task; "" for any other model."""
     key = f"train.task.{model.rpartition('-')[0]}"
-    return t("train.model.name", language, task=t(key, language)) if has_text(key) else ""
+    return t("train.model.name", task=t(key)) if has_text(key) else ""

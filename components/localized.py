@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import gradio as gr
 from gradio.blocks import Block
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.render import Control, View
 from components.state.snapshot import Snapshot
 from components.widgets.sentence import Kind, sentence
 from components.widgets.widget import placed
 
 B = TypeVar("B", bound=Block)
-Source = str | Callable[[Language], Any]  # a catalogue key, or a function of the language
+Source = str | Callable[[], Any]  # a catalogue key, or a function that looks up texts
 
 
 class Localizer:
@@ -31,8 +31,8 @@ class Localizer:
 
     def build(self, cls: type[B] | Callable[..., B], texts: dict[str, Source], **arguments: Any) -> B:
         """Return cls(**arguments) with a localized property for each entry of `texts`."""
-        component = cls(**arguments, **_in_language("en", texts))
-        self.controls.append(Control(component, lambda s: _in_language(s.language, texts)))
+        component = cls(**arguments, **_said(texts))
+        self.controls.append(Control(component, lambda s: _said(texts)))
         return component
 
     def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:
@@ -41,8 +41,8 @@ class Localizer:
         return placed(sentence(elem_id or "", kind=kind, view="words", field=key))
 
     def _draw(self, s: Snapshot) -> dict[str, str]:
-        return {key: t(key, s.language, **values) for key, values in self._sentences.items()}
+        return {key: t(key, **values) for key, values in self._sentences.items()}
 
 
-def _in_language(language: Language, texts: dict[str, Source]) -> dict[str, Any]:
-    return {name: source(language) if callable(source) else t(source, language) for name, source in texts.items()}
+def _said(texts: dict[str, Source]) -> dict[str, Any]:
+    return {name: source() if callable(source) else t(source) for name, source in texts.items()}

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from components.figures.bars import next_token_bars, next_token_end
-from components.i18n import Language, is_exact, t
+from components.i18n import is_exact, t
 from components.labels import percent, token_text
 from gpt import Generation, SamplingParams, Stages, distribution
 
@@ -31,16 +31,16 @@ class NextTokens(NamedTuple):
         """The end of the bars' axis, for charts that share a scale."""
         return next_token_end(self.raw, self.final)
 
-    def figure(self, language: Language, end: float = 0.0) -> dict[str, Any]:
+    def figure(self, end: float = 0.0) -> dict[str, Any]:
         """Return the bars (see `Figure`). end: the end of the axis; defaults to the bars' own."""
         return next_token_bars(
             self.labels,
             self.raw,
             self.final,
             chosen=None if self.chosen is None else int(np.flatnonzero(self.ids == self.chosen)[0]),
-            before_name=t("bars.before", language),
-            after_name=t("bars.after", language),
-            chosen_name=t("bars.chosen", language),
+            before_name=t("bars.before"),
+            after_name=t("bars.after"),
+            chosen_name=t("bars.chosen"),
             end=end,
         )
 
@@ -64,11 +64,11 @@ def at_one(logits: Tensor) -> Tensor:
     return distribution(logits, SamplingParams()).final
 
 
-def held_sentence(document: Generation, position: int, language: Language) -> str:
+def held_sentence(document: Generation, position: int) -> str:
     """Return the share of the tokens that cannot follow typed white space, if exact numbers are shown; else ""."""
     if not is_exact() or not document.held_after(position):
         return ""
-    return t("bars.says.held", language, share=percent(document.impossible_share(position)))
+    return t("bars.says.held", share=percent(document.impossible_share(position)))
 
 
 def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.errors import localize_error
 from components.events import Events
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import percent
 from components.render import View
 from components.state.session import Session
@@ -59,15 +59,15 @@ def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
         return problem
 
 
-def precision_sentence(loaded: LoadedModel, error: PrecisionError | ValueError | None, language: Language) -> str:
+def precision_sentence(loaded: LoadedModel, error: PrecisionError | ValueError | None) -> str:
     """Return a sentence about the error; "" for a float32 model."""
     if error is None:
         return ""
     precision = loaded.weight_format
     if isinstance(error, ValueError):
-        return t("precision.unknown", language, precision=precision, problem=localize_error(error, language))
+        return t("precision.unknown", precision=precision, problem=localize_error(error))
     numbers = {"kl": f"{error.kl:.2g}", "logit": f"{error.logit:.2g}", "top_1": percent(error.top_1)}
-    return t("precision", language, precision=precision, **numbers)
+    return t("precision", precision=precision, **numbers)
 
 
 def _unread(s: Snapshot) -> GPTError | None:
@@ -77,9 +77,9 @@ def _unread(s: Snapshot) -> GPTError | None:
 
 def _draw(s: Snapshot) -> dict[str, str]:
     state, problem = s.state(PrecisionState), _unread(s)
-    text = "" if state.loaded is None else precision_sentence(state.loaded, state.error, s.language)
+    text = "" if state.loaded is None else precision_sentence(state.loaded, state.error)
     if problem is not None:
-        unread = t("vocabulary.unread", s.language, reason=localize_error(problem, s.language))
+        unread = t("vocabulary.unread", reason=localize_error(problem))
         text = f"{unread} {text}"
     return {"text": text}
 

@@ -287,7 +287,7 @@ def look(draw: Draw, s: Snapshot, before: Sent | None) -> tuple[Any, Reads, str]
         return {}, reads, WAITING
     except Exception as problem:
         if problem is reads.problem:
-            return {}, reads, localize_error(problem, s.language)
+            return {}, reads, localize_error(problem)
         count_error("drawing", problem)
         return {}, reads, t("view.failed")
 

@@ -24,8 +24,8 @@ from components.state.store import is_session_id
 
 def voice(s: Snapshot) -> dict[str, Any]:
     """Return how the browser formats numbers (see `numbers.js`), and its sentence for what it can't draw."""
-    numbers = {name: t(f"number.{name}", s.language) for name in ("under", "over")}
-    return {"exact": s.numbers, **numbers, "failed": t("view.failed", s.language)}
+    numbers = {name: t(f"number.{name}") for name in ("under", "over")}
+    return {"exact": s.numbers, **numbers, "failed": t("view.failed")}
 
 
 def to_save(s: Snapshot) -> dict[str, Any] | None:
@@ -62,7 +62,7 @@ def wire_session(
     def arrive(session_id: str, kept: str, language: str, numbers: object, request: gr.Request) -> Any:
         """Find the loaded page's session, or create it from what the page saved."""
         if not is_session_id(session_id):
-            raise error(t("error.not_ready", "en"))
+            raise error(t("error.not_ready"))
         session = events.store.get(session_id)
         if session is None:
             session = openings.get(language, openings["en"]).copy()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from components.figures import maps
-from components.i18n import Language, is_exact, t
+from components.i18n import is_exact, t
 from components.labels import listed, percent, quoted, token_text
 from components.next_tokens import held_sentence, next_tokens
 from components.render import Lines
@@ -63,9 +63,9 @@ def prompt_lines(tokenizer: Vocabulary, ids: Sequence[int]) -> Lines:
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
 
 
-def strip_labels(language: Language, empty: str = "") -> dict[str, str]:
+def strip_labels(empty: str = "") -> dict[str, str]:
     """Return the labels for a token strip. empty: shown before the first token."""
-    return {key: t(f"strip.{key}", language) for key in STRIP_LABELS} | {"empty": empty}
+    return {key: t(f"strip.{key}") for key in STRIP_LABELS} | {"empty": empty}
 
 
 def _measured_line(
@@ -126,7 +126,6 @@ def next_token_bars(
     document: Generation,
     position: int,
     params: SamplingParams,
-    language: Language,
     place: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the next-token bars after a position, computed from its stored state without running the model.
@@ -143,7 +142,6 @@ def next_token_bars(
     best = int(ids[0])
     sentence = t(
         "bars.says",
-        language,
         token=quoted(tokenizer, document.ids[position]),
         best=quoted(tokenizer, best),
         before=percent(raw[best]),
@@ -153,15 +151,15 @@ def next_token_bars(
         mass=percent(raw[~kept].sum()),
         raw=f"{entropy_raw:.2f}",
         final=f"{stages.entropy:.2f}",
-    ) + held_sentence(document, position, language)
+    ) + held_sentence(document, position)
     if chosen is not None:
-        sentence += t("bars.says.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
+        sentence += t("bars.says.chosen", chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
     names = [
-        t("bars.row.settings", language, token=quoted(tokenizer, i), before=percent(raw[i]), after=percent(final[i]))
+        t("bars.row.settings", token=quoted(tokenizer, i), before=percent(raw[i]), after=percent(final[i]))
         for i in ids.tolist()
     ]
-    rows = Rows(t("bars.question", language), names, [{"token": i} for i in ids.tolist()], place or {})
-    return chart_data(shown.figure(language), sentence, rows=rows)
+    rows = Rows(t("bars.question"), names, [{"token": i} for i in ids.tolist()], place or {})
+    return chart_data(shown.figure(), sentence, rows=rows)
 
 
 def place_after(document: Generation, position: int) -> dict[str, Any]:
@@ -179,7 +177,7 @@ def heatmap_window(text: Text, position: int) -> tuple[int, int]:
     return excess + -excess % HEATMAP_STEP, end
 
 
-def attention_heatmap(text: Text, selection: Selection, language: Language) -> dict[str, Any]:
+def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
     """Draw the selected head's attention weights around the selected position."""
     tokenizer, position = text.tokenizer, text.at(selection)
     start, end = heatmap_window(text, position)
@@ -194,24 +192,23 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
         labels,
         selected=position - start,
         first=start,
-        query_title=t("attention.query", language),
-        key_title=t("attention.key", language),
-        weight_title=t("attention.weight", language),
+        query_title=t("attention.query"),
+        key_title=t("attention.key"),
+        weight_title=t("attention.weight"),
     )
     row = weights[position, : position + 1]
     most = np.argsort(-row, kind="stable")[:2]
     sentence = t(
         "attention.says",
-        language,
         layer=selection.layer,
-        head=head_name(selection.head, language),
+        head=head_name(selection.head),
         token=quoted(tokenizer, text.ids[position]),
         targets=listed(f"{quoted(tokenizer, text.ids[i])} ({percent(row[i])})" for i in most),
     )
     if window is not None:
-        sentence += t("attention.sight", language, layer=selection.layer, window=window)
+        sentence += t("attention.sight", layer=selection.layer, window=window)
     if start > 0 or end < text.n_read:
-        sentence += t("attention.window", language, start=start, end=end - 1)
+        sentence += t("attention.window", start=start, end=end - 1)
     cells = np.asarray(figure["data"][0].pop("z"))
     return chart_data(figure, sentence, cells=heatmap_rows(cells))
 
@@ -221,20 +218,20 @@ def heatmap_rows(cells: np.ndarray) -> Lines:
     return Lines(to_base64(row[: np.flatnonzero(~np.isnan(row)).max(initial=-1) + 1]) for row in cells)
 
 
-def head_name(head: int | None, language: Language) -> str:
+def head_name(head: int | None) -> str:
     """Name a head for use inside a sentence; None stands for the average."""
-    return t("attention.average", language) if head is None else t("attention.head.n", language, n=head)
+    return t("attention.average") if head is None else t("attention.head.n", n=head)
 
 
-def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
+def head_choices(n_head: int) -> list[tuple[str, int]]:
     """Return (label, value) for each head."""
-    return [(t("attention.all", language), AVERAGE), *((str(head), head) for head in range(n_head))]
+    return [(t("attention.all"), AVERAGE), *((str(head), head) for head in range(n_head))]
 
 
-def count_sentence(n: int, limit: int, language: Language) -> str:
+def count_sentence(n: int, limit: int) -> str:
     """Return a sentence with the number of tokens in the prompt, or with the reason why the prompt cannot be used."""
     if n == 0:
-        return t("prompt.empty", language)
+        return t("prompt.empty")
     if n > limit:
-        return t("prompt.too_long", language, n=f"{n:,}", excess=f"{n - limit:,}", limit=f"{limit:,}")
-    return t("prompt.count", language, n=n, limit=f"{limit:,}")
+        return t("prompt.too_long", n=f"{n:,}", excess=f"{n - limit:,}", limit=f"{limit:,}")
+    return t("prompt.count", n=n, limit=f"{limit:,}")

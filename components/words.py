@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import visible
 from components.state.typed_text import shown_tokens
 from gpt.tokenizer import Vocabulary
@@ -43,7 +43,7 @@ def _is_cjk(character: str) -> bool:
     return "\u2e80" <= character <= "\u9fff"
 
 
-def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int], language: Language) -> str:
+def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int]) -> str:
     """Name a word for use inside a sentence. If the word is repeated, the name states which occurrence it is."""
     texts = shown_tokens(tokenizer, ids)
 
@@ -55,4 +55,4 @@ def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int], la
     name = f"“{visible(text or ' ')}”"
     if len(same) < 2 or word[0] not in (firsts := [each.start for each in same]):
         return name
-    return t("word.nth", language, word=name, n=firsts.index(word[0]) + 1)
+    return t("word.nth", word=name, n=firsts.index(word[0]) + 1)

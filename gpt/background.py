@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import sys
 import threading
@@ -46,7 +47,8 @@ def run_with_progress(
         except BaseException as error:  # re-raised in the waiting thread
             result.set_exception(error)
 
-    threading.Thread(target=run, name="run_with_progress", daemon=True).start()
+    context = contextvars.copy_context()  # the work sees the context variables of the waiting thread
+    threading.Thread(target=context.run, args=(run,), name="run_with_progress", daemon=True).start()
     try:
         while not wait([result], timeout=interval).done:
             yield show(*latest)

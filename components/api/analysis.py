@@ -242,7 +242,7 @@ class AnalysisEndpoints(Endpoints):
         return {
             "layer": layer,
             "feature": feature,
-            "name": concept_name(loaded, (layer, feature), "en"),
+            "name": concept_name(loaded, (layer, feature)),
             "strength": strength,
             "tokens": tokens,
             "without": without,

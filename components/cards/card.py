@@ -88,7 +88,7 @@ class Card:
             except Exception as problem:
                 count_error("drawing", problem)
                 live[f"live.{part.name}"] = {"failed": t("view.failed")}
-        texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
+        texts = {key: t(key, **values) for key, values in self.words.items()}
         return {"layout": self.layout, "words": texts, "seen": s.cached(self._seen), **live}
 
     def _seen(self, s: Any) -> dict[str, int]:

@@ -103,7 +103,7 @@ class Classroom:
         base, text = sent.get("base"), sent.get("text")
         if not (isinstance(base, str) and base.startswith("http") and len(base) <= MAX_BASE_CHARS):
             return
-        language, room = session.language, session.state(ClassState).room
+        room = session.state(ClassState).room
         answer: dict[str, Any] = {"n": next(_numbers), "open": self.is_open, "problem": ""}
         try:
             query = self._page_query(session)
@@ -112,7 +112,7 @@ class Classroom:
                 parse(text[:MAX_TEXT_CHARS])
                 answer["stops"] = _link(base, encode({"class": self._named(text[:MAX_TEXT_CHARS])}))
         except ValueError as problem:
-            answer["problem"] = localize_error(problem, language)
+            answer["problem"] = localize_error(problem)
         if room is not None:
             answer["room"] = _drawn(f"{base}?follow={room.code}") | {"code": room.code}
         answer["sequences"] = list(SEQUENCES.values())
@@ -183,13 +183,13 @@ def shown(s: Snapshot) -> dict[str, Any] | None:
     sequence, state, is_followed = s.state(SequenceState), s.state(ClassState), not s.id
     if not (sequence.link or state.answer or state.code or is_followed):
         return None
-    words = {name: t(f"class.{name}", s.language) for name in BAR}
+    words = {name: t(f"class.{name}") for name in BAR}
     at, n = sequence.at, len(sequence.stops)
     if n:
-        words["stop"] = t("class.stop", s.language, at=at + 1, total=n)
-    stop = {"at": at, "n": n, "title": sequence.stops[at].title(s.language)} if n else None
+        words["stop"] = t("class.stop", at=at + 1, total=n)
+    stop = {"at": at, "n": n, "title": sequence.stops[at].title} if n else None
     if state.answer is not None:
-        words |= {name: t(f"class.{name}", s.language) for name in DIALOG}
+        words |= {name: t(f"class.{name}") for name in DIALOG}
     return {"stop": stop, "answer": state.answer, "code": state.code, "words": words}
 
 

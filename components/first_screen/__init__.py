@@ -150,22 +150,22 @@ def _read(name: str) -> str:
 
 
 def _screen(s: Snapshot, tabs: Sequence[str]) -> str:
-    moved = escape(t("status.moved", s.language, path="{path}"))
-    waiting = f'<p class="first-waiting" data-moved="{moved}">{_text("status.page", s.language)}</p>'
-    content = f'<div class="first-content">{_card(s)}{_cards(s.language)}</div>'
+    moved = escape(t("status.moved", path="{path}"))
+    waiting = f'<p class="first-waiting" data-moved="{moved}">{_text("status.page")}</p>'
+    content = f'<div class="first-content">{_card(s)}{_cards()}</div>'
     steps = escape(json.dumps(writing_steps(s), ensure_ascii=False), quote=False).replace("'", "&#39;")
     return f"<div class=\"first-page\" data-steps='{steps}'>{_frame(s, tabs)}{waiting}{content}</div>"
 
 
 def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
-    model = next(label for label, name in model_choices(s.language) if name == s.model)
+    model = next(label for label, name in model_choices() if name == s.model)
     languages = (f"<span{' class=on' if key == s.language else ''}>{name}</span>" for key, name in LANGUAGES.items())
-    row = (f"<span>{escape(t(f'tab.{tab}', s.language))}</span>" for tab in tabs)
+    row = (f"<span>{escape(t(f'tab.{tab}'))}</span>" for tab in tabs)
     return (
-        f'<div class="first-frame"><div><h1>Glassbox GPT</h1><p>{_text("page.purpose", s.language)}</p></div>'
+        f'<div class="first-frame"><div><h1>Glassbox GPT</h1><p>{_text("page.purpose")}</p></div>'
         f'<span class="first-model"><span>{escape(model)}</span></span>'
         f'<span class="first-languages">{"".join(languages)}</span>'
-        f'<span class="first-more">{_text("page.more", s.language)}</span></div>'
+        f'<span class="first-more">{_text("page.more")}</span></div>'
         f'<div class="first-tabs">{"".join(row)}</div>'
     )
 
@@ -188,13 +188,13 @@ def _card(s: Snapshot) -> str:
         f'<p class="gb-says" data-same="#bars .gb-says">{escape(predicted["text"])}</p></figcaption>'
         f'<div class="gb-bars">{rows}</div>'
         '<div class="gb-axis"><span>0%</span><span>50%</span><span>100%</span></div></figure>'
-        f"<div><h2>{_text('reason.question', s.language)}</h2><p>{escape(why(s)['text'])}</p>"
+        f"<div><h2>{_text('reason.question')}</h2><p>{escape(why(s)['text'])}</p>"
         f'<span class="first-switches">{_button(hide_label(s), "first-small")}'
-        f"{_button(t('attention.off', s.language), 'first-small')}</span>{_concepts(s)}</div></div>"
+        f"{_button(t('attention.off'), 'first-small')}</span>{_concepts(s)}</div></div>"
         f'<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
-        f'data-same="#generate">{_text("generate", s.language)}</span></span>{_button(t("step", s.language), "")}'
-        f'<span class="first-slider">{_text("temperature", s.language)}<i style="--at:{temperature / high:.0%}"></i>'
-        f"</span>{_button(t('film.open', s.language), 'first-film')}</div></div>"
+        f'data-same="#generate">{_text("generate")}</span></span>{_button(t("step"), "")}'
+        f'<span class="first-slider">{_text("temperature")}<i style="--at:{temperature / high:.0%}"></i>'
+        f"</span>{_button(t('film.open'), 'first-film')}</div></div>"
     )
 
 
@@ -211,8 +211,8 @@ def _button(label: str, classes: str) -> str:
     return f'<span class="first-button {classes}">{escape(label)}</span>'
 
 
-def _cards(language: Language) -> str:
-    titles = (_text(key, language) for key in ("attention.question", "pipeline", "branches.question"))
+def _cards() -> str:
+    titles = (_text(key) for key in ("attention.question", "pipeline", "branches.question"))
     cards = "".join(f'<div class="first-card"><h2>{title}</h2></div>' for title in titles)
     return f'<div class="first-cards">{cards}</div>'
 
@@ -230,5 +230,5 @@ def _bar(token: str, before: float, after: float) -> str:
     )
 
 
-def _text(key: str, language: Language) -> str:
-    return escape(t(key, language))
+def _text(key: str) -> str:
+    return escape(t(key))

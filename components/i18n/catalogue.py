@@ -59,21 +59,30 @@ def is_exact() -> bool:
     return _speaking.get()[1]
 
 
-def t(key: str, language: Language | None = None, **values: object) -> str:
-    """Return the text for a key, with its values filled in. language: defaults to that of the context (`speaking`).
+def t(key: str, **values: object) -> str:
+    """Return the text for a key in the context's language (see `speaking`), with its values filled in.
 
     For a count of 1, the key with the suffix ".one" is used if it exists; the count is `tokens` or, if absent, `n`.
 
     Raises:
         KeyError: If the key is unknown.
     """
-    catalogue = CATALOGUES[language or spoken()]
+    catalogue = CATALOGUES[spoken()]
     if str(values.get("tokens", values.get("n"))) == "1" and has_text(f"{key}.one"):
         key = f"{key}.one"
     sentence = catalogue.get(key) or CATALOGUES[FALLBACK][key]
     if values and catalogue.get("language.spacing") == "cjk":
         sentence = _without_cjk_spaces(sentence, values)
     return sentence.format(**values) if values else sentence
+
+
+def in_all_languages(key: str, **values: object) -> dict[Language, str]:
+    """Return the text for a key in every language."""
+    texts = {}
+    for language in LANGUAGES:
+        with speaking(language, exact=False):
+            texts[language] = t(key, **values)
+    return texts
 
 
 def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:

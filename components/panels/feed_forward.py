@@ -99,7 +99,6 @@ def answer(s: Snapshot) -> dict[str, Any]:
     strongest = int(shown.after.argmax())
     caption = t(
         shown.key("says"),
-        s.language,
         layer=layer,
         token=quoted(text.tokenizer, text.ids[position]),
         width=f"{text.config.n_embd:,}",
@@ -121,14 +120,14 @@ def widths(s: Snapshot) -> dict[str, Any]:
     sizes = {"ff.in": width, "ff.pre": n_ff, shown.key("post"): n_ff, "ff.out": width}
     if shown.request.text.config.gated:
         sizes = {"ff.in": width, "ff.gate": n_ff, "ff.pre": n_ff, shown.key("post"): n_ff, "ff.out": width}
-    names = [t(key, s.language, activation=shown.activation) for key in sizes]
+    names = [t(key, activation=shown.activation) for key in sizes]
     shapes = [f"[{shown.request.position + 1}, {size}]" for size in sizes.values()]
-    return chart_data(size_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes"), s.language))
+    return chart_data(size_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes")))
 
 
 def name(side: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
     shown = result_of(s)
-    return {"text": "" if shown is None else t(shown.key(side), s.language, activation=shown.activation)}
+    return {"text": "" if shown is None else t(shown.key(side), activation=shown.activation)}
 
 
 def before(s: Snapshot) -> dict[str, Any]:
@@ -139,7 +138,7 @@ def before(s: Snapshot) -> dict[str, Any]:
     values = shown.before
     low, high = decimal(values.min()), decimal(values.max())
     caption = {"hidden": f"{len(values):,}", "low": low, "high": high, "negative": percent((values < 0).mean())}
-    return chart_data(cells(values, s), t("ff.before.says", s.language, **caption))
+    return chart_data(cells(values, s), t("ff.before.says", **caption))
 
 
 def after(s: Snapshot) -> dict[str, Any]:
@@ -150,7 +149,7 @@ def after(s: Snapshot) -> dict[str, Any]:
     values = shown.after
     quiet = percent((np.abs(values) < NEAR_ZERO).mean())
     caption = {"low": decimal(values.min()), "high": decimal(values.max()), "quiet": quiet}
-    return chart_data(cells(values, s), t("ff.after.says", s.language, **caption))
+    return chart_data(cells(values, s), t("ff.after.says", **caption))
 
 
 def cells(values: np.ndarray, s: Snapshot) -> Any:
@@ -159,7 +158,7 @@ def cells(values: np.ndarray, s: Snapshot) -> Any:
     rows = -(-len(values) // columns)
     filled = np.full(rows * columns, np.nan, dtype=np.float32)
     filled[: len(values)] = values
-    return grid(filled.reshape(rows, columns), value_title=t("ff.neuron", s.language))
+    return grid(filled.reshape(rows, columns), value_title=t("ff.neuron"))
 
 
 VIEWS = (

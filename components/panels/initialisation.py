@@ -117,11 +117,10 @@ def answer(s: Snapshot) -> dict[str, Any]:
     verdict = "start.verdict.near" if abs(first.loss - first.uniform_loss) < NEAR_UNIFORM else "start.verdict.far"
     caption = t(
         "start.says",
-        s.language,
         loss=f"{first.loss:.2f}",
         vocabulary=f"{untrained.config.vocab_size:,}",
         uniform=f"{first.uniform_loss:.2f}",
-        verdict=t(verdict, s.language),
+        verdict=t(verdict),
     )
     return {"text": caption}
 
@@ -135,12 +134,9 @@ def logits(s: Snapshot) -> dict[str, Any]:
     values = first.logits.float().numpy()
     limit = max(0.5, float(np.abs(values).max()))
     counts, edges = np.histogram(values, bins=BINS, range=(-limit, limit))
-    figure = histogram(
-        counts / len(values), edges, x_title=t("start.logit", s.language), y_title=t("start.share", s.language)
-    )
+    figure = histogram(counts / len(values), edges, x_title=t("start.logit"), y_title=t("start.share"))
     caption = t(
         "start.logits.says",
-        s.language,
         std=f"{first.logits_std:.3f}",
         best=percent(at_one(first.logits).max().item()),
         even=percent(1 / len(values)),
@@ -157,13 +153,12 @@ def norms(s: Snapshot) -> dict[str, Any]:
     named = {"scaled": lengths.scaled, "unscaled": lengths.unscaled}
     figure = lines(
         np.arange(n_layer + 1),
-        {t(f"start.{name}", s.language): np.array(side) for name, side in named.items()},
-        x_title=t("start.after", s.language),
-        y_title=t("start.norm", s.language),
+        {t(f"start.{name}"): np.array(side) for name, side in named.items()},
+        x_title=t("start.after"),
+        y_title=t("start.norm"),
     )
     caption = t(
         "start.norms.says",
-        s.language,
         begin=f"{lengths.scaled[0]:.2f}",
         scaled=f"{lengths.scaled[-1]:.2f}",
         unscaled=f"{lengths.unscaled[-1]:.2f}",
@@ -171,7 +166,7 @@ def norms(s: Snapshot) -> dict[str, Any]:
     )
     note = ""
     if trained:
-        note = t("start.trained", s.language, begin=f"{trained[0]:.2f}", end=f"{trained[-1]:.2f}")
+        note = t("start.trained", begin=f"{trained[0]:.2f}", end=f"{trained[-1]:.2f}")
     return chart_data(figure, caption, note)
 
 

@@ -54,7 +54,6 @@ def answer(s: Snapshot) -> dict[str, Any]:
     cached, plain = counted.cached[-1], counted.plain[-1]
     caption = t(
         "kernels.says",
-        s.language,
         length=cached.length,
         cached=short(cached.multiplications),
         plain=short(plain.multiplications),
@@ -81,15 +80,15 @@ def counted_lines(s: Snapshot) -> dict[str, Any]:
     figure = lines(
         np.array([cost.length for cost in counted.cached]),
         {
-            t(f"kernels.{kind}", s.language): np.array([cost.multiplications for cost in side])
+            t(f"kernels.{kind}"): np.array([cost.multiplications for cost in side])
             for kind, side in counted._asdict().items()
         },
-        x_title=t("kernels.length", s.language),
-        y_title=t("kernels.multiplications", s.language),
+        x_title=t("kernels.length"),
+        y_title=t("kernels.multiplications"),
         log_x=True,
         log_y=True,
     )
-    return chart_data(figure, t("kernels.counted", s.language))
+    return chart_data(figure, t("kernels.counted"))
 
 
 def bytes_table(s: Snapshot) -> dict[str, Any]:
@@ -97,7 +96,7 @@ def bytes_table(s: Snapshot) -> dict[str, Any]:
     counted = s.cached(costs)
     if counted is None:
         return {"rows": []}
-    head = [t(f"kernels.bytes.{key}", s.language) for key in ("tokens", "cache", "eager")]
+    head = [t(f"kernels.bytes.{key}") for key in ("tokens", "cache", "eager")]
     pairs = zip(counted.cached, counted.plain, strict=True)
     rows = [[f"{a.length:,}", format_bytes(a.cache_bytes), format_bytes(b.weight_bytes)] for a, b in pairs]
     return {"rows": [head, *rows]}

@@ -115,7 +115,7 @@ def rows(s: Snapshot) -> Rows | None:
     state = s.state(LayerNormState)
     if state.source == "example":
         numbers = normalise(linear_relu_rows(), scale=state.scale, shift=state.shift, eps=EPS[state.eps])
-        return Rows(numbers, [t("norm.row", s.language, n=n + 1) for n in range(len(numbers.before))])
+        return Rows(numbers, [t("norm.row", n=n + 1) for n in range(len(numbers.before))])
     found = value_of(s, state.result)
     if found is None or state.result is None:
         return None
@@ -143,7 +143,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     for prefix, part in stages:
         mean, variance, _ = statistics(part)
         values |= {f"{prefix}mean": _number(mean[-1]), f"{prefix}variance": _number(variance[-1])}
-    return {"text": t("norm.says", s.language, row=shown.names[-1], **values)}
+    return {"text": t("norm.says", row=shown.names[-1], **values)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -159,11 +159,11 @@ def numbers(s: Snapshot) -> dict[str, Any]:
     if shown is None:
         return {"rows": []}
     columns = ("stage", "mean", "variance", "unbiased")
-    lines = [[t(f"norm.table.{column}", s.language) for column in columns]]
+    lines = [[t(f"norm.table.{column}") for column in columns]]
     found = {stage: statistics(part) for stage, part in _stages(shown.numbers).items()}
     for index, name in enumerate(shown.names):
         for stage, values in found.items():
-            title = f"{name}, {t(f'norm.stage.{stage}', s.language)}"
+            title = f"{name}, {t(f'norm.stage.{stage}')}"
             lines.append([title, *(_number(column[index]) for column in values)])
     return {"rows": lines}
 
@@ -172,7 +172,7 @@ def note(s: Snapshot) -> dict[str, Any]:
     """Return the formula for the displayed norm."""
     state, text = s.state(LayerNormState), text_of(s)
     kind = "layer" if state.source == "example" or text is None else text.config.norm
-    return {"text": t(f"norm.note.{kind}", s.language)}
+    return {"text": t(f"norm.note.{kind}")}
 
 
 def picture(when: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def picture(when: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
         return chart_data(None, "")
     part = _stages(shown.numbers)[when]
     means, stds = part.mean(dim=1).numpy(), part.std(dim=1, unbiased=False).numpy()
-    figure = row_bars(part.numpy(), shown.names, means, stds, place_title=t("norm.place", s.language))
-    caption = t("norm.picture", s.language, when=t(f"norm.{when}", s.language), n=f"{part.shape[1]:,}")
+    figure = row_bars(part.numpy(), shown.names, means, stds, place_title=t("norm.place"))
+    caption = t("norm.picture", when=t(f"norm.{when}"), n=f"{part.shape[1]:,}")
     return chart_data(figure, caption)
 
 
@@ -227,12 +227,10 @@ def build_layer_norm() -> Panel:
     def of_model(s: Snapshot) -> bool:
         return s.state(LayerNormState).source == "model"
 
-    source = SETTINGS.choice(
-        "norm.source", lambda s: [(t(f"norm.source.{each}", s.language), each) for each in get_args(Source)]
-    )
+    source = SETTINGS.choice("norm.source", lambda s: [(t(f"norm.source.{each}"), each) for each in get_args(Source)])
     norm = select(
         "norm-which",
-        lambda s: [(t(f"norm.which.{each}", s.language), each) for each in norms(s)],
+        lambda s: [(t(f"norm.which.{each}"), each) for each in norms(s)],
         label="norm.which",
         value=norm_of,
         on=setter(LayerNormState, "norm", CHECKS["norm"]),

@@ -11,7 +11,7 @@ import torch
 
 from components.errors import PageError
 from components.figures.lines import lines
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import percent, quoted, token_text
 from components.panels.experiment import Experiment, experiment_buttons, time_limited
 from components.panels.panel import (
@@ -131,7 +131,6 @@ def answer(s: Snapshot) -> dict[str, Any]:
     request = effects.request
     caption = t(
         "masks.says",
-        s.language,
         old=quoted(request.text.tokenizer, request.ids[request.position]),
         new=quoted(request.text.tokenizer, effects.other),
         position=request.position,
@@ -156,10 +155,10 @@ def causal(s: Snapshot) -> dict[str, Any]:
     if effects is None:
         return chart_data(None, "")
     request, leak = effects.request, effects.leak
-    mark = (t("masks.exchanged", s.language), request.position)
-    figure = moves(request.text.loaded, request.ids, leak, s.language, mark)
+    mark = (t("masks.exchanged"), request.position)
+    figure = moves(request.text.loaded, request.ids, leak, mark)
     kept, leaked = (share(side[: request.position]) for side in (leak.with_mask, leak.without_mask))
-    return chart_data(figure, t("masks.causal.picture", s.language, kept=kept, leaked=leaked))
+    return chart_data(figure, t("masks.causal.picture", kept=kept, leaked=leaked))
 
 
 def padding(s: Snapshot) -> dict[str, Any]:
@@ -170,15 +169,14 @@ def padding(s: Snapshot) -> dict[str, Any]:
     request, effect = effects.request, effects.padding
     caption = t(
         "masks.padding.picture",
-        s.language,
         n=request.n_padding,
-        side=t(f"masks.side.{request.side}", s.language),
+        side=t(f"masks.side.{request.side}"),
         kept=share(effect.with_mask),
         moved=share(effect.without_mask),
     )
-    note = t("masks.padding.right", s.language) if request.side == "right" else ""
+    note = t("masks.padding.right") if request.side == "right" else ""
     ids = request.ids[: len(effect.with_mask)]
-    return chart_data(moves(request.text.loaded, ids, effect, s.language), caption + note)
+    return chart_data(moves(request.text.loaded, ids, effect), caption + note)
 
 
 def share(moved: torch.Tensor) -> str:
@@ -190,17 +188,16 @@ def moves(
     loaded: LoadedModel,
     ids: Sequence[int],
     effect: MaskEffect,
-    language: Language,
     mark: tuple[str, int] | None = None,
 ) -> dict[str, Any]:
     """Draw the changes with and without the mask for each token."""
     sides = {"masks.without": effect.without_mask, "masks.with": effect.with_mask}
     return lines(
         np.arange(len(ids)),
-        {t(key, language): side.cpu().numpy() for key, side in sides.items()},
+        {t(key): side.cpu().numpy() for key, side in sides.items()},
         ticks=[token_text(loaded.tokenizer, token_id) for token_id in ids],
-        x_title=t("masks.token", language),
-        y_title=t("masks.moved", language),
+        x_title=t("masks.token"),
+        y_title=t("masks.moved"),
         mark=mark,
         height=300,
     )
@@ -220,15 +217,15 @@ def losses(s: Snapshot) -> dict[str, Any]:
     n = len(trained.with_mask)
     figure = lines(
         np.arange(1, n + 1),
-        {t(key, s.language): np.array(side) for key, side in sides.items()},
-        x_title=t("masks.update", s.language),
-        y_title=t("masks.loss", s.language),
-        level_at=(t("masks.floor", s.language), trained.floor),
+        {t(key): np.array(side) for key, side in sides.items()},
+        x_title=t("masks.update"),
+        y_title=t("masks.loss"),
+        level_at=(t("masks.floor"), trained.floor),
         height=280,
     )
     kept, cheated = (f"{side[-1]:.2f}" for side in (trained.with_mask, trained.without_mask))
     values = {"steps": n, "kept": kept, "cheated": cheated, "floor": f"{trained.floor:.2f}"}
-    return chart_data(figure, t("masks.learn.picture", s.language, **values))
+    return chart_data(figure, t("masks.learn.picture", **values))
 
 
 VIEWS = (
@@ -265,9 +262,7 @@ def build_masks() -> Panel:
         value=of_state(MasksState, "n_padding"),
         on=setter(MasksState, "n_padding", CHECKS["n_padding"]),
     )
-    side = SETTINGS.choice(
-        "masks.side", lambda s: [(t(f"masks.side.{each}", s.language), each) for each in get_args(Side)]
-    )
+    side = SETTINGS.choice("masks.side", lambda s: [(t(f"masks.side.{each}"), each) for each in get_args(Side)])
     part = panel_section(
         "masks",
         row(position, classes="gb-panel-controls"),

@@ -68,7 +68,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     pre, post = found
     values = {"n": len(pre.weight_gradients), "straight": power(post.straight_gradients[0])}
     values |= {"pre": f"{pre.weight_gradients[-1]:.2g}", "post": f"{post.weight_gradients[-1]:.2g}"}
-    return {"text": t("placement.says", s.language, **values)}
+    return {"text": t("placement.says", **values)}
 
 
 def picture(field: str, s: Snapshot) -> dict[str, Any]:
@@ -77,18 +77,18 @@ def picture(field: str, s: Snapshot) -> dict[str, Any]:
     if found is None:
         return chart_data(None, "")
     series = {
-        t(f"placement.{name}", s.language): np.array(getattr(profile, field))
+        t(f"placement.{name}"): np.array(getattr(profile, field))
         for name, profile in zip(PLACEMENTS, found, strict=True)
     }
     figure = lines(
         np.arange(len(next(iter(series.values())))),
         series,
-        x_title=t("placement.block" if field == "weight_gradients" else "placement.after", s.language),
-        y_title=t(f"placement.{field}", s.language),
+        x_title=t("placement.block" if field == "weight_gradients" else "placement.after"),
+        y_title=t(f"placement.{field}"),
         log_y=field == "straight_gradients",
         height=260,
     )
-    return chart_data(figure, t(f"placement.{field}.says", s.language))
+    return chart_data(figure, t(f"placement.{field}.says"))
 
 
 VIEWS = (

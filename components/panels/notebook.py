@@ -38,23 +38,23 @@ def answer(s: Snapshot) -> dict[str, Any]:
     """Return the number of values that agree, and the six tokens as text."""
     values = s.state(NotebookState).run.latest or ()
     if not values:
-        return {"text": t("notebook.says", s.language, seed=SEED, prompt=PROMPT)}
+        return {"text": t("notebook.says", seed=SEED, prompt=PROMPT)}
     n = sum(value.is_equal for value in values)
-    text = t("notebook.equal", s.language, n=n, done=len(values), total=len(PRINTED))
+    text = t("notebook.equal", n=n, done=len(values), total=len(PRINTED))
     if values[-1].name == "tokens":
         tokens = [int(token_id) for token_id in values[-1].computed]
-        text += t("notebook.text", s.language, text=marked(PROMPT + gpt2_tokenizer().decode(tokens)))
+        text += t("notebook.text", text=marked(PROMPT + gpt2_tokenizer().decode(tokens)))
     return {"text": text}
 
 
 def rows(s: Snapshot) -> dict[str, Any]:
     """Return one row per value: the original's printed value and the computed one."""
     computed = {value.name: value for value in s.state(NotebookState).run.latest or ()}
-    found = [[t(f"notebook.{column}", s.language) for column in ("value", "printed", "computed")]]
+    found = [[t(f"notebook.{column}") for column in ("value", "printed", "computed")]]
     for name, printed in PRINTED.items():
         value = computed.get(name)
         mark = "" if value is None else f"{'✓' if value.is_equal else '✗'} {numbers(value.computed)}"
-        found.append([t(f"notebook.{name}", s.language), numbers(printed), mark])
+        found.append([t(f"notebook.{name}"), numbers(printed), mark])
     return {"rows": found}
 
 

@@ -133,12 +133,12 @@ def no_text(s: Snapshot) -> PageError | None:
 def problem_sentence(s: Snapshot, *problems: Exception | Result[Any] | None) -> dict[str, Any]:
     """Return the notice for the first problem that is not None. Each problem is an error or a result."""
     found = (each.problem if isinstance(each, Result) else each for each in problems)
-    return sentence_data(next((each for each in found if each is not None), None), s.language)
+    return sentence_data(next((each for each in found if each is not None), None))
 
 
 def waiting_sentence(s: Snapshot) -> str:
     """Return the placeholder for an answer that is being computed."""
-    return t("panel.waits" if s.generating else "panel.busy", s.language)
+    return t("panel.waits" if s.generating else "panel.busy")
 
 
 def best_of_both(before: Tensor, after: Tensor, n: int) -> list[int]:

@@ -63,32 +63,32 @@ def closeness() -> np.ndarray:
 def answer(s: Snapshot) -> dict[str, Any]:
     distance = s.state(PositionsState).distance
     near = percent(closeness()[distance])
-    return {"text": t("positions.says", s.language, distance=distance, closeness=near)}
+    return {"text": t("positions.says", distance=distance, closeness=near)}
 
 
 def waves(s: Snapshot) -> dict[str, Any]:
     """Draw the sinusoidal position vectors, one row per position."""
     figure = grid(
         sinusoidal_positions(MAX_POSITION + 1, WIDTH).numpy(),
-        x_title=t("positions.number", s.language),
-        y_title=t("positions.place", s.language),
+        x_title=t("positions.number"),
+        y_title=t("positions.place"),
         height=300,
     )
-    return chart_data(figure, t("positions.waves.says", s.language, width=WIDTH))
+    return chart_data(figure, t("positions.waves.says", width=WIDTH))
 
 
 def closeness_lines(s: Snapshot) -> dict[str, Any]:
     """Draw the cosine similarity against the distance."""
-    distance, title = s.state(PositionsState).distance, t("positions.closeness", s.language)
+    distance, title = s.state(PositionsState).distance, t("positions.closeness")
     figure = lines(
         np.arange(MAX_POSITION + 1),
         {title: closeness()},
-        x_title=t("positions.apart", s.language),
+        x_title=t("positions.apart"),
         y_title=title,
         mark=(f"{distance}", distance),
         height=260,
     )
-    return chart_data(figure, t("positions.closeness.says", s.language))
+    return chart_data(figure, t("positions.closeness.says"))
 
 
 def rotations(s: Snapshot) -> dict[str, Any]:
@@ -97,14 +97,10 @@ def rotations(s: Snapshot) -> dict[str, Any]:
     key = state.position - state.distance
     cos, sin = rotary_angles(torch.tensor([state.position, key, 1]), HEAD_SIZE)
     pairs = torch.atan2(sin, cos)[:, list(PAIRS)].numpy()  # (3, pairs)
-    hands = [
-        Hands(t("positions.pair", s.language, n=pair), float(pairs[0, i]), float(pairs[1, i]))
-        for i, pair in enumerate(PAIRS)
-    ]
+    hands = [Hands(t("positions.pair", n=pair), float(pairs[0, i]), float(pairs[1, i])) for i, pair in enumerate(PAIRS)]
     degrees = np.degrees(pairs[2])
     caption = t(
         "positions.circles",
-        s.language,
         size=HEAD_SIZE,
         position=state.position,
         key_position=key,
@@ -112,7 +108,7 @@ def rotations(s: Snapshot) -> dict[str, Any]:
         slower=f"{degrees[0] / degrees[-1]:,.0f}",
         angles=listed(f"{angle:.3g}°" for angle in degrees),
     )
-    return chart_data(circles(hands, t("positions.query", s.language), t("positions.key", s.language)), caption)
+    return chart_data(circles(hands, t("positions.query"), t("positions.key")), caption)
 
 
 def train(s: Snapshot) -> Iterator[Trained]:
@@ -130,15 +126,14 @@ def beyond(s: Snapshot) -> dict[str, Any]:
     learned, rotary = trained
     figure = lines(
         np.arange(1, len(learned.by_position) + 1),
-        {t(f"positions.{each.position}", s.language): np.array(each.by_position) for each in trained},
-        x_title=t("positions.place", s.language),
-        y_title=t("positions.loss", s.language),
-        level_at=(t("positions.floor", s.language), learned.floor),
-        mark=(t("positions.trained", s.language), learned.trained_length),
+        {t(f"positions.{each.position}"): np.array(each.by_position) for each in trained},
+        x_title=t("positions.place"),
+        y_title=t("positions.loss"),
+        level_at=(t("positions.floor"), learned.floor),
+        mark=(t("positions.trained"), learned.trained_length),
     )
     caption = t(
         "positions.beyond.picture",
-        s.language,
         steps=learned.steps,
         trained=learned.trained_length,
         learned_in=f"{learned.inside:.2f}",

@@ -50,15 +50,14 @@ def answer(s: Snapshot) -> dict[str, Any]:
     found = s.cached(passes)
     if found is None or s.text is None:
         return {"text": ""}
-    text = t("prefill.says", s.language, n=n_prompt(s.text))
+    text = t("prefill.says", n=n_prompt(s.text))
     if len(found.cached) == 1:
-        return {"text": text + t("prefill.no_decode", s.language)}
+        return {"text": text + t("prefill.no_decode")}
     cached, plain = (sum(each.n_computed for each in side) for side in found)
     last = found.cached[-1]
     totals = {"cached": f"{cached:,}", "plain": f"{plain:,}", "ratio": f"{plain / cached:,.1f}"}
     return {
-        "text": text
-        + t("prefill.decode", s.language, position=last.n_cached - 1, bytes=format_bytes(last.cache_bytes), **totals)
+        "text": text + t("prefill.decode", position=last.n_cached - 1, bytes=format_bytes(last.cache_bytes), **totals)
     }
 
 
@@ -71,14 +70,14 @@ def bars(kind: str, s: Snapshot) -> dict[str, Any]:
     figure = stacked_bars(
         [str(number) for number in range(len(side))],
         {
-            t("prefill.computed", s.language): np.array([each.n_computed for each in side]),
-            t("prefill.from_cache", s.language): np.array([each.n_cached for each in side]),
+            t("prefill.computed"): np.array([each.n_computed for each in side]),
+            t("prefill.from_cache"): np.array([each.n_cached for each in side]),
         },
         highest=1.05 * s.text.n_read,
-        x_title=t("prefill.number", s.language),
-        y_title=t("prefill.tokens", s.language),
+        x_title=t("prefill.number"),
+        y_title=t("prefill.tokens"),
     )
-    return chart_data(figure, t(f"prefill.{kind}.says", s.language))
+    return chart_data(figure, t(f"prefill.{kind}.says"))
 
 
 def rows(s: Snapshot) -> dict[str, Any]:
@@ -88,16 +87,16 @@ def rows(s: Snapshot) -> dict[str, Any]:
         return {"rows": []}
     n, last = n_prompt(s.text), len(found.cached) - 1
     columns = ("step", "computed", "from_cache", "bytes", "without")
-    shown = [[t(f"prefill.{column}", s.language) for column in columns]]
+    shown = [[t(f"prefill.{column}") for column in columns]]
     for number in sorted({0, min(1, last), max(0, s.position - n + 1), last}):
         position = n + number - 1
         token = quoted(s.text.tokenizer, s.text.ids[position])
         key = "prefill.decode.step" if number else "prefill.prefill"
         cached, plain = found.cached[number], found.plain[number]
         counts = f"{cached.n_computed:,}", f"{cached.n_cached:,}", format_bytes(cached.cache_bytes)
-        shown.append([t(key, s.language, n=n, token=token, position=position), *counts, f"{plain.n_computed:,}"])
+        shown.append([t(key, n=n, token=token, position=position), *counts, f"{plain.n_computed:,}"])
     cached_sum, plain_sum = (sum(each.n_computed for each in side) for side in found)
-    return {"rows": [*shown, [t("prefill.sum", s.language), f"{cached_sum:,}", "", "", f"{plain_sum:,}"]]}
+    return {"rows": [*shown, [t("prefill.sum"), f"{cached_sum:,}", "", "", f"{plain_sum:,}"]]}
 
 
 VIEWS = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from components.errors import PageError
 from components.figures.bars import grouped_bars
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import ACTIVATIONS
 from components.panels.panel import (
     Panel,
@@ -62,26 +62,26 @@ def gradients(s: Snapshot) -> ShortcutGradients:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    return {"text": first_layer_sentence(s.cached(gradients), s.language)}
+    return {"text": first_layer_sentence(s.cached(gradients))}
 
 
-def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
+def first_layer_sentence(found: ShortcutGradients) -> str:
     """Return a sentence that compares the first layer's gradient with and without shortcuts."""
     without, with_shortcuts = found.without[0], found.with_shortcuts[0]
     if with_shortcuts == without == 0:
-        return t("shortcuts.dead", language)
+        return t("shortcuts.dead")
     if without == 0:
-        return t("shortcuts.nothing", language, with_shortcuts=f"{with_shortcuts:.3g}")
+        return t("shortcuts.nothing", with_shortcuts=f"{with_shortcuts:.3g}")
     ratio = with_shortcuts / without
     shown = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
-    return t("shortcuts.says", language, without=f"{without:.3g}", with_shortcuts=f"{with_shortcuts:.3g}", ratio=shown)
+    return t("shortcuts.says", without=f"{without:.3g}", with_shortcuts=f"{with_shortcuts:.3g}", ratio=shown)
 
 
 def pair(s: Snapshot) -> dict[str, tuple[float, ...]]:
     """Return the gradients of both networks, keyed by title."""
     found = s.cached(gradients)
     sides = {"without": found.without, "with": found.with_shortcuts}
-    return {t(f"shortcuts.{kind}", s.language): side for kind, side in sides.items()}
+    return {t(f"shortcuts.{kind}"): side for kind, side in sides.items()}
 
 
 def picture(s: Snapshot) -> dict[str, Any]:
@@ -94,10 +94,10 @@ def picture(s: Snapshot) -> dict[str, Any]:
         digits=".2g",
         tip=".6g",
         height=340,
-        y_title=t("shortcuts.gradient", s.language),
-        x_title=t("shortcuts.layer", s.language),
+        y_title=t("shortcuts.gradient"),
+        x_title=t("shortcuts.layer"),
     )
-    return chart_data(figure, t("shortcuts.picture", s.language))
+    return chart_data(figure, t("shortcuts.picture"))
 
 
 def numbers(s: Snapshot) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def numbers(s: Snapshot) -> dict[str, Any]:
         [str(layer), *(f"{value:.6g}" for value in both)]
         for layer, both in enumerate(zip(*sides.values(), strict=True))
     ]
-    return {"rows": [[t("shortcuts.layer", s.language), *sides], *rows]}
+    return {"rows": [[t("shortcuts.layer"), *sides], *rows]}
 
 
 VIEWS = (

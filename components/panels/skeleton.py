@@ -132,7 +132,6 @@ def answer(s: Snapshot) -> dict[str, Any]:
     full, bare = probabilities(s, both)
     caption = t(
         "skeleton.says",
-        s.language,
         token=quoted(text.tokenizer, text.ids[position]),
         full=quoted(text.tokenizer, int(full.argmax())),
         bare=quoted(text.tokenizer, int(bare.argmax())),
@@ -153,10 +152,10 @@ def bars(s: Snapshot) -> dict[str, Any]:
         [token_text(text.tokenizer, token_id) for token_id in shown],
         full[shown].numpy(),
         bare[shown].numpy(),
-        before_name=t("skeleton.full", s.language),
-        after_name=t("skeleton.bare", s.language),
+        before_name=t("skeleton.full"),
+        after_name=t("skeleton.bare"),
     )
-    return chart_data(figure, t("skeleton.bars.says", s.language, token=quoted(text.tokenizer, text.ids[position])))
+    return chart_data(figure, t("skeleton.bars.says", token=quoted(text.tokenizer, text.ids[position])))
 
 
 def stages(s: Snapshot) -> dict[str, Any]:
@@ -165,7 +164,7 @@ def stages(s: Snapshot) -> dict[str, Any]:
     if both is None:
         return {"rows": []}
     bare = {stage.name: stage.shape for stage in both.pair.bare}
-    heads = [t(f"skeleton.{key}", s.language) for key in ("stage", "whole", "skeleton")]
+    heads = [t(f"skeleton.{key}") for key in ("stage", "whole", "skeleton")]
     rows = [[stage.name, shape_text(stage.shape), shape_text(bare.get(stage.name))] for stage in both.pair.whole]
     return {"rows": [heads, *rows]}
 
@@ -182,7 +181,7 @@ def shapes(s: Snapshot) -> dict[str, Any]:
     pair = both.pair
     values = {"last": shape_text(pair.whole[-1].shape), "n": len(TEXT)}
     moved = {"bare": percent(pair.bare_moved), "full": percent(pair.whole_moved)}
-    return {"text": t("skeleton.shapes.says", s.language, **values, **moved)}
+    return {"text": t("skeleton.shapes.says", **values, **moved)}
 
 
 VIEWS = (

@@ -106,7 +106,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     both, word = result_of(s), s.state(TokenizerState).word
     if both is None:
         return {"text": waiting_sentence(s)}
-    return {"text": token_views.merge_summary(merge_steps(both.own, word), word, s.language)}
+    return {"text": token_views.merge_summary(merge_steps(both.own, word), word)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def name(side: Side, s: Snapshot) -> dict[str, Any]:
 
 
 def side_name(both: Vocabularies, side: Side, s: Snapshot) -> str:
-    return t("bpe.gpt2", s.language) if side == "gpt2" else t("bpe.own", s.language, n=f"{both.own.n_vocab:,}")
+    return t("bpe.gpt2") if side == "gpt2" else t("bpe.own", n=f"{both.own.n_vocab:,}")
 
 
 def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
@@ -130,8 +130,8 @@ def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
     if both is None:
         return chart_data(None, "")
     steps = merge_steps(getattr(both, side), word)
-    caption = t("bpe.picture", s.language) if side == "own" else token_views.merge_summary(steps, word, s.language)
-    return token_views.ladder(steps, caption, s.language)
+    caption = t("bpe.picture") if side == "own" else token_views.merge_summary(steps, word)
+    return token_views.ladder(steps, caption)
 
 
 def strip(side: Side, s: Snapshot) -> dict[str, Any]:
@@ -139,12 +139,12 @@ def strip(side: Side, s: Snapshot) -> dict[str, Any]:
     both = result_of(s)
     tokenizer = None if both is None else getattr(both, side)
     lines = Lines() if tokenizer is None else prompt_lines(tokenizer, tokenizer.encode(s.state(TokenizerState).text))
-    return {"lines": lines, "doc": "prompt", "labels": strip_labels(s.language)}
+    return {"lines": lines, "doc": "prompt", "labels": strip_labels()}
 
 
 def cost(s: Snapshot) -> dict[str, Any]:
     both = result_of(s)
-    return {"text": "" if both is None else token_views.cost(*both, s.state(TokenizerState).text, s.language)}
+    return {"text": "" if both is None else token_views.cost(*both, s.state(TokenizerState).text)}
 
 
 def languages(s: Snapshot) -> dict[str, Any]:
@@ -155,22 +155,22 @@ def languages(s: Snapshot) -> dict[str, Any]:
     costs = {side_name(both, side, s): language_costs(getattr(both, side)) for side in get_args(Side)}
     own = next(iter(costs.values()))
     figure = grouped_bars(
-        [t(f"bpe.language.{key}", s.language) for key in own],
+        [t(f"bpe.language.{key}") for key in own],
         {title: np.array([each.tokens_per_character for each in side.values()]) for title, side in costs.items()},
-        y_title=t("bpe.per_character", s.language),
+        y_title=t("bpe.per_character"),
         digits=".2g",
         tip=".3f",
         height=340,
     )
     rates = {key: f"{own[key].tokens_per_character:.2f}" for key in ("en", "zh")}
-    return chart_data(figure, t("bpe.language.says", s.language, **rates))
+    return chart_data(figure, t("bpe.language.says", **rates))
 
 
 VIEWS = (
     View("bpe-answer", answer),
     View("bpe-notice", notice),
     View("bpe-cost", cost),
-    View("bpe-bytes", lambda s: {"rows": token_views.characters(s.state(TokenizerState).text, s.language)}),
+    View("bpe-bytes", lambda s: {"rows": token_views.characters(s.state(TokenizerState).text)}),
     View("bpe-languages", languages),
     *(View(f"bpe-name-{side}", partial(name, side)) for side in get_args(Side)),
     *(View(f"bpe-ladder-{side}", partial(ladder, side)) for side in get_args(Side)),

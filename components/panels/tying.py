@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.panels.panel import (
     Panel,
@@ -97,11 +97,10 @@ def answer(s: Snapshot) -> dict[str, Any]:
     """Return the parameter counts with and without tying, starting with the current state."""
     config = config_of(s)
     counts = tied_and_untied(config)
-    sides = [(t(f"tying.state.{state}", s.language), f"{getattr(counts, state):,}") for state in ("tied", "untied")]
+    sides = [(t(f"tying.state.{state}"), f"{getattr(counts, state):,}") for state in ("tied", "untied")]
     (state, now), (other_state, other) = sides if config.tie_weights else sides[::-1]
     caption = t(
         "tying.says",
-        s.language,
         now=now,
         state=state,
         other=other,
@@ -118,11 +117,10 @@ def taught(s: Snapshot) -> dict[str, Any]:
     """Return the effects of tying on the small model."""
     tying = result_of(s)
     if tying is None:
-        return {"text": t("panel.busy", s.language)}
+        return {"text": t("panel.busy")}
     caption = t(
         "tying.taught",
-        s.language,
-        state=t(f"tying.state.{'tied' if tying.request.tied else 'untied'}", s.language),
+        state=t(f"tying.state.{'tied' if tying.request.tied else 'untied'}"),
         own=percent(tying.effects.own_token_best),
         rows=percent(tying.effects.rows_with_gradient),
         tokens=len(TEXT) - 1,
@@ -135,7 +133,7 @@ def near(s: Snapshot) -> dict[str, Any]:
     if tying is None or tying.request.loaded is None or tying.request.token_id is None:
         return {"text": ""}
     token = quoted(tying.request.loaded.tokenizer, tying.request.token_id)
-    return {"text": t("tying.near", s.language, token=token)}
+    return {"text": t("tying.near", token=token)}
 
 
 def neighbours(s: Snapshot) -> dict[str, Any]:
@@ -144,14 +142,14 @@ def neighbours(s: Snapshot) -> dict[str, Any]:
     if tying is None or tying.request.loaded is None:
         return {"rows": []}
     tokenizer = tying.request.loaded.tokenizer
-    head = [t(f"tying.near.{key}", s.language) for key in ("token", "similarity")]
+    head = [t(f"tying.near.{key}") for key in ("token", "similarity")]
     rows = [[visible(token_text(tokenizer, token_id)), decimal(cosine, 3)] for token_id, cosine in tying.neighbours]
     return {"rows": [head, *rows]}
 
 
 VIEWS = (
     View("tying-answer", answer),
-    View("tying-parts", lambda s: parameter_bars(config_of(s), False, s.language)),
+    View("tying-parts", lambda s: parameter_bars(config_of(s), False)),
     View("tying-notice", lambda s: problem_sentence(s, s.state(TyingState).result)),
     View("tying-taught", taught),
     View("tying-near", near),
@@ -167,7 +165,7 @@ def build_tying() -> Panel:
     part = panel_section(
         "tying",
         row(
-            SETTINGS.select("tying.shape", lambda s: shape_choices(s.language)),
+            SETTINGS.select("tying.shape", lambda s: shape_choices()),
             SETTINGS.check_box("tying.tied"),
             classes="gb-panel-controls",
         ),
@@ -187,7 +185,7 @@ def build_tying() -> Panel:
     return Panel(part, VIEWS, ANALYSIS)
 
 
-def shape_choices(language: Language) -> list[tuple[str, str]]:
+def shape_choices() -> list[tuple[str, str]]:
     """Return (label, key) for each configuration."""
-    own = [(t(f"tying.shape.{name}", language), name) for name in (UNTIED, PICKED)]
+    own = [(t(f"tying.shape.{name}"), name) for name in (UNTIED, PICKED)]
     return [*own, *((title, name) for name, title in NAMED.items())]

@@ -62,49 +62,46 @@ def wire_share(events: Events, link: gr.HTML) -> None:
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
     """Send the page's link, or an error if the link is too long."""
-    language = session.language
 
     def answer(content: dict[str, Any]) -> None:
         session.change(ShareState, link={"n": next(_numbers), **content})
 
     if session.document is None:
-        answer(menu.message(t("error.no_text", language)))
+        answer(menu.message(t("error.no_text")))
         return
     try:
         with session.lock.reading():
             query = encode(page_values(session.snapshot()))
     except ValueError as problem:  # an invalid seed
-        answer(menu.message(localize_error(problem, language)))
+        answer(menu.message(localize_error(problem)))
         return
     if len(query) > MAX_LINK:
-        answer(menu.message(t("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
+        answer(menu.message(t("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
         return
-    answer(menu.copied(query, t("share.link.copied", language), t("share.manual", language), query=True))
+    answer(menu.copied(query, t("share.link.copied"), t("share.manual"), query=True))
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     """Send the text as a file or program, or open the text in a file."""
-    language = session.language
     try:
         if sent.get("what") == "open":
             answer = menu.message((yield from _open(session, sent)))
         elif (document := session.document) is None:
-            answer = menu.message(t("error.no_text", language))
+            answer = menu.message(t("error.no_text"))
         else:
             with session.lock.reading():
                 answer = _saved(session, document, sent.get("what"))
     except ValueError as problem:
-        answer = menu.message(_short(localize_error(problem, language)))
+        answer = menu.message(_short(localize_error(problem)))
     session.change(ShareState, file={"n": next(_numbers), **answer})
 
 
 def _saved(session: Session, document: Generation, what: object) -> dict[str, Any]:
     """Return the response to a click on a save button. Raises ValueError for an unknown button."""
-    language = session.language
     if what == "python":
         hidden = sorted(session.snapshot().hidden)
         program = python_snippet(document, session.edits, session.edits_on, hidden)
-        return menu.copied(program, t("share.python.copied", language), t("share.manual", language))
+        return menu.copied(program, t("share.python.copied"), t("share.manual"))
     if what == "text":
         file = files.text_file(document)
     elif what == "document":
@@ -115,7 +112,7 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
         file = files.csv_file(text.document, text.at(session.selection), session.settings.sampling())
     else:
         raise PageError("share.no_file", name=str(what))
-    return menu.saved(file, t("share.saved", language, name=file.name))
+    return menu.saved(file, t("share.saved", name=file.name))
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
@@ -123,7 +120,6 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
 
     Concepts that are turned up stay active. Other edits move to the "Change it" tab, and the text is read without them.
     """
-    language = session.language
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))
     if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:
         megabytes = f"{size / 1e6:.1f}" if type(size) is int else "?"
@@ -137,12 +133,12 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
     if edits is not None:
         document.edit(Edits(steering=edits.steering))
         edits = replace(edits, steering=())
-    caption = t("share.opened", language, name=shortened(str(name), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
+    caption = t("share.opened", name=shortened(str(name), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
     adopt(session, document, shown_prompt(document), Message("status.ready"))
     hide_again(session, json.loads(text))
     if edits not in (None, Edits()):
         session.edits, session.edits_on = edits, ()
-        caption += t("share.opened.edits", language)
+        caption += t("share.opened.edits")
     return caption
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.parts import Handler, Part
 from components.share.files import File
 from components.widgets.widget import placed, widget
@@ -68,20 +68,20 @@ def message(text: str) -> dict[str, Any]:
     return {"how": "tell", "says": text}
 
 
-def link_labels(language: Language) -> dict[str, Any]:
-    opened = [_item(name, language) | {"opens": name} for name in ("class", "present")]
-    return _labels(language, [_item("link", language), *opened])
+def link_labels() -> dict[str, Any]:
+    opened = [_item(name) | {"opens": name} for name in ("class", "present")]
+    return _labels([_item("link"), *opened])
 
 
-def file_labels(language: Language) -> dict[str, Any]:
-    kept = [{"what": what, "label": t(f"share.{what}", language)} for what in ("text", "document", "csv")]
-    folded = {"label": t("share.save", language), "items": kept}
-    return _labels(language, [_item("python", language), folded, _item("open", language)])
+def file_labels() -> dict[str, Any]:
+    kept = [{"what": what, "label": t(f"share.{what}")} for what in ("text", "document", "csv")]
+    folded = {"label": t("share.save"), "items": kept}
+    return _labels([_item("python"), folded, _item("open")])
 
 
-def _labels(language: Language, items: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"name": t("share.name", language), "close": t("share.close", language), "items": items}
+def _labels(items: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"name": t("share.name"), "close": t("share.close"), "items": items}
 
 
-def _item(what: str, language: Language) -> dict[str, str]:
-    return {"what": what, "label": t(f"share.{what}", language), "title": t(f"share.{what}.title", language)}
+def _item(what: str) -> dict[str, str]:
+    return {"what": what, "label": t(f"share.{what}"), "title": t(f"share.{what}.title")}

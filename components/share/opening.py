@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from components.concepts import steer
 from components.errors import localize_error
-from components.i18n import LANGUAGES, t
+from components.i18n import LANGUAGES, speaking, t
 from components.limits import MAX_LENGTH
 from components.share.address import LinkedPage, Places
 from components.share.document_link import replay, shown_prompt
@@ -49,10 +49,10 @@ class LinkRequest:
 
     def note(self, session: Session) -> None:
         """Show which parameters were rejected, and why."""
-        language = session.language
-        sentences = [t("share.refused", language, names=", ".join(self.refused))] if self.refused else []
-        if self.problem is not None:
-            sentences.append(localize_error(self.problem, language))
+        with speaking(session.language, exact=session.numbers):  # the link may have just chosen another language
+            sentences = [t("share.refused", names=", ".join(self.refused))] if self.refused else []
+            if self.problem is not None:
+                sentences.append(localize_error(self.problem))
         if sentences:
             session.notice = Message("share.note", {"note": " ".join(sentences)})
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from components.errors import PageError
-from components.i18n import LANGUAGES, Language
+from components.i18n import LANGUAGES, spoken
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
@@ -32,8 +32,9 @@ class Stop:
     query: str
     titles: tuple[str, ...]
 
-    def title(self, language: Language) -> str:
-        place = list(LANGUAGES).index(language)
+    @property
+    def title(self) -> str:
+        place = list(LANGUAGES).index(spoken())
         return self.titles[place if place < len(self.titles) else 0]
 
 

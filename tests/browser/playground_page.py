@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from components.i18n import t
 from components.navigation import INNER
+from tests.components.drawing import spoken_in
 
 CHIPS = "#strip .gb-strip [role=option]"
 ONE_MORE = re.compile(r"\b1 token\b")  # matches the status after a step
@@ -35,7 +36,7 @@ def open_tab(page, id, language="en"):
     for outer in (outer for outer, ids in INNER.items() if id in ids):
         open_tab(page, outer, language)
     expect(page.locator("#first-screen")).to_have_count(0)  # it covers the page until it is removed
-    name = t(f"tab.{id}", language)
+    name = spoken_in(language, t, f"tab.{id}")
     if tab(page, name).is_visible():
         tab(page, name).click()
     else:  # on a phone it may be in the overflow menu of its row

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+from components.i18n import speaking
 from components.kit import Tab
 from components.render import Renderer
 from components.session_events import analyse
@@ -37,3 +40,20 @@ class Drawn:
         if frame := self.renderer.frame(self.session):
             for name, fields in json.loads(frame)["views"].items():
                 self.views.setdefault(name, {}).update(fields)
+
+
+def spoken_in(language: str, function: Callable[..., Any], *args: Any, **values: Any) -> Any:
+    """Return a function's result for a page in this language."""
+    with speaking(language, exact=False):
+        return function(*args, **values)
+
+
+def in_its_language(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Call a function of a session in the session's language, as the page does."""
+
+    @wraps(function)
+    def called(session: Session, *args: Any) -> Any:
+        with speaking(session.language, exact=session.numbers):
+            return function(session, *args)
+
+    return called

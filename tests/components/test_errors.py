@@ -14,6 +14,7 @@ from components.i18n.catalogue import CATALOGUES, FOLDER
 from components.state.settings import checked_number
 from gpt import SamplingParams, get_model
 from gpt.errors import GPTError
+from tests.components.drawing import spoken_in
 from tests.error_calls import SENTENCES, fields
 
 FULL = GPTError("context.full", SENTENCES["context.full"], limit=8)
@@ -42,21 +43,21 @@ def test_what_stands_in_the_sentence_stands_in_the_other(key):
     sentence = SENTENCES[key]
     values = {name: value_for(spec, i) for i, (name, (spec, _)) in enumerate(fields(sentence).items(), start=1)}
     problem = GPTError(key, sentence, **values)
-    chinese = localize_error(problem, "zh")
+    chinese = spoken_in("zh", localize_error, problem)
     assert re.search("[\u4e00-\u9fff]", chinese)
     assert sorted(re.findall("«.»", chinese)) == sorted(re.findall("«.»", str(problem)))
-    assert localize_error(problem, "en") == str(problem)
+    assert localize_error(problem) == str(problem)
 
 
 def test_an_error_among_the_values_is_said_in_the_same_language():
     problem = GPTError("file.damaged", SENTENCES["file.damaged"], file="a.json", reason=FULL)
     assert str(problem) == "a.json is damaged: the context of 8 tokens is full"
-    assert localize_error(problem, "zh") == "a.json 已损坏：上下文已满，最多 8 个词元"
+    assert spoken_in("zh", localize_error, problem) == "a.json 已损坏：上下文已满，最多 8 个词元"
 
 
 def test_a_language_without_the_sentence_gets_the_english_one(monkeypatch):
     monkeypatch.setitem(CATALOGUES, "qps", {"language.name": "Pseudo"})
-    assert localize_error(FULL, "qps") == "the context of 8 tokens is full"
+    assert spoken_in("qps", localize_error, FULL) == "the context of 8 tokens is full"
 
 
 def keys(node: ast.expr, module: ModuleType) -> list[str]:
@@ -139,8 +140,8 @@ def test_no_sentence_is_raised_outside_of_the_catalogues():
 def test_numbers_out_of_range(value, low, high, name, english, chinese):
     with pytest.raises(ValueError, match=name) as problem:
         checked_number(name, value, low, high)
-    assert localize_error(problem.value, "en") == english
-    assert localize_error(problem.value, "zh") == chinese
+    assert localize_error(problem.value) == english
+    assert spoken_in("zh", localize_error, problem.value) == chinese
 
 
 def test_real_problems():
@@ -150,22 +151,22 @@ def test_real_problems():
     ):
         with pytest.raises(GPTError) as problem:
             doing()
-        assert localize_error(problem.value, "zh").startswith(chinese)
+        assert spoken_in("zh", localize_error, problem.value).startswith(chinese)
 
 
 def test_what_the_page_shows_at_its_edge_is_in_its_language_and_holds_no_tag():
     problem = GPTError("file.unknown", SENTENCES["file.unknown"], path="<b>x</b>")
-    assert error(problem, "zh").message == "找不到文件或文件夹 &lt;b&gt;x&lt;/b&gt;"
+    assert spoken_in("zh", error, problem).message == "找不到文件或文件夹 &lt;b&gt;x&lt;/b&gt;"
     assert error(problem).message == "there is no file or folder &lt;b&gt;x&lt;/b&gt;"
 
 
 def test_a_page_error_is_a_sentence_of_the_catalogues():
     problem = PageError("shapes.error.rotary", width=6, heads=2, size=3)
-    assert str(problem) == localize_error(problem, "en") != localize_error(problem, "zh")
+    assert str(problem) == localize_error(problem) != spoken_in("zh", localize_error, problem)
     with pytest.raises(KeyError):
         PageError("context.full", limit=8)
 
 
 def test_what_nobody_has_translated_stays_as_it_is():
-    assert localize_error(OSError("disk full"), "zh") == "disk full"
-    assert localize_error("上下文已满", "zh") == "上下文已满"
+    assert spoken_in("zh", localize_error, OSError("disk full")) == "disk full"
+    assert spoken_in("zh", localize_error, "上下文已满") == "上下文已满"

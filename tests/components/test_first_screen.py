@@ -22,6 +22,7 @@ from components.tabs.playground.views.prediction import stages_of
 from components.words import words_of
 from gpt import Generation, distribution, get_model
 from gpt.analysis.saliency import logits_without_each
+from tests.components.drawing import spoken_in
 
 PAGE = "<html><head></head><body class='a'><p>page</p></body></html>"
 
@@ -58,8 +59,8 @@ def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
     assert html.count("<template") == len(LANGUAGES)
     for language in LANGUAGES:
         shown = html.split(f'<template data-language="{language}">')[1].split("</template>")[0]
-        assert t("generate", language) in shown
-        assert t("tab.reasons", language) in shown
+        assert spoken_in(language, t, "generate") in shown
+        assert spoken_in(language, t, "tab.reasons") in shown
         assert percent(float(stages.final.max())) in shown
         assert "<b>Hello" not in shown
         assert "&lt;" in shown

@@ -14,6 +14,7 @@ from components.i18n.catalogue import CATALOGUES, FOLDER, load_catalogues
 from components.i18n.glossary import GLOSSARY
 from components.localized import Localizer
 from components.state.settings import LIMITS
+from tests.components.drawing import spoken_in
 from tests.error_calls import SENTENCES
 
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in Path(components.__file__).parent.rglob("*.py"))
@@ -53,9 +54,9 @@ def test_every_text_is_used_somewhere():
 
 
 def test_one_of_a_thing_is_told_in_the_singular():
-    assert t("bpe.parts", "en", n=1) == "1 token"
-    assert t("bpe.parts", "en", n=2) == "2 tokens"
-    status = [t("shapes.status", "en", n="12", seconds="1", tokens=n) for n in (2, 1)]
+    assert t("bpe.parts", n=1) == "1 token"
+    assert t("bpe.parts", n=2) == "2 tokens"
+    status = [t("shapes.status", n="12", seconds="1", tokens=n) for n in (2, 1)]
     assert status == [f"12 random weights drawn in 1 s · {n}" for n in ("2 tokens", "1 token")]
 
 
@@ -73,20 +74,22 @@ def test_a_component_gets_its_words_again_in_the_other_language():
     localizer = Localizer()
     with gr.Blocks():
         button = localizer.build(gr.Button, {"value": "generate"}, elem_id="b")
-        radio = localizer.build(gr.Radio, {"label": "language", "choices": lambda lang: [(t("stop", lang), 1)]})
+        radio = localizer.build(gr.Radio, {"label": "language", "choices": lambda: [(t("stop"), 1)]})
         localizer.sentence("loss.what", kind="caption", limit=12)
     assert (button.value, radio.choices) == ("Continue", [("Stop", 1)])
     chinese = SimpleNamespace(language="zh")
-    updates = [control.draw(chinese) for control in localizer.controls]
+    updates = [spoken_in("zh", control.draw, chinese) for control in localizer.controls]
     assert [control.component for control in localizer.controls] == [button, radio]
     assert updates[0]["value"] == "续写"
     assert updates[1]["choices"] == [("停止", 1)]
-    assert localizer.view.draw(chinese) == {"loss.what": t("loss.what", "zh", limit=12)}
+    assert spoken_in("zh", localizer.view.draw, chinese) == {"loss.what": spoken_in("zh", t, "loss.what", limit=12)}
 
 
 def test_a_space_stands_between_chinese_and_what_is_not():
-    assert t("loss.says", "zh", model="故事模型", choices="12").startswith("故事模型的把握，相当于在 12 个词元里")
-    assert t("loss.says", "zh", model="GPT-2", choices="12").startswith("GPT-2 的把握，相当于在 12 个词元里")
+    assert spoken_in("zh", t, "loss.says", model="故事模型", choices="12").startswith(
+        "故事模型的把握，相当于在 12 个词元里"
+    )
+    assert spoken_in("zh", t, "loss.says", model="GPT-2", choices="12").startswith("GPT-2 的把握，相当于在 12 个词元里")
 
 
 def test_each_technical_word_has_one_line_in_each_language():

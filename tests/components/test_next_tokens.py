@@ -6,6 +6,7 @@ import torch
 
 from components.next_tokens import best, next_tokens
 from gpt import Generation, get_model
+from tests.components.drawing import spoken_in
 
 
 def shares(size, zeros, seed):
@@ -38,7 +39,7 @@ def test_a_chosen_token_has_a_bar_however_unlikely(document, rank):
     taken = document.ids[2]
     raw[[rank, taken]] = raw[[taken, rank]]
     shown = next_tokens(document, 1, stages(raw, raw), 20)
-    ids, chosen, content = shown.ids, shown.chosen, shown.figure("en")
+    ids, chosen, content = shown.ids, shown.chosen, shown.figure()
     assert (len(ids), chosen) == (20, taken)
     row = ids.tolist().index(taken)
     assert row == min(rank, 19)
@@ -49,4 +50,4 @@ def test_a_chosen_token_has_a_bar_however_unlikely(document, rank):
 def test_after_the_last_token_nothing_is_taken(document):
     raw, final = shares(4096, 0.5, 2)
     shown = next_tokens(document, len(document.ids) - 1, stages(raw, final), 10)
-    assert (len(shown.ids), shown.chosen, shown.figure("zh")["data"][2]["y"]) == (10, None, [None])
+    assert (len(shown.ids), shown.chosen, spoken_in("zh", shown.figure)["data"][2]["y"]) == (10, None, [None])

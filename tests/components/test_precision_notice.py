@@ -13,6 +13,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.precision_error import precision_error
 from gpt.models.registry import configure
+from tests.components.drawing import spoken_in
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def reduced():
 def said(model: str, language: str = "en") -> str:
     session = Session(None, language=language)
     measure(session, model)
-    return VIEW.draw(session.snapshot())["text"]
+    return spoken_in(language, VIEW.draw, session.snapshot())["text"]
 
 
 def test_exact_numbers_need_no_word():

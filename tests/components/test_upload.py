@@ -26,6 +26,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.registry import remove_model
 from gpt.tokenizer import Vocabulary
+from tests.components.drawing import spoken_in
 from tests.conftest import randomized
 from tests.parity.fused_qkv_models import NumberedGPT, NumpyGPT
 from tests.parity.reference_models import NanoGPT
@@ -48,7 +49,7 @@ def test_layout_shape_and_kind_of_vocabulary_are_named(vocabulary: Vocabulary | 
     loaded = get_model()
     config = loaded.model.config
     for language, kind in zip(("en", "zh"), told, strict=True):
-        said = opened_sentence(replace(loaded, tokenizer=vocabulary or loaded.tokenizer), language)
+        said = spoken_in(language, opened_sentence, replace(loaded, tokenizer=vocabulary or loaded.tokenizer))
         assert said.startswith(loaded.layout)
         assert kind in said
         for number in (config.n_layer, config.n_head, config.n_embd, config.block_size, config.vocab_size):
@@ -68,7 +69,7 @@ def test_an_inferred_layout_is_shown_with_the_order_and_the_orientation_of_its_m
         torch.save(model.state_dict(), path)
         with pytest.raises(PageError, match="match any known layout"):
             list(open_upload(session, [str(path)], None, None))
-        head, *rows = names_table(session.snapshot())["rows"]
+        head, *rows = spoken_in(language, names_table, session.snapshot())["rows"]
         assert len(head) == 3
         fused = [row[0] for row in rows if row[1].startswith("h.{n}.attn.c_attn") and not row[1].endswith("bias")]
         assert fused == [expected[language]]

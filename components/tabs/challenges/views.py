@@ -9,7 +9,7 @@ import numpy as np
 from components.concepts import concept_name, slider_of, steer_labels
 from components.errors import localize_error
 from components.frame import short_name
-from components.i18n import Language, has_text, t
+from components.i18n import has_text, t
 from components.labels import percent, quoted, token_text, visible
 from components.next_tokens import best
 from components.render import View
@@ -37,20 +37,20 @@ def head(s: Snapshot) -> dict[str, Any]:
     challenge = BY_KEY.get(s.state(ChallengesState).challenge)
     return {
         "open": None if challenge is None else challenge.key,
-        "title": "" if challenge is None else t(f"challenge.{challenge.key}.title", s.language),
-        "goal": "" if challenge is None else t(f"challenge.{challenge.key}.goal", s.language),
+        "title": "" if challenge is None else t(f"challenge.{challenge.key}.title"),
+        "goal": "" if challenge is None else t(f"challenge.{challenge.key}.goal"),
         "groups": [
             {
-                "name": t(f"challenges.{group}", s.language),
+                "name": t(f"challenges.{group}"),
                 "items": [
-                    {"key": each.key, "title": t(f"challenge.{each.key}.title", s.language)}
+                    {"key": each.key, "title": t(f"challenge.{each.key}.title")}
                     for each in CHALLENGES
                     if each.group == group
                 ],
             }
             for group in dict.fromkeys(each.group for each in CHALLENGES)
         ],
-        "labels": _labels(s.language, "name", "seen", "solved", "progress"),
+        "labels": _labels("name", "seen", "solved", "progress"),
     }
 
 
@@ -62,37 +62,37 @@ def foot(s: Snapshot) -> dict[str, Any]:
         return {"open": None}
     later = CHALLENGES[CHALLENGES.index(challenge) + 1 :]
     problem = None if state.result is None else state.result.problem
-    verdict = "" if judged is None else t(f"challenge.now.{judged.verdict.key}", s.language, **judged.verdict.values)
+    verdict = "" if judged is None else t(f"challenge.now.{judged.verdict.key}", **judged.verdict.values)
     return {
         "open": challenge.key,
-        "verdict": verdict if problem is None else localize_error(problem, s.language),
+        "verdict": verdict if problem is None else localize_error(problem),
         "solved": judged is not None and judged.verdict.done,
         "score": None if judged is None else judged.verdict.score,
-        "attempts": t("challenges.attempts", s.language, n=state.attempts) if state.attempts else "",
-        "learned": t(f"challenge.{challenge.key}.learned", s.language),
-        "hint": t(f"challenge.{challenge.key}.hint", s.language),
+        "attempts": t("challenges.attempts", n=state.attempts) if state.attempts else "",
+        "learned": t(f"challenge.{challenge.key}.learned"),
+        "hint": t(f"challenge.{challenge.key}.hint"),
         "next": later[0].key if later else None,
-        "labels": _labels(s.language, "hint", "again", "link", "copied", "next", "record"),
+        "labels": _labels("hint", "again", "link", "copied", "next", "record"),
     }
 
 
-def _labels(language: Language, *names: str) -> dict[str, str]:
-    return {name: t(f"challenges.{name}", language) for name in names}
+def _labels(*names: str) -> dict[str, str]:
+    return {name: t(f"challenges.{name}") for name in names}
 
 
 def note(s: Snapshot) -> dict[str, Any]:
     """Explain which model judges the answers if the chosen model is not the bundled one."""
     if s.loaded is None or s.loaded.name == DEFAULT_MODEL:
         return {"text": ""}
-    names = {"model": short_name(s.loaded.name, s.language), "usual": short_name(DEFAULT_MODEL, s.language)}
+    names = {"model": short_name(s.loaded.name), "usual": short_name(DEFAULT_MODEL)}
     key = "challenges.model" if language_of_model(s.loaded.name) == "en" else "challenges.other"
-    return {"text": t(key, s.language, **names)}
+    return {"text": t(key, **names)}
 
 
 def box(s: Snapshot) -> dict[str, Any]:
     """Show the text box of a writing goal, shaded by probability if the goal is about the loss."""
     state, found = s.state(ChallengesState), shown(s)
-    labels = {"name": t("challenges.text", s.language), "placeholder": t("prompt.placeholder", s.language)}
+    labels = {"name": t("challenges.text"), "placeholder": t("prompt.placeholder")}
     if found is None or found[0].goal.tool != "text":
         unwritten = state.answer.text if state.challenge else None
         return composer_data([], labels, unwritten=unwritten, document=state.challenge, edited=state.edited)
@@ -125,7 +125,7 @@ def text(s: Snapshot) -> dict[str, Any]:
     reading, picks = judged.reading, challenge.goal.tool in ("token", "place")
     return arcs_data(
         shown_tokens(reading.tokenizer, reading.ids),
-        t("challenges.text", s.language),
+        t("challenges.text"),
         arcs=challenge.goal.arcs(reading),
         is_flat=not challenge.goal.has_arcs,
         n_head=reading.loaded.model.config.n_head,
@@ -146,8 +146,8 @@ def heads(s: Snapshot) -> dict[str, Any]:
     )  # (n_layer, n_head, T, T)
     levels = np.round(255 * weights).astype(np.uint8)
     picked = reading.answer.head or (-1, -1)
-    content = {"layer": picked[0], "head": picked[1], "tokens": T, "text": t("challenges.heads", s.language)}
-    labels = {key: t(f"heads.{key}", s.language) for key in ("name", "title", "axis")}
+    content = {"layer": picked[0], "head": picked[1], "tokens": T, "text": t("challenges.heads")}
+    labels = {key: t(f"heads.{key}") for key in ("name", "title", "axis")}
     data = heads_data([levels[..., row, : row + 1] for row in range(T)], np.zeros((*weights.shape[:2], 3)), content)
     return data | {"closer": None, "labels": labels}
 
@@ -163,21 +163,21 @@ def toggles(s: Snapshot) -> dict[str, Any]:
     if tool == "switches":
         every = {(layer, head) for layer in range(config.n_layer) for head in range(config.n_head)}
         return toggle_grid_data(
-            t("challenges.switches", s.language),
+            t("challenges.switches"),
             [str(layer) for layer in range(config.n_layer)],
             [str(head) for head in range(config.n_head)],
             on=every - answer.off,
             marked=challenge.goal.marked(judged.reading),
-            cell=t("challenges.switch", s.language),
+            cell=t("challenges.switch"),
         )
     layers = challenge.goal.layers(config.n_layer)
     on = [(0, layers.index(answer.layer))] if answer.layer in layers else []
     return toggle_grid_data(
-        t("challenges.layers", s.language),
+        t("challenges.layers"),
         [""],
         [str(layer) for layer in layers],
         on=on,
-        cell=t("challenges.layer", s.language),
+        cell=t("challenges.layer"),
     )
 
 
@@ -185,25 +185,25 @@ def tool(s: Snapshot) -> dict[str, Any]:
     """Explain how to use the goal's controls."""
     found = shown(s)
     key = "" if found is None else f"challenges.tool.{found[0].goal.tool}"
-    return {"text": t(key, s.language) if has_text(key) else ""}
+    return {"text": t(key) if has_text(key) else ""}
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
     """Show the most likely next tokens before and after the visitor's interventions."""
-    title, found = t("bars.question", s.language), shown(s)
+    title, found = t("bars.question"), shown(s)
     if found is None or not found[0].goal.shows_bars:
         return predictions_data(title, "", [])
     challenge, judged = found
     before, after = judged.reading.before.numpy(), judged.after.numpy()
     writes = challenge.goal.tool == "text"
-    listed = [_bar(judged, i, before, after, writes, s.language) for i in best(after, before, MAX_BARS).tolist()]
-    return predictions_data(title, "" if writes else t("challenges.bars", s.language), listed)
+    listed = [_bar(judged, i, before, after, writes) for i in best(after, before, MAX_BARS).tolist()]
+    return predictions_data(title, "" if writes else t("challenges.bars"), listed)
 
 
-def _bar(judged: Judged, i: int, before: np.ndarray, after: np.ndarray, writes: bool, language: Language) -> Bar:
+def _bar(judged: Judged, i: int, before: np.ndarray, after: np.ndarray, writes: bool) -> Bar:
     tokenizer = judged.reading.tokenizer
     values = {"token": quoted(tokenizer, i), "before": percent(before[i]), "after": percent(after[i])}
-    says = t("challenges.bar", language, **values)
+    says = t("challenges.bar", **values)
     token = visible(token_text(tokenizer, i))
     return Bar(token, float(before[i]), float(after[i]), says, {"token": i} if writes else {})
 
@@ -217,12 +217,12 @@ def concepts(s: Snapshot) -> dict[str, Any]:
     offered = () if loaded.concepts is None else loaded.concepts.offered
     strengths = {place: strength for place, strength in turned if strength}
     chips = [
-        {"place": place, "name": concept_name(loaded, place, s.language), "on": place in strengths}
+        {"place": place, "name": concept_name(loaded, place), "on": place in strengths}
         for place in ((each.layer, each.feature) for each in offered)
     ]
-    data: dict[str, Any] = {"chips": chips, "slider": None, "labels": steer_labels(s.language)}
+    data: dict[str, Any] = {"chips": chips, "slider": None, "labels": steer_labels()}
     if turned:
-        data |= slider_of(loaded, *turned[-1], s.language)
+        data |= slider_of(loaded, *turned[-1])
     return data
 
 
@@ -243,12 +243,11 @@ def features(s: Snapshot) -> dict[str, Any]:
         "features": [
             {
                 "place": place,
-                "name": concept_name(reading.loaded, place, s.language),
+                "name": concept_name(reading.loaded, place),
                 "value": round(float(along[position]) / most, 3),
                 "says": t(
                     "concepts.feature",
-                    s.language,
-                    name=concept_name(reading.loaded, place, s.language),
+                    name=concept_name(reading.loaded, place),
                     layer=place[0],
                 ),
             }
@@ -258,7 +257,7 @@ def features(s: Snapshot) -> dict[str, Any]:
             ".".join(map(str, place)): to_base64(np.round(255 * along.numpy()).astype(np.uint8))
             for place, along in listed
         },
-        "labels": {name: t(f"concepts.{name}", s.language) for name in ("text", "list")},
+        "labels": {name: t(f"concepts.{name}") for name in ("text", "list")},
     }
 
 

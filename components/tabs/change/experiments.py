@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import ACTIVATIONS
 from gpt import Edits, GPTConfig
 
@@ -19,7 +19,7 @@ EXPERIMENTS: dict[str, Callable[[GPTConfig], Edits]] = {
 MAX_DESCRIBED = 6  # edits named in a summary; the rest are counted
 
 
-def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
+def describe_edits(edits: Edits, config: GPTConfig) -> list[str]:
     """Describe each edit with a phrase such as "layer 3 head 2 off", model-wide edits first.
 
     Identical edits to all heads in a layer, or to all layers, share a phrase.
@@ -28,17 +28,17 @@ def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[
     found = []
 
     def scaled(key: str, factor: float, **values: int) -> str:
-        end = t("change.off", language) if factor == 0 else t("change.times", language, factor=f"{factor:g}")
-        return t(f"change.part.{key}", language, **values) + end
+        end = t("change.off") if factor == 0 else t("change.times", factor=f"{factor:g}")
+        return t(f"change.part.{key}", **values) + end
 
     if edits.activation is not None and edits.activation != config.activation:
         swap = {"new": ACTIVATIONS[edits.activation]}
-        found.append(t("change.swapped", language, old=ACTIVATIONS[config.activation], **swap))
+        found.append(t("change.swapped", old=ACTIVATIONS[config.activation], **swap))
     if edits.drop_positions:
-        found.append(t("change.no_positions", language))
+        found.append(t("change.no_positions"))
     for patch in edits.patches:
-        name = t(f"change.patch.{patch.name}", language)
-        found.append(t("change.patched", language, name=name, layer=patch.layer, position=patch.position))
+        name = t(f"change.patch.{patch.name}")
+        found.append(t("change.patched", name=name, layer=patch.layer, position=patch.position))
     for scales, key in ((attention, "attentions"), (feed, "feeds")):
         if config.n_layer > 1 and len(scales) == config.n_layer and len(set(scales.values())) == 1:
             found.append(scaled(key, scales.popitem()[1]))
@@ -59,8 +59,8 @@ def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[
     return found
 
 
-def summary(edits: Edits, config: GPTConfig, language: Language) -> str:
+def summary(edits: Edits, config: GPTConfig) -> str:
     """Return one phrase that describes all edits; "" if there are none."""
-    found = describe_edits(edits, config, language)
-    more = [t("change.more", language, n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
-    return t("change.separator", language).join([*found[:MAX_DESCRIBED], *more])
+    found = describe_edits(edits, config)
+    more = [t("change.more", n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
+    return t("change.separator").join([*found[:MAX_DESCRIBED], *more])

@@ -200,7 +200,7 @@ def _patching() -> Part:
         row(
             choice(
                 "change-name",
-                lambda s: [(t(f"change.patch.{name}", s.language), name) for name in PATCHED],
+                lambda s: [(t(f"change.patch.{name}"), name) for name in PATCHED],
                 label="change.patch.name",
                 value=partial(_control, "patched"),
                 on=patching.choose_activation,

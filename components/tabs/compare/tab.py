@@ -68,7 +68,7 @@ def _prompt() -> Part:
     """Build the prompt box shared by both parts, and the switch between the parts."""
     part = choice(
         "compare-part",
-        lambda s: [(t(f"compare.{each}", s.language), each) for each in get_args(state.Part)],
+        lambda s: [(t(f"compare.{each}"), each) for each in get_args(state.Part)],
         label="compare.part",
         value=_part,
         on=beam_search.open_part,
@@ -150,7 +150,7 @@ def _column(side: int) -> Part:
 
     model = select(
         f"{name}-model",
-        lambda s: model_choices(s.language, s.own_models),
+        lambda s: model_choices(s.own_models),
         label=f"compare.{SIDES[side]}",
         value=lambda s: value("model")(s) or s.model,
         on=set_value("model"),

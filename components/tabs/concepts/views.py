@@ -71,7 +71,7 @@ def features(s: Snapshot) -> dict[str, Any]:
         "selected": position,
         "features": [],
         "chosen": state.chosen,
-        "labels": {name: t(f"concepts.{name}", s.language) for name in ("text", "list")},
+        "labels": {name: t(f"concepts.{name}") for name in ("text", "list")},
     }
     if shown is None or shown.text.version != s.text.version:
         return data
@@ -93,8 +93,8 @@ def features(s: Snapshot) -> dict[str, Any]:
 def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
     """Return one row of the list. `value` is the length of its bar, 0 to 1."""
     assert s.text is not None
-    name = concept_name(s.text.loaded, place, s.language)
-    says = t("concepts.feature", s.language, name=name, layer=place[0])
+    name = concept_name(s.text.loaded, place)
+    says = t("concepts.feature", name=name, layer=place[0])
     return {"place": place, "name": name, "value": round(value, 3), "says": says}
 
 
@@ -112,20 +112,20 @@ def lead(s: Snapshot) -> dict[str, Any]:
     """Name the concepts that are active at the selected token."""
     concepts, state = concepts_of(s), s.cached(choices)
     if s.text is None:
-        return {"text": t("error.no_text", s.language)}
+        return {"text": t("error.no_text")}
     if concepts is None:
-        return {"text": t("concepts.none", s.language)}
+        return {"text": t("concepts.none")}
     if state.query:
         key = "concepts.found" if state.found else "concepts.not_found"
-        return {"text": t(key, s.language, query=state.query, n=len(state.found))}
+        return {"text": t(key, query=state.query, n=len(state.found))}
     places, position = s.cached(places_of), s.text.at(s.selection)
     if position == 0:
-        return {"text": t("concepts.first", s.language)}
+        return {"text": t("concepts.first")}
     if not places:
         return {"text": ""}
     token = quoted(s.text.tokenizer, s.text.ids[position])
-    name = quoted_concept(s.text.loaded, places[0], s.language)
-    return {"text": t("concepts.lead", s.language, token=token, name=name)}
+    name = quoted_concept(s.text.loaded, places[0])
+    return {"text": t("concepts.lead", token=token, name=name)}
 
 
 def evidence(s: Snapshot) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def evidence(s: Snapshot) -> dict[str, Any]:
     if s.text is None or concepts is None or place is None or place[0] not in concepts.dictionaries:
         return {"snippets": []}
     pieces = concepts.snippets(*place, s.text.tokenizer)
-    return {"snippets": [_snippet(s, each) for each in pieces], "name": t("concepts.snippets", s.language)}
+    return {"snippets": [_snippet(s, each) for each in pieces], "name": t("concepts.snippets")}
 
 
 def _snippet(s: Snapshot, snippet: Snippet) -> list[tuple[str, float]]:
@@ -151,7 +151,7 @@ def title(s: Snapshot) -> dict[str, Any]:
     place = s.cached(choices).chosen
     if s.text is None or place is None or concepts_of(s) is None:
         return {"text": ""}
-    return {"text": t("concepts.title", s.language, name=concept_name(s.text.loaded, place, s.language))}
+    return {"text": t("concepts.title", name=concept_name(s.text.loaded, place))}
 
 
 def about(s: Snapshot) -> dict[str, Any]:
@@ -161,8 +161,8 @@ def about(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     share = float(concepts.dictionaries[place[0]].share[place[1]])
     joined = {rows: listed(concept_tokens(s.text.loaded, place, rows)[:N_EXAMPLES]) for rows in get_args(Rows)}
-    values = {"layer": place[0], "n": round(1000 * share) or t("concepts.under_one", s.language)}
-    return {"text": t("concepts.about", s.language, **values, **joined)}
+    values = {"layer": place[0], "n": round(1000 * share) or t("concepts.under_one")}
+    return {"text": t("concepts.about", **values, **joined)}
 
 
 def slider(s: Snapshot) -> dict[str, Any]:
@@ -171,13 +171,13 @@ def slider(s: Snapshot) -> dict[str, Any]:
     if s.text is None or place is None or concepts_of(s) is None:
         return {"chips": []}
     on = place in turned(s.text.document)
-    chip = {"place": place, "name": t("concepts.off" if on else "concepts.on", s.language), "on": on}
-    return {"chips": [chip], "labels": steer_labels(s.language)} | slider_data(s, place) | comparison(s)
+    chip = {"place": place, "name": t("concepts.off" if on else "concepts.on"), "on": on}
+    return {"chips": [chip], "labels": steer_labels()} | slider_data(s, place) | comparison(s)
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
     """Show the next-token probabilities with the turned-up concepts, in front of those without them."""
-    name = t("concepts.bars", s.language)
+    name = t("concepts.bars")
     if s.text is None or s.text.n_read == 0 or s.cached(choices).chosen is None:
         return predictions_data(name, "", [])
     position, tokenizer = s.text.at(s.selection), s.text.tokenizer
@@ -187,7 +187,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     listed = []
     for i in best(np.maximum(final, before), before, MAX_BARS).tolist():
         key = "bars.row.one" if plain is None else "bars.row.steered"
-        says = t(key, s.language, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
+        says = t(key, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
         listed.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), says, {"token": i}))
     listed.sort(key=lambda bar: -bar.after)
     return predictions_data(name, risen_sentence(s, now).strip(), listed)

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from components.figures.maps import grid
-from components.i18n import Language, t
+from components.i18n import spoken, t
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.course.state import BuildState
@@ -22,9 +22,9 @@ from gpt.course.steps import STEPS
 ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number in a tensor
 
 
-def spoken(words: Words | None, language: Language) -> str:
+def wording(words: Words | None) -> str:
     """Return a sentence from the course in Chinese or, for any other language, in English."""
-    return "" if words is None else (words.zh if language == "zh" else words.en)
+    return "" if words is None else (words.zh if spoken() == "zh" else words.en)
 
 
 def path(s: Snapshot) -> dict[str, Any]:
@@ -32,25 +32,25 @@ def path(s: Snapshot) -> dict[str, Any]:
     state = s.state(BuildState)
     found = {verdict.step.key: verdict.state for verdict in state.verdicts}
     rows = [
-        [f"{step.key}  {spoken(step.title, s.language)}", t(f"build.state.{found.get(step.key, 'open')}", s.language)]
+        [f"{step.key}  {wording(step.title)}", t(f"build.state.{found.get(step.key, 'open')}")]
         for step in STEPS.values()
     ]
-    return {"rows": [[t("build.step", s.language), t("build.state", s.language)], *rows]}
+    return {"rows": [[t("build.step"), t("build.state")], *rows]}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
     state, n = s.state(BuildState), len(STEPS)
     if state.job is not None and state.opening:
-        return {"text": t("build.opening", s.language)}
+        return {"text": t("build.opening")}
     if state.job is not None:
-        return {"text": t("build.progress", s.language, n=state.n_done, total=n)}
+        return {"text": t("build.progress", n=state.n_done, total=n)}
     if not state.verdicts:
         return {"text": ""}
-    return {"text": t("build.done" if state.n_done == n else "build.found", s.language, n=state.n_done, total=n)}
+    return {"text": t("build.done" if state.n_done == n else "build.found", n=state.n_done, total=n)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    return sentence_data(s.state(BuildState).notice, s.language)
+    return sentence_data(s.state(BuildState).notice)
 
 
 def test(s: Snapshot) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def test(s: Snapshot) -> dict[str, Any]:
     verdict = s.state(BuildState).failed
     if verdict is None or verdict.test is None:
         return {"text": ""}
-    title, name = (spoken(words, s.language) for words in (verdict.step.title, verdict.test.name))
+    title, name = (wording(words) for words in (verdict.step.title, verdict.test.name))
     key = "build.next" if verdict.state == "gap" else "build.failed"
-    return {"text": t(key, s.language, step=verdict.step.key, title=title, test=name)}
+    return {"text": t(key, step=verdict.step.key, title=title, test=name)}
 
 
 def problem(s: Snapshot) -> dict[str, Any]:
@@ -68,32 +68,32 @@ def problem(s: Snapshot) -> dict[str, Any]:
     verdict = s.state(BuildState).failed
     if verdict is None:
         return {"text": ""}
-    return {"text": spoken(verdict.step.says if verdict.state == "gap" else verdict.problem, s.language)}
+    return {"text": wording(verdict.step.says if verdict.state == "gap" else verdict.problem)}
 
 
 def hint(s: Snapshot) -> dict[str, Any]:
     verdict = s.state(BuildState).failed
     if verdict is None or verdict.hint is None:
         return {"text": ""}
-    return {"text": t("build.hint", s.language, hint=spoken(verdict.hint, s.language))}
+    return {"text": t("build.hint", hint=wording(verdict.hint))}
 
 
 def printed(s: Snapshot) -> dict[str, Any]:
     verdict = s.state(BuildState).failed
     if verdict is None or not verdict.printed:
         return {"text": ""}
-    return {"text": t("build.printed", s.language, text=verdict.printed)}
+    return {"text": t("build.printed", text=verdict.printed)}
 
 
 def expected(s: Snapshot) -> dict[str, Any]:
-    return map_of(s.state(BuildState).failed, "expected", s.language)
+    return map_of(s.state(BuildState).failed, "expected")
 
 
 def received(s: Snapshot) -> dict[str, Any]:
-    return map_of(s.state(BuildState).failed, "received", s.language)
+    return map_of(s.state(BuildState).failed, "received")
 
 
-def map_of(verdict: Verdict | None, which: Literal["expected", "received"], language: Language) -> dict[str, Any]:
+def map_of(verdict: Verdict | None, which: Literal["expected", "received"]) -> dict[str, Any]:
     """Show the numbers that a test expected or received, with a frame around the first wrong one."""
     if verdict is None or verdict.test is None:
         return chart_data(None, "")
@@ -102,21 +102,21 @@ def map_of(verdict: Verdict | None, which: Literal["expected", "received"], lang
         return chart_data(None, "")
     found = expected if which == "expected" else received
     wrong = wrong_cell(expected, received, verdict.test.tolerance)
-    text = t(f"build.{which}.says", language, shape=tuple(found.shape))
+    text = t(f"build.{which}.says", shape=tuple(found.shape))
     if not found.dim() or not found.numel():
         return chart_data(None, text)
     cells, first = window(found, wrong)
     parts = [window(each, wrong)[0] for each in (expected, received) if each.dim() and each.numel()]
     figure = grid(
         cells,
-        value_title=t(f"build.{which}", language),
-        x_title=t("build.column", language),
-        y_title=t("build.row", language),
+        value_title=t(f"build.{which}"),
+        x_title=t("build.column"),
+        y_title=t("build.row"),
         edge=max(float(np.nanmax(np.abs(part), initial=1e-9)) for part in parts),
         first=first,
         cell=None if wrong is None else ((0, *wrong)[-2], wrong[-1]),
     )
-    sliced = t("build.slice", language, index=list(wrong[:-2])) if wrong and len(wrong) > 2 else ""
+    sliced = t("build.slice", index=list(wrong[:-2])) if wrong and len(wrong) > 2 else ""
     return chart_data(figure, text + sliced)
 
 

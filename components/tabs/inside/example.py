@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.i18n import Language
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.views.flow import flow, window
 from components.tabs.inside.views.scene import Data, Scene
@@ -21,7 +20,7 @@ class ExamplePass:
         document.read()
         self.recording = Recording.empty(document).extended(tuple(ids))
 
-    def draw(self, position: int, layer: int, head: int, settings: SamplingParams, language: Language) -> Data:
+    def draw(self, position: int, layer: int, head: int, settings: SamplingParams) -> Data:
         """Return the data for the flow widget."""
-        scene = Scene(self.recording, position, None, layer, head, language, settings)
+        scene = Scene(self.recording, position, None, layer, head, settings)
         return flow(scene, window(self.recording.length, position, MAX_ROWS)) | {"offered_rows": None}

@@ -57,7 +57,7 @@ def _machine() -> Card:
     """Build the flow diagram, in which the film plays, and the overview of all heads."""
     model = choice(
         "flow-model",
-        lambda s: [(t(f"bare.{model}", s.language), model) for model in get_args(Model)],
+        lambda s: [(t(f"bare.{model}"), model) for model in get_args(Model)],
         label="bare.shown",
         value=lambda s: "skeleton" if shows_skeleton(s) else "whole",
         on=handlers.choose_model,

@@ -163,7 +163,7 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
     has_text = picture is not None and picture.text is not None
     if has_text or lesson.place.model:
         text = state.text if has_text else lesson.place.text or EXAMPLE
-        ids, document = Scene(loaded, session.language, text).ids(), session.document
+        ids, document = Scene(loaded, text).ids(), session.document
         if document is None or document.loaded is not loaded or document.ids != ids or document.held:
             with admitted(session, loaded) as waiting:
                 yield from waiting
@@ -197,7 +197,7 @@ def draw_picture(loaded: LoadedModel, session: Session) -> Iterator[None]:
     if question is None:
         return
     lesson, language, text, a, b, choice, exact = question
-    picture, scene = PICTURES[lesson], Scene(loaded, language, text, a, b, choice)
+    picture, scene = PICTURES[lesson], Scene(loaded, text, a, b, choice)
     before = session.state(LessonsState).drawn
 
     def work(progress: object) -> Drawn:

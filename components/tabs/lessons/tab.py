@@ -125,7 +125,7 @@ def _slider(name: Literal["a", "b"], loaded: LoadedModel, config: GPTConfig) -> 
         end(lambda found: found.low, 0),
         end(lambda found: found.top(config), 1),
         end(lambda found: found.step, 1),
-        label=lambda s: "" if spec(s) is None else t(spec(s).label, s.language),
+        label=lambda s: "" if spec(s) is None else t(spec(s).label),
         value=lambda s: getattr(s.state(LessonsState), name),
         on=partial(handlers.move, loaded, name),
         show=lambda s: spec(s) is not None,
@@ -141,9 +141,7 @@ def _panels(name: str, panels: dict[str, list[Panel]]) -> Part:
 def _choices(s: Snapshot) -> list[tuple[str, str]]:
     """Return the (label, value) pairs of the figure's switch."""
     key, picture = s.state(LessonsState).lesson, _shown(s)
-    return (
-        [] if picture is None else [(t(f"picture.{key}.choice.{each}", s.language), each) for each in picture.choices]
-    )
+    return [] if picture is None else [(t(f"picture.{key}.choice.{each}"), each) for each in picture.choices]
 
 
 def _shown(s: Snapshot) -> Picture | None:

@@ -53,9 +53,9 @@ def head(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
         "index": None if lesson is None else LESSONS.index(lesson),
         "lessons": [
             {
-                "title": t(f"lesson.{each.key}.title", s.language),
-                "says": lesson_text(each, "says", s.language, loaded),
-                "part": t(f"lessons.part.{each.part}", s.language),
+                "title": t(f"lesson.{each.key}.title"),
+                "says": lesson_text(each, "says", loaded),
+                "part": t(f"lessons.part.{each.part}"),
                 "words": each.words,
             }
             for each in LESSONS
@@ -73,18 +73,18 @@ def body(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
         return {"index": None}
     return {
         "index": LESSONS.index(lesson),
-        "idea": [listing(printed(f"{MINIMAL}.{lesson.key}"), s.language)],
-        "code": [listing(excerpt(code), s.language) for code in lesson.code],
+        "idea": [listing(printed(f"{MINIMAL}.{lesson.key}"))],
+        "code": [listing(excerpt(code)) for code in lesson.code],
         "questions": [question_data(lesson, n, loaded, s) for n in range(1, len(QUESTIONS[lesson.key]) + 1)],
-        "show": t("lessons.answer", s.language),
-        "open": t(f"lessons.open.{lesson.place.tab}", s.language),
+        "show": t("lessons.answer"),
+        "open": t(f"lessons.open.{lesson.place.tab}"),
         "labels": _texts(s, "code", "runs", "try", "check", "number", "copy", "copied"),
     }
 
 
-def listing(found: Excerpt, language: Language) -> dict[str, Any]:
+def listing(found: Excerpt) -> dict[str, Any]:
     """Return an excerpt from the source, with its location."""
-    place = [found.file, found.name, t("lessons.line", language, line=found.line)] if found.name else [found.file]
+    place = [found.file, found.name, t("lessons.line", line=found.line)] if found.name else [found.file]
     return {"caption": " · ".join(place), "lines": found.lines}
 
 
@@ -96,7 +96,7 @@ def question_data(lesson: Lesson, n: int, loaded: LoadedModel, s: Snapshot) -> d
     values = {"right": "…" if right is None else f"{right:,g}"}
 
     def text(part: str) -> str:
-        return lesson_text(lesson, part if n == 1 else f"{n}.{part}", s.language, loaded, **values)
+        return lesson_text(lesson, part if n == 1 else f"{n}.{part}", loaded, **values)
 
     n_choices = question.n_choices if isinstance(question, ChoiceQuestion) else 0
     shown = reply.verdict or ("goal" if isinstance(question, GoalQuestion) else "")
@@ -106,7 +106,7 @@ def question_data(lesson: Lesson, n: int, loaded: LoadedModel, s: Snapshot) -> d
         "question": text("question"),
         "choices": [text(f"choice.{n}") for n in range(1, n_choices + 1)],
         "verdict": reply.verdict,
-        "feedback": t(f"lessons.{shown}", s.language, text=reason) if shown else "",
+        "feedback": t(f"lessons.{shown}", text=reason) if shown else "",
         "answer": text("answer"),
     }
 
@@ -117,12 +117,12 @@ HEAD_LABELS = ("name", "list", "find", "topic", "none", "place", "previous", "ne
 
 
 def _texts(s: Snapshot, *names: str) -> dict[str, str]:
-    return {name: t(f"lessons.{name}", s.language) for name in names}
+    return {name: t(f"lessons.{name}") for name in names}
 
 
-def lesson_text(lesson: Lesson, part: str, language: Language, loaded: LoadedModel, **values: str) -> str:
+def lesson_text(lesson: Lesson, part: str, loaded: LoadedModel, **values: str) -> str:
     """Return one of a lesson's texts, with the model's values filled in."""
-    return t(f"lesson.{lesson.key}.{part}", language, **facts(loaded.model.config), **values)
+    return t(f"lesson.{lesson.key}.{part}", **facts(loaded.model.config), **values)
 
 
 @lru_cache(maxsize=8)
@@ -145,7 +145,7 @@ def facts(config: GPTConfig) -> dict[str, str]:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     """Explain why the figure does not match the controls."""
-    return sentence_data(s.state(LessonsState).problem, s.language)
+    return sentence_data(s.state(LessonsState).problem)
 
 
 def summary(s: Snapshot) -> dict[str, Any]:
@@ -153,14 +153,14 @@ def summary(s: Snapshot) -> dict[str, Any]:
     state = s.state(LessonsState)
     if state.drawn is not None:
         return {"text": state.drawn.summary}
-    return {"text": t("lessons.learning", s.language) if state.learning else ""}
+    return {"text": t("lessons.learning") if state.learning else ""}
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
     """Show the tokens in the generated text."""
     state = s.state(LessonsState)
     lines = Lines() if state.drawn is None else state.drawn.strip
-    return {"lines": lines, "doc": state.lesson, "labels": strip_labels(s.language)}
+    return {"lines": lines, "doc": state.lesson, "labels": strip_labels()}
 
 
 def chart(s: Snapshot) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def build_loss(events: Events, loaded: LoadedModel) -> None:
 def stride_choices(s: Snapshot) -> list[tuple[str, int]]:
     """Return a (label, divisor of the context length) pair for each stride."""
     keys = ("loss.stride.whole", "loss.stride.half", "loss.stride.quarter", "loss.stride.eighth")
-    return [(t(key, s.language), parts) for key, parts in zip(keys, STRIDES, strict=True)]
+    return [(t(key), parts) for key, parts in zip(keys, STRIDES, strict=True)]
 
 
 def _examples(language: str) -> Part:

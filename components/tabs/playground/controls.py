@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.limits import MAX_LENGTH
 from components.localized import Localizer
 from components.render import Control
@@ -135,12 +135,12 @@ def _slider(localizer: Localizer, name: str, limit: Limit) -> gr.Slider:
     )
 
 
-def _preset_choices(language: Language) -> list[tuple[str, str]]:
-    return [(t(f"preset.{name}", language), name) for name in PRESETS]
+def _preset_choices() -> list[tuple[str, str]]:
+    return [(t(f"preset.{name}"), name) for name in PRESETS]
 
 
-def _pace_choices(language: Language) -> list[tuple[str, int]]:
-    return [(str(pace) if pace else t("pace.full", language), pace) for pace in PACES]
+def _pace_choices() -> list[tuple[str, int]]:
+    return [(str(pace) if pace else t("pace.full"), pace) for pace in PACES]
 
 
 def _has_chat(s: Snapshot) -> bool:

@@ -164,11 +164,11 @@ def _next() -> Card:
 def _offer(s: Snapshot) -> str:
     """Return the label of the button that switches to a model that fits the text."""
     name = offered_model(s)
-    return "" if name is None else t("knows.switch", s.language, model=short_name(name, s.language))
+    return "" if name is None else t("knows.switch", model=short_name(name))
 
 
 def _attention_label(s: Snapshot) -> str:
-    return t("attention.on" if s.state(HiddenState).attention_off else "attention.off", s.language)
+    return t("attention.on" if s.state(HiddenState).attention_off else "attention.off")
 
 
 def _examples() -> Part:
@@ -200,7 +200,7 @@ def _attention() -> tuple[Part, ...]:
     )
     head = select(
         "head",
-        lambda s: head_choices(0 if s.text is None else s.text.config.n_head, s.language),
+        lambda s: head_choices(0 if s.text is None else s.text.config.n_head),
         label="attention.head",
         value=lambda s: AVERAGE if s.selection.head is None else s.selection.head,
         on=selection.choose_head,
@@ -216,7 +216,7 @@ def _text() -> tuple[Part, ...]:
     """Build the branches, the undo buttons and a collapsed section with the token strip and manual edits."""
     shading = choice(
         "shading",
-        lambda s: [(t(f"strip.shading.{kind}", s.language), kind) for kind in get_args(Shading)],
+        lambda s: [(t(f"strip.shading.{kind}"), kind) for kind in get_args(Shading)],
         label="strip.shading",
         value=lambda s: s.selection.shading,
         on=selection.choose_shading,
@@ -273,7 +273,7 @@ def _pipeline() -> Part:
     )
     unit = choice(
         "pipeline-unit",
-        lambda s: [(t(f"pipeline.{unit}", s.language), unit) for unit in get_args(Unit)],
+        lambda s: [(t(f"pipeline.{unit}"), unit) for unit in get_args(Unit)],
         label="pipeline.unit",
         value=lambda s: s.state(PlaygroundState).unit,
         on=selection.choose_unit,
@@ -325,7 +325,7 @@ def _wire(
 def _tail(s: Snapshot) -> str:
     """Return the label of the button that truncates an overlong text."""
     n = 0 if s.loaded is None else tail_length(s.loaded.model.config.block_size)
-    return t("prompt.use_tail", s.language, n=n)
+    return t("prompt.use_tail", n=n)
 
 
 def _is_too_long(s: Snapshot) -> bool:

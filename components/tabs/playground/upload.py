@@ -14,7 +14,7 @@ import gradio as gr
 
 from components.errors import PageError, Question, localize_error
 from components.events import Events
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import ACTIVATIONS
 from components.localized import Localizer
 from components.render import Control, View
@@ -258,8 +258,8 @@ def message(s: Snapshot) -> dict[str, Any]:
     """Show the recognised layout, the missing information, or the error."""
     state = s.state(UploadState)
     if state.message is not None:
-        return {"text": localize_error(state.message, s.language)}
-    return {"text": "" if state.opened is None else opened_sentence(state.opened, s.language)}
+        return {"text": localize_error(state.message)}
+    return {"text": "" if state.opened is None else opened_sentence(state.opened)}
 
 
 def _weights_picker(s: Snapshot) -> dict[str, Any]:
@@ -282,9 +282,9 @@ def _scale_picker(s: Snapshot) -> dict[str, Any]:
     losses = dict(state.losses)
     choices = []
     for scale, width in state.widths:
-        label = t(f"upload.scale.{scale}", s.language, width=width)
+        label = t(f"upload.scale.{scale}", width=width)
         loss = f"{losses[scale]:.3f}" if scale in losses else ""
-        choices.append((t("upload.scale.loss", s.language, scale=label, loss=loss) if loss else label, scale))
+        choices.append((t("upload.scale.loss", scale=label, loss=loss) if loss else label, scale))
     return {"visible": bool(choices), "choices": choices, "value": min(losses, key=losses.__getitem__, default=None)}
 
 
@@ -302,20 +302,20 @@ def names_table(s: Snapshot) -> dict[str, Any]:
     layout = s.state(UploadState).layout
     if not layout:
         return {"rows": []}
-    head = [t(f"upload.names.{column}", s.language) for column in ("role", "ours", "theirs")]
+    head = [t(f"upload.names.{column}") for column in ("role", "ours", "theirs")]
     found = json.loads(layout)
-    rows = [[role_words(ours, found, s.language), ours, theirs] for ours, theirs in found["names"].items()]
+    rows = [[role_words(ours, found), ours, theirs] for ours, theirs in found["names"].items()]
     return {"rows": [head, *rows]}
 
 
-def role_words(ours: str, layout: dict[str, Any], language: Language) -> str:
+def role_words(ours: str, layout: dict[str, Any]) -> str:
     """Describe the role of one of this app's weight names. For a fused matrix, list its parts in order."""
     role = re.sub(r"\.(weight|bias)$", "", ours)
     name = role.removeprefix("h.{n}.")
     parts = [f"attn.{letter}" for letter in layout.get("qkv_order", "qkv")] if name == "attn.c_attn" else [name]
-    words = t("upload.role.and", language).join(t(f"upload.role.{part}", language) for part in parts)
+    words = t("upload.role.and").join(t(f"upload.role.{part}") for part in parts)
     turned = role in layout.get("transposed", ()) and not ours.endswith(".bias")
-    return t("upload.role.transposed", language, role=words) if turned else words
+    return t("upload.role.transposed", role=words) if turned else words
 
 
 VIEWS = (
@@ -324,18 +324,17 @@ VIEWS = (
 )
 
 
-def opened_sentence(loaded: LoadedModel, language: Language) -> str:
+def opened_sentence(loaded: LoadedModel) -> str:
     """State the recognised layout and configuration."""
     config, problem = loaded.model.config, getattr(loaded.tokenizer, "problem", None)
-    kind = t(VOCABULARIES.get(type(loaded.tokenizer), "upload.tokens"), language)
+    kind = t(VOCABULARIES.get(type(loaded.tokenizer), "upload.tokens"))
     return t(
         "upload.opened",
-        language,
         layout=loaded.layout,
         layers=config.n_layer,
         heads=config.n_head,
         width=config.n_embd,
         context=config.block_size,
         vocabulary=f"{config.vocab_size:,}",
-        kind=kind if problem is None else t("upload.unread", language, reason=localize_error(problem, language)),
+        kind=kind if problem is None else t("upload.unread", reason=localize_error(problem)),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.errors import PageError
-from components.i18n import Language, t
+from components.i18n import t
 from components.panels.shape_settings import check_value, shape_of, values_of
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
@@ -71,8 +71,8 @@ class Choice:
         return next((name for name, config in SHAPES.items() if config == self.shape.config), OWN)
 
 
-def preset_choices(language: Language) -> list[tuple[str, str]]:
+def preset_choices() -> list[tuple[str, str]]:
     """Return the (label, key) pair for each configuration."""
     named = [(TITLES.get(name, name), name) for name in PRESETS]
-    picked, untied, own = (t(f"shapes.preset.{name}", language) for name in (PICKED, UNTIED, OWN))
+    picked, untied, own = (t(f"shapes.preset.{name}") for name in (PICKED, UNTIED, OWN))
     return [(picked, PICKED), named[0], (untied, UNTIED), *named[1:], (own, OWN)]

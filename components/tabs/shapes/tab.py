@@ -51,7 +51,7 @@ def _settings() -> Part:
     """Build the controls for a configuration."""
     preset = select(
         "shape-preset",
-        lambda s: preset_choices(s.language),
+        lambda s: preset_choices(),
         label="shapes.preset",
         value=preset_of,
         on=handlers.choose_preset,

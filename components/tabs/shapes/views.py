@@ -9,7 +9,7 @@ import numpy as np
 
 from components.figures.bars import size_bars
 from components.frame import short_name
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import seed_of
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
 from components.render import Lines, View
@@ -38,13 +38,12 @@ MODULES = {
 }
 
 
-def cost_sentence(shape: Shape, language: Language) -> str:
+def cost_sentence(shape: Shape) -> str:
     """State the FLOPs per token at the beginning and at the end of the context."""
     last = shape.config.block_size - 1
     first, end = (flops_per_token(shape.config, position, skeleton=shape.skeleton) for position in (0, last))
     return t(
         "shapes.cost",
-        language,
         first=operations(first.total),
         end=operations(end.total),
         position=f"{last:,}",
@@ -66,21 +65,20 @@ def fits(shape: Shape) -> bool:
     return memory_bytes(shape.config, skeleton=shape.skeleton) <= MAX_MEMORY_BYTES
 
 
-def room_sentence(shape: Shape, language: Language) -> str:
+def room_sentence(shape: Shape) -> str:
     """State the memory needed to build the model, and the limit."""
     need = format_bytes(memory_bytes(shape.config, skeleton=shape.skeleton))
     key = "shapes.room" if fits(shape) else "shapes.room.none"
-    return t(key, language, need=need, limit=format_bytes(MAX_MEMORY_BYTES))
+    return t(key, need=need, limit=format_bytes(MAX_MEMORY_BYTES))
 
 
-def status_sentence(built: Built, running: bool, language: Language) -> str:
+def status_sentence(built: Built, running: bool) -> str:
     """Describe the built model and state the number of generated tokens."""
-    caption = t("shapes.status.example", language) if built.job is None else ""
+    caption = t("shapes.status.example") if built.job is None else ""
     return (
         caption
         + t(
             "shapes.status" if built.finished or running else "shapes.status.stopped",
-            language,
             n=f"{count_parameters(built.shape.config, skeleton=built.shape.skeleton):,}",
             seconds=f"{built.seconds:.2f}",
             tokens=built.n_tokens,
@@ -89,60 +87,60 @@ def status_sentence(built: Built, running: bool, language: Language) -> str:
     )
 
 
-def stages_chart(built: Built, language: Language) -> dict[str, Any]:
+def stages_chart(built: Built) -> dict[str, Any]:
     """Plot the tensor shapes in a forward pass, with bars as wide as each stage's vectors."""
     n_layer, skeleton = built.shape.config.n_layer, built.shape.skeleton
     last = f"h.{n_layer - 1}"
     names, shapes = [], []
     for stage in built.stages:
         if stage.name == last:
-            names.append(t("shapes.stage.identity" if skeleton else "shapes.stage.blocks", language, n=n_layer))
+            names.append(t("shapes.stage.identity" if skeleton else "shapes.stage.blocks", n=n_layer))
         elif stage.name in MODULES:
             key = "shapes.stage.no_norm" if skeleton and stage.name == "ln_f" else MODULES[stage.name]
-            names.append(t(key, language))
+            names.append(t(key))
         else:
             continue
         shapes.append(stage.shape)
     widths = np.array([shape[-1] if i else 1 for i, shape in enumerate(shapes)])
     figure = size_bars(names, widths, [str(list(shape)) for shape in shapes])
-    text = t("shapes.stages.says", language, first=list(shapes[0]), last=list(shapes[-1]))
-    return chart_data(figure, text, t("shapes.stages.skeleton", language) if skeleton else "")
+    text = t("shapes.stages.says", first=list(shapes[0]), last=list(shapes[-1]))
+    return chart_data(figure, text, t("shapes.stages.skeleton") if skeleton else "")
 
 
 def headline(s: Snapshot) -> dict[str, Any]:
     shape = choice_of(s).shape
-    return {"text": parameter_count(shape.config, shape.skeleton, s.language)}
+    return {"text": parameter_count(shape.config, shape.skeleton)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    return sentence_data(choice_of(s).problem, s.language)
+    return sentence_data(choice_of(s).problem)
 
 
 def parts(s: Snapshot) -> dict[str, Any]:
     shape = choice_of(s).shape
-    return parameter_bars(shape.config, shape.skeleton, s.language)
+    return parameter_bars(shape.config, shape.skeleton)
 
 
 def sizes(s: Snapshot) -> dict[str, Any]:
     shape = choice_of(s).shape
-    return {"rows": size_rows(shape.config, shape.skeleton, s.language)}
+    return {"rows": size_rows(shape.config, shape.skeleton)}
 
 
 def weights(s: Snapshot) -> dict[str, Any]:
     shape = choice_of(s).shape
-    return {"rows": weight_rows(shape.config, shape.skeleton, s.language)}
+    return {"rows": weight_rows(shape.config, shape.skeleton)}
 
 
 def cost(s: Snapshot) -> dict[str, Any]:
-    return {"text": cost_sentence(choice_of(s).shape, s.language)}
+    return {"text": cost_sentence(choice_of(s).shape)}
 
 
 def room(s: Snapshot) -> dict[str, Any]:
-    return {"text": room_sentence(choice_of(s).shape, s.language)}
+    return {"text": room_sentence(choice_of(s).shape)}
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
-    return sentence_data(s.state(ShapesState).trouble, s.language)
+    return sentence_data(s.state(ShapesState).trouble)
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -150,13 +148,13 @@ def status(s: Snapshot) -> dict[str, Any]:
     state = s.state(ShapesState)
     built = state.built
     if state.busy and (built is None or built.job is not state.job):
-        return sentence_data(s.progress or Message("shapes.building"), s.language)
-    return {"text": "" if built is None else status_sentence(built, state.busy, s.language)}
+        return sentence_data(s.progress or Message("shapes.building"))
+    return {"text": "" if built is None else status_sentence(built, state.busy)}
 
 
 def trained_name(s: Snapshot) -> dict[str, Any]:
     built = s.state(ShapesState).built
-    name = "" if built is None else t("shapes.trained", s.language, model=short_name(built.model, s.language))
+    name = "" if built is None else t("shapes.trained", model=short_name(built.model))
     return {"text": name}
 
 
@@ -166,13 +164,13 @@ def strip(side: int, s: Snapshot) -> dict[str, Any]:
     return {
         "lines": Lines() if built is None else built.lines[side],
         "doc": "" if built is None else str(built.documents[side]),
-        "labels": strip_labels(s.language, t("shapes.build.empty", s.language)),
+        "labels": strip_labels(t("shapes.build.empty")),
     }
 
 
 def stages(s: Snapshot) -> dict[str, Any]:
     built = s.state(ShapesState).built
-    return chart_data(None, "") if built is None else stages_chart(built, s.language)
+    return chart_data(None, "") if built is None else stages_chart(built)
 
 
 VIEWS = (

@@ -12,7 +12,7 @@ import numpy as np
 
 import gpt
 from components.errors import PageError
-from components.i18n import Language, t
+from components.i18n import t
 from gpt.training.dataset import Dataset
 from gpt.training.live_run import TIME_LIMIT_SECONDS
 from gpt.training.recipe import LIVE_RECIPES, Recipe
@@ -48,14 +48,14 @@ class UploadedText:
     text: str
 
 
-def checked_recipe(kind: str, shape: Mapping[str, Any], rate: object, language: Language) -> Recipe:
+def checked_recipe(kind: str, shape: Mapping[str, Any], rate: object) -> Recipe:
     """Return the recipe for a task with the visitor's values.
 
     `shape` contains n_layer, n_head, n_embd, dropout and steps. Raises ValueError if the rate is not a number within
     RATES.
     """
     if not isinstance(rate, (int, float)) or not RATES[0] <= rate <= RATES[1]:
-        words = {"name": t("train.rate", language), "low": f"{RATES[0]:g}", "high": f"{RATES[1]:g}"}
+        words = {"name": t("train.rate"), "low": f"{RATES[0]:g}", "high": f"{RATES[1]:g}"}
         raise PageError("train.error.number", **words)
     return replace(LIVE_RECIPES[kind], **shape).with_learning_rate(rate)
 
@@ -103,15 +103,15 @@ def own_code() -> UploadedText:
     return UploadedText("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))
 
 
-def source(uploaded: UploadedText, language: Language) -> str:
+def source(uploaded: UploadedText) -> str:
     """Describe the training text in one line."""
-    name = uploaded.name or t("train.example.name", language)
-    return t("train.source", language, name=name, n=f"{len(uploaded.text):,}", different=f"{len(set(uploaded.text)):,}")
+    name = uploaded.name or t("train.example.name")
+    return t("train.source", name=name, n=f"{len(uploaded.text):,}", different=f"{len(set(uploaded.text)):,}")
 
 
-def about(kind: str, language: Language) -> str:
+def about(kind: str) -> str:
     """Describe a task, with an example."""
     if kind not in TASKS:
-        return t(f"train.about.{kind}", language)
+        return t(f"train.about.{kind}")
     example = TASKS[kind].draw(np.random.default_rng(EXAMPLE_SEED))
-    return t(f"train.about.{kind}", language, example=example.prompt + example.answer.strip())
+    return t(f"train.about.{kind}", example=example.prompt + example.answer.strip())

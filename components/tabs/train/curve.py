@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from components.figures.lines import CurveNames, Share, learning_curve
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import percent
 from components.tabs.train.shown import Shown, shares_of_next
 from components.widgets.chart import chart_data
@@ -19,14 +19,14 @@ from gpt.training.tasks import N_TEST_EXAMPLES
 GOAL = 0.99
 
 
-def curve_chart(shown: Shown, language: Language) -> dict[str, Any]:
+def curve_chart(shown: Shown) -> dict[str, Any]:
     """Plot the losses and shares over the steps, with the displayed step marked."""
     run, progress = shown.run, shown.progress
     n_vocab = run.dataset.vocabulary.n_vocab
     keys = ("step", "loss", "training", "held_back", "copy", "rate", "shares")
     names = CurveNames(
-        **{key: t(f"train.curve.{key}", language) for key in keys},
-        guessing=t("train.curve.guessing", language, n=f"{n_vocab:,}"),
+        **{key: t(f"train.curve.{key}") for key in keys},
+        guessing=t("train.curve.guessing", n=f"{n_vocab:,}"),
     )
     copy_losses = None
     if isinstance(run, RecordedRun):
@@ -36,20 +36,18 @@ def curve_chart(shown: Shown, language: Language) -> dict[str, Any]:
         np.array([point.rate for point in progress.losses]),
         np.array([each.step for each in progress.evaluations]),
         np.array([each.val_loss for each in progress.evaluations]),
-        _shares(shown, language),
+        _shares(shown),
         copy_losses=copy_losses,
         steps=progress.steps,
         guessing=math.log(n_vocab),
         shown=shown.evaluation.step,
         names=names,
     )
-    text, note = (
-        _recorded_sentence(shown, run, language) if isinstance(run, RecordedRun) else _sentence(shown, language)
-    )
+    text, note = _recorded_sentence(shown, run) if isinstance(run, RecordedRun) else _sentence(shown)
     return chart_data(figure, text, note)
 
 
-def _shares(shown: Shown, language: Language) -> list[Share]:
+def _shares(shown: Shown) -> list[Share]:
     """Return the curves to plot below the losses; a run on a text has none."""
     run, progress, layer, head = shown.run, shown.progress, shown.layer, shown.head
     if isinstance(run, RecordedRun):
@@ -57,12 +55,12 @@ def _shares(shown: Shown, language: Language) -> list[Share]:
         before = earlier_head(run, layer)
         return [
             Share(
-                t("train.curve.induction", language, layer=layer, head=head),
+                t("train.curve.induction", layer=layer, head=head),
                 np.array([row.induction[layer][head] for row in rows]),
                 "accent",
             ),
             Share(
-                t("train.curve.previous", language, layer=before.layer, head=before.head),
+                t("train.curve.previous", layer=before.layer, head=before.head),
                 np.array([row.previous_token[before.layer][before.head] for row in rows]),
                 "muted",
             ),
@@ -70,9 +68,9 @@ def _shares(shown: Shown, language: Language) -> list[Share]:
     if progress.evaluations[-1].accuracy is None:
         return []
     return [
-        Share(t("train.curve.accuracy", language), np.array([each.accuracy for each in progress.evaluations])),
+        Share(t("train.curve.accuracy"), np.array([each.accuracy for each in progress.evaluations])),
         Share(
-            t("train.curve.pinned", language, layer=layer, head=head),
+            t("train.curve.pinned", layer=layer, head=head),
             np.array([shares_of_next(each, run)[layer, head] for each in progress.evaluations]),
             "accent",
         ),
@@ -86,31 +84,29 @@ def earlier_head(run: RecordedRun, layer: int) -> HeadScore:
     return HeadScore(found, head, float(scores[found, head]))
 
 
-def _sentence(shown: Shown, language: Language) -> tuple[str, str]:
+def _sentence(shown: Shown) -> tuple[str, str]:
     """Return a description of the curve at the displayed step, and a note."""
     run, evaluation = shown.run, shown.evaluation
     text = t(
         "train.curve.says",
-        language,
         step=f"{evaluation.step:,}",
         loss=f"{evaluation.val_loss:.3f}",
         guessing=f"{math.log(run.dataset.vocabulary.n_vocab):.2f}",
     )
     if evaluation.accuracy is not None:
-        text += t("train.curve.says.accuracy", language, accuracy=percent(evaluation.accuracy), n=N_TEST_EXAMPLES)
+        text += t("train.curve.says.accuracy", accuracy=percent(evaluation.accuracy), n=N_TEST_EXAMPLES)
         reached = next((each.step for each in shown.progress.evaluations if (each.accuracy or 0) >= GOAL), None)
         if reached is not None:
-            text += t("train.curve.says.goal", language, step=f"{reached:,}")
-    return text, t("train.curve.note", language)
+            text += t("train.curve.says.goal", step=f"{reached:,}")
+    return text, t("train.curve.note")
 
 
-def _recorded_sentence(shown: Shown, run: RecordedRun, language: Language) -> tuple[str, str]:
+def _recorded_sentence(shown: Shown, run: RecordedRun) -> tuple[str, str]:
     """State the loss at the displayed step, how well the selected head copies, and when it began to copy."""
     layer, head = shown.layer, shown.head
     figures = run.figures[shown.evaluation.step]
     text = t(
         "train.curve.says.recorded",
-        language,
         step=f"{shown.evaluation.step:,}",
         loss=f"{figures.loss:.2f}",
         copy=f"{figures.copy_loss:.2f}",
@@ -120,6 +116,6 @@ def _recorded_sentence(shown: Shown, run: RecordedRun, language: Language) -> tu
     )
     appeared = run.appearance(layer, head)
     if appeared is None:
-        return text, t("train.curve.never", language, layer=layer, head=head)
+        return text, t("train.curve.never", layer=layer, head=head)
     before, after = (f"{step:,}" for step in appeared)
-    return text, t("train.curve.appeared", language, layer=layer, head=head, before=before, after=after)
+    return text, t("train.curve.appeared", layer=layer, head=head, before=before, after=after)

@@ -9,7 +9,6 @@ from typing import Any, TypeGuard
 
 from components.downloads import offer
 from components.errors import PageError
-from components.i18n import Language
 from components.limits import MAX_TRAINED_MODELS
 from components.state.session import Session
 from components.state.snapshot import Message
@@ -67,7 +66,7 @@ def start(queue: RunQueue, session: Session) -> None:
     try:
         if state.busy:
             raise PageError("train.error.busy")
-        run = _new_run(state, session.language)
+        run = _new_run(state)
         queue.submit(run, session.address)
     except ValueError as problem:
         session.change(TrainState, notice=problem)
@@ -80,10 +79,10 @@ def start(queue: RunQueue, session: Session) -> None:
     session.change(TrainState, run=run, queue=queue, factor=1.0, **NOTHING_PINNED)
 
 
-def _new_run(state: TrainState, language: Language) -> LiveRun:
+def _new_run(state: TrainState) -> LiveRun:
     text = state.text or (state.uploaded.text if state.uploaded else "")
     shape = {name: getattr(state, name) for name in (*choices.SHAPE, "steps")}
-    recipe = choices.checked_recipe(state.task, shape, state.rate, language)
+    recipe = choices.checked_recipe(state.task, shape, state.rate)
     return LiveRun(choices.dataset_for(state.task, text), recipe, time_limit_seconds=state.seconds)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from components.cards.card import Card
 from components.errors import localize_error
 from components.figures.lines import ScalingLine, scaling_curves
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import power
 from components.parts import column, columns, lead, question
 from components.render import View
@@ -32,18 +32,18 @@ def scaling_card() -> Card:
     return Card("scaling", question("scaling.question"), lead("scaling.lead"), columns(*charts), honest)
 
 
-def _picture(draw: Callable[[Scaling, Language], dict[str, Any]], s: Snapshot) -> dict[str, Any]:
+def _picture(draw: Callable[[Scaling], dict[str, Any]], s: Snapshot) -> dict[str, Any]:
     try:
-        return draw(load_scaling(), s.language)
+        return draw(load_scaling())
     except ValueError:  # the error is shown below the charts
         return chart_data(None, "")
 
 
 def _limitations(s: Snapshot) -> dict[str, Any]:
     try:
-        return {"text": limitations(load_scaling(), s.language)}
+        return {"text": limitations(load_scaling())}
     except ValueError as problem:
-        return {"text": t("scaling.missing", s.language, message=localize_error(problem, s.language))}
+        return {"text": t("scaling.missing", message=localize_error(problem))}
 
 
 @dataclass(frozen=True)
@@ -70,24 +70,24 @@ class Parts:
         return min(ends), max(ends)
 
 
-def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
+def by_tokens(found: Scaling) -> dict[str, Any]:
     """Plot each model's loss against tokens."""
     parts = Parts.of(found)
     small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
-    text = t("scaling.by.tokens", language, tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
+    text = t("scaling.by.tokens", tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
     ends = parts.curves[-1].points[-1].loss, parts.llama[-1].points[-1].loss
-    text += " " + t("scaling.by.llama", language, gpt2=f"{ends[0]:.2f}", llama=f"{ends[1]:.2f}")
-    return _along(parts, "tokens", lambda point: point.tokens, text, language)
+    text += " " + t("scaling.by.llama", gpt2=f"{ends[0]:.2f}", llama=f"{ends[1]:.2f}")
+    return _along(parts, "tokens", lambda point: point.tokens, text)
 
 
-def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
+def by_flops(found: Scaling) -> dict[str, Any]:
     """Plot each model's loss against training FLOPs."""
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
     best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
     times = f"{parts.bundled.points[-1].flops / budget:.0f}"
-    text = t("scaling.by.flops", language, flops=short(budget), best=named(best, language), times=times)
-    return _along(parts, "flops", lambda point: point.flops, text, language)
+    text = t("scaling.by.flops", flops=short(budget), best=named(best), times=times)
+    return _along(parts, "flops", lambda point: point.flops, text)
 
 
 def loss_at(curve: ScalingCurve, flops: float) -> float:
@@ -96,38 +96,36 @@ def loss_at(curve: ScalingCurve, flops: float) -> float:
     return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
 
 
-def by_parameters(found: Scaling, language: Language) -> dict[str, Any]:
+def by_parameters(found: Scaling) -> dict[str, Any]:
     """Plot the loss against parameters, with one line for each of several points in training."""
     parts = Parts.of(found)
     sizes = np.array([curve.block_parameters for curve in parts.curves])
     moments = np.unique(np.linspace(FIRST, parts.last, MOMENTS, dtype=int))
     lines = [
         ScalingLine(
-            t("scaling.after", language, n=short(parts.curves[0].points[i].tokens)),
+            t("scaling.after", n=short(parts.curves[0].points[i].tokens)),
             sizes,
             np.array([curve.points[i].loss for curve in parts.curves]),
         )
         for i in moments
     ]
     llama = ScalingLine(
-        t("scaling.llama", language, name=lines[-1].name),
+        t("scaling.llama", name=lines[-1].name),
         np.array([curve.block_parameters for curve in parts.llama]),
         np.array([curve.points[parts.last].loss for curve in parts.llama]),
     )
-    text, at = t("scaling.by.parameters", language), parts.bundled.block_parameters
-    return _drawn(lines, [llama], parts, "parameters", at, text, language)
+    text, at = t("scaling.by.parameters"), parts.bundled.block_parameters
+    return _drawn(lines, [llama], parts, "parameters", at, text)
 
 
-def _along(
-    parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str, language: Language
-) -> dict[str, Any]:
+def _along(parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str) -> dict[str, Any]:
     def line(name: str, curve: ScalingCurve) -> ScalingLine:
         points = curve.points[FIRST:]
         return ScalingLine(name, np.array([x(point) for point in points]), np.array([point.loss for point in points]))
 
-    lines = [line(named(curve, language), curve) for curve in parts.curves]
-    others = [line(t("scaling.llama", language, name=named(curve, language)), curve) for curve in parts.llama]
-    return _drawn(lines, others, parts, axis, x(parts.bundled.points[-1]), text, language)
+    lines = [line(named(curve), curve) for curve in parts.curves]
+    others = [line(t("scaling.llama", name=named(curve)), curve) for curve in parts.llama]
+    return _drawn(lines, others, parts, axis, x(parts.bundled.points[-1]), text)
 
 
 def _drawn(
@@ -137,31 +135,29 @@ def _drawn(
     axis: str,
     x: float,
     text: str,
-    language: Language,
 ) -> dict[str, Any]:
     loss = parts.bundled.points[-1].loss
-    star = ScalingLine(t("scaling.bundled", language), np.array([x]), np.array([loss]))
+    star = ScalingLine(t("scaling.bundled"), np.array([x]), np.array([loss]))
     figure = scaling_curves(
         lines,
         others,
         star,
-        x_title=t(f"scaling.{axis}", language),
-        y_title=t("scaling.loss", language),
+        x_title=t(f"scaling.{axis}"),
+        y_title=t("scaling.loss"),
         moments=axis == "parameters",
     )
     return chart_data(figure, text)
 
 
-def limitations(found: Scaling, language: Language) -> str:
+def limitations(found: Scaling) -> str:
     """State the limits of the comparison."""
     parts = Parts.of(found)
     end, (fewest, most) = parts.bundled.points[-1], parts.tokens
     return t(
         "scaling.honest",
-        language,
         vocabulary="4,096",
         tokens=short(most) if fewest == most else f"{short(fewest)}–{short(most)}",
-        name=t("scaling.bundled", language),
+        name=t("scaling.bundled"),
         parameters=short(parts.bundled.block_parameters),
         more=f"{end.tokens / most:.0f}",
         loss=f"{end.loss:.2f}",
@@ -170,9 +166,9 @@ def limitations(found: Scaling, language: Language) -> str:
     )
 
 
-def named(curve: ScalingCurve, language: Language) -> str:
+def named(curve: ScalingCurve) -> str:
     """Name a model by its size."""
-    return t("scaling.name", language, n=short(curve.block_parameters))
+    return t("scaling.name", n=short(curve.block_parameters))
 
 
 def short(number: float) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from components.i18n import Language
 from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.choices import UploadedText
@@ -25,9 +24,7 @@ Run = LiveRun | RecordedRun
 class MachinePass(Protocol):
     """A forward pass over the example, from which the machine picture is drawn."""
 
-    def draw(
-        self, position: int, layer: int, head: int, settings: SamplingParams, language: Language
-    ) -> dict[str, Any]:
+    def draw(self, position: int, layer: int, head: int, settings: SamplingParams) -> dict[str, Any]:
         """Return the data for the flow widget."""
 
 

@@ -144,7 +144,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
         return _is(s, "finished")
 
     def pause(s: Snapshot) -> str:
-        return t("train.continue" if _is(s, "paused") else "train.pause", s.language)
+        return t("train.continue" if _is(s, "paused") else "train.pause")
 
     return Card(
         "train-run",
@@ -238,7 +238,7 @@ def _film(film: Film, machine: Machine) -> Card:
 
 def _named(prefix: str, values: tuple[str, ...]) -> Live:
     """Return choices labelled with `<prefix>.<value>` from the catalogue."""
-    return lambda s: [(t(f"{prefix}.{value}", s.language), value) for value in values]
+    return lambda s: [(t(f"{prefix}.{value}"), value) for value in values]
 
 
 def _numbers(values: tuple[float, ...]) -> Choices:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from components.figures.maps import attention_heatmap
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import listed, marked, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -24,14 +24,13 @@ from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun, recording_command
 
 
-def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> str:
+def status_sentence(run: LiveRun, progress: RunProgress) -> str:
     """Describe the progress of a run, or how it ended."""
     state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
     key = "early" if early else {"diverged": "infinite", "crashed": "broke"}.get(state, state)
     training = progress.seconds - progress.paused_seconds
     return t(
         f"train.{key}",
-        language,
         place=progress.queue_position,
         step=f"{progress.step:,}",
         steps=f"{progress.steps:,}",
@@ -43,33 +42,33 @@ def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> 
     )
 
 
-def samples_sentence(shown: Shown, language: Language) -> dict[str, Any]:
+def samples_sentence(shown: Shown) -> dict[str, Any]:
     """Return the sentence above the samples."""
     step, samples = f"{shown.evaluation.step:,}", shown.evaluation.samples
     if shown.evaluation.accuracy is None:
-        return {"text": t("train.samples.says.text", language, step=step)}
+        return {"text": t("train.samples.says.text", step=step)}
     right = sum(bool(sample.correct) for sample in samples)
-    return {"text": t("train.samples.says", language, step=step, right=right, n=len(samples))}
+    return {"text": t("train.samples.says", step=step, right=right, n=len(samples))}
 
 
-def samples_rows(shown: Shown, language: Language) -> dict[str, Any]:
+def samples_rows(shown: Shown) -> dict[str, Any]:
     """List the model's answers beside the correct ones, or nothing for a text."""
     if shown.evaluation.accuracy is None:
         return {"rows": []}
-    head = [t(f"train.samples.{key}", language) for key in ("given", "written", "expected")]
+    head = [t(f"train.samples.{key}") for key in ("given", "written", "expected")]
     rows = [
         [
             visible(sample.prompt),
             visible(sample.text.removesuffix("\n")),
             visible((sample.expected or "").removesuffix("\n")),
-            t("train.samples.right" if sample.correct else "train.samples.wrong", language),
+            t("train.samples.right" if sample.correct else "train.samples.wrong"),
         ]
         for sample in shown.evaluation.samples
     ]
     return {"rows": [[*head, ""], *rows]}
 
 
-def sample_text(shown: Shown, language: Language) -> dict[str, Any]:
+def sample_text(shown: Shown) -> dict[str, Any]:
     """Show a sample from a model trained on a text, or nothing for a task."""
     if shown.evaluation.accuracy is not None:
         return {"text": ""}
@@ -82,7 +81,7 @@ def labels(run: Run) -> list[str]:
     return [token_text(run.dataset.vocabulary, token_id) for token_id in run.dataset.example]
 
 
-def overview(shown: Shown, language: Language) -> dict[str, Any]:
+def overview(shown: Shown) -> dict[str, Any]:
     """Show all heads' attention on the example at the displayed step."""
     evaluation, layer, head = shown.evaluation, shown.layer, shown.head
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
@@ -91,18 +90,16 @@ def overview(shown: Shown, language: Language) -> dict[str, Any]:
     diagonals = [np.trace(weights, offset=-k, axis1=2, axis2=3) / (T - k) for k in (1, 0)]
     shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
     share = shares_of_next(evaluation, shown.run)[layer, head]
-    text = t(
-        "train.attention.heads", language, step=f"{evaluation.step:,}", layer=layer, head=head, share=percent(share)
-    )
+    text = t("train.attention.heads", step=f"{evaluation.step:,}", layer=layer, head=head, share=percent(share))
     levels = np.round(255 * pictures).astype(np.uint8)
     rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
     content = {"layer": layer, "head": head, "text": text, "tokens": len(rows)}
-    words = {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis")}
-    words |= {key: t(f"train.attention.{key}", language) for key in ("hint", "keys")}
+    words = {key: t(f"heads.{key}") for key in ("name", "title", "share", "axis")}
+    words |= {key: t(f"train.attention.{key}") for key in ("hint", "keys")}
     return heads_data(rows, shares, content) | {"labels": words}
 
 
-def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
+def heatmap(shown: Shown) -> dict[str, Any]:
     """Show one head's attention on the example at the displayed step, with the selected row framed."""
     evaluation, layer, head, row = shown.evaluation, shown.layer, shown.head, shown.position
     names, ids, vocabulary = labels(shown.run), shown.run.dataset.example, shown.run.dataset.vocabulary
@@ -113,14 +110,13 @@ def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
         names,
         selected=row,
         full=1.0,
-        query_title=t("attention.query", language),
-        key_title=t("attention.key", language),
-        weight_title=t("attention.weight", language),
+        query_title=t("attention.query"),
+        key_title=t("attention.key"),
+        weight_title=t("attention.weight"),
     )
     most = np.argsort(-weights[row, : row + 1], kind="stable")[:2]
     text = t(
         "train.attention.says",
-        language,
         step=f"{evaluation.step:,}",
         layer=layer,
         head=head,
@@ -131,41 +127,41 @@ def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def about(s: Snapshot) -> dict[str, Any]:
-    return {"text": choices.about(s.state(TrainState).task, s.language)}
+    return {"text": choices.about(s.state(TrainState).task)}
 
 
 def source(s: Snapshot) -> dict[str, Any]:
     state = s.state(TrainState)
     if state.task != choices.TEXT or state.uploaded is None:
         return {"text": ""}
-    return {"text": choices.source(state.uploaded, s.language)}
+    return {"text": choices.source(state.uploaded)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    return sentence_data(s.state(TrainState).notice, s.language)
+    return sentence_data(s.state(TrainState).notice)
 
 
 def status(s: Snapshot) -> dict[str, Any]:
     state, progress = s.state(TrainState), progress_of(s)
     if state.run is None or progress is None:
-        return {"text": t("train.idle", s.language)}
-    return {"text": status_sentence(state.run, progress, s.language)}
+        return {"text": t("train.idle")}
+    return {"text": status_sentence(state.run, progress)}
 
 
-def lead(shown: Shown, language: Language) -> dict[str, Any]:
+def lead(shown: Shown) -> dict[str, Any]:
     """Name the displayed training run."""
     if not isinstance(shown.run, RecordedRun):
-        return {"text": t("train.film.own", language)}
+        return {"text": t("train.film.own")}
     config = shown.run.config
     values = {"parameters": f"{shown.run.n_parameters:,}", "n_layer": config.n_layer, "n_head": config.n_head}
-    return {"text": t("train.film.recorded", language, steps=f"{shown.progress.steps:,}", **values)}
+    return {"text": t("train.film.recorded", steps=f"{shown.progress.steps:,}", **values)}
 
 
-def player(shown: Shown, language: Language) -> dict[str, Any]:
+def player(shown: Shown) -> dict[str, Any]:
     """Return the number of moments in the film and the index of the displayed one."""
     evaluations = shown.progress.evaluations
-    texts = {key: t(f"train.film.{key}", language) for key in ("name", "play", "pause", "back", "forward")}
-    step = t("train.film.step", language, step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
+    texts = {key: t(f"train.film.{key}") for key in ("name", "play", "pause", "back", "forward")}
+    step = t("train.film.step", step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
     return {"moments": len(evaluations), "moment": evaluations.index(shown.evaluation), "text": step, "labels": texts}
 
 
@@ -178,7 +174,7 @@ def machine(film: Film, s: Snapshot) -> dict[str, Any]:
     if state.shown_pass is None or not state.is_passed(shown.run, shown.evaluation.step):
         return {}
     settings = s.settings.sampling()
-    return state.shown_pass.machine.draw(shown.position, shown.layer, shown.head, settings, s.language)
+    return state.shown_pass.machine.draw(shown.position, shown.layer, shown.head, settings)
 
 
 def chosen(s: Snapshot) -> tuple[Any, ...]:
@@ -209,7 +205,7 @@ def film_views(film: Film) -> tuple[View, ...]:
         def drawn(s: Any) -> dict[str, Any]:
             s.watch(partial(when, film))
             shown = film.shown(s.snapshot)
-            return nothing if shown is None else draw(shown, s.language)
+            return nothing if shown is None else draw(shown)
 
         return View(f"{film.name}-{name}", drawn)
 
@@ -217,9 +213,9 @@ def film_views(film: Film) -> tuple[View, ...]:
         s.watch(partial(evaluated, film))
         shown = film.shown(s.snapshot)
         if shown is not None:
-            return lead(shown, s.language)
+            return lead(shown)
         missing = film is RECORDED and s.state(LearnedState).looked_for_recorded
-        return {"text": t("learned.missing", s.language, command=recording_command()) if missing else ""}
+        return {"text": t("learned.missing", command=recording_command()) if missing else ""}
 
     return (
         View(f"{film.name}-film", film_lead),

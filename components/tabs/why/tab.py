@@ -131,7 +131,7 @@ def _switch(name: str, values: tuple[str, ...], show: Live | None = None) -> Par
     """Build a choice between a few values for a field of `WhyState`."""
     return choice(
         f"why-{name}",
-        lambda s: [(t(f"why.{name}.{each}", s.language), each) for each in values],
+        lambda s: [(t(f"why.{name}.{each}"), each) for each in values],
         label=f"why.{name}",
         value=lambda s: getattr(s.state(WhyState), name),
         on=partial(handlers.choose, name, handlers.CHOICES[name]),
@@ -159,7 +159,7 @@ def _others(s: Snapshot) -> list[tuple[str, int]]:
     token = _token(s)
     if token is None:
         return []
-    return [(t("why.against.none", s.language), handlers.NOTHING), *(each for each in _tokens(s) if each[1] != token)]
+    return [(t("why.against.none"), handlers.NOTHING), *(each for each in _tokens(s) if each[1] != token)]
 
 
 def _against(s: Snapshot) -> int | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from components.figures.palette import DARK_PARTNERS
 from components.figures.style import Figure
-from components.i18n import LANGUAGES, t
+from components.i18n import in_all_languages
 from components.parts import Part
 from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
@@ -26,7 +26,7 @@ _TEMPLATE = """<figure class="gb-chart">
 # Options for every chart on the page.
 PAGE_OPTIONS = {
     "dark": DARK_PARTNERS,
-    "save": {language: t("chart.save", language, kind="{kind}") for language in LANGUAGES},
+    "save": in_all_languages("chart.save", kind="{kind}"),
 }
 
 

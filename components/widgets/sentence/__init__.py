@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from components.errors import localize_error
-from components.i18n import Language, t
+from components.i18n import t
 from components.parts import Part
 from components.state.snapshot import Message
 from components.widgets.widget import widget
@@ -33,8 +33,8 @@ def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wire
     return widget("sentence", name, template=_TEMPLATES[kind], options={"field": field}, classes=classes, **wired)
 
 
-def sentence_data(said: Message | Exception | None, language: Language) -> dict[str, Any]:
+def sentence_data(said: Message | Exception | None) -> dict[str, Any]:
     """Return the view data for a message or error, or for an empty line if there is none."""
     if isinstance(said, Message):
-        return {"text": t(said.key, language, **said.values)}
-    return {"text": "" if said is None else localize_error(said, language)}
+        return {"text": t(said.key, **said.values)}
+    return {"text": "" if said is None else localize_error(said)}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from components.state.session import Session
+from tests.components.drawing import in_its_language
 
 PANELS = {
     "layer_norm": "norm",
@@ -26,6 +27,7 @@ PANELS = {
 }
 
 
+@in_its_language
 def shown(session: Session, name: str) -> dict[str, Any]:
     """Return the views of a panel once its analysis is complete."""
     module = import_module(f"components.panels.{name}")

@@ -44,9 +44,9 @@ def test_the_rows_of_a_norm_are_normalised_as_the_model_does(family: str, norm: 
     module = model.ln_f if norm == "ln_f" else getattr(model.h[1], norm)
     torch.testing.assert_close(rows(session.snapshot()).numbers.after, module(x).detach(), atol=1e-4, rtol=1e-4)
     kind = "rms" if family == "llama" else "layer"
-    assert found["norm-note"]["text"] == t(f"norm.note.{kind}", "en")
+    assert found["norm-note"]["text"] == t(f"norm.note.{kind}")
     session.change(LayerNormState, source="example")
-    assert shown(session, "layer_norm")["norm-note"]["text"] == t("norm.note.layer", "en")
+    assert shown(session, "layer_norm")["norm-note"]["text"] == t("norm.note.layer")
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,18 @@ from components.panels.shape_settings import shape_of, values_of
 from components.tabs.shapes.settings import TITLES
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
+from tests.components.drawing import spoken_in
 from tests.gpt.family_configs import FAMILIES
 
 TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
 
 
 def test_the_picture_of_the_curriculum_s_configuration_says_its_numbers() -> None:
-    assert "163,009,536" in parameter_count(UNTIED_124M, False, "en")
-    text = parameter_bars(UNTIED_124M, False, "en")["text"]
+    assert "163,009,536" in parameter_count(UNTIED_124M, False)
+    text = parameter_bars(UNTIED_124M, False)["text"]
     for number in ("163,009,536", "124,412,160", "[50257, 768]"):
         assert number in text
-    rows = size_rows(UNTIED_124M, False, "en")
+    rows = size_rows(UNTIED_124M, False)
     assert rows[0] == ["", "float32", "bfloat16", "int8"]
     assert rows[1][1:] == ["621.83 MiB", "310.92 MiB", "155.46 MiB"]
     assert rows[2][1:] == ["72.00 KiB", "36.00 KiB", "18.00 KiB"]
@@ -30,17 +31,17 @@ def test_the_picture_of_the_curriculum_s_configuration_says_its_numbers() -> Non
 
 @pytest.mark.parametrize("tie_weights", [True, False])
 def test_tied_and_untied_totals_do_not_depend_on_which_of_them_is_shown(tie_weights: bool) -> None:
-    text = parameter_bars(replace(UNTIED_124M, tie_weights=tie_weights), False, "zh")["text"]
+    text = spoken_in("zh", parameter_bars, replace(UNTIED_124M, tie_weights=tie_weights), False)["text"]
     assert "163,009,536" in text
     assert "124,412,160" in text
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_skeleton_outlines_what_it_leaves_out(language: str) -> None:
-    figure = parameter_bars(TINY, True, language)["figure"]
+    figure = spoken_in(language, parameter_bars, TINY, True)["figure"]
     labels = [note["text"] for note in figure["layout"]["annotations"]]
     assert any("1,872" in label for label in labels)  # attention: 3 blocks of 4 x 144 weights and 48 biases
-    assert size_rows(TINY, True, language)[2][1:] == ["0 B"] * 3
+    assert spoken_in(language, size_rows, TINY, True)[2][1:] == ["0 B"] * 3
 
 
 @pytest.mark.parametrize(
@@ -80,8 +81,8 @@ def test_an_invalid_combination_is_explained_with_a_remedy_in_both_languages() -
         ValueError, match=r"Width 768 is not divisible by 13 heads: .* 12 or 16 heads, .* 767 or 780\."
     ) as no:
         shape_of(given)
-    assert "宽度 768 不能被头数 13 整除" in localize_error(no.value, "zh")
-    assert "可以改用 12 或 16 个头" in localize_error(no.value, "zh")
+    assert "宽度 768 不能被头数 13 整除" in spoken_in("zh", localize_error, no.value)
+    assert "可以改用 12 或 16 个头" in spoken_in("zh", localize_error, no.value)
     with pytest.raises(ValueError, match=r"Try 8 heads, or a width of 64\."):
         shape_of(given | {"n_embd": 8, "n_head": 64})
     with pytest.raises(ValueError, match="makes each head 5 wide, an odd number"):

@@ -15,6 +15,7 @@ from components.share import handlers
 from components.share.files import COLUMNS, csv_file, file_stem, json_file, text_file
 from components.state.session import Session
 from gpt import Edits, Generation, SamplingParams
+from tests.components.drawing import spoken_in
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 
 TINY = tiny_model()
@@ -132,7 +133,7 @@ def test_an_invalid_file_gives_one_sentence_and_the_text_stays(sent):
 
 def test_errors_of_a_file_are_in_the_language_of_the_page():
     session = Session(document(), language="zh")
-    list(handlers.answer_files(session, {"what": "open", "name": "x", "text": "{]", "size": 2}))
+    spoken_in("zh", list, handlers.answer_files(session, {"what": "open", "name": "x", "text": "{]", "size": 2}))
     assert "文件不是 JSON" in session.state(handlers.ShareState).file["says"]
 
 

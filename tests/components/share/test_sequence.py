@@ -14,6 +14,7 @@ from components.state.session import Session
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from gpt import Generation, get_model
 from gpt.documents.edit_text import parse_edits
+from tests.components.drawing import spoken_in
 
 PAGES = {"challenge": LinkedPage("challenges", open_challenge, challenge_key)}
 OPENINGS = dict.fromkeys(LANGUAGES, Opening((0, 0), "stories", Selection(layer=3)))
@@ -30,8 +31,8 @@ def opened(query, session=None):
 def test_a_stop_is_an_address_and_a_title_in_each_language():
     stops = parse("# remark\n\n https://a.org/b/?tab=why&lang=zh&class=x&prompt=a%20b | Why? | 为什么？\ntab=loss|\n")
     assert [stop.query for stop in stops] == ["tab=why&prompt=a+b", "tab=loss"]
-    assert [stops[0].title(language) for language in LANGUAGES] == ["Why?", "为什么？"]
-    assert [stops[1].title(language) for language in LANGUAGES] == ["tab=loss", "tab=loss"]
+    assert [spoken_in(language, getattr, stops[0], "title") for language in LANGUAGES] == ["Why?", "为什么？"]
+    assert spoken_in("zh", getattr, stops[1], "title") == "tab=loss"
     for text in ("", "# nothing", "tab=why|a\n" * (MAX_STOPS + 1)):
         with pytest.raises(ValueError, match=r"This sequence has (0|41)"):
             parse(text)

@@ -9,6 +9,7 @@ from components.state.session import Session
 from components.tabs.change.handlers.measurement import ANALYSIS
 from components.tabs.change.views import VIEWS
 from gpt import Generation, SamplingParams
+from tests.components.drawing import in_its_language
 from tests.gpt.fake_models import tiny_model
 
 PARAMS = SamplingParams(temperature=2.0, seed=3)
@@ -38,6 +39,7 @@ def finish(steps: Iterator[None] | None) -> None:
         pass
 
 
+@in_its_language
 def drawn(session: Session, name: str) -> dict[str, Any]:
     return DRAWN[f"change-{name}"].draw(session.snapshot())
 

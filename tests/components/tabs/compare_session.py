@@ -11,6 +11,7 @@ from components.tabs.compare.handlers import beam_search, columns
 from components.tabs.compare.state import BeamState, CompareState
 from components.tabs.compare.views import VIEWS
 from gpt import Generation, get_model
+from tests.components.drawing import in_its_language
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
 
@@ -26,6 +27,7 @@ def new_session(monkeypatch: pytest.MonkeyPatch) -> Session:
     return opened
 
 
+@in_its_language
 def drawn(session: Session) -> dict[str, Any]:
     snapshot = session.snapshot()
     return {view.name: view.draw(snapshot) for view in VIEWS}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from components.i18n import speaking
 from components.limits import MAX_VISITOR_BYTES
 from components.render import Renderer
 from components.session_events import analyse
@@ -134,7 +135,8 @@ class Inside:
 
     def shown(self, name: str) -> dict[str, Any]:
         """Return the contents of a view."""
-        with self.session.lock.reading():
+        numbers = self.session.numbers
+        with self.session.lock.reading(), speaking(self.session.language, exact=numbers):
             return next(view for view in VIEWS if view.name == name).draw(self.session.snapshot())
 
 

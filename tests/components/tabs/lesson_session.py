@@ -7,6 +7,7 @@ from components.tabs.lessons import handlers
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.views import lesson_views
 from gpt import Generation, get_model
+from tests.components.drawing import in_its_language
 
 INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}  # how the browser refers to a lesson
 
@@ -27,6 +28,7 @@ def opened(session, key):
     return drawn(session)
 
 
+@in_its_language
 def drawn(session):
     """Return the views after all requested analyses have run."""
     analysis = handlers.analysis(get_model())
@@ -35,6 +37,7 @@ def drawn(session):
     return shown(session)
 
 
+@in_its_language
 def shown(session):
     snapshot = session.snapshot()
     return {view.name.removeprefix("lesson-"): view.draw(snapshot) for view in lesson_views(get_model())}

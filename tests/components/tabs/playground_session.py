@@ -11,6 +11,7 @@ from components.state.session import Session
 from components.tabs.playground.handlers import generation, selection, typing
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from gpt import Generation
+from tests.components.drawing import in_its_language
 
 
 def new_session(written: Generation) -> Session:
@@ -45,5 +46,6 @@ def ids(session: Session) -> list[int]:
     return list(session.document.ids)
 
 
+@in_its_language
 def drawn(session: Session, name: str) -> dict:
     return next(view for view in (*SHARED_VIEWS, *VIEWS) if view.name == name).draw(session.snapshot())

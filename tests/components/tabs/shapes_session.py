@@ -10,6 +10,7 @@ from components.state.session import Session
 from components.tabs.shapes.views import VIEWS
 from components.widgets.encoding import to_json
 from gpt import Generation, GPTConfig, get_model
+from tests.components.drawing import in_its_language
 
 TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
 SMALL = replace(TINY, vocab_size=5000, block_size=64)
@@ -20,6 +21,7 @@ def new_session() -> Session:
     return Session(Generation(get_model(), PROMPT), PROMPT)
 
 
+@in_its_language
 def drawn(session: Session) -> dict[str, Any]:
     """Return the data of each view as sent to the browser."""
     snapshot = session.snapshot()

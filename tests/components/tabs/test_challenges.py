@@ -18,6 +18,7 @@ from components.tabs.challenges.state import ChallengesState, latest
 from components.tabs.challenges.table import BY_KEY, CHALLENGES, STRANGE
 from components.tabs.challenges.views import VIEWS, shows
 from gpt import Generation, get_model
+from tests.components.drawing import in_its_language
 from tests.gpt.fake_models import tiny_model
 
 BACK, FIND = (4, 1), (6, 0)  # the previous-token head and the induction head
@@ -125,6 +126,7 @@ def after(session, key, actions):
     return result
 
 
+@in_its_language
 def drawn(session):
     snapshot = session.snapshot()
     return {view.name: view.draw(snapshot) for view in VIEWS}
@@ -238,7 +240,7 @@ def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(sessio
     after(session, "sure", [])
     handlers.append_token(session, drawn(session)["challenge-bars"]["bars"][0][4])
     assert session.state(ChallengesState).answer.text == BY_KEY["sure"].text + " little"
-    for written, said in (("", t("challenges.empty", "en")), (" dog" * 97, t("challenges.long", "en", n=97, limit=96))):
+    for written, said in (("", t("challenges.empty")), (" dog" * 97, t("challenges.long", n=97, limit=96))):
         handler, sent = text(written)
         handler(session, sent)
         analysed(session)

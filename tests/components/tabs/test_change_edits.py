@@ -12,6 +12,7 @@ from components.tabs.change.experiments import EXPERIMENTS, describe_edits, summ
 from components.tabs.change.handlers import editing, generation
 from components.tabs.change.handlers.measurement import ANALYSIS
 from gpt import Edits, Generation
+from tests.components.drawing import spoken_in
 from tests.components.tabs.change_session import analysed, drawn, finish, generated, other_model, said
 
 
@@ -31,23 +32,23 @@ def test_different_edits_are_described_differently_and_none_is_silent(document, 
     config = document.loaded.model.config
     whole = Edits({(0, head): 0.0 for head in range(config.n_head)})
     edits = [*(make(config) for make in EXPERIMENTS.values()), whole, Edits(mlp_scale={1: 0.5}), Edits({(1, 0): 2.0})]
-    described = [summary(each, config, language) for each in edits]
+    described = [spoken_in(language, summary, each, config) for each in edits]
     assert all(described)
     assert len(set(described)) == len(described)
-    assert summary(Edits(), config, language) == ""
-    assert summary(Edits(activation=config.activation), config, language) == ""
+    assert spoken_in(language, summary, Edits(), config) == ""
+    assert spoken_in(language, summary, Edits(activation=config.activation), config) == ""
 
 
 def test_what_belongs_together_is_described_together_and_many_edits_are_counted(document):
     config = document.loaded.model.config
     every = range(config.n_layer)
-    assert describe_edits(Edits({}, {1: 0.0}, {1: 0.0}), config, "en") == ["layer 1 off"]
-    assert describe_edits(Edits({}, dict.fromkeys(every, 0.0)), config, "en") == ["attention in all layers off"]
+    assert describe_edits(Edits({}, {1: 0.0}, {1: 0.0}), config) == ["layer 1 off"]
+    assert describe_edits(Edits({}, dict.fromkeys(every, 0.0)), config) == ["attention in all layers off"]
     heads = {(0, head): 0.5 for head in range(config.n_head)}
-    assert describe_edits(Edits(heads), config, "en") == ["all heads of layer 0 × 0.5"]
+    assert describe_edits(Edits(heads), config) == ["all heads of layer 0 × 0.5"]
     many, big = Edits({(layer, 0): 0.1 * layer for layer in range(20)}), replace(config, n_layer=20)
-    assert len(describe_edits(many, big, "en")) == 20
-    assert summary(many, big, "en").endswith("; 14 more")
+    assert len(describe_edits(many, big)) == 20
+    assert summary(many, big).endswith("; 14 more")
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_the_sentence_on_the_first_difference_applies_both_settings_to_the_same_
     pair = written()
     at = pair.comparison.divergence_index
     with speaking("en", exact=True):
-        said = column_views.divergence_sentence(pair, "en")
-    plain = column_views.divergence_sentence(pair, "en")
+        said = column_views.divergence_sentence(pair)
+    plain = column_views.divergence_sentence(pair)
     left, right = pair.documents
     assert f"(position {at - 1}), the left continues" in said
     assert not {"position", "draw"} & {*plain.split()}
@@ -60,9 +60,9 @@ def test_the_sentence_on_the_first_difference_applies_both_settings_to_the_same_
 
 
 def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
-    assert "identical" in column_views.divergence_sentence(written(COLD, COLD), "en")
+    assert "identical" in column_views.divergence_sentence(written(COLD, COLD))
     pair = written(SamplingParams(1.0, seed=1), SamplingParams(1.0, seed=2))
-    assert "only the draws differ" in column_views.divergence_chart(pair, "en")["text"]
+    assert "only the draws differ" in column_views.divergence_chart(pair)["text"]
 
 
 def test_a_run_takes_a_slot_of_each_model_and_none_while_it_sleeps(monkeypatch):
@@ -115,14 +115,14 @@ def test_bars_after_the_parting_say_that_the_histories_differ():
     pair = written()
     apart = pair.comparison.divergence_index
     pair.select(apart - 1)
-    assert column_views.bars_chart(pair, 0, "en")["note"] == ""
+    assert column_views.bars_chart(pair, 0)["note"] == ""
     pair.select(apart)
-    assert "are based on different texts" in column_views.bars_chart(pair, 1, "en")["note"]
+    assert "are based on different texts" in column_views.bars_chart(pair, 1)["note"]
 
 
 def test_both_sides_bars_have_one_scale_even_if_one_side_is_unsure():
     unsure = written(HOT, models=("stories", "untrained"))
-    ends = [column_views.bars_chart(unsure, side, "en")["figure"]["layout"]["xaxis"]["range"] for side in (0, 1)]
+    ends = [column_views.bars_chart(unsure, side)["figure"]["layout"]["xaxis"]["range"] for side in (0, 1)]
     assert ends[0] == ends[1]
 
 
@@ -133,11 +133,11 @@ def test_two_vocabularies_are_shown_and_not_compared():
     for _ in pair.steps(3):
         pass
     pair.read()
-    assert "different vocabularies" in column_views.divergence_sentence(pair, "en")
-    assert "probabilities cannot be compared" in column_views.divergence_chart(pair, "en")["text"]
+    assert "different vocabularies" in column_views.divergence_sentence(pair)
+    assert "probabilities cannot be compared" in column_views.divergence_chart(pair)["text"]
     assert pair.select(1, side=1)
     assert pair.positions == [None, 1]
-    assert [column_views.bars_chart(pair, side, "en")["text"] != "" for side in (0, 1)] == [True, True]
+    assert [column_views.bars_chart(pair, side)["text"] != "" for side in (0, 1)] == [True, True]
 
 
 def test_two_prompts_are_not_paired_and_their_predictions_are_compared_at_the_selected_positions():
@@ -150,7 +150,7 @@ def test_two_prompts_are_not_paired_and_their_predictions_are_compared_at_the_se
     assert [pair.at(0), pair.at(1)] == [0, ends[1]]
     p, q = (document.logits(at).softmax(0) for document, at in zip(pair.documents, (0, ends[1]), strict=True))
     apart = torch.nn.functional.kl_div(q.log(), p, reduction="sum").item() / math.log(2)
-    said = column_views.divergence_chart(pair, "en")["text"]
+    said = column_views.divergence_chart(pair)["text"]
     assert f"After “Once” on the left and “dog” on the right, the predictions differ by {apart:.2f} bits" in said
     assert pair.documents[1].ids == written(COLD, COLD, prompt=other).documents[0].ids
 

@@ -16,6 +16,7 @@ from components.tabs.compare.state import BeamState
 from components.tabs.compare.views import beam_search as beam_views
 from gpt import Generation, get_model
 from gpt.documents.beam_search import BeamSearch
+from tests.components.drawing import spoken_in
 from tests.components.tabs.compare_session import PROMPT, drawn, new_session
 
 
@@ -42,15 +43,15 @@ def test_the_lines_of_the_tree_add_up(search):
         assert total == pytest.approx(before + log_p, abs=1e-4)
         assert score == pytest.approx(total / depth, rel=1e-5)
         assert depth == above + 1
-        assert outcome in beam_views.tree_labels("en")
+        assert outcome in beam_views.tree_labels()
     assert rows[-1] == {"best": search.best.candidate, "done": True}
 
 
 def test_the_best_text_is_said_and_leads_the_table(search):
     text = get_model().tokenizer.decode(list(search.best.ids))
-    assert text.strip() in beam_views.best_sentence(search, search.candidates, "en").replace("·", " ")
-    assert "得分最高的文本" in beam_views.best_sentence(search, search.candidates, "zh")
-    _head, first, *rest = beam_views.finished_rows(search, "en")
+    assert text.strip() in beam_views.best_sentence(search, search.candidates).replace("·", " ")
+    assert "得分最高的文本" in spoken_in("zh", beam_views.best_sentence, search, search.candidates)
+    _head, first, *rest = beam_views.finished_rows(search)
     scores = [float(row[3].replace("−", "-")) for row in (first, *rest)]
     assert text.strip() in first[0]
     assert scores == sorted(scores, reverse=True)
@@ -95,7 +96,7 @@ def test_a_search_that_cannot_be_is_one_sentence(session):
 def test_a_setting_of_the_search_out_of_its_range_is_refused(session, name, value):
     with pytest.raises(ValueError, match=r"between|number") as refused:
         beam_search.set_value(name, session, value)
-    assert localize_error(refused.value, "zh") != localize_error(refused.value, "en")
+    assert spoken_in("zh", localize_error, refused.value) != localize_error(refused.value)
 
 
 def test_steps_are_shown_one_by_one_after_a_quick_search_has_given_back_its_place(session, monkeypatch):

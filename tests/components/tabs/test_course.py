@@ -26,8 +26,10 @@ from gpt.course.check import Verdict, with_mistake
 from gpt.course.program import PROGRAM, solution
 from gpt.course.steps import STEPS
 from gpt.models.registry import remove_model
+from tests.components.drawing import in_its_language
 
 
+@in_its_language
 def shown(session: Session) -> dict[str, dict[str, Any]]:
     return {view.name: view.draw(session.snapshot()) for view in VIEWS}
 
@@ -110,7 +112,7 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
             pass
         assert session.state(BuildState).notice is None
         assert (session.model, session.tab) == ("no-residual", "playground")
-        assert ("Without shortcuts · the course's GPT, broken", "no-residual") in model_choices("en")
+        assert ("Without shortcuts · the course's GPT, broken", "no-residual") in model_choices()
         for _ in written(prepare_prompt)(session):
             pass
         assert session.document is not None

@@ -116,7 +116,7 @@ def test_the_heatmap_is_blank_where_a_layer_does_not_see(layer: int) -> None:
     document = Generation(family_model("gemma3", block_size=48), "the cat sat on the mat")
     document.read()
     window, n = document.loaded.model.config.window_of(layer), document.n_read
-    shown = attention_heatmap(Text.of(document), Selection(n - 1, layer, 1), "en")
+    shown = attention_heatmap(Text.of(document), Selection(n - 1, layer, 1))
     rows = [np.frombuffer(base64.b64decode(row), "<f4") for row in shown["cells"]]
     z = np.array([np.pad(row, (0, n - len(row)), constant_values=np.nan) for row in rows])
     back = np.arange(n)[:, None] - np.arange(n)

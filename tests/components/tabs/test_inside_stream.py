@@ -138,4 +138,4 @@ def test_a_stream_of_no_length_has_no_shares() -> None:
 def test_a_vocabulary_of_one_token_has_no_nearest() -> None:
     model = GPT(GPTConfig(vocab_size=1, block_size=4, n_layer=1, n_head=1, n_embd=8))
     loaded = LoadedModel("tiny", model, PlainIds(1), torch.device("cpu"), "fp32")
-    assert embeddings.nearest_chart(loaded, 0, "en") == embeddings.NOTHING
+    assert embeddings.nearest_chart(loaded, 0) == embeddings.NOTHING

@@ -25,7 +25,7 @@ from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
 
 @pytest.fixture(scope="module")
 def scene():
-    return Scene(get_model(), "en", EXAMPLE)
+    return Scene(get_model(), EXAMPLE)
 
 
 def drawn(scene, key, **changes):
@@ -43,7 +43,7 @@ def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(scene, key):
         for choice in picture.choices or ("",):
             if key == "configuration":
                 a, b = (64, 1) if end == "low" else (1600, 25)
-            result = picture.draw(replace(scene, language="zh", a=a, b=b, choice=choice))
+            result = picture.draw(replace(scene, a=a, b=b, choice=choice))
             assert result.chart or result.strip or result.table
 
 
@@ -148,7 +148,7 @@ def test_the_pupil_begins_at_chance_and_learns():
 @pytest.mark.parametrize(("n_layer", "growth"), [(4, "2.2"), (24, "5.2")])
 def test_vectors_grow_as_the_lesson_on_initialisation_says(scene, n_layer, growth):
     assert f"without it, to {growth} times" in drawn(scene, "initialisation", a=n_layer).chart["text"]
-    answer = t("lesson.initialisation.answer", "en")
+    answer = t("lesson.initialisation.answer")
     assert re.search(rf"{growth} times( their length)? with {n_layer}", answer)
 
 
@@ -196,7 +196,7 @@ def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():
 @pytest.mark.parametrize(("choice", "least"), [("counts", 0.9), ("rhymes", 0.9), ("above", 0.6)])
 def test_the_heads_of_the_lesson_look_where_it_says(choice, least):
     layer, head = HEADS[choice]
-    weights = Scene(get_model(POEMS_MODEL), "zh", POEM).trace().layers[layer].attn_weights[0, head]
+    weights = Scene(get_model(POEMS_MODEL), POEM).trace().layers[layer].attn_weights[0, head]
     looked = verse_pictures.looked_at(choice)
     assert sum(weights[i, j].item() for i, j in looked) / len(looked) > least
 

@@ -132,7 +132,7 @@ def test_an_answer_is_checked_and_a_wrong_one_gets_a_reply_of_its_kind(session, 
     opened(session, lesson)
     assert question()["verdict"] == ""
     handlers.answer(loaded, session, {"question": n, "answer": wrong})
-    reply = t(f"lesson.{lesson}.{part}", "en", **facts(loaded.model.config))
+    reply = t(f"lesson.{lesson}.{part}", **facts(loaded.model.config))
     assert (question()["verdict"], question()["feedback"]) == ("wrong", f"Not yet. {reply}")
     handlers.answer(loaded, session, {"question": n, "answer": right})
     assert question()["verdict"] == "right"

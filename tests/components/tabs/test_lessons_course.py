@@ -20,6 +20,7 @@ from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.tabs.lessons.views import MINIMAL, facts
 from gpt import get_model
+from tests.components.drawing import spoken_in
 from tests.components.tabs.lesson_session import INDEX, new_session, shown
 
 CODES = [code for lesson in LESSONS for code in lesson.code]
@@ -127,7 +128,7 @@ def test_a_lesson_has_two_or_three_questions_and_a_text_for_every_answer(lesson)
 )
 def test_the_terms_of_the_curriculum_are_named_where_they_belong(lesson, english, chinese):
     for language, term in zip(LANGUAGES, (english, chinese), strict=True):
-        said = t(f"lesson.{lesson}.says", language) + t(f"lesson.{lesson}.question", language)
+        said = spoken_in(language, t, f"lesson.{lesson}.says") + spoken_in(language, t, f"lesson.{lesson}.question")
         assert re.search(term, re.sub(r"{\w+}", "", said)), said
 
 

@@ -18,6 +18,7 @@ from components.tabs.loss.views import VIEWS
 from components.widgets.tokens import shade_value
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.token_table import Characters
+from tests.components.drawing import in_its_language
 
 
 @pytest.fixture
@@ -32,6 +33,7 @@ def tiny_model(tokenizer):
     return LoadedModel("few", GPT(config).eval(), tokenizer, torch.device("cpu"), "fp32")
 
 
+@in_its_language
 def drawn(session):
     snapshot = session.snapshot()
     fields = {view.name.removeprefix("loss-"): view.draw(snapshot) for view in VIEWS}

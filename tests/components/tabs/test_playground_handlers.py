@@ -21,6 +21,7 @@ from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distrib
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import add_model, remove_model
+from tests.components.drawing import spoken_in
 from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
 
 PROMPT = "Once upon a time"
@@ -142,7 +143,7 @@ def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
     monkeypatch.setattr(session.document, "steps", overflow)
     with pytest.raises(ValueError, match="finite") as problem:
         run(generation.generate(session))
-    assert "不能有正无穷或 NaN" in localize_error(problem.value, "zh")
+    assert "不能有正无穷或 NaN" in spoken_in("zh", localize_error, problem.value)
     assert not session.lock.streaming
 
 

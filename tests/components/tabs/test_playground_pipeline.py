@@ -17,6 +17,7 @@ from components.tabs.playground.state import PRESETS
 from components.tabs.playground.views import pipeline as views
 from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import sampling_stages, token_at_stages
+from tests.components.drawing import spoken_in
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 
 DOCUMENT = Generation(tiny_model(), "the cat <b>")
@@ -30,7 +31,7 @@ def pipeline_at_end(params=EVERYTHING, followed=97):
 
 
 def test_the_table_of_stages_adds_up():
-    head, *rows = views.stage_table(pipeline_at_end(), "en")
+    head, *rows = views.stage_table(pipeline_at_end())
     assert head == ["stage", "removes", "entropy, bits", "perplexity"]
     assert [row[0] for row in rows] == [
         "repetition 1.3",
@@ -53,7 +54,7 @@ def test_the_table_of_stages_adds_up():
 
 
 def test_a_stage_that_is_off_says_so_and_changes_nothing():
-    rows = (views.stage_table(pipeline_at_end(SamplingParams()), "en"))[1:]
+    rows = (views.stage_table(pipeline_at_end(SamplingParams())))[1:]
     assert [row[0] for row in rows[2:5]] == ["Top-k off", "Top-p off", "Min-p off"]
     assert {tuple(row[1:]) for row in rows} == {tuple(rows[0][1:])}
     assert rows[0][1] == "–"
@@ -62,17 +63,17 @@ def test_a_stage_that_is_off_says_so_and_changes_nothing():
 def test_the_followed_token_has_its_logit_and_probability_after_each_stage():
     raw = DOCUMENT.logits(LAST)
     best = int(raw.argmax())
-    first, *_, last = (views.token_table(pipeline_at_end(SamplingParams(temperature=0.5), best), "en"))[1:]
+    first, *_, last = (views.token_table(pipeline_at_end(SamplingParams(temperature=0.5), best)))[1:]
     assert first[1] == f"{raw[best].item():.2f}".replace("-", "−")
     assert last[1] == f"{2 * raw[best].item():.2f}".replace("-", "−")
     assert (first[4], last[4]) == ("1", "1")
     worst = int(raw.argmin())
-    assert (views.token_table(pipeline_at_end(SamplingParams(top_k=1), worst), "en"))[-1][1:] == ["−∞", "−∞", "0", "–"]
+    assert (views.token_table(pipeline_at_end(SamplingParams(top_k=1), worst)))[-1][1:] == ["−∞", "−∞", "0", "–"]
 
 
 @pytest.mark.parametrize("unit", ["probability", "log_probability", "logit"])
 def test_each_line_of_the_picture_is_one_token_and_ends_where_it_was_removed(unit):
-    content = views.stage_chart(pipeline_at_end(followed=3), unit, "en")
+    content = views.stage_chart(pipeline_at_end(followed=3), unit)
     data = content["figure"]["data"]
     lines = {line["customdata"][0]: line for line in data}
     assert 3 in lines
@@ -94,9 +95,11 @@ def test_the_likeliest_are_those_that_can_be_drawn_and_then_those_that_could_hav
 
 def test_the_sentence_names_the_stage_that_removed_the_token():
     worst = int(DOCUMENT.logits(LAST).argmin())
-    assert "before Top-k removed it" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst), "en")
-    assert "5 of 260 tokens can be drawn" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst), "en")
-    assert "在“Top-p”这一步被去掉了" in views.sentence(pipeline_at_end(SamplingParams(top_p=0.1), worst), "zh")
+    assert "before Top-k removed it" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst))
+    assert "5 of 260 tokens can be drawn" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst))
+    assert "在“Top-p”这一步被去掉了" in spoken_in(
+        "zh", views.sentence, pipeline_at_end(SamplingParams(top_p=0.1), worst)
+    )
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=12))

@@ -16,6 +16,7 @@ from components.tabs.shapes.tab import can_build, control_value, slider_end
 from components.tabs.shapes.views import cost_sentence
 from gpt import GPT, PRESETS, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.vocabularies import PlainIds
+from tests.components.drawing import spoken_in
 from tests.components.tabs.shapes_session import TINY, drawn, new_session
 
 
@@ -26,7 +27,7 @@ def session():
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_attention_in_a_skeleton_costs_nothing(language):
-    assert " 0 FLOP" in cost_sentence(Shape(TINY, True), language)
+    assert " 0 FLOP" in spoken_in(language, cost_sentence, Shape(TINY, True))
 
 
 @pytest.mark.parametrize("name", [*RANGES, "dropout"])
@@ -35,7 +36,7 @@ def test_what_no_control_can_say_is_refused_and_changes_nothing(session, name: s
     said = r"must be a number from 0 to 0\.99\." if name == "dropout" else "must be a whole number of at least"
     with pytest.raises(ValueError, match=said) as refused:
         handlers.set_value(name, session, value)
-    assert "必须是" in localize_error(refused.value, "zh")
+    assert "必须是" in spoken_in("zh", localize_error, refused.value)
     assert preset_of(session) == PICKED
 
 

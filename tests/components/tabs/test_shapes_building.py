@@ -187,7 +187,7 @@ def test_building_waits_for_its_turn(session):
         for _ in run:
             if session.progress is not None and session.progress.key == "status.waiting":
                 break
-        assert drawn(session)["status"]["text"] == t("status.waiting", "en", before=1)
+        assert drawn(session)["status"]["text"] == t("status.waiting", before=1)
         assert session.state(ShapesState).built is None
     for _ in run:
         pass

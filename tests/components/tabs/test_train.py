@@ -23,6 +23,7 @@ from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES, RECIPE_PRESETS, Recipe
 from gpt.training.run_queue import RunQueue
 from gpt.training.tasks import TASKS, TaskDataset
+from tests.components.drawing import spoken_in
 
 TINY = Recipe(n_layer=1, n_head=1, n_embd=8, steps=1, batch_size=2, warmup=1)
 ENDLESS = replace(TINY, steps=5000)
@@ -188,12 +189,12 @@ def test_another_task_brings_its_own_settings() -> None:
 def test_own_models_stand_behind_the_others_under_names_that_can_be_told_apart() -> None:
     own = ["sort-00000000", "add-11111111", "sort-22222222"]
     for language in LANGUAGES:
-        everybodys, mine = model_choices(language), model_choices(language, own)
+        everybodys, mine = spoken_in(language, model_choices), spoken_in(language, model_choices, own)
         assert mine[: len(everybodys)] == everybodys
         assert [name for _, name in mine[len(everybodys) :]] == own
         assert len({label for label, _ in mine}) == len(mine)
-    assert short_name("sort-00000000", "en") == "Sort letters"
-    assert short_name("sort-of-mine", "en") == "sort-of-mine"
+    assert short_name("sort-00000000") == "Sort letters"
+    assert short_name("sort-of-mine") == "sort-of-mine"
 
 
 def test_every_default_is_among_the_choices_and_gives_its_own_recipe() -> None:
@@ -201,11 +202,11 @@ def test_every_default_is_among_the_choices_and_gives_its_own_recipe() -> None:
         recipe = LIVE_RECIPES[kind]
         shape = {name: getattr(recipe, name) for name in SHAPE}
         assert {name: SETTINGS.checks[name](value) for name, value in shape.items()} == shape
-        assert choices.checked_recipe(kind, shape, recipe.learning_rate, "en") == recipe
+        assert choices.checked_recipe(kind, shape, recipe.learning_rate) == recipe
 
 
 def test_both_learning_rates_follow_the_one_that_is_asked_for() -> None:
-    recipe, usual = choices.checked_recipe("sort", SHAPE, 0.02, "en"), LIVE_RECIPES["sort"]
+    recipe, usual = choices.checked_recipe("sort", SHAPE, 0.02), LIVE_RECIPES["sort"]
     assert recipe.muon_lr == 0.02
     assert recipe.adamw_lr / recipe.muon_lr == usual.adamw_lr / usual.muon_lr
 
@@ -223,8 +224,8 @@ def test_a_learning_rate_that_cannot_be_used_is_refused_by_name(rate: object) ->
     session = Session(None)
     handlers.set_rate(session, rate)
     for language in LANGUAGES:
-        with pytest.raises(ValueError, match=choices.t("train.rate", language)):
-            choices.checked_recipe("sort", SHAPE, session.state(TrainState).rate, language)
+        with pytest.raises(ValueError, match=spoken_in(language, choices.t, "train.rate")):
+            spoken_in(language, choices.checked_recipe, "sort", SHAPE, session.state(TrainState).rate)
 
 
 @pytest.mark.parametrize(
@@ -260,8 +261,8 @@ def test_a_file_is_known_by_its_name_and_its_text(tmp_path: Path) -> None:
     (tmp_path / "tea.txt").write_bytes("\ufeffTee für zwei\n".encode() * 30)
     given = choices.read_text_file(tmp_path / "tea.txt")
     assert (given.name, given.text[:12]) == ("tea.txt", "Tee für zwei")
-    assert "tea.txt, " in choices.source(given, "en")
-    assert f"{len(given.text):,} characters" in choices.source(given, "en")
+    assert "tea.txt, " in choices.source(given)
+    assert f"{len(given.text):,} characters" in choices.source(given)
 
 
 def test_a_text_of_many_characters_is_learned_byte_by_byte() -> None:
@@ -273,12 +274,12 @@ def test_a_text_of_many_characters_is_learned_byte_by_byte() -> None:
 def test_shakespeare_is_trained_in_nanogpts_setting_for_a_cpu() -> None:
     recipe = RECIPE_PRESETS["shakespeare-cpu"]
     shape = {"n_layer": 4, "n_head": 4, "n_embd": 128, "dropout": 0.0, "steps": 2000}
-    assert choices.checked_recipe("shakespeare", shape, 0.001, "en") == recipe
+    assert choices.checked_recipe("shakespeare", shape, 0.001) == recipe
     run = LiveRun(choices.dataset_for("shakespeare", ""), recipe)
     assert (run.recipe.block_size, run.dataset.vocabulary.n_vocab) == (64, 65)
     for language in LANGUAGES:
-        assert "nanoGPT" in choices.about("shakespeare", language)
-    assert short_name("shakespeare-00000000", "en") == "Shakespeare"
+        assert "nanoGPT" in spoken_in(language, choices.about, "shakespeare")
+    assert short_name("shakespeare-00000000") == "Shakespeare"
 
 
 def test_the_text_at_hand_can_be_learned() -> None:

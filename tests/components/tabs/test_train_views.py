@@ -21,6 +21,7 @@ from gpt.experiments.shapes import count_parameters
 from gpt.training.live_run import Evaluation, LiveRun
 from gpt.training.recipe import Recipe
 from gpt.training.tasks import TASKS, TaskDataset
+from tests.components.drawing import spoken_in
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +63,11 @@ def test_a_line_through_the_stairs_has_every_jump() -> None:
 
 def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
     progress = run.progress
-    content = curve_chart(at(run), "en")
+    content = curve_chart(at(run))
     assert f"{progress.evaluations[-1].val_loss:.3f} nats" in content["text"]
     assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in content["text"]
     assert "of 500 held-out examples" in content["text"]
-    early = curve_chart(at(run, 0), "en")
+    early = curve_chart(at(run, 0))
     assert f"{progress.evaluations[0].val_loss:.3f} nats" in early["text"]
     marks = [shape for shape in early["figure"]["layout"]["shapes"] if shape["x0"] == shape["x1"]]
     assert [mark["x0"] for mark in marks] == [ZERO_AT]
@@ -104,13 +105,13 @@ def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
     row = run.dataset.query
     assert run.dataset.test_examples[0].prompt[row] == ">"
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
-    text = views.heatmap(at(run, 0, layer=1, head=0), "en")["text"]
+    text = views.heatmap(at(run, 0, layer=1, head=0))["text"]
     assert f"layer 1, head 0 attends most to “{best}”" in text
     assert f"when the model predicts “{run.dataset.test_examples[0].answer[0]}”" in text
 
 
 def test_samples_say_what_is_right(run: LiveRun) -> None:
-    _, *rows = views.samples_rows(at(run), "en")["rows"]
+    _, *rows = views.samples_rows(at(run))["rows"]
     for row, sample in zip(rows, run.progress.evaluations[-1].samples, strict=True):
         assert row[0] == sample.prompt
         assert row[2] == sample.expected.removesuffix("\n")
@@ -121,12 +122,12 @@ def test_every_state_of_a_run_has_its_sentence(run: LiveRun) -> None:
     waiting = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=1, n_embd=8, steps=9))
     for language in ("en", "zh"):
         told = {
-            views.status_sentence(waiting, waiting.progress, language),
-            views.status_sentence(run, run.progress, language),
+            spoken_in(language, views.status_sentence, waiting, waiting.progress),
+            spoken_in(language, views.status_sentence, run, run.progress),
         }
         assert len(told) == 2
     waiting.cancel()
-    assert views.status_sentence(waiting, waiting.progress, "en") == "Cancelled at step 0."
+    assert views.status_sentence(waiting, waiting.progress) == "Cancelled at step 0."
 
 
 def test_the_recorded_sizes_are_those_of_their_models() -> None:
@@ -154,18 +155,18 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
     common = min(len(curve.points) for curve in found.curves[:-1]) - 1
     small, large = found.curves[0].points[common], found.curves[-2].points[common]
     assert small.tokens == large.tokens
-    text = scaling.by_tokens(found, "en")["text"]
+    text = scaling.by_tokens(found)["text"]
     assert f"{small.loss - large.loss:.2f} nats ahead" in text
     assert f"{found.llama[-1].points[-1].loss:.2f}." in text
     budget = min(curve.points[-1].flops for curve in found.curves[:-1])
     best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
-    assert scaling.named(best, "en") in scaling.by_flops(found, "en")["text"]
+    assert scaling.named(best) in scaling.by_flops(found)["text"]
     for draw in scaling.PICTURES.values():
-        *lines, star = draw(found, "zh")["figure"]["data"]
+        *lines, star = spoken_in("zh", draw, found)["figure"]["data"]
         assert sum("Llama" in line["name"] for line in lines) == (1 if draw is scaling.by_parameters else 3)
         assert sum("Llama" not in line["name"] for line in lines) >= 3
         assert star["marker"]["symbol"] == "star"
-    assert "0.648 bits per byte" in scaling.limitations(found, "en")
+    assert "0.648 bits per byte" in scaling.limitations(found)
 
 
 @pytest.mark.parametrize(("number", "said"), [(98_432, "98\u00a0k"), (2_097_152, "2.1\u00a0M"), (6.3e12, "6.3 × 10¹²")])
@@ -176,7 +177,7 @@ def test_large_numbers_are_short(number: float, said: str) -> None:
 def test_the_same_example_explains_a_task_in_both_languages() -> None:
     for kind, task in TASKS.items():
         longest = [
-            max(re.findall(f"[{re.escape(task.characters)}]+", choices.about(kind, each)), key=len)
+            max(re.findall(f"[{re.escape(task.characters)}]+", spoken_in(each, choices.about, kind)), key=len)
             for each in ("en", "zh")
         ]
         assert longest[0].rstrip(".") == longest[1]

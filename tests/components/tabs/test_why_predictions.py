@@ -110,7 +110,7 @@ def test_hiding_reaches_every_word_of_a_short_text_and_the_last_ones_of_a_long_o
 def test_a_text_of_one_token_has_nothing_to_hide_and_says_so(document):
     reading, asked = traced(document, 0), predicted(document, 0)
     assert predictions.causes(reading, asked).words == ()
-    assert "nothing can be hidden" in tokens.no_influence(reading, asked, "hidden", "en")
+    assert "nothing can be hidden" in tokens.no_influence(reading, asked, "hidden")
 
 
 def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document, last, monkeypatch):
@@ -118,7 +118,7 @@ def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document,
     assert len(predictions.gradient(reading, asked).values) == document.n_read
     monkeypatch.setattr(predictions, "MAX_GRADIENT_BYTES", 8 * 4 * 8 * (12 * 192 + 3 * 768))  # eight tokens
     assert predictions.gradient(reading, asked) is None
-    said = tokens.no_influence(reading, asked, "gradient", "en")
+    said = tokens.no_influence(reading, asked, "gradient")
     assert "at most 8 tokens" in said
     assert f"{document.n_read} come before" in said
 

@@ -19,6 +19,7 @@ from gpt import Edits, Generation, SamplingParams, get_model
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import LENS_POINTS
 from gpt.edits import Steering
+from tests.components.drawing import spoken_in
 from tests.components.tabs.why_session import predicted, read_text, traced
 
 
@@ -59,7 +60,7 @@ def test_the_sentence_of_the_parts_adds_up_to_the_logit(document, last, edits):
             reading.model, reading.trace, last - reading.first, asked.token, against=against
         )
         for by_layer in (False, True):
-            drawn = parts.parts_bars(reading, asked, found, against, by_layer, "en")
+            drawn = parts.parts_bars(reading, asked, found, against, by_layer)
             *added, total = [
                 float(n.replace("−", "-")) for n in re.findall(r"(?<= )[+−]?\d+\.\d\d(?=[,: ])", drawn["text"])
             ]
@@ -76,7 +77,7 @@ def test_the_bars_of_the_parts_add_up_to_the_logit(document, last, monkeypatch):
     found = direct_logit_attribution(reading.model, reading.trace, last - reading.first, asked.token)
     drawn = []
     monkeypatch.setattr(parts, "signed_bars", lambda names, values, *_, **__: drawn.append(np.array(values)) or {})
-    parts.parts_bars(reading, asked, found, None, False, "en")
+    parts.parts_bars(reading, asked, found, None, False)
     assert drawn[0].sum() == pytest.approx(found.logit, abs=1e-3)
     assert len(drawn[0]) == parts.MAX_PARTS + 1
 
@@ -85,9 +86,9 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     document = Generation(get_model(), "Lily saw")
     document.read()
     roles, n = predictions.roles_of_text(traced(document, 0))
-    assert parts.roles_map(roles, n, "induction", Selection(), "en")["figure"] is None
-    assert "cannot be measured on any token" in parts.role_sentence(roles, "induction", "en")
-    assert (parts.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith("The strongest heads")
+    assert parts.roles_map(roles, n, "induction", Selection())["figure"] is None
+    assert "cannot be measured on any token" in parts.role_sentence(roles, "induction")
+    assert (parts.roles_map(roles, n, "previous_token", Selection()))["text"].startswith("The strongest heads")
 
 
 def test_every_view_speaks_both_languages(document, last):
@@ -97,11 +98,11 @@ def test_every_view_speaks_both_languages(document, last):
     paths = predictions.token_paths(reading, asked, [asked.token, 7])
     for language in ("en", "zh"):
         texts = [
-            tokens.lead_sentence(reading, asked, SamplingParams(), language),
-            (lens_views.lens_map(reading, asked, lens, LENS_POINTS[0], 3, language))["text"],
-            (lens_views.path_lines(document.tokenizer, paths, (), language))["note"],
-            (tokens.influence_bars(reading, asked, influence, language))["text"],
-            (parts.head_bars(reading, asked, Selection(layer=2, head=1), language))["text"],
+            spoken_in(language, tokens.lead_sentence, reading, asked, SamplingParams()),
+            (spoken_in(language, lens_views.lens_map, reading, asked, lens, LENS_POINTS[0], 3))["text"],
+            (spoken_in(language, lens_views.path_lines, document.tokenizer, paths, ()))["note"],
+            (spoken_in(language, tokens.influence_bars, reading, asked, influence))["text"],
+            (spoken_in(language, parts.head_bars, reading, asked, Selection(layer=2, head=1)))["text"],
         ]
         for text in texts:
             assert "{" not in text
@@ -111,7 +112,7 @@ def test_every_view_speaks_both_languages(document, last):
 def test_influences_that_are_all_small_are_not_written_as_zero(document):
     reading, asked = traced(document, 5), predicted(document, 5)
     influence = predictions.Influence(np.linspace(-0.004, 0.004, 6))
-    said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]
+    said = (tokens.influence_bars(reading, asked, influence))["text"]
     assert "(+0.0040 nats)" in said
     assert "(−0.0040 nats)" in said
 
@@ -120,7 +121,7 @@ def test_influences_that_are_all_small_are_not_written_as_zero(document):
 def test_parts_that_round_to_zero_are_named_neither_for_nor_against(document, sign):
     reading, asked = traced(document, 5), predicted(document, 5)
     influence = predictions.Influence(sign * np.array([1.5, 0.2, -0.004]))
-    said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]
+    said = (tokens.influence_bars(reading, asked, influence))["text"]
     assert ("Most in favour of" in said, "Most against" in said) == (sign > 0, sign < 0)
 
 

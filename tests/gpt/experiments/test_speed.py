@@ -55,6 +55,7 @@ def test_without_a_cache_every_token_is_read_again() -> None:
 def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
     config = model.config
     cache = KVCache(config)
+    cache.reserve(config.block_size)
     assert cache.k.nbytes + cache.v.nbytes == 4 * cache_numbers(config) * config.block_size
     assert 4 * cache_numbers(GPTConfig()) == 73_728  # 2 x 12 layers x 768 numbers of 4 bytes
     cost = next_token_cost(config, 7, cached=True, kernel="eager", number_bytes=2)

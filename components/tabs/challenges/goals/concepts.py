@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 
 from components.concepts import quoted_concept
 from components.errors import PageError
-from components.i18n import spoken
 from components.labels import Later, marked
 from components.tabs.challenges.goals.goal import Goal, Verdict
 from components.tabs.challenges.reading import Reading
@@ -91,7 +90,7 @@ class Speaks(Goal):
             return Verdict("speaks.none")
         snippets = concepts.snippets(*place, reading.tokenizer)
         n = sum(speaks_next(reading, each) for each in snippets)
-        name = Later(lambda: quoted_concept(reading.loaded, place, spoken()))
+        name = Later(lambda: quoted_concept(reading.loaded, place))
         values = {"name": name, "n": n, "total": len(snippets)}
         return Verdict("speaks", values, bool(snippets) and n >= self.least * len(snippets))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from components.figures.bars import divergence_bars
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import percent, placed, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -29,20 +29,20 @@ WINDOW = 128  # positions in the chart
 def lead(s: Snapshot) -> dict[str, Any]:
     """Summarise the current edits."""
     if s.text is None:
-        return {"text": t("error.no_text", s.language)}
-    caption = summary(s.edits, s.text.config, s.language)
-    return {"text": t("change.now", s.language, changes=caption) if caption else t("change.nothing", s.language)}
+        return {"text": t("error.no_text")}
+    caption = summary(s.edits, s.text.config)
+    return {"text": t("change.now", changes=caption) if caption else t("change.nothing")}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
     """Explain why switches were rejected, or which edits the model does not support."""
     state = s.state(ChangeState)
     if state.notice is not None:
-        return sentence_data(state.notice, s.language)
+        return sentence_data(state.notice)
     if state.dropped is None:
         return {"text": ""}
-    changes = summary(state.dropped.edits, state.dropped.config, s.language)
-    return {"text": t("change.dropped", s.language, changes=changes)}
+    changes = summary(state.dropped.edits, state.dropped.config)
+    return {"text": t("change.dropped", changes=changes)}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -52,15 +52,15 @@ def status(s: Snapshot) -> dict[str, Any]:
     if state.costing is not None:
         progress = state.costing.progress
     if progress is not None:
-        return sentence_data(progress, s.language)
+        return sentence_data(progress)
     if s.generating:
-        return {"text": t("change.waits", s.language)}
-    return {"text": t(f"change.try.{state.experiment}.says", s.language) if state.experiment else ""}
+        return {"text": t("change.waits")}
+    return {"text": t(f"change.try.{state.experiment}.says") if state.experiment else ""}
 
 
 def switches(s: Snapshot) -> dict[str, Any]:
     """Show a switch for each head and branch, set according to the edits."""
-    labels = {key: t(f"change.switches.{key}", s.language) for key in LABELS}
+    labels = {key: t(f"change.switches.{key}") for key in LABELS}
     if s.text is None:
         return switches_data(0, 0, labels=labels)
     state, config, edits = s.state(ChangeState), s.text.config, s.edits.fitting(s.text.config)
@@ -79,7 +79,7 @@ def switches(s: Snapshot) -> dict[str, Any]:
 
 def bars(s: Snapshot) -> dict[str, Any]:
     """Plot the most probable next tokens at the selected position, before and after the edits, on a shared axis."""
-    effect, title = s.state(ChangeState).effect, t("change.bars.question", s.language)
+    effect, title = s.state(ChangeState).effect, t("change.bars.question")
     if effect is None or s.text is None:
         return predictions_data(title, "", [])
     position = selected_position(s, effect.text)
@@ -94,7 +94,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
         Bar(visible(token_text(tokenizer, i)), before[i], after[i], _bar_name(tokenizer, i, before, after), {})
         for i in order
     ]
-    where = t("change.bars.after_token", s.language, token=quoted(tokenizer, ids[position]))
+    where = t("change.bars.after_token", token=quoted(tokenizer, ids[position]))
     chosen = -1 if follower is None else order.index(follower)
     return predictions_data(title, where, listed, chosen=chosen)
 
@@ -115,19 +115,18 @@ def next_token_change(s: Snapshot) -> dict[str, Any]:
     effect = s.state(ChangeState).effect
     if effect is None or s.text is None:
         return {"text": ""}
-    position, language = selected_position(s, effect.text), s.language
+    position = selected_position(s, effect.text)
     tokenizer = effect.text.loaded.tokenizer
     before, after = probabilities(s, effect, position)
     token = quoted(tokenizer, effect.text.ids[position])
-    changes = summary(effect.edits, effect.text.config, language)
+    changes = summary(effect.edits, effect.text.config)
     best, now = int(before.argmax()), int(after.argmax())
     if not changes:
         best_name = quoted(tokenizer, best)
-        return {"text": t("change.bars.same", language, token=token, best=best_name, p=percent(before[best]))}
+        return {"text": t("change.bars.same", token=token, best=best_name, p=percent(before[best]))}
     most = int(np.abs(after - before).argmax())
     caption = t(
         "change.bars.says",
-        language,
         changes=changes,
         token=token,
         most=quoted(tokenizer, most),
@@ -136,7 +135,7 @@ def next_token_change(s: Snapshot) -> dict[str, Any]:
         bits=_bits(effect.bits[position]),
     )
     if best != now:
-        caption += t("change.bars.best", language, old=quoted(tokenizer, best), new=quoted(tokenizer, now))
+        caption += t("change.bars.best", old=quoted(tokenizer, best), new=quoted(tokenizer, now))
     return {"text": caption}
 
 
@@ -145,37 +144,36 @@ def divergence(s: Snapshot) -> dict[str, Any]:
     state = s.state(ChangeState)
     if state.effect is None or s.text is None:
         return chart_data(None, "")
-    return divergence_chart(state.effect, selected_position(s, state.effect.text), s.language, _note(state, s.language))
+    return divergence_chart(state.effect, selected_position(s, state.effect.text), _note(state))
 
 
-def divergence_chart(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
+def divergence_chart(effect: Effect, position: int, note: str = "") -> dict[str, Any]:
     """Plot the divergence; for a long text, only in a window around the selected position."""
     tokenizer, n = effect.text.loaded.tokenizer, effect.text.n_read
-    if not summary(effect.edits, effect.text.config, language):
-        return chart_data(None, t("change.divergence.nothing", language))
+    if not summary(effect.edits, effect.text.config):
+        return chart_data(None, t("change.divergence.nothing"))
     first, end = window(n, position)
     figure = divergence_bars(
         {"": effect.bits[first:end]},
         [token_text(tokenizer, i) for i in effect.text.ids[first:end]],
         selected=position - first,
         first=first,
-        bits_title=t("change.bits", language),
+        bits_title=t("change.bits"),
     )
     if effect.bits.max() <= 0:
-        return chart_data(figure, t("change.divergence.none", language), note)
+        return chart_data(figure, t("change.divergence.none"), note)
     most = int(effect.bits.argmax())
     caption = t(
         "change.divergence.says",
-        language,
         mean=_bits(effect.bits.mean()),
         most=_bits(effect.bits[most]),
         token=placed(quoted(tokenizer, effect.text.ids[most]), most),
     )
     if not np.isnan(effect.before):
-        caption += t("change.divergence.cost", language, before=f"{effect.before:.2f}", after=f"{effect.after:.2f}")
+        caption += t("change.divergence.cost", before=f"{effect.before:.2f}", after=f"{effect.after:.2f}")
     if first > 0 or end < n:
-        caption += t("change.window", language, start=first, end=end - 1, n=f"{n:,}")
-    return chart_data(figure, caption, note or t("change.divergence.note", language))
+        caption += t("change.window", start=first, end=end - 1, n=f"{n:,}")
+    return chart_data(figure, caption, note or t("change.divergence.note"))
 
 
 def window(n: int, position: int) -> tuple[int, int]:
@@ -184,9 +182,9 @@ def window(n: int, position: int) -> tuple[int, int]:
     return max(0, end - WINDOW), end
 
 
-def _note(state: ChangeState, language: Language) -> str:
+def _note(state: ChangeState) -> str:
     """Return a note that the charts still show the previous text while new texts are generated."""
-    return t("change.before", language) if state.writing is not None else ""
+    return t("change.before") if state.writing is not None else ""
 
 
 def _bits(value: float) -> str:
@@ -204,6 +202,6 @@ VIEWS = (
     View("change-switches", switches),
     View("change-bars", bars),
     View("change-says", next_token_change),
-    View("change-bars-note", lambda s: {"text": _note(s.state(ChangeState), s.language)}),
+    View("change-bars-note", lambda s: {"text": _note(s.state(ChangeState))}),
     View("change-divergence", divergence),
 )

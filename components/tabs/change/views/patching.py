@@ -32,12 +32,12 @@ def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
 def status(s: Snapshot) -> dict[str, Any]:
     """Show the progress of the measurement."""
     task = s.state(ChangeState).sweeping
-    return sentence_data(None if task is None else task.progress, s.language)
+    return sentence_data(None if task is None else task.progress)
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
     """Explain why the prompts or answers cannot be compared."""
-    return sentence_data(s.state(ChangeState).trouble, s.language)
+    return sentence_data(s.state(ChangeState).trouble)
 
 
 def recovery_map(s: Snapshot) -> dict[str, Any]:
@@ -52,23 +52,22 @@ def recovery_map(s: Snapshot) -> dict[str, Any]:
         [token_text(tokenizer, i) for i in pair.clean],
         [token_text(tokenizer, i) for i in pair.corrupted],
         cell=state.cell,
-        layer_title=t("attention.layer", s.language),
-        value_title=t("change.patch.scale", s.language),
+        layer_title=t("attention.layer"),
+        value_title=t("change.patch.scale"),
     )
     layer, position = divmod(int(recovered.argmax()), recovered.shape[1])
     caption = t(
         "change.patch.map",
-        s.language,
         answer=quoted(tokenizer, pair.answer),
         other=quoted(tokenizer, pair.other),
         clean=signed(sweep.clean),
         corrupted=signed(sweep.corrupted),
-        name=t(f"change.patch.{state.patched}", s.language),
+        name=t(f"change.patch.{state.patched}"),
         layer=layer,
         token=placed(quoted(tokenizer, pair.corrupted[position]), position),
         share=_share(recovered[layer, position]),
     )
-    return chart_data(figure, caption, t("change.patch.note", s.language))
+    return chart_data(figure, caption, t("change.patch.note"))
 
 
 def cell(s: Snapshot) -> dict[str, Any]:
@@ -80,10 +79,9 @@ def cell(s: Snapshot) -> dict[str, Any]:
     share = float(sweep.recovered[layer, position])
     caption = t(
         "change.patch.cell",
-        s.language,
         layer=layer,
         token=placed(quoted(sweeps.loaded.tokenizer, sweeps.pair.corrupted[position]), position),
-        name=t(f"change.patch.{state.patched}", s.language),
+        name=t(f"change.patch.{state.patched}"),
         corrupted=signed(sweep.corrupted),
         value=signed(sweep.corrupted + share * (sweep.clean - sweep.corrupted)),
         share=_share(share),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from components.i18n import Language, is_exact, t
+from components.i18n import is_exact, t
 from components.labels import placed, quoted
 from components.render import Lines, View
 from components.state.selection import NEWEST
@@ -28,19 +28,19 @@ def original(s: Snapshot) -> dict[str, Any]:
         shown = {"doc": repr(state.text.source), "lines": lines, "selected": selected_position(s, state.text)}
     else:
         shown = {"doc": "", "lines": Lines(), "selected": NEWEST}
-    return shown | {"parted": _divergence_index(pair), "labels": side_labels("original", s.language)}
+    return shown | {"parted": _divergence_index(pair), "labels": side_labels("original")}
 
 
 def edited(s: Snapshot) -> dict[str, Any]:
     """Show the edited model's text."""
-    pair, labels = written_pair(s), side_labels("edited", s.language)
+    pair, labels = written_pair(s), side_labels("edited")
     doc, lines = ("", Lines()) if pair is None else (pair.edited.key, pair.edited.lines)
     return {"doc": doc, "lines": lines, "selected": NEWEST, "parted": _divergence_index(pair), "labels": labels}
 
 
-def side_labels(side: Literal["original", "edited"], language: Language) -> dict[str, str]:
+def side_labels(side: Literal["original", "edited"]) -> dict[str, str]:
     """Return the labels of the token strip on one side."""
-    return strip_labels(language, t("change.edited.empty", language)) | {"name": t(f"change.{side}", language)}
+    return strip_labels(t("change.edited.empty")) | {"name": t(f"change.{side}")}
 
 
 def text_lines(text: ReadText) -> Lines:
@@ -56,14 +56,14 @@ def first_difference(s: Snapshot) -> dict[str, Any]:
     pair = written_pair(s)
     if pair is None or pair.read is None:
         return {"text": ""}
-    changes = summary(pair.edits, pair.read.config, s.language) or t("change.no_edit", s.language)
+    changes = summary(pair.edits, pair.read.config) or t("change.no_edit")
     index = pair.divergence_index
-    seed = t("change.seed", s.language, seed=pair.params.seed) if is_exact() else ""
+    seed = t("change.seed", seed=pair.params.seed) if is_exact() else ""
     if index is None:
-        return {"text": t("change.parted.never", s.language, changes=changes) + seed}
+        return {"text": t("change.parted.never", changes=changes) + seed}
     left, right = (quoted(pair.read.loaded.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
     values = {"changes": changes, "original": placed(left, index), "edited": right}
-    return {"text": t("change.parted", s.language, **values) + seed}
+    return {"text": t("change.parted", **values) + seed}
 
 
 def stale(s: Snapshot) -> dict[str, Any]:
@@ -71,14 +71,14 @@ def stale(s: Snapshot) -> dict[str, Any]:
     pair = written_pair(s)
     if pair is None or pair.read is None or not is_stale(s):
         return {"text": ""}
-    changes = summary(pair.edits, pair.read.config, s.language) or t("change.no_edit", s.language)
-    return {"text": t("change.stale", s.language, changes=changes)}
+    changes = summary(pair.edits, pair.read.config) or t("change.no_edit")
+    return {"text": t("change.stale", changes=changes)}
 
 
 def own(s: Snapshot) -> dict[str, Any]:
     """Point out that the text differs from Write's."""
     text = s.state(ChangeState).text
-    return {"text": t("change.own", s.language) if text is not None and text.own and s.text is not None else ""}
+    return {"text": t("change.own") if text is not None and text.own and s.text is not None else ""}
 
 
 def code(s: Snapshot) -> str:

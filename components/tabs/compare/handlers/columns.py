@@ -139,7 +139,7 @@ def _check_fits(session: Session, texts: tuple[str, str], models: list[LoadedMod
             loaded.model.config.block_size,
         )
         if n > limit:
-            problem = Verbatim(count_sentence(n, limit, session.language))
+            problem = Verbatim(count_sentence(n, limit))
             raise PageError(f"compare.{side}.too_long", problem=problem)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from components.frame import short_name
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import decimal, marked, token_text
 from components.render import Draw, Lines, View
 from components.state.snapshot import Snapshot
@@ -20,14 +20,11 @@ from gpt.documents.beam_search import BeamSearch, Candidate
 MAX_ROOT_CHARS = 9  # maximum length of the root's label
 
 
-def tree_labels(language: Language) -> dict[str, str]:
+def tree_labels() -> dict[str, str]:
     """Return the labels of the tree."""
-    named = {
-        key: t(f"beams.{key}", language)
-        for key in ("empty", "hint", "keys", "step", "outcome", "token", "total", "score")
-    }
-    outcomes = {key: t(f"beams.outcome.{key}", language) for key in ("kept", "pruned", "finished", "best")}
-    return named | outcomes | {"name": t("beams.tree.name", language)}
+    named = {key: t(f"beams.{key}") for key in ("empty", "hint", "keys", "step", "outcome", "token", "total", "score")}
+    outcomes = {key: t(f"beams.outcome.{key}") for key in ("kept", "pruned", "finished", "best")}
+    return named | outcomes | {"name": t("beams.tree.name")}
 
 
 def root_text(search: BeamSearch) -> str:
@@ -79,20 +76,19 @@ def text(search: BeamSearch, number: int) -> str:
     return f"“{marked(written)}”"
 
 
-def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) -> str:
+def status_sentence(search: BeamSearch, *, stopped: bool) -> str:
     """Describe the size of the search."""
     caption = t(
         "beams.status",
-        language,
-        model=short_name(search.document.loaded.name, language),
+        model=short_name(search.document.loaded.name),
         n=search.candidates[-1].depth if search.candidates else 0,
         candidates=len(search.candidates),
         dropped=sum(each.outcome == "pruned" for each in search.candidates),
     )
-    return caption + (t("beams.status.stopped", language) if stopped else "")
+    return caption + (t("beams.status.stopped") if stopped else "")
 
 
-def best_sentence(search: BeamSearch, candidates: Sequence[Candidate], language: Language) -> str:
+def best_sentence(search: BeamSearch, candidates: Sequence[Candidate]) -> str:
     """Quote the best text."""
     number = best(candidates)
     if number is None:
@@ -100,23 +96,23 @@ def best_sentence(search: BeamSearch, candidates: Sequence[Candidate], language:
     found = search.candidates[number]
     values = {"text": text(search, number), "total": decimal(found.total, 2)}
     if found.outcome != "finished":
-        return t("beams.unfinished", language, **values)
-    return t("beams.best", language, n=found.depth, score=decimal(found.score, 3), **values)
+        return t("beams.unfinished", **values)
+    return t("beams.best", n=found.depth, score=decimal(found.score, 3), **values)
 
 
-def finished_rows(search: BeamSearch, language: Language) -> list[list[str]]:
+def finished_rows(search: BeamSearch) -> list[list[str]]:
     """List the finished texts, best first."""
     if not search.finished:
         return []
     keys = ("beams.table.text", "beams.table.tokens", "beams.total", "beams.score")
-    rows = [[t(key, language) for key in keys]]
+    rows = [[t(key) for key in keys]]
     for beam in search.finished:
         total = search.candidates[beam.candidate].total
         rows.append([text(search, beam.candidate), str(len(beam.ids)), decimal(total, 2), decimal(beam.score, 3)])
     return rows
 
 
-def chosen_sentence(state: BeamState, language: Language) -> str:
+def chosen_sentence(state: BeamState) -> str:
     """Describe the candidate that would become the document."""
     search, number = state.search, picked(state)
     if search is None or number is None:
@@ -124,10 +120,9 @@ def chosen_sentence(state: BeamState, language: Language) -> str:
     found = search.candidates[number]
     return t(
         "beams.chosen",
-        language,
         text=text(search, number),
         n=found.depth,
-        outcome=t(f"beams.outcome.{found.outcome}", language),
+        outcome=t(f"beams.outcome.{found.outcome}"),
         total=decimal(found.total, 2),
     )
 
@@ -140,7 +135,7 @@ def picked(state: BeamState) -> int | None:
 
 
 def tree(s: Snapshot) -> dict[str, Any]:
-    state, labels = s.state(BeamState), tree_labels(s.language)
+    state, labels = s.state(BeamState), tree_labels()
     found = state.search
     if found is None:
         return {"search": "", "root": "", "chosen": None, "lines": Lines(), "labels": labels}
@@ -155,28 +150,28 @@ def tree(s: Snapshot) -> dict[str, Any]:
 
 def summary(s: Snapshot) -> dict[str, Any]:
     state = s.state(BeamState)
-    return {"text": "" if state.search is None else best_sentence(state.search, shown(state), s.language)}
+    return {"text": "" if state.search is None else best_sentence(state.search, shown(state))}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
     """Show the search's progress or size."""
     state = s.state(BeamState)
     if s.progress is not None:
-        return sentence_data(s.progress, s.language)
+        return sentence_data(s.progress)
     if state.search is None:
         return {"text": ""}
     if state.busy:
-        return {"text": t("beams.running", s.language, n=state.depth, total=state.search.max_depth)}
-    return {"text": status_sentence(state.search, s.language, stopped=not state.search.done)}
+        return {"text": t("beams.running", n=state.depth, total=state.search.max_depth)}
+    return {"text": status_sentence(state.search, stopped=not state.search.done)}
 
 
 def chosen(s: Snapshot) -> dict[str, Any]:
-    return {"text": "" if s.state(BeamState).busy else chosen_sentence(s.state(BeamState), s.language)}
+    return {"text": "" if s.state(BeamState).busy else chosen_sentence(s.state(BeamState))}
 
 
 def finished(s: Snapshot) -> dict[str, Any]:
     state = s.state(BeamState)
-    return {"rows": [] if state.search is None or state.busy else finished_rows(state.search, s.language)}
+    return {"rows": [] if state.search is None or state.busy else finished_rows(state.search)}
 
 
 def _view(name: str, draw: Draw) -> View:

@@ -10,7 +10,7 @@ import numpy as np
 
 from components.figures.bars import divergence_bars
 from components.frame import short_name
-from components.i18n import Language, is_exact, t
+from components.i18n import is_exact, t
 from components.labels import percent, placed, quoted, seed_of, token_text
 from components.next_tokens import next_tokens
 from components.render import Draw, Lines, View
@@ -27,66 +27,65 @@ from gpt.documents.comparison import Divergence
 MAX_BARS = 10
 
 
-def column_labels(side: Side, language: Language) -> dict[str, str]:
+def column_labels(side: Side) -> dict[str, str]:
     """Return the labels of one column's token strip."""
-    named = token_words(language, t("compare.empty", language))
-    return named | {"name": f"{t(f'compare.{side}', language)}: {named['name']}"}
+    named = token_words(t("compare.empty"))
+    return named | {"name": f"{t(f'compare.{side}')}: {named['name']}"}
 
 
-def status_sentence(pair: Pair, side: int, language: Language) -> str:
+def status_sentence(pair: Pair, side: int) -> str:
     """State a column's model, number of tokens and seed, and why generation ended."""
     document, reason = pair.documents[side], pair.finish_reasons[side]
     caption = t(
         "compare.status",
-        language,
-        model=short_name(document.loaded.name, language),
+        model=short_name(document.loaded.name),
         n=len(document.ids) - document.n_prompt,
     ) + seed_of(pair.params[side].seed)
     limit = document.loaded.model.config.block_size
-    return caption if reason is None else f"{caption} · {t('finish.' + reason, language, limit=limit)}"
+    return caption if reason is None else f"{caption} · {t('finish.' + reason, limit=limit)}"
 
 
-def divergence_sentence(pair: Pair, language: Language) -> str:
+def divergence_sentence(pair: Pair) -> str:
     """Describe the first difference between the texts, and its cause."""
-    names = [short_name(document.loaded.name, language) for document in pair.documents]
+    names = [short_name(document.loaded.name) for document in pair.documents]
     if not pair.comparison.same_vocabulary:
-        return t("compare.vocabularies", language, left=names[0], right=names[1])
+        return t("compare.vocabularies", left=names[0], right=names[1])
     if not pair.comparison.comparable:
-        return t("compare.prompts", language)
+        return t("compare.prompts")
     at = pair.comparison.divergence_index
     if at is None:
         lengths = {len(document.ids) for document in pair.documents}
-        return t("compare.same" if len(lengths) == 1 else "compare.ended", language)
+        return t("compare.same" if len(lengths) == 1 else "compare.ended")
     left = pair.documents[0]
     tokenizer = left.loaded.tokenizer
     values = {"here": placed(quoted(tokenizer, left.ids[at - 1]), at - 1)}
     for side, (name, document) in enumerate(zip(SIDES, pair.documents, strict=True)):
         token_id, final = document.ids[at], pair.stages(side, at - 1).final
         values |= {name: quoted(tokenizer, token_id), f"{name}_p": percent(float(final[token_id]))}
-    caption = t("compare.parts", language, **values)
+    caption = t("compare.parts", **values)
     draws = [document.draw(at) for document in pair.documents]
     if not is_exact() or None in draws or any(params.temperature == 0 for params in pair.params):
         return caption
     if draws[0] == draws[1]:
-        return caption + t("compare.parts.draw.same", language, draw=f"{draws[0]:.3f}")
-    return caption + t("compare.parts.draw", language, left=f"{draws[0]:.3f}", right=f"{draws[1]:.3f}")
+        return caption + t("compare.parts.draw.same", draw=f"{draws[0]:.3f}")
+    return caption + t("compare.parts.draw", left=f"{draws[0]:.3f}", right=f"{draws[1]:.3f}")
 
 
-def _prompts_sentence(pair: Pair, language: Language) -> str:
+def _prompts_sentence(pair: Pair) -> str:
     """Describe how far the predictions after the selected positions diverge, for texts with different prompts."""
     places = [(document, pair.at(side)) for side, document in enumerate(pair.documents)]
     p, q = (document.logits(position).cpu().double().log_softmax(dim=0) for document, position in places)
     left, right = (quoted(document.loaded.tokenizer, document.ids[position]) for document, position in places)
-    return t("compare.divergence.prompts", language, left=left, right=right, bits=bits(kl_divergence(p, q).item()))
+    return t("compare.divergence.prompts", left=left, right=right, bits=bits(kl_divergence(p, q).item()))
 
 
-def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
+def divergence_chart(pair: Pair) -> dict[str, Any]:
     """Plot the divergence at each position up to which the texts agree, or explain why this is impossible."""
     found = pair.comparison.divergences
     if not pair.comparison.same_vocabulary:
-        return chart_data(None, t("compare.divergence.vocabularies", language))
+        return chart_data(None, t("compare.divergence.vocabularies"))
     if not pair.comparison.comparable:
-        return chart_data(None, _prompts_sentence(pair, language))
+        return chart_data(None, _prompts_sentence(pair))
     if not found:
         return chart_data(None, "")
     left = pair.documents[0]
@@ -94,31 +93,30 @@ def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
     position = pair.position
     figure = divergence_bars(
         {
-            t("compare.divergence.raw", language): np.array([each.raw for each in found]),
-            t("compare.divergence.final", language): np.array([each.final for each in found]),
+            t("compare.divergence.raw"): np.array([each.raw for each in found]),
+            t("compare.divergence.final"): np.array([each.final for each in found]),
         },
         [token_text(tokenizer, left.ids[each.position]) for each in found],
         selected=position if position is not None and position < len(found) else None,
-        bits_title=t("compare.divergence.axis", language),
+        bits_title=t("compare.divergence.axis"),
     )
-    return chart_data(figure, _divergence_says(pair, language), t("compare.divergence.note", language))
+    return chart_data(figure, _divergence_says(pair), t("compare.divergence.note"))
 
 
-def _divergence_says(pair: Pair, language: Language) -> str:
+def _divergence_says(pair: Pair) -> str:
     found = pair.comparison.divergences
     if not any(each.raw or each.final for each in found):
-        return t("compare.divergence.none", language, n=len(found))
+        return t("compare.divergence.none", n=len(found))
     most: Divergence = max(found, key=lambda each: (each.final, each.raw))
     caption = t(
         "compare.divergence.says",
-        language,
         n=len(found),
         raw=bits(sum(each.raw for each in found) / len(found)),
         final=bits(sum(each.final for each in found) / len(found)),
         most=bits(most.final),
         token=placed(quoted(pair.documents[0].loaded.tokenizer, pair.documents[0].ids[most.position]), most.position),
     )
-    return caption + (t("compare.divergence.infinite", language) if math.isinf(most.final) else "")
+    return caption + (t("compare.divergence.infinite") if math.isinf(most.final) else "")
 
 
 def bits(value: float) -> str:
@@ -128,7 +126,7 @@ def bits(value: float) -> str:
     return f"{value:.2f}" if value >= 0.01 else "< 0.01"
 
 
-def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
+def bars_chart(pair: Pair, side: int) -> dict[str, Any]:
     """Plot the most probable next tokens at one column's selected position, before and after applying its settings.
 
     Both columns have the same scale.
@@ -136,12 +134,11 @@ def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
     document, position = pair.documents[side], pair.at(side)
     tokenizer = document.loaded.tokenizer
     both = [next_tokens(pair.documents[i], pair.at(i), pair.stages(i, pair.at(i)), MAX_BARS) for i in range(len(SIDES))]
-    figure = both[side].figure(language, end=max(each.end for each in both))
+    figure = both[side].figure(end=max(each.end for each in both))
     ids, chosen, _, raw, final = both[side]
     caption = t(
         "compare.bars.says",
-        language,
-        side=t(f"compare.bars.{SIDES[side]}", language),
+        side=t(f"compare.bars.{SIDES[side]}"),
         token=placed(quoted(tokenizer, document.ids[position]), position),
         best=quoted(tokenizer, int(ids[0])),
         before=percent(float(raw[0])),
@@ -149,15 +146,15 @@ def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
     )
     if chosen is not None:
         p = percent(float(final[ids == chosen][0]))
-        caption += t("compare.bars.chosen", language, chosen=quoted(tokenizer, chosen), p=p)
+        caption += t("compare.bars.chosen", chosen=quoted(tokenizer, chosen), p=p)
     apart = pair.comparison.divergence_index
-    note = t("compare.bars.apart", language) if apart is not None and position >= apart else ""
+    note = t("compare.bars.apart") if apart is not None and position >= apart else ""
     return chart_data(figure, caption, note)
 
 
 def strip(side: int, s: Snapshot) -> dict[str, Any]:
     """Show the text of one column."""
-    pair, labels = s.state(CompareState).pair, column_labels(SIDES[side], s.language)
+    pair, labels = s.state(CompareState).pair, column_labels(SIDES[side])
     if pair is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1, "labels": labels}
     document, index = pair.documents[side], pair.comparison.divergence_index
@@ -173,28 +170,28 @@ def strip(side: int, s: Snapshot) -> dict[str, Any]:
 
 def status(side: int, s: Snapshot) -> dict[str, Any]:
     pair = s.state(CompareState).pair
-    return {"text": "" if pair is None else status_sentence(pair, side, s.language)}
+    return {"text": "" if pair is None else status_sentence(pair, side)}
 
 
 def bars(side: int, s: Snapshot) -> dict[str, Any]:
     pair = shown_pair(s)
-    return chart_data(None, "") if pair is None else bars_chart(pair, side, s.language)
+    return chart_data(None, "") if pair is None else bars_chart(pair, side)
 
 
 def first_difference(s: Snapshot) -> dict[str, Any]:
     """Show the progress of the comparison, or the first difference between the texts."""
     state, pair = s.state(CompareState), shown_pair(s)
     if s.progress is not None:
-        return sentence_data(s.progress, s.language)
+        return sentence_data(s.progress)
     if state.measured is not None:
         n, total = state.measured
-        return {"text": t("compare.measuring", s.language, n=n, total=total)}
-    return {"text": "" if pair is None else divergence_sentence(pair, s.language)}
+        return {"text": t("compare.measuring", n=n, total=total)}
+    return {"text": "" if pair is None else divergence_sentence(pair)}
 
 
 def divergence(s: Snapshot) -> dict[str, Any]:
     pair = shown_pair(s)
-    return chart_data(None, "") if pair is None else divergence_chart(pair, s.language)
+    return chart_data(None, "") if pair is None else divergence_chart(pair)
 
 
 def shown_pair(s: Snapshot) -> Pair | None:
@@ -205,7 +202,7 @@ def shown_pair(s: Snapshot) -> Pair | None:
 
 def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
     """Show a run's notice or error."""
-    return sentence_data(s.state(run).notice, s.language)
+    return sentence_data(s.state(run).notice)
 
 
 def _view(name: str, draw: Draw) -> View:

@@ -16,14 +16,14 @@ def notice(s: Snapshot) -> dict[str, Any]:
     """Explain why the text is missing or only partly shown."""
     state = s.state(InsideState)
     if s.text is None:
-        return {"text": t("error.no_text", s.language)}
+        return {"text": t("error.no_text")}
     if state.reading:
-        return {"text": t("inside.reading", s.language, n=f"{state.reading:,}")}
+        return {"text": t("inside.reading", n=f"{state.reading:,}")}
     recording, total = state.recording, s.text.n_read
     if recording is None or recording.document is not s.text.document or total <= recording.limit:
         return {"text": ""}
     memory = format_bytes(recording.max_bytes)
-    return {"text": t("inside.too_long", s.language, n=recording.limit, total=total, memory=memory)}
+    return {"text": t("inside.too_long", n=recording.limit, total=total, memory=memory)}
 
 
 def trace_said(s: Snapshot) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def trace_said(s: Snapshot) -> dict[str, Any]:
     if file is None or s.text is None or file.version != s.text.version:
         return {"text": ""}
     size = format_bytes(file.n_bytes)
-    return {"text": t("trace.saved", s.language, first=file.first, last=file.last, size=size)}
+    return {"text": t("trace.saved", first=file.first, last=file.last, size=size)}
 
 
 VIEWS = (

@@ -40,14 +40,14 @@ def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor, stages: St
     }
     if config.position == "learned" and scene.recording.find(None, "position_embedding") is not None:
         captions["pos"] = ("flow.pos", {**here, **_lengths(scene, "position_embedding", None)})
-    return {part: t(captions[part][0], scene.language, **captions[part][1]) for part in PARTS if part in captions}
+    return {part: t(captions[part][0], **captions[part][1]) for part in PARTS if part in captions}
 
 
 def _attention_captions(scene: Scene, vectors: HeadVectors) -> Captions:
     config, position, head = scene.config, scene.position, scene.head
     row = vectors.weights[position, : position + 1]
     largest = int(row.argmax())
-    of_head = {"head": head, "shared": shared_heads(config, head, scene.language)}
+    of_head = {"head": head, "shared": shared_heads(config, head)}
     window = config.window_of(scene.layer)
     weight = {"weight": percent(row[largest]), "target": scene.quoted(largest), "window": window}
     sums = {"head": head, "sum": _weighted_values(scene, row), "norm": _norm(vectors.z[position])}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import decimal
 from components.tabs.inside.views.scene import Scene
 from gpt import GPTConfig
 
 
-def family_sentence(scene: Scene, language: Language) -> str:
+def family_sentence(scene: Scene) -> str:
     """Describe the differences from GPT-2 that a layer's picture shows; "" if there are none."""
     config, layer = scene.config, scene.layer
     window = config.window_of(layer)
@@ -30,9 +30,9 @@ def family_sentence(scene: Scene, language: Language) -> str:
     }
     caps = {name: f"{getattr(config, name) or 0:g}" for name in ("attn_softcap", "logit_softcap")}
     values = caps | {"n_head": config.n_head, "kv_heads": config.kv_heads, "window": window, "layer": layer}
-    parts = [t(f"flow.family.{name}", language, **values) for name, is_there in found.items() if is_there]
-    separator = t("flow.family.and", language)
-    return t("flow.family", language, parts=separator.join(parts)) if parts else ""
+    parts = [t(f"flow.family.{name}", **values) for name, is_there in found.items() if is_there]
+    separator = t("flow.family.and")
+    return t("flow.family", parts=separator.join(parts)) if parts else ""
 
 
 def group_of(config: GPTConfig, head: int) -> range:
@@ -41,12 +41,12 @@ def group_of(config: GPTConfig, head: int) -> range:
     return range(head // size * size, head // size * size + size)
 
 
-def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
+def shared_heads(config: GPTConfig, head: int) -> str:
     """Name the heads that share a head's keys and values, as a suffix to its number; "" if no others do."""
     heads = group_of(config, head)
     if len(heads) == 1:
         return ""
-    return t("flow.shared", language, first=heads[0], last=heads[-1])
+    return t("flow.shared", first=heads[0], last=heads[-1])
 
 
 def scores_formula(config: GPTConfig) -> str:

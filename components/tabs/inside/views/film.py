@@ -69,7 +69,7 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
         "words": _words(s, scene, stories, drawn, values, is_shown=target >= rows.start),
         "plays": state.film_plays,
         "clicks": state.film_clicks,
-        "controls": {key: t(f"film.{key}", s.language) for key in CONTROLS},
+        "controls": {key: t(f"film.{key}") for key in CONTROLS},
         "stories": _stories(state.stories, stories),
         "asked": asked_rows(weights, rows.start),
         "guesses": guesses,
@@ -109,9 +109,9 @@ def _words(
     for beat in BEATS:
         variant = variants.get(beat.name)
         key = f"film.{beat.name}.{variant}" if variant else f"film.{beat.name}"
-        says, title = t(key, s.language, **values), t(f"film.{beat.name}.title", s.language, **values)
-        words[beat.name] = {"title": title, "says": says, "act": t(f"film.act.{beat.act}", s.language)}
-    words["draw"]["more"] = t("film.draw.more", s.language, **values)
+        says, title = t(key, **values), t(f"film.{beat.name}.title", **values)
+        words[beat.name] = {"title": title, "says": says, "act": t(f"film.act.{beat.act}")}
+    words["draw"]["more"] = t("film.draw.more", **values)
     return words
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from components.i18n import Language, is_exact, t
+from components.i18n import is_exact, t
 from components.labels import listed, percent, quoted, token_text, visible
 from components.next_tokens import best
 from components.tabs.inside.pooling import HeadVectors, PooledVectors, pool_mean
@@ -34,7 +34,7 @@ _OF_SKELETON = ("bare", "title", "identity", "name", "hint", "keys")
 
 def flow(scene: Scene, rows: slice) -> Data:
     """Return the full model's flow data. `rows` are the positions that the flow shows."""
-    recording, position, language = scene.recording, scene.position, scene.language
+    recording, position = scene.recording, scene.position
     vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
     stages = scene.stages(logits)
@@ -57,16 +57,16 @@ def flow(scene: Scene, rows: slice) -> Data:
         "words": flow_captions(scene, vectors, logits, stages),
         "text": _sentence(scene, vectors, rows),
         **next_fields(scene, stages),
-        "labels": flow_labels(language) | ({"looks_back": t("flow.looks_ahead", language)} if looks_ahead else {}),
+        "labels": flow_labels() | ({"looks_back": t("flow.looks_ahead")} if looks_ahead else {}),
     }
 
 
-def flow_labels(language: Language) -> dict[str, str]:
+def flow_labels() -> dict[str, str]:
     """Return the flow's labels. The browser fills in the {...} placeholders."""
-    fixed = {key: t(f"flow.{key}", language) for key in _FIXED}
+    fixed = {key: t(f"flow.{key}") for key in _FIXED}
     if is_exact():
-        fixed["scale"] += t("flow.scale.pixels", language)
-    return fixed | {key: t(f"flow.short.{key}", language) for key in _SHORT}
+        fixed["scale"] += t("flow.scale.pixels")
+    return fixed | {key: t(f"flow.short.{key}") for key in _SHORT}
 
 
 def window(length: int, position: int, rows: int) -> slice:
@@ -155,7 +155,6 @@ def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
     row = vectors.weights[position, : position + 1]
     text = t(
         "flow.says",
-        scene.language,
         token=scene.placed(position),
         layer=layer,
         head=scene.head,
@@ -164,21 +163,20 @@ def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
     if is_exact():
         text += t(
             "flow.says.lengths",
-            scene.language,
             before=number(recording.pooled(layer, "resid_pre").norm[position]),
             added=number(recording.pooled(layer, "attn_out").norm[position]),
             added2=number(recording.pooled(layer, "mlp_out").norm[position]),
         )
     if rows.stop - rows.start < recording.length:
         share = percent(max(0.0, 1 - float(row[rows.start :].sum())))
-        text += t("flow.window", scene.language, start=rows.start, end=rows.stop - 1, share=share)
+        text += t("flow.window", start=rows.start, end=rows.stop - 1, share=share)
     return text
 
 
 def prediction_sentence(scene: Scene) -> str:
     """Name the most probable token after the selected one."""
     predicted = top_token(scene, scene.stages(scene.document.logits(scene.position)))
-    return t("inside.predicted", scene.language, token=scene.placed(scene.position), best=predicted)
+    return t("inside.predicted", token=scene.placed(scene.position), best=predicted)
 
 
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:

@@ -104,8 +104,8 @@ def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, a
 
 def stages_labels(scene: Scene) -> dict[str, str]:
     """Return the labels for the stages as this model computes them. The browser fills in the {...} placeholders."""
-    config, language = scene.config, scene.language
-    labels = {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
+    config = scene.config
+    labels = {key.removeprefix("stages."): t(key) for key in CATALOGUES["en"] if key.startswith("stages.")}
     variants = {
         "factor": ["scaled", "scaled.says", "scale"] * (not is_usual_scale(config)),
         "capped": ["scaled", "scaled.says", "scale"] * (config.attn_softcap is not None),
@@ -117,7 +117,7 @@ def stages_labels(scene: Scene) -> dict[str, str]:
         labels |= {name: labels[f"{name}.{variant}"] for name in names}
     heads = {"first": group_of(config, scene.head)[0], "last": group_of(config, scene.head)[-1]}
     if config.kv_heads < config.n_head:
-        shared = t("stages.shared", language, **heads)
+        shared = t("stages.shared", **heads)
         labels |= {name: labels[name] + shared for name in ("k.says", "v.says")}
     return labels
 
@@ -136,7 +136,6 @@ def _sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: slice) -
     row = vectors.weights[position, :seen]
     text = t(
         "stages.says",
-        scene.language,
         token=scene.placed(position),
         layer=scene.layer,
         head=scene.head,
@@ -145,7 +144,6 @@ def _sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: slice) -
     if scene.recording.length > SIDE:
         text += t(
             "stages.window",
-            scene.language,
             first=queries.start,
             last=queries.stop - 1,
             first_key=keys.start,

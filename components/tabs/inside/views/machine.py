@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import percent
 from components.render import Lines
 from components.state.snapshot import Snapshot
@@ -22,12 +22,12 @@ from components.widgets.heads import closer_data, heads_data
 
 def flow_lead(s: Snapshot, scene: Scene) -> Data:
     """State the prediction in one line, or explain the skeleton."""
-    return {"text": t("bare.lead", s.language) if shows_skeleton(s) else prediction_sentence(scene)}
+    return {"text": t("bare.lead") if shows_skeleton(s) else prediction_sentence(scene)}
 
 
 def family(s: Snapshot, scene: Scene) -> Data:
     """Describe how the model differs from GPT-2."""
-    return {"text": "" if shows_skeleton(s) else family_sentence(scene, s.language)}
+    return {"text": "" if shows_skeleton(s) else family_sentence(scene)}
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
@@ -47,7 +47,7 @@ def flow_of_model(s: Snapshot, scene: Scene) -> Data:
 
 def heads_owner(s: Snapshot, scene: Scene) -> Data:
     """Point out that the heads do not belong to the skeleton."""
-    return {"text": t("bare.heads", s.language) if shows_skeleton(s) else ""}
+    return {"text": t("bare.heads") if shows_skeleton(s) else ""}
 
 
 def heads(s: Snapshot, scene: Scene) -> Data:
@@ -62,7 +62,7 @@ def heads(s: Snapshot, scene: Scene) -> Data:
     closer = None
     if state.closer is not None:
         closer = closer_data(scene.recording.head(*state.closer).weights[:n, :n], *state.closer)
-    return data | {"rows": Lines(data["rows"]), "closer": closer, "labels": heads_labels(s.language)}
+    return data | {"rows": Lines(data["rows"]), "closer": closer, "labels": heads_labels()}
 
 
 def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
@@ -71,7 +71,6 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
     layer, head = (int(i) for i in np.unravel_index(shares.argmax(), shares.shape))
     text = t(
         "heads.says",
-        scene.language,
         n=config.n_layer * config.n_head,
         tokens=len(overview.ids),
         layer=layer,
@@ -79,13 +78,13 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
         share=percent(shares[layer, head]),
     )
     if not overview.is_complete(scene.recording):
-        text += t("heads.more", scene.language, total=f"{scene.recording.length:,}")
+        text += t("heads.more", total=f"{scene.recording.length:,}")
     return text
 
 
-def heads_labels(language: Language) -> dict[str, str]:
+def heads_labels() -> dict[str, str]:
     """Return the overview's labels."""
-    return {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "hint", "keys")}
+    return {key: t(f"heads.{key}") for key in ("name", "title", "share", "axis", "hint", "keys")}
 
 
 _NO_HEADS = {"n_layer": 0, "n_head": 0, "side": 0, "rows": [], "shares": "", "closer": None, "text": ""}

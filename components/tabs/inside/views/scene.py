@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from components.i18n import Language, is_exact
+from components.i18n import is_exact
 from components.labels import alone, decimal, placed, quoted, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -39,7 +39,6 @@ class Scene:
     key: int | None
     layer: int
     head: int
-    language: Language
     settings: SamplingParams
 
     def stages(self, logits: Tensor) -> Stages:
@@ -89,7 +88,7 @@ def scene_of(s: Snapshot) -> Scene | None:
     position = recorded_position(s, state.recording)
     key = None if state.key is None or state.key > position else state.key
     layer, head = s.selection.layer, s.selection.head or 0
-    return Scene(state.recording, position, key, layer, head, s.language, s.settings.sampling())
+    return Scene(state.recording, position, key, layer, head, s.settings.sampling())
 
 
 def part_view(name: str, part: Part, draw: Draw, nothing: Data) -> View:

@@ -18,7 +18,7 @@ STREAM = ("pre", "mid", "post", "fin")  # columns that show the same vector
 
 def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
     """Return the flow data for the skeleton's forward pass over the recorded text. `rows` are the positions shown."""
-    n_layer, language, position = scene.config.n_layer, scene.language, scene.position
+    n_layer, position = scene.config.n_layer, scene.position
     logits, full = skeleton.logits(position), scene.document.logits(position)
     stages = scene.stages(logits)
     tensors = {"tok": skeleton.token, "pos": skeleton.position, "pre": skeleton.states}
@@ -33,11 +33,11 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
     return {
         **row_fields(scene, rows),
         "bare": True,
-        "title": t("bare.title", language, n=n_layer),
-        "identity": t("bare.identity", language),
-        "name": t("bare.name", language),
-        "hint": t("bare.hint", language),
-        "keys": t("bare.keys", language),
+        "title": t("bare.title", n=n_layer),
+        "identity": t("bare.identity"),
+        "name": t("bare.name"),
+        "hint": t("bare.hint"),
+        "keys": t("bare.keys"),
         "strips": strips | dict.fromkeys(STREAM, stream),
         "stack": [strip(columns["pre"], slice(None), bins=STACK_BINS)] * n_layer,
         "norms": [norms["pre"]] * n_layer,
@@ -47,13 +47,12 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
         "words": _captions(scene, norms, logits, stages),
         "text": t(
             "bare.says",
-            language,
             token=scene.placed(position),
             best=top_token(scene, stages),
             full=top_token(scene, scene.stages(full)),
         ),
         **next_fields(scene, stages),
-        "labels": flow_labels(language),
+        "labels": flow_labels(),
     }
 
 
@@ -67,4 +66,4 @@ def _captions(scene: Scene, norms: dict[str, str], logits: Tensor, stages: Stage
         **{name: (f"bare.{name}", stream) for name in ("stack", "pre", "attn", "mid", "mlp", "post", "fin")},
         "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits, stages)),
     }
-    return {part: t(key, scene.language, **filled) for part, (key, filled) in values.items()}
+    return {part: t(key, **filled) for part, (key, filled) in values.items()}

@@ -52,7 +52,7 @@ def neurons_of(s: Snapshot) -> Neurons:
 
 def layers(s: Snapshot, scene: Scene) -> Data:
     """List the layers, with the selected one highlighted."""
-    labels = {"layer": t("flow.layer", s.language)}
+    labels = {"layer": t("flow.layer")}
     return {"layer": scene.layer, "n_layer": scene.config.n_layer, "labels": labels}
 
 
@@ -65,7 +65,7 @@ def tokens(s: Snapshot, scene: Scene) -> Data:
         "doc": str(document.key),
         "selected": scene.position,
         "shade": shade_value(norms / max(float(norms.max()), 1e-9)),
-        "labels": strip_labels(s.language) | {"attention": t("stream.tokens.share", s.language)},
+        "labels": strip_labels() | {"attention": t("stream.tokens.share")},
     }
 
 
@@ -75,64 +75,63 @@ def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
     named: dict[str, object] = {}
     for name, at in (("longest", int(norms.argmax())), ("shortest", int(norms.argmin()))):
         named |= {name: scene.placed(at), f"{name}_is": f"{norms[at]:.1f}"}
-    return {"text": t("stream.tokens.says", s.language, layer=scene.layer, **named)}
+    return {"text": t("stream.tokens.says", layer=scene.layer, **named)}
 
 
 def norms(s: Snapshot, scene: Scene) -> Data:
     """Plot the norms of the stream and of the branch outputs at the selected position."""
-    language, found = s.language, s.cached(norms_of)
+    found = s.cached(norms_of)
     parts = {"post": found.resid_post, "attn": found.attn_out, "mlp": found.mlp_out}
     series = {name: values[:, 0].float().cpu().numpy() for name, values in parts.items()}
     post, most = series["post"], int(found.added[:, 0].argmax())
     figure = lines(
         np.arange(len(post)),
-        {t(f"stream.{name}", language): values for name, values in series.items()},
-        x_title=t("stream.layer", language),
-        y_title=t("stream.length", language),
-        mark=(f"{t('stream.layer', language)} {scene.layer}", scene.layer),
+        {t(f"stream.{name}"): values for name, values in series.items()},
+        x_title=t("stream.layer"),
+        y_title=t("stream.length"),
+        mark=(f"{t('stream.layer')} {scene.layer}", scene.layer),
     )
     ends = {"first": f"{found.resid_pre[0, 0]:.2f}", "last": f"{post[-1]:.2f}"}
-    text = t("stream.says", language, token=_token(scene), **ends, most=most)
-    return chart_data(figure, text, t("stream.note", language))
+    text = t("stream.says", token=_token(scene), **ends, most=most)
+    return chart_data(figure, text, t("stream.note"))
 
 
 def shares(s: Snapshot, scene: Scene) -> Data:
     """Plot each component's contribution to the stream after each layer."""
-    language, layer, found = s.language, scene.layer, s.cached(norms_of)
+    layer, found = scene.layer, s.cached(norms_of)
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
     edited = bool((found.rest_share[:, 0].abs() >= SMALLEST_SHARE).any())
     if edited:
         parts["rest"] = found.rest_share[:, 0]
     figure = share_bars(
-        {t(f"stream.{name}", language): values.cpu().numpy() for name, values in parts.items()},
+        {t(f"stream.{name}"): values.cpu().numpy() for name, values in parts.items()},
         layer=layer,
-        x_title=t("stream.layer", language),
-        y_title=t("stream.share", language),
+        x_title=t("stream.layer"),
+        y_title=t("stream.share"),
     )
     percents = whole_percents(np.array([float(values[layer]) for values in parts.values()]))
     key = "stream.shares.says.edits" if edited else "stream.shares.says"
-    text = t(key, language, layer=layer, **dict(zip(parts, percents, strict=True)))
-    return chart_data(figure, text, t("stream.shares.note", language))
+    text = t(key, layer=layer, **dict(zip(parts, percents, strict=True)))
+    return chart_data(figure, text, t("stream.shares.note"))
 
 
 def neurons(s: Snapshot, scene: Scene) -> Data:
     """Plot the strongest neurons in the selected layer, before and after the activation function."""
-    language, found = s.language, s.cached(neurons_of)
+    found = s.cached(neurons_of)
     activation = ACTIVATIONS[activation_of(scene.document)]
     figure = grouped_bars(
         [str(index) for index in found.index.tolist()],
         {
-            t("neurons.before", language, activation=activation): found.pre.cpu().numpy(),
-            t("neurons.after" if found.mlp_up is None else "neurons.after.gated", language): found.post.cpu().numpy(),
+            t("neurons.before", activation=activation): found.pre.cpu().numpy(),
+            t("neurons.after" if found.mlp_up is None else "neurons.after.gated"): found.post.cpu().numpy(),
         },
-        x_title=t("neurons.neuron", language),
+        x_title=t("neurons.neuron"),
         digits=".2f",
         tip=".4f",
         height=340,
     )
     text = t(
         "neurons.says" if found.mlp_up is None else "neurons.says.gated",
-        language,
         token=_token(scene),
         layer=scene.layer,
         first=int(found.index[0]),
@@ -143,7 +142,7 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
         up=_tokens(scene, found.up[0].tolist()[:2]),
         down=_tokens(scene, found.down[0].tolist()[:2]),
     )
-    return chart_data(figure, text, t("neurons.note", language))
+    return chart_data(figure, text, t("neurons.note"))
 
 
 def neurons_table(s: Snapshot, scene: Scene) -> Data:
@@ -151,7 +150,7 @@ def neurons_table(s: Snapshot, scene: Scene) -> Data:
     found = s.cached(neurons_of)
     columns = {"pre": found.pre, "factor": found.mlp_up, "post": found.post, "length": found.norm}
     shown = {name: values for name, values in columns.items() if values is not None}
-    rows = [[t(f"neurons.{name}", s.language) for name in ("neuron", *shown, "up", "down")]]
+    rows = [[t(f"neurons.{name}") for name in ("neuron", *shown, "up", "down")]]
     for i, index in enumerate(found.index.tolist()):
         numbers = [decimal(values[i]) for values in shown.values()]
         rows.append([str(index), *numbers, *(_tokens(scene, ids[i].tolist()) for ids in (found.up, found.down))])

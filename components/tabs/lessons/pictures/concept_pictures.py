@@ -40,7 +40,7 @@ def concepts(scene: Scene) -> Drawn:
     text = scene.t(
         "concepts" if scene.a >= 0 else "concepts.weakened",
         share=percent(-scene.a),
-        name=quoted_concept(loaded, (each.layer, each.feature), scene.language),
+        name=quoted_concept(loaded, (each.layer, each.feature)),
         layer=each.layer,
         most=quoted(loaded.tokenizer, ids[int(np.argmax(activity))]),
         token=quoted(loaded.tokenizer, token),

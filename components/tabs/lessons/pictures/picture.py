@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from components.errors import PageError
-from components.i18n import Language, t
+from components.i18n import t
 from components.render import Lines
 from gpt import GPTConfig, LoadedModel, Trace
 from gpt.tokenizer import hold_back, prompt_ids
@@ -63,7 +63,6 @@ class Scene:
     """The controls' values: sliders a and b, the switch's choice, and the text."""
 
     loaded: LoadedModel
-    language: Language
     text: str = EXAMPLE
     a: float = 0
     b: float = 0
@@ -71,7 +70,7 @@ class Scene:
 
     def t(self, key: str, **values: object) -> str:
         """Return the text for the catalogue key `picture.<key>`."""
-        return t(f"picture.{key}", self.language, **values)
+        return t(f"picture.{key}", **values)
 
     def ids(self, least: int = 1, *, whole: bool = False) -> list[int]:
         """Encode the text. Raises ValueError if it is too short or too long.

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from components.figures.lines import lines
+from components.i18n import spoken
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
 from components.panels.shape_settings import shape_of, values_of
 from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
@@ -28,17 +29,17 @@ def configuration(scene: Scene) -> Drawn:
     """Show GPT-2 with a custom width, head count and layer count. Raises ValueError for an invalid combination."""
     given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
     config = shape_of(given)
-    says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False, scene.language))
-    return Drawn(says, parameter_bars(config, False, scene.language))
+    says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False))
+    return Drawn(says, parameter_bars(config, False))
 
 
 def parameters(scene: Scene) -> Drawn:
     """Count the 124M configuration's parameters with or without weight tying, and list its size in each data type."""
     config = UNTIED_124M if scene.choice == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
-        parameter_count(config, False, scene.language),
-        parameter_bars(config, False, scene.language),
-        table=size_rows(config, False, scene.language),
+        parameter_count(config, False),
+        parameter_bars(config, False),
+        table=size_rows(config, False),
     )
 
 
@@ -105,7 +106,7 @@ def cost(scene: Scene) -> Drawn:
         log_y=True,
     )
     with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
-    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese text uses units of 10⁸
+    unit = 1e8 if spoken() == "zh" else 1e6  # Chinese text uses units of 10⁸
     text = scene.t(
         "cost",
         model=scene.t(f"next.choice.{scene.choice}"),

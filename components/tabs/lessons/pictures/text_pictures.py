@@ -86,7 +86,7 @@ def sampling(scene: Scene) -> Drawn:
 
 def bars(document: Generation, params: SamplingParams, scene: Scene) -> dict[str, Any]:
     """Return the next-token bars for a document. The rows are not buttons, since there is no text to insert into."""
-    return next_token_bars(document, document.n_prompt - 1, params, scene.language) | {"rows": None}
+    return next_token_bars(document, document.n_prompt - 1, params) | {"rows": None}
 
 
 def model_of(scene: Scene) -> LoadedModel:

@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from components.figures.lines import stage_lines
-from components.i18n import Language, has_text, t
+from components.i18n import has_text, t
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -68,39 +68,39 @@ def natural(document: Generation, position: int) -> int:
     return int(document.logits(position).argmax())
 
 
-def lead_sentence(view: PipelineView, language: Language) -> str:
+def lead_sentence(view: PipelineView) -> str:
     """Name the selected token and state the size of the vocabulary."""
     token = quoted(view.document.tokenizer, view.document.ids[view.position])
-    return t("pipeline.lead", language, token=token, total=f"{len(view.logits):,}")
+    return t("pipeline.lead", token=token, total=f"{len(view.logits):,}")
 
 
-def stage_table(view: PipelineView, language: Language) -> list[list[str]]:
+def stage_table(view: PipelineView) -> list[list[str]]:
     """List the stages with the removed tokens, and the entropy and perplexity before and after."""
-    head = [t(f"pipeline.{key}", language) for key in ("stage", "removed", "entropy", "perplexity")]
-    return [head, *(_stage_row(view, stage, language) for stage in view.stages)]
+    head = [t(f"pipeline.{key}") for key in ("stage", "removed", "entropy", "perplexity")]
+    return [head, *(_stage_row(view, stage) for stage in view.stages)]
 
 
-def _stage_row(view: PipelineView, stage: SamplingStage, language: Language) -> list[str]:
+def _stage_row(view: PipelineView, stage: SamplingStage) -> list[str]:
     removed = f"{stage.n_removed:,} ({percent(stage.removed_mass)})" if stage.n_removed else "–"
     entropy = _change(f"{stage.entropy_before:.2f}", f"{stage.entropy_after:.2f}")
     perplexity = _change(_number(stage.perplexity_before), _number(stage.perplexity_after))
-    return [_stage_name(view, stage, language), removed, entropy, perplexity]
+    return [_stage_name(view, stage), removed, entropy, perplexity]
 
 
-def _stage_name(view: PipelineView, stage: SamplingStage, language: Language) -> str:
+def _stage_name(view: PipelineView, stage: SamplingStage) -> str:
     """Return the stage's name with its setting."""
-    name = _name(stage.name, language)
+    name = _name(stage.name)
     if stage.name == "final":
         return name
     value = getattr(view.params, stage.name)
-    return f"{name} {t('pipeline.off', language) if value is None else f'{value:g}'}"
+    return f"{name} {t('pipeline.off') if value is None else f'{value:g}'}"
 
 
-def token_table(view: PipelineView, language: Language) -> list[list[str]]:
+def token_table(view: PipelineView) -> list[list[str]]:
     """List the followed token's logit, log-probability in nats, probability and rank after each stage."""
     keys = ("stage", "logit", "log_probability.short", "probability", "rank")
-    head = [t(f"pipeline.{key}", language) for key in keys]
-    return [head, *([_name(row.stage, language), *_cells(row)] for row in view.rows[:-1])]
+    head = [t(f"pipeline.{key}") for key in keys]
+    return [head, *([_name(row.stage), *_cells(row)] for row in view.rows[:-1])]
 
 
 def _cells(row: TokenAtStage) -> list[str]:
@@ -109,7 +109,7 @@ def _cells(row: TokenAtStage) -> list[str]:
     return [decimal(row.logit, 2), decimal(row.log_probability, 2), percent(row.probability), f"{row.rank:,}"]
 
 
-def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str, Any]:
+def stage_chart(view: PipelineView, unit: Unit) -> dict[str, Any]:
     """Plot the likeliest tokens and the followed one across the stages."""
     tokenizer, ids = view.document.tokenizer, view.likeliest[:MAX_LINES]
     ids = ids if view.followed in ids else [*ids, view.followed]
@@ -120,12 +120,12 @@ def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str,
         ids,
         values,
         [_end(value, unit) for value in values[:, -1]],
-        stages=[_name(name, language, short=True) for name in names],
+        stages=[_name(name, short=True) for name in names],
         followed=ids.index(view.followed),
-        title=t(f"pipeline.{unit}", language),
+        title=t(f"pipeline.{unit}"),
         percent=unit == "probability",
     )
-    return chart_data(figure, sentence(view, language), t("pipeline.note", language))
+    return chart_data(figure, sentence(view), t("pipeline.note"))
 
 
 def _values(view: PipelineView, token_id: int, unit: Unit) -> list[float]:
@@ -140,12 +140,11 @@ def _end(value: float, unit: Unit) -> str:
     return percent(value) if unit == "probability" else decimal(value, 2)
 
 
-def sentence(view: PipelineView, language: Language) -> str:
+def sentence(view: PipelineView) -> str:
     """Summarise what the stages remove, and how they change the followed token's probability."""
     whole, first, last = view.stages[-1], view.rows[0], view.rows[-1]
     caption = t(
         "pipeline.says" if whole.n_removed else "pipeline.says.all",
-        language,
         kept=f"{whole.n_kept:,}",
         total=f"{len(view.logits):,}",
         mass=percent(whole.removed_mass),
@@ -155,11 +154,9 @@ def sentence(view: PipelineView, language: Language) -> str:
     token, before = quoted(view.document.tokenizer, view.followed), percent(first.probability)
     if last.rank is None and first.rank is not None:
         cut = next(row.stage for row in view.rows if row.rank is None)
-        stage = _name(cut, language)
-        return caption + t(
-            "pipeline.followed.cut", language, token=token, before=before, rank=f"{first.rank:,}", stage=stage
-        )
-    return caption + t("pipeline.followed", language, token=token, before=before, after=percent(last.probability))
+        stage = _name(cut)
+        return caption + t("pipeline.followed.cut", token=token, before=before, rank=f"{first.rank:,}", stage=stage)
+    return caption + t("pipeline.followed", token=token, before=before, after=percent(last.probability))
 
 
 def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:
@@ -168,10 +165,10 @@ def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, in
     return [(f"{visible(token_text(view.document.tokenizer, i))}  {i}", i) for i in ids]
 
 
-def _name(stage: str, language: Language, *, short: bool = False) -> str:
+def _name(stage: str, *, short: bool = False) -> str:
     """Return the name of a stage, or of its slider if the stage has no name of its own."""
     keys = (f"pipeline.short.{stage}", f"pipeline.{stage}", stage)
-    return t(next(key for key in keys[not short :] if has_text(key)), language)
+    return t(next(key for key in keys[not short :] if has_text(key)))
 
 
 def _change(before: str, after: str) -> str:
@@ -202,23 +199,23 @@ def _of_model(text: Text, tokens: Iterable[tuple[int, str]]) -> list[int]:
 def lead(s: Snapshot) -> dict[str, Any]:
     view = s.cached(pipeline_of)
     if view is None:
-        return {"text": t("error.no_text", s.language) if s.text is None else ""}
-    return {"text": lead_sentence(view, s.language)}
+        return {"text": t("error.no_text") if s.text is None else ""}
+    return {"text": lead_sentence(view)}
 
 
 def stages(s: Snapshot) -> dict[str, Any]:
     view = s.cached(pipeline_of)
-    return {"rows": [] if view is None else stage_table(view, s.language)}
+    return {"rows": [] if view is None else stage_table(view)}
 
 
 def token(s: Snapshot) -> dict[str, Any]:
     view = s.cached(pipeline_of)
-    return {"rows": [] if view is None else token_table(view, s.language)}
+    return {"rows": [] if view is None else token_table(view)}
 
 
 def stage_picture(s: Snapshot) -> dict[str, Any]:
     view = s.cached(pipeline_of)
-    return chart_data(None, "") if view is None else stage_chart(view, s.state(PlaygroundState).unit, s.language)
+    return chart_data(None, "") if view is None else stage_chart(view, s.state(PlaygroundState).unit)
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
@@ -227,7 +224,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     if view is None or s.written is None:
         return chart_data(None, "")
     place = place_after(s.written.document, s.written.at(s.selection))
-    return next_token_bars(view.document, view.position, view.params, s.language, place)
+    return next_token_bars(view.document, view.position, view.params, place)
 
 
 def to_follow(s: Snapshot) -> list[tuple[str, int]]:

@@ -42,8 +42,8 @@ MIN_ARC_SHARE = 0.04  # minimum share of the probability for an arc
 def box(s: Snapshot) -> dict[str, Any]:
     """Show the text in the box, the likely next token, and the words that the prediction depends on."""
     placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
-    labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
-    labels |= {name: t(f"prompt.{name}", s.language) for name in ("words", "hide", "show", "invite")}
+    labels = {"name": t("prompt.text"), "placeholder": t(placeholder)}
+    labels |= {name: t(f"prompt.{name}") for name in ("words", "hide", "show", "invite")}
     lines = Lines()
     if s.text is None or s.written is None:
         return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=s.answered)
@@ -145,7 +145,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     concepts (if there are any) or before applying the sampling settings (if exact numbers are shown).
     """
     stages, chosen = s.cached(stages_of), _chosen(s)
-    title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)
+    title = t("bars.question" if chosen is None else "bars.question.chosen")
     if s.text is None or s.written is None or stages is None:
         return predictions_data(title, "", [])
     tokenizer, position = s.text.tokenizer, s.text.at(s.selection)
@@ -159,18 +159,18 @@ def bars(s: Snapshot) -> dict[str, Any]:
         before = stages.raw.numpy()
     listed, ids = _bars(tokenizer, before, final, (chosen, int((whole or stages).final.argmax())), s)
     token = s.text.ids[position]
-    text = t("bars.position", s.language, token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
+    text = t("bars.position", token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
     total = len(tokenizer.ids_after(s.text.document.held_after(position))) or len(final)
     removed = total - int(stages.kept.sum())
     if chosen is not None:
-        text += t("bars.says.chosen", s.language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
+        text += t("bars.says.chosen", chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
     if not s.cached(hidden_words):
         text += s.cached(steered_sentence)
-    text += held_sentence(s.text.document, position, s.language)
+    text += held_sentence(s.text.document, position)
     if removed:
-        text += t("bars.says.removed", s.language, removed=f"{removed:,}", total=f"{total:,}")
+        text += t("bars.says.removed", removed=f"{removed:,}", total=f"{total:,}")
     if not np.array_equal(before, final):
-        text += t(f"bars.pale.{_behind(s)}", s.language)
+        text += t(f"bars.pale.{_behind(s)}")
     at = -1 if chosen is None else ids.index(chosen)
     place = place_after(s.written.document, s.written.at(s.selection))
     return predictions_data(title, text, listed, place, chosen=at)
@@ -192,7 +192,7 @@ def _bars(
     listed = []
     for i in ids:
         key = f"bars.row.{_behind(s)}" if has_changed else "bars.row.one"
-        says = t(key, s.language, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
+        says = t(key, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
         listed.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), says, {"token": i}))
     return listed, ids
 
@@ -206,12 +206,12 @@ def _behind(s: Snapshot) -> str:
 
 def bars_off(s: Snapshot) -> dict[str, Any]:
     """Show the most probable tokens without attention."""
-    title, found = t("attention.off.title", s.language), s.cached(_measured)
+    title, found = t("attention.off.title"), s.cached(_measured)
     if s.text is None or found is None:
         return predictions_data(title, "", [])
     final = s.stages(found.logits, s.text.ids[: found.position + 1]).final.numpy()
     listed, _ = _bars(s.text.tokenizer, final, final, (), s)
-    return predictions_data(title, t("attention.off.says", s.language), listed)
+    return predictions_data(title, t("attention.off.says"), listed)
 
 
 def goes_on(s: Snapshot) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def goes_on(s: Snapshot) -> dict[str, Any]:
     if not s.state(HiddenState).attention_off or found is None:
         return {"text": "", "off": ""}
     texts = {"text": found.goes_on, "off": found.off_goes_on}
-    return {key: t("goes_on.says", s.language, text=marked(text).strip()) for key, text in texts.items()}
+    return {key: t("goes_on.says", text=marked(text).strip()) for key, text in texts.items()}
 
 
 def _measured(s: Snapshot) -> WithoutAttention | None:
@@ -242,11 +242,9 @@ def why(s: Snapshot) -> dict[str, Any]:
     if not (attention := s.cached(attended)):
         return {"text": ""}
     tokenizer = s.text.tokenizer
-    targets = t("list.and", s.language).join(
-        f"{quoted(tokenizer, s.text.ids[i])} ({percent(w)})" for i, w in attention[:2]
-    )
-    head = head_name(s.selection.head, s.language)
-    return {"text": t("reason.attention", s.language, layer=s.selection.layer, head=head, targets=targets)}
+    targets = t("list.and").join(f"{quoted(tokenizer, s.text.ids[i])} ({percent(w)})" for i, w in attention[:2])
+    head = head_name(s.selection.head)
+    return {"text": t("reason.attention", layer=s.selection.layer, head=head, targets=targets)}
 
 
 def reason_falls(s: Snapshot) -> Falls | None:
@@ -263,7 +261,7 @@ def measured_reason(s: Snapshot) -> str:
     if s.text is None or reason is None or falls is None:
         return ""
     ids = s.text.ids[: reason.position + 1]
-    return causes_sentence(falls, reason.token, ids, s.text.tokenizer, s.language)
+    return causes_sentence(falls, reason.token, ids, s.text.tokenizer)
 
 
 def main_word_name(s: Snapshot) -> str:
@@ -271,15 +269,15 @@ def main_word_name(s: Snapshot) -> str:
     reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
     if s.text is None or reason is None or falls is None or (best := main_word(falls)) is None:
         return ""
-    return word_name(s.text.tokenizer, s.text.ids[: reason.position + 1], best.place, s.language)
+    return word_name(s.text.tokenizer, s.text.ids[: reason.position + 1], best.place)
 
 
 def hide_label(s: Snapshot) -> str:
     """Return the label of the button that hides the word named in the sentence, or shows all words."""
     if s.cached(hidden_words):
-        return t("hide.none", s.language)
+        return t("hide.none")
     word = s.cached(main_word_name)
-    return t("hide.main", s.language, word=word) if word else t("hide.main.none", s.language)
+    return t("hide.main", word=word) if word else t("hide.main.none")
 
 
 def can_hide(s: Snapshot) -> bool:
@@ -295,21 +293,19 @@ def hidden_sentence(s: Snapshot) -> str:
     hidden, whole, now = s.cached(hidden_words), s.cached(stages_as_written), s.cached(stages_of)
     if s.written is None or whole is None or now is None:
         return ""
-    tokenizer, ids, language = s.written.tokenizer, s.written.ids, s.language
+    tokenizer, ids = s.written.tokenizer, s.written.ids
     token = _chosen(s)
     token = int(whole.final.argmax()) if token is None else token
     words = [word for word in words_of(tokenizer, ids) if word.start in hidden]
-    name = (
-        word_name(tokenizer, ids, words[0], language) if len(words) == 1 else t("hidden.words", language, n=len(words))
-    )
+    name = word_name(tokenizer, ids, words[0]) if len(words) == 1 else t("hidden.words", n=len(words))
     before, after = percent(whole.final[token].item()), percent(now.final[token].item())
     values = {"word": name, "token": quoted(tokenizer, token), "before": before, "after": after}
     has_risen = now.final[token] > whole.final[token]
     key = "hidden.says.same" if before == after else "hidden.says.more" if has_risen else "hidden.says"
-    sentence = t(key, language, **values)
+    sentence = t(key, **values)
     best = int(now.final.argmax())
     if best != token:
-        sentence += t("hidden.best", language, best=quoted(tokenizer, best), p=percent(now.final[best].item()))
+        sentence += t("hidden.best", best=quoted(tokenizer, best), p=percent(now.final[best].item()))
     return sentence
 
 
@@ -332,7 +328,7 @@ def spoken(s: Snapshot) -> dict[str, Any]:
     ]
     token = quoted(tokenizer, s.text.ids[s.text.at(s.selection)])
     likeliest_words = listed(f"{name} {p}" for name, p in likeliest)
-    return {"text": t("bars.spoken", s.language, token=token, likeliest=likeliest_words) + reason}
+    return {"text": t("bars.spoken", token=token, likeliest=likeliest_words) + reason}
 
 
 def concepts(s: Snapshot) -> dict[str, Any]:
@@ -344,7 +340,7 @@ def heatmap(s: Snapshot) -> dict[str, Any]:
     """Show the selected head's attention weights."""
     if s.text is None or s.text.n_read == 0:
         return chart_data(None, "", cells=Lines())
-    return attention_heatmap(s.text, s.selection, s.language)
+    return attention_heatmap(s.text, s.selection)
 
 
 def _chosen(s: Snapshot) -> int | None:

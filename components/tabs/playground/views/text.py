@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from components.concepts import turned_names
-from components.i18n import Language, is_exact, t
+from components.i18n import is_exact, t
 from components.labels import listed, marked, percent, placed, quoted, token_text, visible
 from components.limits import MAX_CHARACTERS
 from components.render import Lines, View
@@ -50,9 +50,7 @@ STEERED = ("playground", "inside", "why", "concepts", "change", "activations")  
 def strip(s: Snapshot) -> dict[str, Any]:
     """Show the text as a strip of tokens."""
     more = ("curve", "entropy", "surprise", "unit", "here", "totals", "totals.one")
-    labels = strip_labels(s.language, t("strip.empty", s.language)) | {
-        key: t(f"strip.{key}", s.language) for key in more
-    }
+    labels = strip_labels(t("strip.empty")) | {key: t(f"strip.{key}") for key in more}
     if s.text is None:
         return {
             "lines": Lines(),
@@ -76,10 +74,10 @@ def selected(s: Snapshot) -> dict[str, Any]:
     """Describe the selected token, layer and head."""
     if s.text is None:
         return {"text": ""}
-    head = head_name(s.selection.head, s.language)
+    head = head_name(s.selection.head)
     position = s.text.framed(s.selection)
     token = placed(quoted(s.text.tokenizer, s.text.ids[position]), position)
-    return {"text": t("selected", s.language, token=token, layer=s.selection.layer, head=head)}
+    return {"text": t("selected", token=token, layer=s.selection.layer, head=head)}
 
 
 def in_force(s: Snapshot) -> dict[str, Any]:
@@ -87,14 +85,14 @@ def in_force(s: Snapshot) -> dict[str, Any]:
     if s.written is None:
         return {"text": ""}
     words = [word for word in words_of(s.written.tokenizer, s.written.ids) if word.start in s.hidden]
-    names = [word_name(s.written.tokenizer, s.written.ids, word, s.language) for word in words]
+    names = [word_name(s.written.tokenizer, s.written.ids, word) for word in words]
     if len(names) > MAX_NAMED:
-        names = [t("hidden.words", s.language, n=len(names))]
+        names = [t("hidden.words", n=len(names))]
     said = []
     for key, each, tabs in (("hidden", names, (*STEERED, "lessons")), ("turned", turned_names(s), STEERED)):
         if each:
             key = f"in_force.{key}" if s.tab in tabs else f"in_force.{key}.ignored"
-            said.append(t(key, s.language, names=listed(each)))
+            said.append(t(key, names=listed(each)))
     return {"text": " · ".join(said)}
 
 
@@ -105,7 +103,7 @@ def dropped(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     end = marked(s.written.tokenizer.decode(ids[-MAX_DROPPED:]).replace("\n", " "))
     shown = end if len(ids) <= MAX_DROPPED else f"…{end}"
-    return {"text": t("strip.dropped", s.language, n=len(ids), text=shown, limit=s.written.document.block_size)}
+    return {"text": t("strip.dropped", n=len(ids), text=shown, limit=s.written.document.block_size)}
 
 
 def prompt_strip(s: Snapshot) -> dict[str, Any]:
@@ -113,7 +111,7 @@ def prompt_strip(s: Snapshot) -> dict[str, Any]:
     lines = Lines()
     if s.written is not None:
         lines = prompt_lines(s.written.tokenizer, s.written.ids[:MAX_PROMPT_TOKENS])
-    return {"lines": lines, "doc": "prompt", "labels": strip_labels(s.language)}
+    return {"lines": lines, "doc": "prompt", "labels": strip_labels()}
 
 
 def prompt_count(s: Snapshot) -> dict[str, Any]:
@@ -122,12 +120,12 @@ def prompt_count(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     limit = s.loaded.model.config.block_size
     if s.unwritten is None:
-        return {"text": count_sentence(0 if s.written is None else len(s.written.ids), limit, s.language)}
+        return {"text": count_sentence(0 if s.written is None else len(s.written.ids), limit)}
     try:
         ids = prompt_ids(s.loaded.tokenizer, s.unwritten[:MAX_CHARACTERS])
     except ValueError as problem:
-        return sentence_data(problem, s.language)
-    return {"text": count_sentence(len(ids), limit, s.language)}
+        return sentence_data(problem)
+    return {"text": count_sentence(len(ids), limit)}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -137,14 +135,13 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 def status_text(s: Snapshot) -> str:
     if s.progress is not None:
-        return t(s.progress.key, s.language, **s.progress.values)
+        return t(s.progress.key, **s.progress.values)
     if s.text is None:
         return ""
     if s.throughput is not None:
         rate = s.throughput.tokens_per_second
         text = t(
             "status.running.exact" if s.numbers else "status.running",
-            s.language,
             n=s.throughput.count,
             rate="–" if rate is None else f"{rate:.0f}",
             first=f"{1000 * s.throughput.first_seconds:.0f}",
@@ -152,18 +149,18 @@ def status_text(s: Snapshot) -> str:
         )
         if s.finish_reason is None:
             return text
-        return f"{text} · {t(f'finish.{s.finish_reason}', s.language, limit=s.text.config.block_size)}"
+        return f"{text} · {t(f'finish.{s.finish_reason}', limit=s.text.config.block_size)}"
     if s.last_action is None or s.last_action.key == "status.ready":
         return ""
-    return t(s.last_action.key, s.language, **s.last_action.values)
+    return t(s.last_action.key, **s.last_action.values)
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
     """Show the notice about the text, or the error."""
     too_long = s.state(PlaygroundState).too_long
     if too_long and s.loaded is not None:
-        return {"text": count_sentence(too_long, s.loaded.model.config.block_size, s.language)}
-    return sentence_data(s.notice, s.language)
+        return {"text": count_sentence(too_long, s.loaded.model.config.block_size)}
+    return sentence_data(s.notice)
 
 
 def knows(s: Snapshot) -> dict[str, Any]:
@@ -172,13 +169,13 @@ def knows(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     corpus = corpus_of(s.loaded.name)
     read = "stories" if corpus == STORIES else "poems" if corpus == POEMS else "english"
-    return {"text": t(f"knows.{read}", s.language)}
+    return {"text": t(f"knows.{read}")}
 
 
 def literal(s: Snapshot) -> dict[str, Any]:
     """Point out that the name of a control token in the text is read as characters."""
     name = None if s.special else s.cached(named)
-    return {"text": "" if name is None else t("special.literal", s.language, name=name)}
+    return {"text": "" if name is None else t("special.literal", name=name)}
 
 
 def named(s: Snapshot) -> str | None:
@@ -203,47 +200,51 @@ def hint(s: Snapshot) -> dict[str, Any]:
     if s.text is None:
         return {"text": ""}
     if shading != "attention" or s.text.n_read == 0:
-        return {"text": t(f"strip.hint.{shading}", s.language) if shading != "attention" else ""}
+        return {"text": t(f"strip.hint.{shading}") if shading != "attention" else ""}
     token = quoted(s.text.tokenizer, s.text.ids[s.text.at(s.selection)])
-    return {"text": t("strip.hint.attention", s.language, token=token)}
+    return {"text": t("strip.hint.attention", token=token)}
 
 
 def draw(s: Snapshot) -> dict[str, Any]:
     """Show how the selected token was sampled, or explain why there is nothing to show."""
     if s.written is None:
         return draw_data("")
-    document, language, tokenizer = s.written.document, s.language, s.written.tokenizer
+    document, tokenizer = s.written.document, s.written.tokenizer
     position = s.written.framed(s.selection)
     origin, token = document.origin(position), quoted(tokenizer, document.ids[position])
     if position < document.n_prompt:
-        return draw_data(t("draw.prompt", language, token=token))
+        return draw_data(t("draw.prompt", token=token))
     number = document.draw(position)
     if origin.params is None or number is None:
-        return draw_data(t(f"draw.{origin.kind}", language, token=token))
+        return draw_data(t(f"draw.{origin.kind}", token=token))
     if position > s.written.n_read:
         return draw_data("")
     if document.dropped and position < len(document.ids) - 1:
-        return draw_data(t("draw.dropped", language, token=token))
+        return draw_data(t("draw.dropped", token=token))
     stages = distribution(document.logits(position - 1), origin.params, previous_ids=document.ids[:position])
     if origin.params.temperature == 0:
-        return draw_data(t("draw.greedy", language, token=token))
+        return draw_data(t("draw.greedy", token=token))
     drawn_strip = cumulative_draw(stages.final, number)
     start, end = drawn_strip.bounds
     text = t(
-        "draw.says.exact" if is_exact() else "draw.says", language,
-        token=token, number=f"{number:.4f}", start=f"{start:.4f}", end=f"{end:.4f}",
-        seed=origin.params.seed, position=len(document.dropped) + position,
+        "draw.says.exact" if is_exact() else "draw.says",
+        token=token,
+        number=f"{number:.4f}",
+        start=f"{start:.4f}",
+        end=f"{end:.4f}",
+        seed=origin.params.seed,
+        position=len(document.dropped) + position,
         temperature=f"{origin.params.temperature:g}",
-    )  # fmt: skip
+    )
     if replace(origin.params, seed=None) != s.settings.sampling():
-        text += t("draw.then", language, temperature=f"{origin.params.temperature:g}")
+        text += t("draw.then", temperature=f"{origin.params.temperature:g}")
     if any(hidden < position for hidden in s.hidden):
-        text += t("draw.visible", language)
-    pieces, drawn = _pieces(s.written, drawn_strip.ids, drawn_strip.ends, drawn_strip.index, language)
-    return draw_data(text, pieces, number=number, place=drawn, mark=t("draw.mark", language, number=f"{number:.2f}"))
+        text += t("draw.visible")
+    pieces, drawn = _pieces(s.written, drawn_strip.ids, drawn_strip.ends, drawn_strip.index)
+    return draw_data(text, pieces, number=number, place=drawn, mark=t("draw.mark", number=f"{number:.2f}"))
 
 
-def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language: Language) -> tuple[list[Piece], int]:
+def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int) -> tuple[list[Piece], int]:
     """Return the pieces and the index of the drawn one. Small intervals are combined, except for the drawn one."""
     starts = np.concatenate(([0.0], ends[:-1]))
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
@@ -257,7 +258,7 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language:
         if after - first == 1:
             name = quoted(text.tokenizer, int(ids[first]))
         else:
-            name = t("draw.others", language, n=f"{after - first:,}")
+            name = t("draw.others", n=f"{after - first:,}")
         says = f"{name} {span}({percent(ends[after - 1] - starts[first])})"
         pieces.append(Piece(float(ends[after - 1]), says, after - first > 1))
     return pieces, number
@@ -268,7 +269,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
     nothing = choices_data("", (), [])
     if not s.query or s.text is None or s.written is None or s.text.n_read == 0:
         return nothing
-    query, language = s.query, s.language
+    query = s.query
     position, tokenizer = s.text.at(s.selection), s.text.tokenizer
     here = place_after(s.written.document, s.written.at(s.selection))
     lines = []
@@ -277,7 +278,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
     except ValueError:  # a character outside the vocabulary
         n = 0
     if n:
-        lines.append(Choice((t("box.text", language, text=visible(query), n=n),), here | {"text": query}))
+        lines.append(Choice((t("box.text", text=visible(query), n=n),), here | {"text": query}))
     logits = s.text.document.logits(position)
     final = s.stages(logits, s.text.ids[: position + 1]).final
     for hit in search_vocabulary(tokenizer, logits, query, limit=MAX_HITS):
@@ -286,8 +287,8 @@ def hits(s: Snapshot) -> dict[str, Any]:
         lines.append(Choice(cells, here | {"token": hit.token_id}))
     if not lines:
         return nothing
-    head = (t("box.token", language), t("strip.rank", language), t("pipeline.probability", language))
-    return choices_data(t("box.name", language), head, lines)
+    head = (t("box.token"), t("strip.rank"), t("pipeline.probability"))
+    return choices_data(t("box.name"), head, lines)
 
 
 SHARED_VIEWS = (  # shown in every tab

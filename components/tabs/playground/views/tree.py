@@ -40,7 +40,7 @@ def tree(s: Snapshot) -> dict[str, Any]:
             )
         )
     more = len(lines) - len(lanes)
-    text = t("tree.says", s.language, n=len(lines)) + (t("tree.more", s.language, n=more) if more else "")
+    text = t("tree.says", n=len(lines)) + (t("tree.more", n=more) if more else "")
     return tree_data(lanes, text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.causes import causes_sentence, head_sentence, layer_head_name
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import percent, quoted
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -25,8 +25,8 @@ def answer(s: Snapshot) -> dict[str, Any]:
     if shown is None or found is None:
         return {"text": _known(s)}
     tokenizer, token = shown.traced.loaded.tokenizer, shown.prediction.token
-    sentence = causes_sentence(found, token, shown.prediction.previous, tokenizer, s.language)
-    return {"text": sentence + head_sentence(found, token, tokenizer, s.language)}
+    sentence = causes_sentence(found, token, shown.prediction.previous, tokenizer)
+    return {"text": sentence + head_sentence(found, token, tokenizer)}
 
 
 def _known(s: Snapshot) -> str:
@@ -37,7 +37,7 @@ def _known(s: Snapshot) -> str:
     p = percent(prediction.probabilities(s.settings.sampling())[prediction.token].item())
     name = quoted(s.text.tokenizer, prediction.token)
     n_heads = config.n_layer * config.n_head
-    return t("why.because.busy", s.language, token=name, p=p, heads=n_heads)
+    return t("why.because.busy", token=name, p=p, heads=n_heads)
 
 
 def is_pending(s: Snapshot) -> bool:
@@ -54,7 +54,7 @@ def flow(s: Snapshot) -> dict[str, Any]:
     found = None if shown is None or known is None else cause_flow(shown.traced, shown.prediction, known)
     if shown is None or known is None or found is None:
         return {"heads": [], "is_pending": is_pending(s)}
-    tokenizer, language = shown.traced.loaded.tokenizer, s.language
+    tokenizer = shown.traced.loaded.tokenizer
     after = None
     if shown.without is not None:
         after = four_digits(_probabilities(s, shown)[shown.prediction.token].item())
@@ -78,7 +78,7 @@ def flow(s: Snapshot) -> dict[str, Any]:
             ],
         },
         "says": says(s, shown, known.probability),
-        "labels": flow_labels(shown, found, language),
+        "labels": flow_labels(shown, found),
     }
 
 
@@ -96,53 +96,50 @@ def _word(shown: Explanation, word: range) -> str:
 
 def says(s: Snapshot, shown: Explanation, whole: float) -> str:
     """Describe the prediction without the parts that are off. `whole` is the probability with everything on."""
-    language = s.language
     if shown.off == Ablation():
-        return t("why.flow.hint", language)
+        return t("why.flow.hint")
     if shown.without is None:
-        return t("why.flow.busy", language)
+        return t("why.flow.busy")
     tokenizer, prediction, p = shown.traced.loaded.tokenizer, shown.prediction, _probabilities(s, shown)
     before, after = percent(whole), percent(p[prediction.token].item())
     text = t(
         "why.flow.without" if before != after else "why.flow.same",
-        language,
-        parts=parts_off(shown, language),
+        parts=parts_off(shown),
         token=quoted(tokenizer, prediction.token),
         before=before,
         after=after,
     )
     best = int(p.argmax())
     if best != prediction.token:
-        text += t("why.flow.best", language, best=quoted(tokenizer, best), p=percent(p[best].item()))
+        text += t("why.flow.best", best=quoted(tokenizer, best), p=percent(p[best].item()))
     return text
 
 
-def parts_off(shown: Explanation, language: Language) -> str:
+def parts_off(shown: Explanation) -> str:
     """Name the parts that are off, or state their number if there are many."""
     tokenizer, ids = shown.traced.loaded.tokenizer, shown.prediction.previous
     words = words_of(tokenizer, ids)
-    names = [word_name(tokenizer, ids, word, language) for word in words if word.start in shown.off.tokens]
-    names += [layer_head_name(head, language) for head in sorted(shown.off.heads)]
+    names = [word_name(tokenizer, ids, word) for word in words if word.start in shown.off.tokens]
+    names += [layer_head_name(head) for head in sorted(shown.off.heads)]
     names += [
         t(
             "why.flow.read",
-            language,
-            head=layer_head_name(place[:2], language),
-            token=word_name(tokenizer, ids, word, language),
+            head=layer_head_name(place[:2]),
+            token=word_name(tokenizer, ids, word),
         )
         for place in sorted(shown.off.reads)
         for word in words
         if word.start == place[2]
     ]
     if len(names) > MAX_NAMED:
-        return t("why.flow.parts", language, n=len(names))
-    return t("why.flow.and", language).join(names)
+        return t("why.flow.parts", n=len(names))
+    return t("why.flow.and").join(names)
 
 
-def flow_labels(shown: Explanation, found: CauseFlow, language: Language) -> dict[str, str]:
+def flow_labels(shown: Explanation, found: CauseFlow) -> dict[str, str]:
     """Return the labels for the picture. The widget fills in {place}."""
     labels = {
-        name: t(f"why.flow.{name}", language)
+        name: t(f"why.flow.{name}")
         for name in (
             "name",
             "tokens",

@@ -25,7 +25,7 @@ def paths(s: Snapshot) -> dict[str, Any]:
     first, last = graph.layers
     words = [_node(s, shown, word_key(word), float(sum(graph.to_early[i]))) for i, word in enumerate(graph.words)]
     early, late = ([_feature(s, shown, node) for node in nodes] for nodes in (graph.early, graph.late))
-    others = t("why.paths.others", s.language)
+    others = t("why.paths.others")
     rest = {"key": None, "name": others, "adds": graph.others, "off": False, "says": _says(s, others, graph.others)}
     late += [_node(s, shown, ERROR, graph.error), rest]
     edges = [[0, i, j, _size(graph.to_early[i, j])] for i in range(len(words)) for j in range(len(early))]
@@ -33,9 +33,9 @@ def paths(s: Snapshot) -> dict[str, Any]:
     before, after = _probabilities(s, shown)
     return {
         "columns": [
-            {"title": t("why.paths.words", s.language), "nodes": words},
-            {"title": t("why.paths.layer", s.language, layer=first), "nodes": early},
-            {"title": t("why.paths.layer", s.language, layer=last), "nodes": late},
+            {"title": t("why.paths.words"), "nodes": words},
+            {"title": t("why.paths.layer", layer=first), "nodes": early},
+            {"title": t("why.paths.layer", layer=last), "nodes": late},
         ],
         "edges": edges,
         "target": bar_label(shown.traced.loaded.tokenizer, graph.token),
@@ -43,8 +43,8 @@ def paths(s: Snapshot) -> dict[str, Any]:
         "after": None if after is None else four_digits(after),
         "says": _sentence(s, shown, off, before, after),
         "labels": {
-            "name": t("why.paths.name", s.language, token=quoted(shown.traced.loaded.tokenizer, graph.token)),
-            "all": t("why.flow.all", s.language),
+            "name": t("why.paths.name", token=quoted(shown.traced.loaded.tokenizer, graph.token)),
+            "all": t("why.flow.all"),
         },
     }
 
@@ -65,12 +65,12 @@ def _node(s: Snapshot, shown: Explanation, key: str, adds: float) -> dict[str, A
 
 
 def _feature(s: Snapshot, shown: Explanation, node: FeatureNode) -> dict[str, Any]:
-    name = concept_name(shown.traced.loaded, (node.layer, node.places[0][0]), s.language)
+    name = concept_name(shown.traced.loaded, (node.layer, node.places[0][0]))
     return _node(s, shown, node_key(node), node.adds) | {"name": name}
 
 
 def _says(s: Snapshot, name: str, adds: float) -> str:
-    return t("why.paths.adds", s.language, name=name, adds=signed(adds, 1))
+    return t("why.paths.adds", name=name, adds=signed(adds, 1))
 
 
 def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
@@ -78,12 +78,12 @@ def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
     assert shown.graph is not None
     loaded, graph = shown.traced.loaded, shown.graph
     if key == ERROR:
-        return t("why.paths.error", s.language)
+        return t("why.paths.error")
     for word in graph.words:
         if word_key(word) == key:
-            return word_name(loaded.tokenizer, shown.prediction.previous, word, s.language)
+            return word_name(loaded.tokenizer, shown.prediction.previous, word)
     node = next(each for each in (*graph.early, *graph.late) if node_key(each) == key)
-    return quoted_concept(loaded, (node.layer, node.places[0][0]), s.language)
+    return quoted_concept(loaded, (node.layer, node.places[0][0]))
 
 
 def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None]:
@@ -104,17 +104,17 @@ def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None
 def _sentence(s: Snapshot, shown: Explanation, off: frozenset[str], before: float, after: float | None) -> str:
     assert shown.graph is not None
     if not off:
-        return t("why.paths.hint", s.language, share=percent(_named_share(shown.graph)))
+        return t("why.paths.hint", share=percent(_named_share(shown.graph)))
     if after is None:
-        return t("why.flow.busy", s.language)
+        return t("why.flow.busy")
     names = [node_name(s, shown, key) for key in sorted(off)]
-    parts = t("why.flow.and", s.language).join(names)
+    parts = t("why.flow.and").join(names)
     if len(names) > MAX_NAMED:
-        parts = t("why.flow.parts", s.language, n=len(names))
+        parts = t("why.flow.parts", n=len(names))
     p, q = percent(before), percent(after)
     key = "why.flow.without" if p != q else "why.flow.same"
     token = quoted(shown.traced.loaded.tokenizer, shown.graph.token)
-    return t(key, s.language, parts=parts, token=token, before=p, after=q)
+    return t(key, parts=parts, token=token, before=p, after=q)
 
 
 def _named_share(graph: ConceptGraph) -> float:
@@ -129,7 +129,7 @@ def status(s: Snapshot) -> dict[str, Any]:
     if state.by != "concepts" or shown is None or shown.graph is not None or not shown.graph_known:
         return {"text": ""}
     key = "concepts.none" if shown.traced.loaded.concepts is None else "why.paths.long"
-    return {"text": t(key, s.language)}
+    return {"text": t(key)}
 
 
 VIEWS = (View("why-paths", paths), View("why-no-paths", status))

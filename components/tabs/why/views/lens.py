@@ -10,7 +10,7 @@ import numpy as np
 from components.figures.bars import signed_bars
 from components.figures.lines import path_lines as path_figure
 from components.figures.maps import lens_heatmap
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -22,9 +22,7 @@ from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint
 from gpt.tokenizer import Vocabulary
 
 
-def lens_map(
-    traced: TracedText, prediction: Prediction, lens: Lens, stage: LensPoint, layer: int, language: Language
-) -> dict[str, Any]:
+def lens_map(traced: TracedText, prediction: Prediction, lens: Lens, stage: LensPoint, layer: int) -> dict[str, Any]:
     """Plot a map of each layer's predictions around the position."""
     tokenizer, row = traced.loaded.tokenizer, LENS_POINTS.index(stage)
     tokens, p, entropy = (values[:, row].tolist() for values in (lens.token, lens.probability, lens.entropy))
@@ -33,10 +31,10 @@ def lens_map(
     following = traced.text.ids[first + 1 : end + 1]
 
     def tip(layer: int, place: int) -> str:
-        where = stage_name(stage, layer, language)
+        where = stage_name(stage, layer)
         best, share = quoted(tokenizer, tokens[layer][place]), percent(p[layer][place])
         bits = f"{entropy[layer][place]:.1f}"
-        return t("why.lens.tip", language, where=where, here=here[place], best=best, p=share, entropy=bits)
+        return t("why.lens.tip", where=where, here=here[place], best=best, p=share, entropy=bits)
 
     figure = lens_heatmap(
         np.array(p),
@@ -46,31 +44,31 @@ def lens_map(
         column=column,
         row=layer,
         tips=[[tip(i, place) for place in range(end - first)] for i in range(len(tokens))],
-        layer_title=t("attention.layer", language),
-        value_title=t("why.lens.scale", language),
+        layer_title=t("attention.layer"),
+        value_title=t("why.lens.scale"),
     )
     final = int(lens.token[-1, -1, column])
-    caption = _leads(here[column], [line[column] for line in tokens], final, tokenizer, language)
+    caption = _leads(here[column], [line[column] for line in tokens], final, tokenizer)
     if first > 0 or end < len(traced.ids):
-        caption += t("why.lens.window", language, start=first, end=end - 1, n=f"{len(traced.ids):,}")
+        caption += t("why.lens.window", start=first, end=end - 1, n=f"{len(traced.ids):,}")
     return chart_data(figure, caption)
 
 
-def _leads(here: str, best: Sequence[int], final: int, tokenizer: Vocabulary, language: Language) -> str:
+def _leads(here: str, best: Sequence[int], final: int, tokenizer: Vocabulary) -> str:
     """Name the layer after which the final top token stays in the lead."""
     since = len(best)
     while since and best[since - 1] == final:
         since -= 1
     key = {len(best): "why.lens.after", len(best) - 1: "why.lens.late"}.get(since, "why.lens.early")
-    return t(key, language, here=here, best=quoted(tokenizer, final), layer=since)
+    return t(key, here=here, best=quoted(tokenizer, final), layer=since)
 
 
-def stage_name(stage: LensPoint, layer: int, language: Language) -> str:
+def stage_name(stage: LensPoint, layer: int) -> str:
     """Name a row in the lens for a sentence."""
-    return t(f"why.stage.{stage}.of", language, layer=layer)
+    return t(f"why.stage.{stage}.of", layer=layer)
 
 
-def cell_bars(traced: TracedText, prediction: Prediction, cell: Cell, language: Language) -> dict[str, Any]:
+def cell_bars(traced: TracedText, prediction: Prediction, cell: Cell) -> dict[str, Any]:
     """Plot the most likely tokens in one cell of the lens."""
     tokenizer, top = traced.loaded.tokenizer, cell.top
     ids, p = top.token.tolist(), top.probability.float().cpu().numpy()
@@ -82,8 +80,7 @@ def cell_bars(traced: TracedText, prediction: Prediction, cell: Cell, language: 
     )
     caption = t(
         "why.cell.says",
-        language,
-        where=stage_name(cell.stage, cell.layer, language),
+        where=stage_name(cell.stage, cell.layer),
         here=quoted(tokenizer, traced.ids[prediction.position]),
         best=quoted(tokenizer, ids[0]),
         p=percent(float(p[0])),
@@ -91,59 +88,59 @@ def cell_bars(traced: TracedText, prediction: Prediction, cell: Cell, language: 
     return chart_data(figure, caption)
 
 
-def path_title(traced: TracedText, prediction: Prediction, language: Language) -> str:
+def path_title(traced: TracedText, prediction: Prediction) -> str:
     """Return the title of the path chart."""
-    return t("why.path.question", language, token=quoted(traced.loaded.tokenizer, prediction.token))
+    return t("why.path.question", token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
-def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str], language: Language) -> dict[str, Any]:
+def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str]) -> dict[str, Any]:
     """Plot the paths of the token to explain, which comes first, and of the watched tokens.
 
     `unknown` contains the typed strings that no token contains.
     """
     n_layer = paths.rank.shape[1] // 2
-    stages = [stage_name(stage, layer, language) for layer in range(n_layer) for stage in LENS_POINTS]
+    stages = [stage_name(stage, layer) for layer in range(n_layer) for stage in LENS_POINTS]
     figure = path_figure(
         paths.probability,
         paths.rank,
         stages,
         [token_text(tokenizer, token) for token in paths.tokens],
-        layer_title=t("attention.layer", language),
-        probability_title=t("pipeline.probability", language),
-        rank_title=t("why.path.rank", language),
+        layer_title=t("attention.layer"),
+        probability_title=t("pipeline.probability"),
+        rank_title=t("why.path.rank"),
     )
     caption, *others = (
-        _path_sentence(quoted(tokenizer, token), p, rank, stages, language)
+        _path_sentence(quoted(tokenizer, token), p, rank, stages)
         for token, p, rank in zip(paths.tokens, paths.probability, paths.rank, strict=True)
     )
-    others += [t("pipeline.unknown", language, query=visible(text)) for text in unknown]
+    others += [t("pipeline.unknown", query=visible(text)) for text in unknown]
     return chart_data(figure, caption, " ".join(others))
 
 
-def _path_sentence(token: str, p: np.ndarray, rank: np.ndarray, stages: Sequence[str], language: Language) -> str:
+def _path_sentence(token: str, p: np.ndarray, rank: np.ndarray, stages: Sequence[str]) -> str:
     ends = {"first": f"{rank[0]:,}", "last": f"{rank[-1]:,}", "p": percent(float(p[-1]))}
     best = np.flatnonzero(rank == 1)
-    where = t("why.path.best", language, where=stages[best[0]]) if len(best) else ""
-    return t("why.path.says", language, token=token, **ends) + where
+    where = t("why.path.best", where=stages[best[0]]) if len(best) else ""
+    return t("why.path.says", token=token, **ends) + where
 
 
 def lens_picture(s: Snapshot) -> dict[str, Any]:
     state, shown = s.state(WhyState), s.state(WhyState).shown
     if shown is None or shown.lens is None:
         return chart_data(None, "")
-    return lens_map(shown.traced, shown.prediction, shown.lens, state.stage, state.lens_row, s.language)
+    return lens_map(shown.traced, shown.prediction, shown.lens, state.stage, state.lens_row)
 
 
 def cell(s: Snapshot) -> dict[str, Any]:
     shown = s.state(WhyState).shown
     if shown is None or shown.cell is None:
         return chart_data(None, "")
-    return cell_bars(shown.traced, shown.prediction, shown.cell, s.language)
+    return cell_bars(shown.traced, shown.prediction, shown.cell)
 
 
 def path_question(s: Snapshot) -> dict[str, Any]:
     shown = s.state(WhyState).shown
-    return {"text": "" if shown is None else path_title(shown.traced, shown.prediction, s.language)}
+    return {"text": "" if shown is None else path_title(shown.traced, shown.prediction)}
 
 
 def path(s: Snapshot) -> dict[str, Any]:
@@ -151,7 +148,7 @@ def path(s: Snapshot) -> dict[str, Any]:
     if shown is None or shown.paths is None:
         return chart_data(None, "")
     tokenizer = shown.traced.loaded.tokenizer
-    return path_lines(tokenizer, shown.paths, shown.watched.of(tokenizer).unknown, s.language)
+    return path_lines(tokenizer, shown.paths, shown.watched.of(tokenizer).unknown)
 
 
 VIEWS = (

@@ -8,7 +8,7 @@ import numpy as np
 
 from components.causes import Falls
 from components.figures.bars import signed_bars
-from components.i18n import Language, is_exact, t
+from components.i18n import is_exact, t
 from components.labels import decimals, percent, quoted, shortened, signed, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -30,12 +30,11 @@ def short(tokenizer: Vocabulary, token_id: int) -> str:
     return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
 
 
-def lead_sentence(traced: TracedText, prediction: Prediction, settings: SamplingParams, language: Language) -> str:
+def lead_sentence(traced: TracedText, prediction: Prediction, settings: SamplingParams) -> str:
     """State the probability and rank of the token to explain."""
     tokenizer, p = traced.loaded.tokenizer, prediction.probabilities(settings)
     caption = t(
         "why.lead.exact" if is_exact() else "why.lead",
-        language,
         here=quoted(tokenizer, traced.text.ids[prediction.position]),
         position=prediction.position,
         token=quoted(tokenizer, prediction.token),
@@ -44,10 +43,10 @@ def lead_sentence(traced: TracedText, prediction: Prediction, settings: Sampling
         total=f"{traced.loaded.model.config.vocab_size:,}",
     )
     if prediction.follows:
-        caption += t("why.lead.follows", language)
+        caption += t("why.lead.follows")
     if prediction.rank > 1:
         best = prediction.best[0]
-        caption += t("why.lead.best", language, best=quoted(tokenizer, best), p=percent(p[best].item()))
+        caption += t("why.lead.best", best=quoted(tokenizer, best), p=percent(p[best].item()))
     return caption
 
 
@@ -59,14 +58,14 @@ def token_choices(traced: TracedText, prediction: Prediction, settings: Sampling
     return [*named, *((short(tokenizer, i), i) for i in dict.fromkeys(others) if i not in prediction.best)]
 
 
-def influence_labels(language: Language) -> dict[str, str]:
+def influence_labels() -> dict[str, str]:
     """Return the labels for the token strip, which is shaded by influence."""
-    return strip_labels(language, t("strip.empty", language)) | {"attention": t("why.influence", language)}
+    return strip_labels(t("strip.empty")) | {"attention": t("why.influence")}
 
 
-def method_says(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:
+def method_says(traced: TracedText, prediction: Prediction, method: Method) -> str:
     """Explain the shading."""
-    return t(f"why.method.{method}.says", language, token=quoted(traced.loaded.tokenizer, prediction.token))
+    return t(f"why.method.{method}.says", token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
 def shade(sizes: np.ndarray | None) -> str:
@@ -84,7 +83,7 @@ def fall_sizes(falls: Falls) -> np.ndarray:
     return sizes
 
 
-def fall_bars(traced: TracedText, prediction: Prediction, falls: Falls, language: Language) -> dict[str, Any]:
+def fall_bars(traced: TracedText, prediction: Prediction, falls: Falls) -> dict[str, Any]:
     """Plot the probability without each word, for the words with the largest effects."""
     tokenizer, ids = traced.loaded.tokenizer, prediction.previous
     order = sorted(falls.all_words, key=lambda fall: -abs(fall.probability - falls.probability))[:MAX_BARS]
@@ -92,16 +91,14 @@ def fall_bars(traced: TracedText, prediction: Prediction, falls: Falls, language
     names = [shortened(tokenizer.decode([ids[i] for i in fall.place]).strip(" "), MAX_NAME_CHARS) for fall in order]
     values = np.array([fall.probability for fall in order])
     figure = signed_bars(names, values, [percent(value) for value in values])
-    caption = t("why.hidden.says", language, token=quoted(tokenizer, prediction.token), p=percent(falls.probability))
+    caption = t("why.hidden.says", token=quoted(tokenizer, prediction.token), p=percent(falls.probability))
     n = sum(len(fall.place) for fall in falls.all_words)
     if falls.all_words and falls.all_words[0].place[0] > 0:
-        caption += t("why.influence.window", language, n=n)
+        caption += t("why.influence.window", n=n)
     return chart_data(figure, caption)
 
 
-def influence_bars(
-    traced: TracedText, prediction: Prediction, influence: Influence, language: Language
-) -> dict[str, Any]:
+def influence_bars(traced: TracedText, prediction: Prediction, influence: Influence) -> dict[str, Any]:
     """Plot the tokens with the largest gradient influence, positive or negative, largest first."""
     tokenizer, values = traced.loaded.tokenizer, influence.values
     order, digits = np.argsort(-np.abs(values), kind="stable")[:MAX_BARS], decimals(values)
@@ -112,47 +109,47 @@ def influence_bars(
     )
 
     def name(i: int) -> str:
-        value = t("why.nats", language, value=signed(values[i], digits))
+        value = t("why.nats", value=signed(values[i], digits))
         return f"{quoted(tokenizer, traced.ids[i])} ({value})"
 
     upward, downward = int(values.argmax()), int(values.argmin())
     caption, token = "", quoted(tokenizer, prediction.token)
     if round(float(values[upward]), digits) > 0:
-        caption += t("why.influence.says", language, token=token, most=name(upward))
+        caption += t("why.influence.says", token=token, most=name(upward))
     if round(float(values[downward]), digits) < 0:
-        caption += t("why.influence.against", language, token=token, least=name(downward))
+        caption += t("why.influence.against", token=token, least=name(downward))
     return chart_data(figure, caption)
 
 
-def no_influence(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:
+def no_influence(traced: TracedText, prediction: Prediction, method: Method) -> str:
     """Explain why there is no influence to show."""
     if method == "hidden":
-        return t("why.influence.one", language)
+        return t("why.influence.one")
     limit = longest_gradient(traced.model.config)
-    return t("why.influence.long", language, limit=f"{limit:,}", n=f"{prediction.position + 1:,}")
+    return t("why.influence.long", limit=f"{limit:,}", n=f"{prediction.position + 1:,}")
 
 
 def lead(s: Snapshot) -> dict[str, Any]:
     if s.text is None or s.text.n_read == 0:
-        return {"text": t("error.no_text", s.language)}
+        return {"text": t("error.no_text")}
     shown = s.state(WhyState).shown
     if shown is None:
         return {"text": ""}
-    return {"text": lead_sentence(shown.traced, shown.prediction, s.settings.sampling(), s.language)}
+    return {"text": lead_sentence(shown.traced, shown.prediction, s.settings.sampling())}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
     """Show the progress of the computation."""
     state = s.state(WhyState)
     if state.progress is not None:
-        return sentence_data(state.progress, s.language)
+        return sentence_data(state.progress)
     waits = s.generating and s.text is not None and (state.shown is None or state.shown.traced.text != s.text)
-    return {"text": t("why.waits", s.language) if waits else ""}
+    return {"text": t("why.waits") if waits else ""}
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
     """Show the text, shaded by each token's share of the influence."""
-    shown, words = s.state(WhyState).shown, influence_labels(s.language)
+    shown, words = s.state(WhyState).shown, influence_labels()
     if shown is None:
         return {"lines": token_lines_of(None), "doc": "", "selected": -1, "shade": "", "labels": words}
     return {
@@ -174,7 +171,7 @@ def token_lines_of(traced: TracedText | None) -> Any:
 
 def method(s: Snapshot) -> dict[str, Any]:
     shown, chosen = s.state(WhyState).shown, s.state(WhyState).method
-    return {"text": "" if shown is None else method_says(shown.traced, shown.prediction, chosen, s.language)}
+    return {"text": "" if shown is None else method_says(shown.traced, shown.prediction, chosen)}
 
 
 def _sizes(s: Snapshot) -> np.ndarray | None:
@@ -190,10 +187,10 @@ def influence(s: Snapshot) -> dict[str, Any]:
     state, found = s.state(WhyState), s.cached(falls)
     shown = state.shown
     if shown is not None and state.method == "hidden" and found is not None and found.all_words:
-        return fall_bars(shown.traced, shown.prediction, found, s.language)
+        return fall_bars(shown.traced, shown.prediction, found)
     if shown is None or state.method == "hidden" or shown.influence is None:
         return chart_data(None, "")
-    return influence_bars(shown.traced, shown.prediction, shown.influence, s.language)
+    return influence_bars(shown.traced, shown.prediction, shown.influence)
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
@@ -207,7 +204,7 @@ def trouble(s: Snapshot) -> dict[str, Any]:
     )
     if shown is None or not is_missing:
         return {"text": ""}
-    return {"text": no_influence(shown.traced, shown.prediction, state.method, s.language)}
+    return {"text": no_influence(shown.traced, shown.prediction, state.method)}
 
 
 VIEWS = (
