@@ -20,6 +20,7 @@ from components.parts import (
     title_row,
 )
 from components.widgets.chart import chart as picture
+from components.widgets.sentence import says
 
 __all__ = [
     "Tab",
@@ -39,6 +40,7 @@ __all__ = [
     "question",
     "row",
     "run_buttons",
+    "says",
     "section",
     "select",
     "setting",

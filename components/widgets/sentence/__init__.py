@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from components.errors import localize_error
@@ -11,6 +12,7 @@ from components.state.snapshot import Message
 from components.widgets.widget import widget
 
 Kind = Literal["question", "lead", "caption", "status", "notice", "spoken", "skip"]
+Said = str | Message | Exception | None
 
 _TEMPLATES = {
     "question": "<h2></h2>",
@@ -33,8 +35,13 @@ def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wire
     return widget("sentence", name, template=_TEMPLATES[kind], options={"field": field}, classes=classes, **wired)
 
 
-def sentence_data(said: Message | Exception | None) -> dict[str, Any]:
-    """Return the view data for a message or error, or for an empty line if there is none."""
+def says(name: str, text: Callable[[Any], Said], *, kind: Kind = "lead") -> Part:
+    """Return a line whose text follows from a snapshot: a string, a message, an error, or None for no line."""
+    return sentence(name, kind=kind, draw=lambda s: sentence_data(text(s)))
+
+
+def sentence_data(said: Said) -> dict[str, Any]:
+    """Return the view data for a text, message or error, or for an empty line if there is none."""
     if isinstance(said, Message):
         return {"text": t(said.key, **said.values)}
     return {"text": "" if said is None else localize_error(said)}
