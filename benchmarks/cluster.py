@@ -26,11 +26,11 @@ PROMPT = "Once upon a time there was a"
 def visit(loaded: Any, seed: int, tokens: int, expected: list[int]) -> tuple[float, float]:
     """Generate one visitor's text. Return the time to the first and to the last token, in seconds."""
     from gpt import Generation, SamplingParams
-    from gpt.documents.backends import polled
+    from gpt.documents.generation import stream
 
     began, times = time.perf_counter(), []
     document = Generation(loaded, PROMPT)
-    for step in polled(document.steps(SamplingParams(temperature=1.0, seed=seed), tokens)):
+    for _, step in stream(document, SamplingParams(temperature=1.0, seed=seed), tokens):
         if step is not None:
             times.append(time.perf_counter() - began)
     if document.ids[document.n_prompt :] != expected:

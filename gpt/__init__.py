@@ -6,9 +6,8 @@ from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.documents.beam_search import BeamSearch
-from gpt.documents.generation import Generation
+from gpt.documents.generation import FinishReason, Generation, Step
 from gpt.documents.prompt import encode_prompt
-from gpt.documents.step import FinishReason, Step
 from gpt.edits import Edits, Hook, Patch, Steering
 from gpt.errors import GPTError
 from gpt.generate import generate, generate_batch, generate_greedy

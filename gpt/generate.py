@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from gpt.checks import check_choice, check_integer
-from gpt.documents.generation import Generation, sliding_steps
+from gpt.documents.generation import Generation, Step, read_together, sliding_steps
 from gpt.documents.prompt import Prompt, token_ids
-from gpt.documents.step import Step
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.engine import MAX_TEXTS
@@ -82,10 +80,22 @@ def generate_batch(
     """
     if isinstance(prompts, str):
         raise GPTError("prompt.not_a_list", "prompts must be a list of texts or lists of token ids, not one text")
+    check_integer("max_new_tokens", max_new_tokens, 1)
     loaded = as_loaded(model)
-    streams = [generate(loaded, each, params, max_new_tokens, heal=heal, special=special) for each in prompts]
-    with ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="generate_batch") as pool:
-        return list(pool.map(lambda steps: [step.token_id for step in steps], streams))
+    documents = [Generation(loaded, prompt, heal=heal, special=special) for prompt in prompts]
+    going = {n: (document, document.steps(params, max_new_tokens)) for n, document in enumerate(documents)}
+    del documents
+    new_ids: list[list[int]] = [[] for _ in prompts]
+    while going:
+        batch = [*going.items()][:MAX_TEXTS]
+        read_together([document for _, (document, _) in batch])
+        for n, (_, steps) in batch:
+            step = next(steps, None)
+            if step is not None:
+                new_ids[n].append(step.token_id)
+            if step is None or step.finish_reason is not None:
+                del going[n]
+    return new_ids
 
 
 @torch.inference_mode()

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from gpt.errors import GPTError
 
 LIKELY = 4096  # number of largest logits that top-p searches for its cutoff before sorting the whole vocabulary
 SUM_LANES = 4  # parallel float32 sums in the narrowest vector unit
+SMALLEST = np.float32(200)  # e to the power of -200 is 0 in float32
 OTHER_ERRORS = 1e-6  # bound on the error in float32 exponentials, quotients and sums of probabilities
 
 
@@ -134,6 +135,29 @@ def entropy_bits(p: Tensor) -> Tensor:
 def rank_of(logits: Tensor, ids: Tensor) -> Tensor:
     """Return the rank of one id per row, 1 for the largest logit; ties share a rank: (..., V), (..., 1) -> (...)."""
     return 1 + (logits > logits.gather(-1, ids)).count_nonzero(dim=-1)
+
+
+class Draw(NamedTuple):
+    """A drawn token: its probability, its rank (1 is best) and the entropy in bits in the raw softmax, and u."""
+
+    token_id: int
+    probability: float
+    rank: int
+    entropy: float
+    u: float
+
+
+def sample(logits: Tensor, params: SamplingParams, *, position: int, previous_ids: Sequence[int] = ()) -> Draw:
+    """Draw the token for a position from the logits that predict it, (vocab_size,). params: must have a seed."""
+    assert params.seed is not None  # see with_seed
+    u, raw = uniform_draw(params.seed, position), check_logits(logits)
+    token_id = sample_token(logits, params, u, previous_ids=previous_ids)
+    below = np.maximum(raw - raw.max(), -SMALLEST)  # not -inf, whose product with 0 is NaN
+    odds = np.exp(below)
+    total = odds.sum(dtype=np.float64)
+    entropy = (math.log(total) - float(odds @ below) / total) / math.log(2)
+    rank = 1 + int(np.count_nonzero(raw > raw[token_id]))
+    return Draw(token_id, float(odds[token_id] / total), rank, entropy, u)
 
 
 def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:

@@ -24,9 +24,19 @@ from components.state.session import Session
 from components.state.settings import LIMITS, Settings, sampling_params, sampling_values
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
-from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
-from gpt.documents.backends import model_seconds, polled
+from gpt import (
+    DEFAULT_MODEL,
+    Edits,
+    Generation,
+    LoadedModel,
+    SamplingParams,
+    Step,
+    encode_prompt,
+    list_models,
+    with_seed,
+)
 from gpt.documents.edit_text import parse_edits
+from gpt.documents.generation import stream
 
 UPDATE_SECONDS = 0.1  # time between two frames while the text is generated
 
@@ -138,13 +148,14 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     session.progress = Message("status.reading")
     yield
     session.progress = None
-    written = replay(document, parameters["text"], params) if "text" in parameters else document.steps(params, length)
+    written: Iterator[Step | None] = (step for _, step in stream(document, params, length))
+    if "text" in parameters:
+        written = replay(document, parameters["text"], params)
     shown = time.perf_counter()
     try:
         with admitted(session, loaded) as waiting:
             yield from waiting
-            report, seconds = session.set_throughput, model_seconds(written)
-            for made in session.lock.steps(turn, measured(polled(written), params.seed, shown, report, seconds)):
+            for made in session.lock.steps(turn, measured(written, params.seed, shown, session.set_throughput)):
                 session.progress = waiting_for_cluster(loaded) if made is None else None
                 if made is not None:
                     session.finish_reason = made.finish_reason or "max_new_tokens"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from components.monitoring import FIRST_TOKEN
-from gpt import LoadedModel
+from gpt import LoadedModel, Step
 
-T = TypeVar("T")
+T = TypeVar("T", Step, Step | None)
 UPDATE_COST_SECONDS = 0.005  # server time per update, excluding the model's share
 MAX_UPDATE_SHARE = 0.5  # largest fraction of the server's time that updates may take
 
@@ -34,27 +34,22 @@ def measured(
     seed: int | None,
     began: float,
     report: Callable[[Throughput], None] = lambda throughput: None,
-    model_seconds: Callable[[], float] | None = None,
 ) -> Iterator[T]:
     """Pass on the steps during generation, calling `report` with the current throughput before each one.
 
     Args:
-        steps: May contain None, which is not a step (see `gpt.documents.backends.polled`).
+        steps: May contain None, which is not a step (see `gpt.documents.generation.stream`).
         began: Start of the request, from time.perf_counter().
-        model_seconds: As in `gpt.documents.backends`; defaults to the time spent waiting for each step.
     """
     count, seconds, first = 0, 0.0, 0.0
-    start = time.perf_counter()
     for step in steps:
-        now = time.perf_counter()
         if step is not None:
-            first = first or now - began
+            first = first or time.perf_counter() - began
             if not count:
                 FIRST_TOKEN.observe(first)
-            count, seconds = count + 1, model_seconds() if model_seconds else seconds + now - start
+            count, seconds = count + 1, seconds + step.seconds
             report(Throughput(seed, count, seconds, first))
         yield step
-        start = time.perf_counter()
 
 
 def min_update_interval(loaded: LoadedModel) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -11,10 +10,7 @@ import torch
 
 from gpt.analysis.predictions import kl_divergence
 from gpt.documents.document_cache import common_prefix_length
-from gpt.documents.generation import Generation
-from gpt.documents.step import Step
-from gpt.edits import Edits
-from gpt.inference.zero_gpu import on_zero_gpu
+from gpt.documents.generation import Generation, Step, read_together
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams, distribution
 
@@ -24,24 +20,26 @@ def paired_steps(
 ) -> Iterator[tuple[Step | None, Step | None]]:
     """Yield pairs of steps, one from each document; None stands for a document that has finished.
 
-    If both documents use the same model, they take their steps concurrently, so that the engine batches them.
+    If both documents use the same model, they share their forward passes.
     """
     both = left.steps(left_params, max_new_tokens), right.steps(right_params, max_new_tokens)
-    engine, plain = left.loaded.engine, all(document.edits in (None, Edits()) for document in (left, right))
-    here = not on_zero_gpu() and left.loaded.deployed is None
-    batched = engine is right.loaded.engine and plain and here
-    return _concurrent_steps(*both) if batched else zip_longest(*both)
+    if left.loaded.engine is not right.loaded.engine:
+        return zip_longest(*both)
+    return _pairs_read_together((left, right), both)
 
 
-def _concurrent_steps(left: Iterator[Step], right: Iterator[Step]) -> Iterator[tuple[Step | None, Step | None]]:
-    """Pair the steps like `zip_longest`, but take both steps of a pair concurrently."""
-    with ThreadPoolExecutor(1, "paired_steps") as other_thread:
-        while True:
-            right_step = other_thread.submit(next, right, None)
-            both = next(left, None), right_step.result()
-            if both == (None, None):
-                return
-            yield both
+def _pairs_read_together(
+    documents: tuple[Generation, Generation], both: tuple[Iterator[Step], Iterator[Step]]
+) -> Iterator[tuple[Step | None, Step | None]]:
+    """Pair the steps like `zip_longest`, but read the texts that continue together."""
+    going = [True, True]
+    while True:
+        read_together([each for each, goes in zip(documents, going, strict=True) if goes])
+        pair = next(both[0], None), next(both[1], None)
+        if pair == (None, None):
+            return
+        yield pair
+        going = [step is not None and step.finish_reason is None for step in pair]
 
 
 def divergence_index(left: Sequence[int], right: Sequence[int]) -> int | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TypeVar
 from weakref import WeakSet
 
 import torch
@@ -17,18 +16,17 @@ from gpt.cache import with_room
 from gpt.checks import check_integer
 from gpt.edits import Edits
 from gpt.errors import GPTError
-from gpt.inference.engine import Engine, NextTokenDistribution
+from gpt.inference.engine import Engine
 
 MAX_BRANCH_BYTES = 2**28
-T = TypeVar("T")
 
 
 class DocumentCache:
     """Queries, keys, values and final-norm states for all positions in a document's current text.
 
     A text is a path of nodes in a `TokenTree`. Before the path changes, `store_branch` moves the activations of the old
-    path to the branch cache; then `restore_branch` moves the activations of the new path back, and `read` computes the
-    missing ones.
+    path to the branch cache; then `restore_branch` moves the activations of the new path back, and the model
+    computes the missing ones (`unread`, `store`).
     length: number of positions read; grows only after all activations of a position are stored.
     states: (capacity, C); only the first `length` rows are filled.
     """
@@ -41,7 +39,7 @@ class DocumentCache:
         self._owners: WeakSet[DocumentCache] = WeakSet([self])  # caches that share the memory of `kv` and `states`
         self.branches = BranchCache(max_branch_bytes)
         self.length = 0
-        self._newest: tuple[int, NextTokenDistribution] | None = None  # latest position and its distribution
+        self._newest: tuple[int, Tensor] | None = None  # latest position and the logits after it
 
     def copy(self) -> DocumentCache:
         """Return an independent copy. The activations are copied only when one of the two is extended."""
@@ -84,24 +82,19 @@ class DocumentCache:
         self.kv.advance(count)
         self.length += count
 
-    def read(self, ids: Sequence[int], path: Sequence[int], on_read: Callable[[], T]) -> T:
-        """Run the model on all unread positions up to block_size, then return `on_read()`.
-
-        ids: token ids of the path.
-        """
-        start, end = self.length, min(len(ids), self.model.config.block_size)
-        if start == end:
-            return on_read()
-
-        def store(states: Tensor, distribution: NextTokenDistribution) -> T:
-            self.states[start:end] = states
-            self.length, self._newest = end, (end - 1, distribution)
-            self.branches.evicted.difference_update(path[start:end])
-            return on_read()
-
+    def unread(self, ids: Sequence[int]) -> Sequence[int]:
+        """Make room for all positions of a text up to block_size, and return the ids of those that are not read yet."""
+        end = min(len(ids), self.model.config.block_size)
         self._reserve(end)
-        self.kv.crop(start)  # an interrupted read may have stored extra positions
-        return self.engine.read(ids[start:end], self.kv, self.edits, store)
+        self.kv.crop(self.length)  # an interrupted read may have stored extra positions
+        return ids[self.length : end]
+
+    def store(self, states: Tensor, logits: Tensor, path: Sequence[int]) -> None:
+        """Store the states (T, C) of the next positions and the logits after the last one."""
+        start, end = self.length, self.length + len(states)
+        self.states[start:end] = states
+        self.length, self._newest = end, (end - 1, logits)
+        self.branches.evicted.difference_update(path[start:end])
 
     @torch.inference_mode()
     def logits(self, position: int) -> Tensor:
@@ -115,15 +108,8 @@ class DocumentCache:
             )
         newest = self._newest  # a concurrent `read` may replace it
         if newest is not None and newest[0] == position:
-            return newest[1].logits
+            return newest[1]
         return self.engine.logits(self.states[position : position + 1])[0]
-
-    def distribution(self, position: int) -> NextTokenDistribution:
-        """Return the next-token distribution after a position."""
-        newest = self._newest
-        if newest is None or newest[0] != position:
-            newest = self._newest = position, self.engine.distribution(self.states[position])
-        return newest[1]
 
     def activations(self, start: int) -> tuple[Tensor, ...]:
         """Copy all activations starting at position `start`, for use in `set_activations`."""

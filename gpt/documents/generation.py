@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
-from typing import cast
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,35 +15,55 @@ from torch import Tensor
 from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_statistics
 from gpt.cache import KVCache
 from gpt.checks import check_head, check_layer
-from gpt.documents.backends import (
-    THIS_PROCESS,
-    Backend,
-    IteratorSource,
-    Steps,
-    StreamReply,
-    StreamRequest,
-    replies,
-    rows_between,
-)
+from gpt.documents.backends import Backend, Source, StreamReply, StreamRequest
 from gpt.documents.document import Document
 from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache, common_prefix_length
 from gpt.documents.edit_text import format_edits
 from gpt.documents.prompt import Prompt, encode_prompt
 from gpt.documents.saved_document import SavedDocument
-from gpt.documents.step import FinishReason, Step, sample_step
 from gpt.documents.token_tree import TYPED, Origin, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost, DeployedModel
-from gpt.inference.engine import NextTokenDistribution
-from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
+from gpt.inference.zero_gpu import on_gpu, on_zero_gpu, to_numpy
 from gpt.inputs import AnyModel
 from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
-from gpt.sampling import SamplingParams, entropy_bits, keep_only, rank_of, with_seed
+from gpt.sampling import Draw, SamplingParams, entropy_bits, keep_only, rank_of, sample, with_seed
 from gpt.tokenizer import hold_back
 
 READ_SECONDS = 2.0  # time limit for a replica to read a text
+POLL_SECONDS = 0.5  # interval between attempts to reach a cluster
+MAX_AWAY_SECONDS = 20.0  # maximum time that `Generation.steps` waits for an unreachable cluster
+MAX_LOSSES = 5  # limit on consecutive replica failures without a new token
+FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One generated token.
+
+    Attributes:
+        token_id: The drawn token.
+        text: Characters completed by the token; "" for end-of-text or part of a character.
+        probability: Probability of the token in the raw softmax, before sampling.
+        rank: Rank of the token in the raw softmax, 1 for the most likely.
+        entropy: Entropy of the raw softmax, in bits.
+        position: Index in the text, counting the prompt and dropped tokens.
+        draw: Uniform number that selected the token.
+        finish_reason: Reason the text ends; None before the last step.
+        seconds: Time that the model took. Ignored when steps are compared.
+    """
+
+    token_id: int
+    text: str
+    probability: float
+    rank: int
+    entropy: float
+    position: int
+    draw: float
+    finish_reason: FinishReason | None = None
+    seconds: float = field(default=0.0, compare=False)
 
 
 class Generation(Document):
@@ -164,14 +185,20 @@ class Generation(Document):
         deployed = self.loaded.deployed
         if deployed is not None and self.n_read < min(len(self.ids), self.block_size):
             self._read_remotely(deployed)
-        self._cache.read(self.ids, self.path, lambda: None)
+        self._read_here()
+
+    def _read_here(self) -> None:
+        if unread := self._cache.unread(self.ids):
+            self._cache.store(*self.loaded.engine.read(unread, self._cache.kv, self._cache.edits), self.path)
 
     def _read_remotely(self, deployed: DeployedModel) -> None:
-        with suppress(ConnectionLost, GPTError):
-            stream = deployed.stream(self.request(SamplingParams(), 0))
-            with closing(stream):
-                if (reply := stream.next(READ_SECONDS)) is not None:
-                    self._add_rows(reply, len(self.ids))
+        end = time.monotonic() + READ_SECONDS
+        with suppress(ConnectionLost, GPTError), closing(deployed.stream(self.request(SamplingParams(), 0))) as replies:
+            for reply in replies:
+                if reply is not None:
+                    self._add_rows(reply)
+                if reply is not None or time.monotonic() > end:
+                    return
 
     def states(self) -> Tensor:
         """Return the final-norm states, (n_read, n_embd), as a view that must not be modified."""
@@ -267,68 +294,82 @@ class Generation(Document):
 
         Raises ValueError if the context is full.
         """
-        return next(Steps(self, self.loaded.deployed or THIS_PROCESS, with_seed(params), None))
+        if self.loaded.deployed is None:
+            return self.take_step(with_seed(params))
+        return next(_patient(_remote_stream(self, self.loaded.deployed, with_seed(params), None)))[1]
 
-    def steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
+    def steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
         """Generate up to max_new_tokens steps, which `undo` treats as one action.
 
         The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call.
         For a deployed model, a replica generates them ahead of time.
         """
-        return Steps(self, self._backend, with_seed(params), max_new_tokens)
+        return (step for _, step in _patient(stream(self, params, max_new_tokens)))
 
-    def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
+    def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
         """Like `steps`, but always run in this process, on the model's own device."""
-        return Steps(self, THIS_PROCESS, with_seed(params), max_new_tokens)
-
-    @property
-    def _backend(self) -> Backend:
-        return ZeroGPU(self.loaded) if on_zero_gpu() else self.loaded.deployed or THIS_PROCESS
+        return (step for _, step in _local_stream(self, with_seed(params), max_new_tokens))
 
     @property
     def stopped(self) -> bool:
         """Whether generation stops before the next token because the server is shutting down."""
         return self.loaded.engine.stopped
 
-    def request(self, params: SamplingParams, max_new_tokens: int | None, *, slides: bool = False) -> StreamRequest:
+    def request(self, params: SamplingParams, max_new_tokens: int, *, slides: bool = False) -> StreamRequest:
         """Create the request to continue this text. Raises ValueError if the context is full."""
         if max_new_tokens != 0:
             self.check_room()
         ids, n_read = self.ids[: self.block_size], self.n_read
         return StreamRequest(ids, [*self.dropped], self.edits, params, max_new_tokens, n_read, slides, self.held)
 
-    @torch.inference_mode()
-    def take_step(self, step: Step | None, params: SamplingParams, reply: StreamReply, *, joined: bool) -> Step:
-        """Append a step from another process, with its activations, or sample one if `step` is None.
+    def take_step(
+        self, params: SamplingParams, *, joined: bool = False, left: int | None = None, slides: bool = False
+    ) -> Step:
+        """Read the unread tokens in this process, then sample and append one token. See `append_draw`."""
+        began = time.perf_counter()
+        self.check_room()
+        self._read_here()
+        position = len(self.ids) - 1
+        logits = self.possible(position, self._cache.logits(position))
+        draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
+        return self.append_draw(draw, params, began, joined=joined, left=left, slides=slides)
 
-        joined: whether the step belongs to the same action as the previous one.
+    def append_draw(
+        self,
+        draw: Draw,
+        params: SamplingParams,
+        began: float,
+        *,
+        joined: bool = False,
+        left: int | None = None,
+        slides: bool = False,
+    ) -> Step:
+        """Append a drawn token.
+
+        joined: whether it belongs to the same action as the previous one. left: number of steps that follow at most;
+        None for a single step. slides: whether a full context does not end the text.
         """
-        if step is None:
-            self.check_room()
-            return self._cache.read(self.ids, self.path, lambda: self._append(self._sample(params), params, joined))
-        self._add_rows(reply, len(self.ids))
-        taken = self._append(step, params, joined)
-        if step is reply.steps[-1]:
-            self._add_rows(reply, len(self.ids))
-        return taken
+        text = self._add([draw.token_id], Origin("sampled", params, self.held), joined=joined)
+        reason: FinishReason | None = None
+        if draw.token_id in self.tokenizer.eot_ids:
+            reason = "end_of_text"
+        elif self.full and not slides:
+            reason = "context_full"
+        elif left == 0:
+            reason = "max_new_tokens"
+        if left is not None and reason in ("max_new_tokens", "context_full"):
+            text += self.incomplete_text()
+        position = len(self.dropped) + len(self.ids) - 1
+        token_id, probability, rank, entropy, u = draw
+        seconds = time.perf_counter() - began
+        return Step(token_id, text, probability, rank, entropy, position, u, reason, seconds)
 
-    def _sample(self, params: SamplingParams) -> Step:
-        predicted = self._cache.distribution(len(self.ids) - 1)
-        if self.held:
-            logits = self.logits(len(self.ids) - 1)
-            entropy = entropy_bits(logits.softmax(dim=0)).item()
-            predicted = NextTokenDistribution(logits, logits.logsumexp(dim=0).item(), entropy)
-        return sample_step(predicted, params, len(self.dropped) + len(self.ids), self.ids)
-
-    def _append(self, step: Step, params: SamplingParams, joined: bool) -> Step:
-        text = self._add([step.token_id], Origin("sampled", params, self.held), joined=joined)
-        return replace(step, text=text, finish_reason=self._finish_reason(step.token_id))
-
-    def _add_rows(self, reply: StreamReply, end: int) -> None:
-        end = min(end, reply.start + reply.rows[0].shape[-2])
+    def _add_rows(self, reply: StreamReply) -> None:
+        """Store the activations in a reply, as far as the text reaches."""
+        end = min(len(self.ids), reply.start + reply.rows[0].shape[-2])
         if end > self.n_read:
             self.loaded.engine.n_tokens += end - self.n_read
-            self._cache.set_activations(self.n_read, rows_between(reply, self.n_read, end))
+            self._cache.set_activations(self.n_read, reply.rows_between(self.n_read, end))
 
     def take_activations(self, other: Generation) -> None:
         """Reuse another document's activations for the common prefix. Do not use that document afterwards."""
@@ -350,17 +391,158 @@ class Generation(Document):
         self._cache.branches.forget(start)
         super()._remove_nodes(start)
 
-    def _finish_reason(self, token_id: int) -> FinishReason | None:
-        if token_id in self.loaded.tokenizer.eot_ids:
-            return "end_of_text"
-        return "context_full" if self.full else None
-
 
 def statistics_of(logits: Tensor, token_id: int) -> TokenStatistics:
     """Compute a token's statistics from the logits that predict it, (vocab_size,)."""
     log_p = logits.log_softmax(dim=0)
     own, rank = log_p[token_id].item(), int(rank_of(logits, torch.tensor([token_id], device=logits.device)))
     return TokenStatistics(math.exp(own), rank, entropy_bits(log_p.exp()).item(), -own / math.log(2))
+
+
+def read_together(documents: Sequence[Generation]) -> None:
+    """Read the unread tokens of documents of one model in shared passes, unless the model runs in another process."""
+    if on_zero_gpu() or any(each.loaded.deployed is not None for each in documents):
+        return
+    unread = [(each, ids) for each in documents if (ids := each._cache.unread(each.ids))]
+    texts = [(ids, each._cache.kv, each._cache.edits) for each, ids in unread]
+    if unread:
+        for (each, _), read in zip(unread, documents[0].loaded.engine.read_together(texts), strict=True):
+            each._cache.store(*read, each.path)
+
+
+def stream(
+    document: Generation, params: SamplingParams, max_new_tokens: int, *, slides: bool = False
+) -> Iterator[tuple[Generation, Step | None]]:
+    """Generate up to max_new_tokens steps, and yield each with its document.
+
+    slides: whether to drop the first token before each new one once the context is full. Each step then reads a full
+        context again, as in `gpt.generate_greedy`: all tokens shift by one position, which invalidates the cached keys
+        and values. A new document replaces the given one for each token from then on.
+    Yields None instead of a step, every POLL_SECONDS, while a cluster is unreachable or busy. The last step has a
+    finish_reason unless generation was stopped.
+    """
+    params = with_seed(params)
+    if on_zero_gpu():
+        return _remote_stream(document, ZeroGPU(document.loaded), params, max_new_tokens, slides=slides)
+    if document.loaded.deployed is not None:
+        return _remote_stream(document, document.loaded.deployed, params, max_new_tokens, slides=slides)
+    return _local_stream(document, params, max_new_tokens, slides=slides)
+
+
+def sliding_steps(
+    document: Generation, params: SamplingParams, max_new_tokens: int
+) -> Iterator[tuple[Generation, Step]]:
+    """Yield steps that continue past a full context, each with its document (see `stream`)."""
+    return _patient(stream(document, params, max_new_tokens, slides=True))
+
+
+def _local_stream(
+    document: Generation, params: SamplingParams, max_new_tokens: int, *, slides: bool = False
+) -> Iterator[tuple[Generation, Step]]:
+    last_node = None
+    for left in reversed(range(max_new_tokens)):
+        if document.stopped:
+            return
+        if slides and document.full:
+            document = document.without_first()
+        joined = not slides and document.path[-1] == last_node
+        step = document.take_step(params, joined=joined, left=left, slides=slides)
+        last_node = document.path[-1]
+        yield document, step
+        if step.finish_reason is not None:
+            return
+
+
+def _remote_stream(
+    document: Generation, backend: Backend, params: SamplingParams, max_new_tokens: int | None, *, slides: bool = False
+) -> Iterator[tuple[Generation, Step | None]]:
+    """Add the replies of a backend to a document. If a backend is lost, another continues from the document's ids.
+
+    max_new_tokens: None for a single step, which never has the finish_reason "max_new_tokens".
+    """
+    left, last_node, losses = max_new_tokens, None, 0
+    source: Source | None = None
+    while left != 0:
+        try:
+            if slides and document.full:
+                document = document.without_first()
+            source = backend.stream(document.request(params, 1 if left is None else left, slides=slides))
+            for reply in source:
+                if reply is None:
+                    yield document, None
+                    continue
+                for draw in reply.draws:
+                    if document.stopped:
+                        return
+                    if slides and document.full:
+                        document = document.without_first()
+                    began = time.perf_counter() - reply.seconds / len(reply.draws)
+                    joined = not slides and document.path[-1] == last_node
+                    left = None if left is None else left - 1
+                    document._add_rows(reply)
+                    step = document.append_draw(draw, params, began, joined=joined, left=left, slides=slides)
+                    if draw is reply.draws[-1]:
+                        document._add_rows(reply)
+                    last_node, losses = document.path[-1], 0
+                    yield document, step
+                    if step.finish_reason is not None or left is None:
+                        return
+            return
+        except ConnectionLost:
+            if source is None:
+                time.sleep(POLL_SECONDS)
+            elif (losses := losses + 1) > MAX_LOSSES:
+                raise GPTError(
+                    "cluster.lost",
+                    "{n} replicas in a row failed while continuing this text: see the cluster's log",
+                    n=MAX_LOSSES,
+                ) from None
+            yield document, None
+        finally:
+            if source is not None:
+                source.close()
+                source = None
+
+
+def _patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[Generation, Step]]:
+    """Skip None. Raises ValueError if the cluster stays unreachable for MAX_AWAY_SECONDS."""
+    seen = time.monotonic()
+    for document, step in steps:
+        deployed = document.loaded.deployed
+        if step is not None:
+            yield document, step
+        if step is not None or deployed is None or deployed.is_there:
+            seen = time.monotonic()
+        elif time.monotonic() - seen > MAX_AWAY_SECONDS:
+            raise GPTError(
+                "cluster.away",
+                "the cluster that generates the text is unreachable: try again later; the text is unchanged",
+            )
+
+
+def replies(
+    document: Generation, request: StreamRequest, interval: Callable[[], float] = lambda: 0.0
+) -> Iterator[StreamReply]:
+    """Run a request on a document with the same ids, and yield the replies.
+
+    Sends the first token immediately, and later ones once `interval()` seconds have passed since the last reply. Also
+    reads the last token, so that the last reply includes its activations.
+    """
+    if request.max_new_tokens == 0:
+        document.read()
+        yield StreamReply((), request.n_known, to_numpy(document.activations(request.n_known)))
+        return
+    draws, start, sent, seconds = list[Draw](), request.n_known, -math.inf, 0.0
+    for current, step in _local_stream(document, request.params, request.max_new_tokens, slides=request.slides):
+        draws.append(Draw(step.token_id, step.probability, step.rank, step.entropy, step.draw))
+        seconds += step.seconds
+        if current is not document:
+            document, start = current, 0
+        if step.finish_reason is not None:
+            document.read()
+        if step.finish_reason is not None or request.slides or time.perf_counter() - sent >= interval():
+            yield StreamReply(tuple(draws), start, to_numpy(document.activations(start)), seconds)
+            draws, start, sent, seconds = [], document.n_read, time.perf_counter(), 0.0
 
 
 @on_gpu
@@ -375,21 +557,6 @@ class ZeroGPU:
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
 
-    def stream(self, request: StreamRequest) -> IteratorSource:
+    def stream(self, request: StreamRequest) -> Source:
         """Run a request in one ZeroGPU call."""
-        return IteratorSource(zero_gpu_replies(self.loaded, request))
-
-
-def sliding_steps(
-    document: Generation, params: SamplingParams, max_new_tokens: int
-) -> Iterator[tuple[Generation, Step]]:
-    """Generate steps like `Generation.steps`, but drop the first token before each new one once the context is full.
-
-    Each step then reads a full context again, as in `gpt.generate_greedy`: all tokens shift by one position, which
-    invalidates the cached keys and values. Yields each step with its document: the given document until its
-    context is full, and then a new document per token. The last step has a finish_reason, end_of_text or
-    max_new_tokens.
-    """
-    steps = Steps(document, document._backend, with_seed(params), max_new_tokens, slides=True)
-    for step in steps:
-        yield cast(Generation, steps.document), step
+        return zero_gpu_replies(self.loaded, request)

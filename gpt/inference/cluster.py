@@ -32,6 +32,7 @@ START_SECONDS = 180.0  # time limit for the first heartbeat, after which the dri
 RESTART_SECONDS = 60.0  # time limit for later heartbeats
 RAY_TOKEN = Path.home() / ".ray" / "auth_token"
 RETRY_SECONDS = 3.0  # delay before restarting the driver
+POLL_SECONDS = 0.5  # longest wait for a reply
 
 
 class ConnectionLost(Exception):
@@ -68,20 +69,21 @@ class ClusterOptions:
 
 
 class Stream:
-    """The stream of replies to one request."""
+    """Iterator over the replies to one request, with None whenever none has arrived for POLL_SECONDS.
+
+    Raises ConnectionLost if the connection breaks, and any exception raised by the replica.
+    """
 
     def __init__(self, cluster: Cluster, number: int) -> None:
         self._cluster, self._number = cluster, number
         self.messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
 
-    def next(self, seconds: float) -> Any:
-        """Return the next reply, or None if none arrives within `seconds`.
+    def __iter__(self) -> Stream:
+        return self
 
-        Raises StopIteration after the last reply, ConnectionLost if the connection breaks, and any exception raised
-        by the replica.
-        """
+    def __next__(self) -> Any:
         try:
-            kind, value = self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait()
+            kind, value = self.messages.get(timeout=POLL_SECONDS)
         except Empty:
             return None
         if kind == "reply":

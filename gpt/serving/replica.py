@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 from gpt.cache import KVCache
-from gpt.documents.backends import StreamReply, StreamRequest, replies
+from gpt.documents.backends import StreamReply, StreamRequest
 from gpt.documents.document_cache import common_prefix_length
-from gpt.documents.generation import Generation
+from gpt.documents.generation import Generation, replies
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
 from gpt.inference.engine import MAX_TEXTS
@@ -70,7 +70,7 @@ class Replica:
         self._n_running = 0
 
     async def stream(self, request: StreamRequest) -> AsyncIterator[StreamReply | GPTError]:
-        """Stream the replies to a request (see `gpt.documents.backends.replies`). The last reply may be a GPTError."""
+        """Stream the replies to a request (see `gpt.documents.generation.replies`). The last may be a GPTError."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
         made: asyncio.Queue[StreamReply | Exception | None] = asyncio.Queue()
 

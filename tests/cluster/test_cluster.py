@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpt import Generation, SamplingParams, Step, load_model
-from gpt.documents.backends import polled
+from gpt.documents.generation import stream
 from gpt.models.loading import LoadedModel
 from tests.cluster.processes import kill, own_processes
 
@@ -27,21 +27,21 @@ def params(seed: int) -> SamplingParams:
     return SamplingParams(temperature=0.9, seed=seed)
 
 
-def patient(steps: Iterator[Step]) -> Iterator[Step]:
+def patient(document: Generation, seed: int, length: int) -> Iterator[Step]:
     """Return the steps, however long the cluster is unreachable."""
-    return (step for step in polled(steps) if step is not None)
+    return (step for _, step in stream(document, params(seed), length) if step is not None)
 
 
 def written(loaded: LoadedModel, seed: int, length: int = LENGTH) -> Generation:
     document = Generation(loaded, PROMPT)
-    for _ in patient(document.steps(params(seed), length)):
+    for _ in patient(document, seed, length):
         pass
     return document
 
 
 def test_a_replica_writes_what_this_process_writes(loaded: LoadedModel, here: LoadedModel) -> None:
     alone, document = Generation(here, PROMPT), Generation(loaded, PROMPT)
-    steps = list(patient(document.steps(params(7), LENGTH)))
+    steps = list(patient(document, 7, LENGTH))
     expected = list(alone.steps(params(7), LENGTH))
     assert [(s.token_id, s.text, s.position, s.draw) for s in steps] == [
         (s.token_id, s.text, s.position, s.draw) for s in expected
@@ -67,7 +67,7 @@ def test_a_text_goes_on_and_ends_the_same_after_kill_9_of(loaded: LoadedModel, h
     pids = own_processes(victims)
     assert pids
     n = n_waits = 0
-    for step in polled(document.steps(params(7), LENGTH)):
+    for _, step in stream(document, params(7), LENGTH):
         n_waits += step is None
         n += step is not None
         if n == 5 and step is not None:

@@ -21,7 +21,7 @@ from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore
 from components.state.throughput import measured
-from gpt import get_model
+from gpt import generate, get_model
 
 CLIENT = TestClient(Starlette(routes=monitoring.ROUTES))
 
@@ -47,7 +47,7 @@ def test_the_engine_counts_tokens_and_who_waits() -> None:
 
 def test_the_first_token_of_each_text_is_timed() -> None:
     before = value("glassbox_first_token_seconds_count")
-    list(measured(iter("abc"), 0, 0.0, lambda throughput: None))
+    list(measured(generate("stories", "Once", max_new_tokens=3), 0, 0.0, lambda throughput: None))
     assert value("glassbox_first_token_seconds_count") == before + 1
 
 
@@ -111,7 +111,7 @@ def test_it_is_healthy_while_its_engine_runs(monkeypatch: pytest.MonkeyPatch) ->
     assert (answer.status_code, answer.json()["healthy"]) == (200, True)
     assert answer.json()["engines"][loaded.name] is True
     monkeypatch.setattr(monitoring, "PROBE_SECONDS", 0.01)
-    with loaded.engine._round_lock:
+    with loaded.engine._pass_lock:
         answers = [CLIENT.get("/healthz") for _ in range(3)]
         assert [thread.name for thread in threading.enumerate()].count(f"probe of {loaded.name}") == 1
     assert [(answer.status_code, answer.json()["healthy"]) for answer in answers] == [(503, False)] * 3

@@ -40,7 +40,7 @@ async def collected(replies: AsyncIterator[StreamReply | GPTError]) -> list[int]
     made: list[int] = []
     async for reply in replies:
         assert isinstance(reply, StreamReply)
-        made += [step.token_id for step in reply.steps]
+        made += [draw.token_id for draw in reply.draws]
     return made
 
 

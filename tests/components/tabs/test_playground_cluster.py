@@ -9,7 +9,7 @@ import pytest
 from components.state.session import PendingGeneration, Session
 from components.tabs.playground.handlers import generation
 from gpt import Generation, SamplingParams, get_model
-from gpt.documents import backends
+from gpt.documents import generation as documents
 from gpt.models.loading import LoadedModel
 from tests.components.tabs.playground_session import drawn, ids, new_session, run
 from tests.gpt.documents.fake_cluster import FakeCluster, deployed
@@ -20,7 +20,7 @@ LENGTH = 8
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> tuple[LoadedModel, FakeCluster]:
-    monkeypatch.setattr(backends, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(documents, "POLL_SECONDS", 0.01)
     return deployed(get_model())
 
 

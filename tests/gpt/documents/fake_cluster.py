@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from gpt import Generation
-from gpt.documents.backends import StreamReply, StreamRequest, replies
+from gpt.documents.backends import StreamReply, StreamRequest
+from gpt.documents.generation import replies
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost
 from gpt.models.loading import LoadedModel
@@ -54,7 +55,10 @@ class FakeStream:
         self.replies = replies(Generation.of_request(cluster.model, request), request, lambda: cluster.interval)
         cluster.n_open += 1
 
-    def next(self, seconds: float) -> StreamReply | None:
+    def __iter__(self) -> FakeStream:
+        return self
+
+    def __next__(self) -> StreamReply | None:
         if not self.cluster.is_there or self.life == 0:
             raise ConnectionLost
         self.life -= 1

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, Hook, Patch, SamplingParams, Step, generate
-from gpt.documents import backends
-from gpt.documents.backends import Steps, edits_of, plain_edits, polled
+from gpt.documents import generation
+from gpt.documents.backends import edits_of, plain_edits
 from gpt.documents.comparison import paired_steps
-from gpt.documents.generation import sliding_steps
+from gpt.documents.generation import sliding_steps, stream
 from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.documents.fake_cluster import deployed
 from tests.gpt.documents.fresh_document import WARM, assert_equals_fresh
@@ -76,10 +76,10 @@ def test_a_text_ends_with_an_error_when_replicas_die_on_it_again_and_again(here)
 
 
 def test_a_text_waits_for_a_cluster_that_is_away(here, monkeypatch):
-    monkeypatch.setattr(backends, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(generation, "POLL_SECONDS", 0.01)
     loaded, cluster = deployed(here)
     alone, document = Generation(here, PROMPT), Generation(loaded, PROMPT)
-    steps = polled(document.steps(WARM, 12))
+    steps = (step for _, step in stream(document, WARM, 12))
     made = [next(steps) for _ in range(4)]
     cluster.is_there = False
     assert [next(steps) for _ in range(3)] == [None] * 3
@@ -88,8 +88,8 @@ def test_a_text_waits_for_a_cluster_that_is_away(here, monkeypatch):
 
 
 def test_whoever_cannot_wait_gets_an_error_when_the_cluster_stays_away(here, monkeypatch):
-    monkeypatch.setattr(backends, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(backends, "MAX_AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(generation, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(generation, "MAX_AWAY_SECONDS", 0.0)
     loaded, cluster = deployed(here)
     cluster.is_there = False
     with pytest.raises(ValueError, match="the cluster that generates the text is unreachable"):
@@ -139,7 +139,6 @@ def test_two_remote_texts_side_by_side_equal_local_ones(here):
 def test_a_remote_text_that_is_dropped_is_stopped(here):
     loaded, cluster = deployed(here)
     steps = Generation(loaded, PROMPT).steps(WARM, 30)
-    assert isinstance(steps, Steps)
     next(steps)
     assert cluster.n_open == 1
     del steps

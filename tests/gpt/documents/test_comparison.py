@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from threading import get_ident
 
 import pytest
 import torch
 
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, SamplingParams
 from gpt.documents.comparison import Comparison, Divergence, divergence_index, paired_steps, same_vocabulary
+from gpt.inference import engine
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.gpt.fake_models import forced_model, tiny_model
 
@@ -40,18 +40,18 @@ def test_paired_steps_are_those_of_each_document_alone():
     assert right.ids[right.n_prompt :] == [b.token_id for _, b in both]
 
 
-def test_two_documents_of_one_model_take_their_steps_concurrently(monkeypatch):
-    alone = list(paired_steps(*pair(), WARM, GREEDY, 5))
+def test_two_documents_of_one_model_share_their_passes(monkeypatch):
     left, right = pair()
+    right.append(99)
+    alone = [[step.token_id for step in each.copy().steps(WARM, n)] for each, n in ((left, 4), (right, 4))]
+    passes, batched = [], engine.batched_hidden_states
+    monkeypatch.setattr(engine, "batched_hidden_states", lambda *what: passes.append(len(what[1])) or batched(*what))
+    both = list(paired_steps(left, right, WARM, WARM, 4))
+    assert [list(ids) for ids in zip(*([a.token_id, b.token_id] for a, b in both), strict=True)] == alone
+    assert passes == [2, 2, 2]  # the first token of each was read before
     changed = Generation(left.loaded, "the cat", edits=Edits(mlp_scale={0: 0.0}))
-    asking, read = set(), left.loaded.engine.read
-    monkeypatch.setattr(left.loaded.engine, "read", lambda *what: asking.add(get_ident()) or read(*what))
-    both = list(paired_steps(left, right, WARM, GREEDY, 5))
-    assert [[s.token_id for s in steps] for steps in both] == [[s.token_id for s in steps] for steps in alone]
-    assert len(asking) == 2
-    asking.clear()
-    list(paired_steps(left, changed, WARM, WARM, 2))  # edited documents are not batched
-    assert asking == {get_ident()}
+    list(paired_steps(left, changed, WARM, WARM, 2))  # an edited text has its own passes
+    assert passes == [2, 2, 2]
 
 
 def test_steps_are_none_after_the_shorter_document_and_errors_and_close_are_passed_on():

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from gpt import Generation, KVCache, SamplingParams
-from gpt.inference import engine as engine_module
 from gpt.inference.engine import CHUNK_TOKENS, Engine
 from tests.gpt.fake_models import tiny_model
 from tests.gpt.inference.waiting import wait_for_requests
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread() or not HAS_HANDLER, reason="no Ctrl-C reaches this thread"
 )
 CLOSE = {"atol": 1e-5, "rtol": 0}
-FILES = ("/engine.py", "/batched_decode.py", "/cache.py", "/model.py", "/reading.py", "/generation.py", "/document.py")
+FILES = ("/engine.py", "/batched_decode.py", "/cache.py", "/document_cache.py", "/model.py", "/generation.py")
 
 
 class Interrupted:
@@ -91,14 +90,14 @@ def test_an_interrupted_read_leaves_the_cache_as_it_was(monkeypatch, tokens):
     loaded = tiny_model(block_size=96)
     engine, cache = Engine(loaded.model), KVCache(loaded.model.config)
     engine.read([1, 2], cache)
-    batched = engine_module.batched_hidden_states
+    hidden_states = Engine._hidden_states
 
-    def interrupted(*arguments, **options):
-        batched(*arguments, **options)
+    def interrupted(*arguments):
+        hidden_states(*arguments)
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine_module, "batched_hidden_states", interrupted)
+        patch.setattr(Engine, "_hidden_states", interrupted)
         with pytest.raises(KeyboardInterrupt):
             engine.read(list(range(tokens)), cache)
     assert cache.length == 2
@@ -114,7 +113,7 @@ def test_an_interrupted_leader_passes_the_other_requests_to_the_next():
         while not stop.is_set() or len(made) < 40:
             if cache.length == 90:
                 cache.crop(0)
-            made.append(engine.read([(seed + len(made)) % 9], cache)[1].logits)
+            made.append(engine.read([(seed + len(made)) % 9], cache)[1])
         return torch.stack(made[:40])
 
     alone = []
@@ -135,21 +134,21 @@ def test_an_interrupted_leader_passes_the_other_requests_to_the_next():
 def test_an_interrupted_waiting_caller_withdraws_its_request(monkeypatch):
     loaded = tiny_model(block_size=96)
     engine, cache = Engine(loaded.model), KVCache(loaded.model.config)
-    batched, entered, hold = engine_module.batched_hidden_states, threading.Event(), threading.Event()
+    hidden_states, entered, hold = Engine._hidden_states, threading.Event(), threading.Event()
 
-    def held(*arguments, **options):
+    def held(*arguments):
         entered.set()
         assert hold.wait(20)
-        return batched(*arguments, **options)
+        return hidden_states(*arguments)
 
-    monkeypatch.setattr(engine_module, "batched_hidden_states", held)
+    monkeypatch.setattr(Engine, "_hidden_states", held)
     main = threading.get_ident()
 
     def interrupt_and_release():
         wait_for_requests(engine, 2)
         signal.pthread_kill(main, signal.SIGINT)
         with engine._changed:
-            while not engine._changed.wait_for(lambda: len(engine._requests) == 1, 2):
+            while not engine._changed.wait_for(lambda: len(engine._requests) == 1, 0.1):
                 signal.pthread_kill(main, signal.SIGINT)  # a signal just before a blocking call does not interrupt it
         hold.set()
 

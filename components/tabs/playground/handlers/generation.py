@@ -23,9 +23,8 @@ from components.state.throughput import Throughput, measured, min_update_interva
 from components.state.typed_text import name_spans, rest_ids, shown_tokens
 from components.tabs.playground.handlers.typing import read_box, take_all
 from components.tabs.playground.state import PlaygroundState, tail_length
-from gpt import Generation, LoadedModel, get_model
-from gpt.documents.backends import model_seconds, polled
-from gpt.documents.generation import sliding_steps
+from gpt import Generation, LoadedModel, Step, get_model
+from gpt.documents.generation import stream
 from gpt.tokenizer import hold_back, is_chat, prompt_ids, start_ids
 
 UPDATE_SECONDS = 0.05  # minimum time between page updates
@@ -177,8 +176,14 @@ def _generate_steps(session: Session, pending: PendingGeneration, admission: Adm
     yield
 
     params, length = pending.params, pending.length
-    made: Iterator[Any] = sliding_steps(document, params, length) if pending.slides else document.steps(params, length)
-    steps = measured(polled(made), params.seed, pending.began, session.set_throughput, model_seconds(made))
+
+    def made() -> Iterator[Step | None]:
+        nonlocal document
+        for current, step in stream(document, params, length, slides=pending.slides):
+            document = current
+            yield step
+
+    steps = measured(made(), params.seed, pending.began, session.set_throughput)
     due, shown = time.perf_counter(), -math.inf
     try:
         while True:
@@ -188,14 +193,13 @@ def _generate_steps(session: Session, pending: PendingGeneration, admission: Adm
                     return
                 session.progress = waiting_for_cluster(document.loaded) if latest is None else None
                 if latest is not None:
-                    document, step = latest if pending.slides else (document, latest)
-                    session.take_step(document, step)
+                    session.take_step(document, latest)
             if latest is None:
                 yield
                 continue
             now = time.perf_counter()
             gap = max(min_update_interval(document.loaded), UPDATE_SECONDS)
-            if now - shown >= gap or step.finish_reason is not None:
+            if now - shown >= gap or latest.finish_reason is not None:
                 shown = now
                 yield
             due += 1 / session.settings.pace if session.settings.pace else 0.0
@@ -250,8 +254,7 @@ def step(session: Session, box: str) -> Iterator[None]:
                 session.push_undo()
                 document = session.document = document.without_first()
             steps = document.steps(params, 1)
-            report, seconds = session.set_throughput, model_seconds(steps)
-            for made in measured(steps, params.seed, time.perf_counter(), report, seconds):
+            for made in measured(steps, params.seed, time.perf_counter(), session.set_throughput):
                 document.read()
                 session.finish_reason = None if made.finish_reason == "max_new_tokens" else made.finish_reason
             session.selection = replace(session.selection, position=NEWEST)
