@@ -40,7 +40,7 @@ from components.state.store import SessionStore
 from components.tabs import activations
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
-from components.tabs.change.tab import build_change
+from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
 from components.tabs.concepts.tab import build_concepts
 from components.tabs.course.tab import build_course
@@ -133,7 +133,7 @@ def build_app(
                 with tab("concepts"):
                     build_concepts(events)
                 with tab("change"):
-                    build_change(events)
+                    change.build(events)
             with tab("activations"):
                 activations.tab.build(events)
             with tab("learn"), gr.Tabs(elem_id="learn") as learn:

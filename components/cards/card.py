@@ -15,6 +15,7 @@ from components.i18n import t
 from components.monitoring import count_error
 from components.parts import Action, Handler, Part, Queue, streams
 from components.render import Analysis, View
+from components.state.reads import Pending
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
@@ -85,6 +86,8 @@ class Card:
                 if part.live:
                     live[f"live.{part.name}"] = {name: of(s) for name, of in part.live.items()}
                 parts.extend(part.opened(s))
+            except Pending:  # the page keeps what it shows
+                continue
             except Exception as problem:
                 count_error("drawing", problem)
                 live[f"live.{part.name}"] = {"failed": t("view.failed")}

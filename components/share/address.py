@@ -119,7 +119,8 @@ def view_values(s: Snapshot) -> dict[str, Any]:
     selection = s.selection
     values: dict[str, Any] = {"layer": selection.layer}
     steering = () if s.written is None or s.written.document.edits is None else s.written.document.edits.steering
-    if edits := format_edits(replace(s.edits, steering=steering)):
+    fitting = s.edits if s.written is None else s.edits.fitting(s.written.config)  # a link has to fit its model
+    if edits := format_edits(replace(fitting, steering=steering)):
         values["edits"] = edits
         if s.edits_on:
             values["edits_on"] = s.edits_on

@@ -172,6 +172,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
         session.lock.end(turn)
     with session.lock.settling():
         document.read()
+        session.edits_on = edits_on
         session.finish_reason = session.finish_reason or "stopped"
         if len(document.ids) == document.n_prompt:  # the link has only a prompt, so nothing was generated
             session.throughput = session.last_action = None

@@ -87,7 +87,6 @@ class Session:
     special: whether names of control tokens in typed text become control tokens.
     hidden: the words that are hidden from the model.
     edits: the interventions made in the "Change it" tab.
-    edits_on: token ids of the prompt for the edits; empty if the edits apply to the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     undo_stack, redo_stack: replaced documents, newest last.
     resources: closed with the session.
@@ -136,7 +135,7 @@ class Session:
         self._visible: tuple[tuple[int, int], frozenset[int], Text] | None = None
         self._visible_lock = threading.Lock()
         self.edits = edits or Edits()
-        self.edits_on: tuple[int, ...] = ()
+        self.edits_on = ()
         self.token_statistics, self.lock = TokenStatisticsCache(), DocumentLock()
         self.undo_stack: list[ArchivedDocument] = []
         self.redo_stack: list[ArchivedDocument] = []
@@ -293,6 +292,16 @@ class Session:
     def can_redo(self) -> bool:
         """Return whether an action can be redone."""
         return bool(self.redo_stack) or (self.document is not None and self.document.can_redo)
+
+    @property
+    def edits_on(self) -> tuple[int, ...]:
+        """Token ids of a prompt for the edits; empty if they apply to the document's text, or once that has changed."""
+        ids, version = self._edits_on
+        return ids if version == version_of(self._text()) else ()
+
+    @edits_on.setter
+    def edits_on(self, ids: tuple[int, ...]) -> None:
+        self._edits_on = ids, version_of(self._text())
 
     @property
     def is_chat(self) -> bool:

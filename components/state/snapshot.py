@@ -81,8 +81,8 @@ class Snapshot:
         return cls() if found is None else found  # type: ignore[return-value]
 
     def __getitem__(self, key: Any) -> Any:
-        """Return the current state of a tab, or the latest value of a `Computed`."""
-        return self.state(key) if isinstance(key, type) else self.states[key].value  # type: ignore[attr-defined]
+        """Return the current state of a tab, or the latest value of a `Computed`, None before the first."""
+        return self.state(key) if isinstance(key, type) else getattr(self.states.get(key), "value", None)
 
     @property
     def snapshot(self) -> Snapshot:

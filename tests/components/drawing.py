@@ -39,7 +39,10 @@ class Drawn:
     def _frame(self) -> None:
         if frame := self.renderer.frame(self.session):
             for name, fields in json.loads(frame)["views"].items():
-                self.views.setdefault(name, {}).update(fields)
+                view = self.views.setdefault(name, {})
+                grown = {key: lines for key, lines in fields.items() if isinstance(lines, dict) and "$lines" in lines}
+                new = {key: view[key][: lines["$lines"]] + lines["add"] for key, lines in grown.items()}
+                view.update(fields | new)
 
 
 def spoken_in(language: str, function: Callable[..., Any], *args: Any, **values: Any) -> Any:

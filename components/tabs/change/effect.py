@@ -1,8 +1,8 @@
-"""The effect of edits: the unedited and the edited model read the same tokens, and their predictions are compared."""
+"""Edits in words, and their effect: both models read the same tokens, and their predictions are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from components.i18n import t
+from components.labels import ACTIVATIONS
 from components.next_tokens import at_one
 from gpt import Edits, Generation, GPTConfig, LoadedModel
 from gpt.analysis.patching import is_patch_of_model
@@ -19,6 +21,15 @@ from gpt.background import Progress
 from gpt.sampling import keep_only
 
 MAX_COST_TOKENS = 96  # maximum text length, because each head needs a forward pass
+MAX_DESCRIBED = 6  # edits named in a summary; the rest are counted
+EXPERIMENTS: dict[str, Callable[[GPTConfig], Edits]] = {  # edits that work with any model
+    "attention_0": lambda config: Edits(attn_scale={0: 0.0}),
+    "feed_0": lambda config: Edits(mlp_scale={0: 0.0}),
+    "attention_all": lambda config: Edits(attn_scale=dict.fromkeys(range(config.n_layer), 0.0)),
+    "no_positions": lambda config: Edits(drop_positions=True),
+    "relu": lambda config: Edits(activation="relu"),
+    "other_gelu": lambda config: Edits(activation="gelu_tanh" if config.activation == "gelu" else "gelu"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +144,8 @@ def measure(text: ReadText, edits: Edits) -> Effect:
         return Effect(text, edits, text.states, np.zeros(text.n_read, dtype=np.float32), before, before)
     states = read(text.loaded, text.ids[: text.n_read], text.with_turned(edits))
     after = text_statistics(model, states[: len(text.following)], text.following).mean_surprisal
-    effect, last = (
-        Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, after),
-        text.n_read - 1,
-    )
+    last, bits = text.n_read - 1, kl_bits(model, text.states, states).cpu().numpy()
+    effect = Effect(text, edits, states, bits, before, after)
     if text.held and last == len(text.ids) - 1:
         p, q = (at_one(logits).log() for logits in effect.logits(last))
         effect.bits[last] = kl_divergence(p, q).item()
@@ -147,7 +156,7 @@ def measure(text: ReadText, edits: Edits) -> Effect:
 class HeadCosts:
     """Mean divergence over n_tokens tokens with one head switched off at a time, in bits, (n_layer, n_head)."""
 
-    text: ReadText
+    source: Hashable
     bits: np.ndarray
     n_tokens: int
 
@@ -163,7 +172,7 @@ def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
         states = hidden_states_from(model, streams[layer].resid_pre, layer, off)[0]
         bits[layer, head] = against(states).mean().item()
         progress(number, bits.size)
-    return HeadCosts(text, bits, n)
+    return HeadCosts(text.source, bits, n)
 
 
 def fitting_edits(edits: Edits, loaded: LoadedModel) -> tuple[Edits, Edits]:
@@ -179,3 +188,51 @@ def fitting_edits(edits: Edits, loaded: LoadedModel) -> tuple[Edits, Edits]:
         {layer: x for layer, x in edits.mlp_scale.items() if layer not in kept.mlp_scale},
         patches=tuple(patch for patch in edits.patches if not any(patch is other for other in kept.patches)),
     )
+
+
+def describe_edits(edits: Edits, config: GPTConfig | None) -> list[str]:
+    """Describe each edit with a phrase such as "layer 3 head 2 off", model-wide edits first.
+
+    Identical edits to all heads in a layer, or to all layers, share a phrase, unless the model is unknown.
+    """
+    n_layer, n_head, own = (0, 0, "relu") if config is None else (config.n_layer, config.n_head, config.activation)
+    heads, attention, feed = dict(edits.head_scale), dict(edits.attn_scale), dict(edits.mlp_scale)
+    found = []
+
+    def scaled(key: str, factor: float, **values: int) -> str:
+        end = t("change.off") if factor == 0 else t("change.times", factor=f"{factor:g}")
+        return t(f"change.part.{key}", **values) + end
+
+    if edits.activation is not None and edits.activation != own:
+        swap = {"new": ACTIVATIONS[edits.activation]}
+        found.append(t("change.swapped", old=ACTIVATIONS[own], **swap))
+    if edits.drop_positions:
+        found.append(t("change.no_positions"))
+    for patch in edits.patches:
+        name = t(f"change.patch.{patch.name}")
+        found.append(t("change.patched", name=name, layer=patch.layer, position=patch.position))
+    for scales, key in ((attention, "attentions"), (feed, "feeds")):
+        if n_layer > 1 and len(scales) == n_layer and len(set(scales.values())) == 1:
+            found.append(scaled(key, scales.popitem()[1]))
+            scales.clear()
+    for layer in sorted({*attention, *feed, *(where for where, _ in heads)}):
+        if layer in attention and attention[layer] == feed.get(layer):
+            found.append(scaled("layer", attention.pop(layer), layer=layer))
+            del feed[layer]
+        if layer in attention:
+            found.append(scaled("attention", attention[layer], layer=layer))
+        of_layer = {head: factor for (where, head), factor in heads.items() if where == layer}
+        if n_head > 1 and len(of_layer) == n_head and len(set(of_layer.values())) == 1:
+            found.append(scaled("heads", of_layer[0], layer=layer))
+        else:
+            found += [scaled("head", factor, layer=layer, head=head) for head, factor in sorted(of_layer.items())]
+        if layer in feed:
+            found.append(scaled("feed", feed[layer], layer=layer))
+    return found
+
+
+def summary(edits: Edits, config: GPTConfig | None) -> str:
+    """Return one phrase that describes all edits; "" if there are none."""
+    found = describe_edits(edits, config)
+    more = [t("change.more", n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
+    return t("change.separator").join([*found[:MAX_DESCRIBED], *more])

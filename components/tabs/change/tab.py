@@ -1,255 +1,333 @@
-"""The "Change it" tab in Why?, which measures the edits' effect while it is open and nothing is being generated."""
+"""The "Change it" tab in Why?: edits and their effect, both models' texts side by side, and activation patching."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import starmap
+from typing import Any, Literal
 
-from components.cards.card import Card, add_cards
-from components.events import Events
-from components.i18n import t
-from components.labels import ACTIVATIONS
-from components.limits import MAX_CHARACTERS
-from components.parts import (
-    Part,
+from components.errors import PageError
+from components.i18n import is_exact, t
+from components.kit import (
     button,
     caption,
-    case,
-    check_box,
-    choice,
+    card,
     code_text,
     column,
     columns,
     fold,
-    pick_list,
     question,
     row,
+    says,
     section,
-    text_box,
     title_row,
 )
-from components.state.example import language_of_model
-from components.state.jobs import stop
-from components.state.snapshot import Snapshot
-from components.tabs.change.experiments import EXPERIMENTS
-from components.tabs.change.handlers import editing, generation, patching
-from components.tabs.change.handlers.measurement import ANALYSIS
-from components.tabs.change.state import PATCHED, PROMPT_PAIRS, ChangeState, is_stale
-from components.tabs.change.views import VIEWS
-from components.tabs.change.views.patching import choices, chosen, shown_sweep
-from components.tabs.change.views.texts import code
-from components.widgets.chart import chart
-from components.widgets.predictions import predictions
-from components.widgets.sentence import sentence
-from components.widgets.switches import switches
+from components.labels import placed, quoted
+from components.parts import Part
+from components.render import Lines
+from components.state.admission import Admission, admitted
+from components.state.jobs import Job, started, stop
+from components.state.selection import NEWEST
+from components.state.session import Session
+from components.state.throughput import min_update_interval
+from components.state.token_statistics import TokenStatisticsCache
+from components.tabs.change.edits import (
+    Editing,
+    Writing,
+    WrittenPair,
+    WrittenText,
+    divergence_section,
+    edits_section,
+    effect_section,
+    kept_edits,
+    select_position,
+    selected_position,
+    tab,
+    text,
+    written_pair,
+)
+from components.tabs.change.effect import ReadText, read_document, summary, turned_in
+from components.tabs.change.patching import patching_section
+from components.text_views import document_lines, strip_labels, token_lines
 from components.widgets.tokens import tokens
+from gpt import Edits, Generation, SamplingParams
+from gpt.documents.comparison import paired_steps
+from gpt.documents.edit_text import edits_as_python
+from gpt.documents.snippets import loading_line, params_as_python
+from gpt.tokenizer import Vocabulary, prompt_text
 
-NAME = "change"
+UPDATE_SECONDS = 0.02  # minimum time between page updates
+DEFAULT_LENGTH = 40  # new tokens in the program if the visitor has not generated any texts yet
+DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
-def build_change(events: Events) -> None:
-    """Build and wire the tab."""
-    edits = column(_switches(), _texts(), _divergence(), grow=3, min_width=300)
-    card = Card("change", columns(edits, _effect(), classes="gb-change"), _patching(), classes="")
-    add_cards(events, NAME, [card], VIEWS, ANALYSIS)
+# Writing both texts
 
 
-def _switches() -> Part:
-    """Build the head switches and the controls for other edits."""
-    experiments = [
-        button(f"change-try-{name.replace('_', '-')}", f"change.try.{name}", partial(editing.try_experiment, name))
-        for name in EXPERIMENTS
+def generate_both(session: Session) -> Iterator[None]:
+    """Generate both texts from the prompt, with Write's settings and the same seed.
+
+    Both share one slot in the admission queue.
+    """
+    with session.lock.reading():
+        s = session.snapshot()
+        if s.text is None:
+            raise PageError("error.no_text")
+        document, prompt, held = s.text.document, s.edits_on, ""
+        if not prompt:
+            prompt, held = s.text.ids[: document.n_prompt], document.held_after(document.n_prompt - 1)
+    session.edits = kept_edits(session)
+    loaded, settings, turned = s.text.loaded, session.settings, turned_in(document)
+    pair = WrittenPair(s.text.version, settings.sampling_with_seed(), settings.length, session.edits)
+    with started(session, Writing) as job:
+        yield
+        with admitted(session, loaded) as waiting:
+            for _ in waiting:
+                yield
+                if job.stopped.is_set():
+                    return
+            both = replace(pair.edits, steering=(*turned.steering, *pair.edits.steering))
+            original = _Generator(Generation(loaded, prompt, held=held, edits=turned))
+            writers = original, _Generator(Generation(loaded, prompt, held=held, edits=both))
+            yield from _generate(session, job, pair, writers, settings.pace, waiting)
+
+
+@dataclass(frozen=True)
+class _Generator:
+    document: Generation
+    statistics: TokenStatisticsCache = field(default_factory=TokenStatisticsCache)
+
+    @property
+    def text(self) -> WrittenText:
+        lines = document_lines(self.document, self.statistics)
+        return WrittenText(str(self.document.key), tuple(self.document.ids), lines)
+
+
+def _generate(
+    session: Session,
+    job: Job,
+    pair: WrittenPair,
+    writers: tuple[_Generator, _Generator],
+    pace: float,
+    waiting: Admission,
+) -> Iterator[None]:
+    documents = writers[0].document, writers[1].document
+    for document in documents:
+        document.read()
+
+    def shown() -> WrittenPair:
+        return replace(pair, original=writers[0].text, edited=writers[1].text)
+
+    try:
+        session.change(Writing, growing=shown())
+        yield
+        began, last = time.perf_counter(), 0.0
+        for count, steps in enumerate(paired_steps(*documents, pair.params, pair.params, pair.length), start=1):
+            for writer, step in zip(writers, steps, strict=True):
+                if step is not None:
+                    writer.statistics.add(writer.document, step)
+            now = time.perf_counter()
+            if now - last >= max(min_update_interval(documents[0].loaded), 0.0 if pace else UPDATE_SECONDS):
+                last = now
+                session.change(Writing, growing=shown())
+                yield
+            if pace:
+                waiting.rest()
+                job.stopped.wait(max(0.0, began + count / pace - time.perf_counter()))
+            for _ in waiting.after_token():
+                if job.stopped.is_set():
+                    break
+            if job.stopped.is_set():
+                return
+    finally:
+        documents[0].read()
+        read = read_document(documents[0], ("written", documents[0].key), own=True)
+        complete = replace(shown(), read=read)
+        at = complete.divergence_index
+        session.change(Editing, place=(read.source, NEWEST if at is None else at - 1))
+        session.change(Writing, growing=None, written=complete)
+
+
+def is_stale(s: Any) -> bool:
+    """Return whether the edited model's text was generated with edits other than the current ones."""
+    pair = written_pair(s)
+    return s[Writing].growing is None and pair is not None and pair.edits != s.edits
+
+
+# Both texts
+
+
+def original(s: Any) -> dict[str, Any]:
+    """Show the measured text, or the unedited model's text during generation."""
+    pair = s[Writing].growing
+    if pair is not None:
+        shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
+    elif (read := s[text]) is not None:
+        shown = {"doc": repr(read.source), "lines": text_lines(read), "selected": selected_position(s, read)}
+    else:
+        shown = {"doc": "", "lines": Lines(), "selected": NEWEST}
+    return shown | {"parted": _divergence_index(s), "labels": side_labels("original")}
+
+
+def edited(s: Any) -> dict[str, Any]:
+    """Show the edited model's text."""
+    pair = s[Writing].growing or written_pair(s)
+    doc, lines = ("", Lines()) if pair is None else (pair.edited.key, pair.edited.lines)
+    parted, labels = _divergence_index(s), side_labels("edited")
+    return {"doc": doc, "lines": lines, "selected": NEWEST, "parted": parted, "labels": labels}
+
+
+def side_labels(side: Literal["original", "edited"]) -> dict[str, str]:
+    """Return the labels of the token strip on one side."""
+    return strip_labels(t("change.edited.empty")) | {"name": t(f"change.{side}")}
+
+
+def text_lines(read: ReadText) -> Lines:
+    """Return the lines of the token strip, with the unedited model's statistics for each token."""
+    measured = read.statistics.tokens
+    statistics: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in measured)]
+    statistics += [(None, None)] * (len(read.ids) - len(statistics))
+    return token_lines(read.loaded.tokenizer, read.ids, statistics, read.n_prompt)
+
+
+def _divergence_index(s: Any) -> int:
+    pair = s[Writing].growing or written_pair(s)
+    index = None if pair is None else pair.divergence_index
+    return -1 if index is None else index
+
+
+def first_difference(s: Any) -> str:
+    """Describe the first difference between the generated texts."""
+    pair = written_pair(s)
+    if pair is None or pair.read is None or s[Writing].growing is not None:
+        return ""
+    changes = summary(pair.edits, pair.read.config) or t("change.no_edit")
+    index = pair.divergence_index
+    seed = t("change.seed", seed=pair.params.seed) if is_exact() else ""
+    if index is None:
+        return t("change.parted.never", changes=changes) + seed
+    left, right = (quoted(pair.read.loaded.tokenizer, each.ids[index]) for each in (pair.original, pair.edited))
+    return t("change.parted", changes=changes, original=placed(left, index), edited=right) + seed
+
+
+def stale(s: Any) -> str:
+    """Name the outdated edits used to generate the edited model's text."""
+    pair = written_pair(s)
+    if pair is None or pair.read is None or not is_stale(s):
+        return ""
+    return t("change.stale", changes=summary(pair.edits, pair.read.config) or t("change.no_edit"))
+
+
+def own(s: Any) -> str:
+    """Point out that the text differs from Write's."""
+    read = s[text]
+    return t("change.own") if read is not None and read.own else ""
+
+
+# The comparison as a program
+
+
+def code(s: Any) -> str:
+    """Return the comparison as a Python program."""
+    read, pair = s[text], written_pair(s)
+    if read is None:
+        return ""
+    params, length = (DEFAULT_PARAMS, DEFAULT_LENGTH) if pair is None else (pair.params, pair.length)
+    return program(read, s.edits.fitting(read.config), params, length)
+
+
+def program(read: ReadText, edits: Edits, params: SamplingParams, length: int) -> str:
+    """Return a program that generates the text with and without the edits and prints how the predictions diverge.
+
+    Concepts that are turned up are part of both. On the same type of machine, the program reproduces the texts on the
+    page.
+    """
+    loaded, edits, prompt = read.loaded, read.with_turned(edits), read.ids[: read.n_prompt]
+    load, loading = loading_line(loaded)
+    original = "" if read.turned == Edits() else f", edits={edits_as_python(read.turned)}"
+    imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []
+    patched = [f"# patched from the text {loaded.tokenizer.decode(list(patch.ids or ()))!r}" for patch in edits.patches]
+    lines = [
+        "import torch",
+        "",
+        f"from gpt import Edits, Generation, SamplingParams, {load}",
+        "from gpt.analysis.predictions import kl_bits",
+        *imports,
+        "",
+        loading,
+        f"prompt = {prompt_as_python(loaded.tokenizer, prompt, read.prompt_held)}",
+        f"params = {params_as_python(params)}",
+        *patched,
+        f"edits = {edits_as_python(edits)}",
+        "",
+        f"original, edited = Generation(loaded, prompt{original}), Generation(loaded, prompt, edits=edits)",
+        "for document in (original, edited):",
+        f"    for step in document.steps(params, {length}):",
+        "        pass",
+        "    document.read()",
+        '    print(document.text, end="\\n\\n")',
+        "",
+        "idx = torch.tensor([original.ids[: original.n_read]])",
+        "with torch.inference_mode():",
+        "    states = loaded.model.hidden_states(idx, edits=edits)[0]",
+        "print(kl_bits(loaded.model, original.states(), states))  # bits, at each position",
     ]
-    others = column(
-        choice(
-            "change-activation",
-            [(title, name) for name, title in ACTIVATIONS.items()],
-            label="change.activation",
-            labelled=True,
-            value=_activation,
-            on=editing.choose_activation,
-        ),
-        check_box(
-            "change-positions",
-            label="change.positions",
-            info="change.positions.info",
-            value=lambda s: s.edits.drop_positions,
-            on=editing.drop_positions,
-        ),
-        caption("change.try"),
-        row(
-            button(
-                "change-try-costliest",
-                "change.try.costliest",
-                editing.switch_off_costliest,
-                queue="model",
-                enabled=lambda s: s.state(ChangeState).costing is None,
-            ),
-            *experiments,
-            button(
-                "change-costs-stop",
-                "stop",
-                partial(stop, ChangeState, name="costing"),
-                show=lambda s: s.state(ChangeState).costing is not None,
-            ),
-            classes="gb-small",
-        ),
-        sentence("change-status", kind="status"),
-        grow=2,
-    )
-    return section(
-        title_row(question("change.question"), button("change-reset", "change.reset", editing.reset)),
-        sentence("change-lead", kind="lead"),
-        sentence("change-notice", kind="notice"),
-        columns(
-            column(
-                switches("change-switches", on=editing.set_switches),
-                grow=3,
-                min_width=320,
-            ),
-            others,
-        ),
-    )
+    return "\n".join([*lines, ""])
 
 
-def _texts() -> Part:
+def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...], held: str) -> str:
+    """Return a string literal that encodes to these ids or, failing that, a list of ids.
+
+    held: white space typed after them.
+    """
+    return repr(prompt_text(tokenizer, ids, held) or list(ids))
+
+
+# The cards
+
+
+def texts_section() -> Part:
     """Build both texts side by side, and the program that reproduces them."""
-    sides = {"original": editing.select_token, "edited": None}
+    select = lambda session, sent: select_position(session, sent.get("index"))  # noqa: E731
+    sides = {
+        "original": tokens("change-original", on=select, draw=original),
+        "edited": tokens("change-edited", selectable=False, draw=edited),
+    }
     return section(
         title_row(
             question("change.texts.question"),
-            button("change-both", "change.both", generation.generate_both, queue="model", enabled=_rests, primary=True),
-            button("change-stop", "stop", partial(stop, ChangeState, name="writing"), enabled=lambda s: not _rests(s)),
+            button("change-both", "change.both", generate_both, queue="model", enabled=_rests, primary=True),
+            button("change-stop", "stop", partial(stop, Writing), enabled=lambda s: not _rests(s)),
         ),
         row(
-            sentence("change-stale", kind="caption"),
-            button("change-again", "change.again", generation.generate_both, queue="model", show=is_stale),
+            says("change-stale", stale, kind="caption"),
+            button("change-again", "change.again", generate_both, queue="model", show=is_stale),
             classes="gb-change-stale",
         ),
-        columns(
-            *(
-                column(
-                    caption(f"change.{side}"),
-                    tokens(f"change-{side}", selectable=on is not None, on=on),
-                    min_width=300,
-                )
-                for side, on in sides.items()
-            )
-        ),
-        sentence("change-parted", kind="lead"),
-        sentence("change-own", kind="caption"),
+        columns(*(column(caption(f"change.{side}"), strip, min_width=300) for side, strip in sides.items())),
+        says("change-parted", first_difference),
+        says("change-own", own, kind="caption"),
         caption("change.hint"),
         fold("change-python", "change.python", code_text("change-code", "change.python.label", code)),
     )
 
 
-def _divergence() -> Part:
-    """Build the chart of how far predictions diverge at each token."""
-    picture = chart("change-divergence", clickable=True, on=editing.select_bar)
-    return section(question("change.divergence.question"), picture)
-
-
-def _effect() -> Part:
-    """Build the chart of next-token probabilities before and after the edits, pinned beside the switches."""
-    return section(
-        predictions("change-bars", selectable=False),
-        caption("change.bars.legend"),
-        sentence("change-says", kind="lead"),
-        sentence("change-bars-note", kind="caption"),
-        grow=2,
-        classes="gb-change-effect",
-    )
-
-
-def _patching() -> Part:
-    """Build the controls for activation patching and the recovery map."""
-    examples = case(
-        "change-patch-examples",
-        lambda s: language_of_model(s.model),
-        {language: row(*starmap(_pair, pairs.items()), classes="gb-small") for language, pairs in PROMPT_PAIRS.items()},
-    )
-    prompts = [
-        text_box(
-            f"change-{name}",
-            max_length=MAX_CHARACTERS,
-            label=f"change.patch.{name}",
-            value=partial(_prompt, i),
-            on=partial(patching.set_prompt, name),
-        )
-        for i, name in enumerate(("clean", "corrupted"))
-    ]
-    answers = [
-        pick_list(
-            f"change-{name}",
-            choices,
-            most=1,
-            label=f"change.patch.{name}",
-            info="change.patch.found",
-            value=partial(chosen, name),
-            on=partial(patching.choose_answer, name),
-            queue="model",
-        )
-        for name in ("answer", "other")
-    ]
-    return section(
-        question("change.patch.question"),
-        caption("change.patch.says"),
-        examples,
-        columns(*(column(prompt) for prompt in prompts)),
-        columns(*(column(answer) for answer in answers)),
-        row(
-            choice(
-                "change-name",
-                lambda s: [(t(f"change.patch.{name}"), name) for name in PATCHED],
-                label="change.patch.name",
-                value=partial(_control, "patched"),
-                on=patching.choose_activation,
-                queue="model",
-            ),
-            button(
-                "change-measure",
-                "change.patch.measure",
-                patching.sweep,
-                queue="model",
-                enabled=lambda s: not _measures(s),
-                primary=True,
-            ),
-            button("change-patch-stop", "stop", partial(stop, ChangeState, name="sweeping"), enabled=_measures),
-        ),
-        sentence("change-patch-status", kind="status"),
-        sentence("change-trouble", kind="notice"),
-        chart("change-map", clickable=True, on=patching.choose_cell),
-        sentence("change-cell", kind="lead"),
-        row(button("change-keep", "change.patch.keep", patching.keep, show=_has_cell)),
-    )
-
-
-def _activation(s: Snapshot) -> str:
-    return s.edits.activation or ("gelu_tanh" if s.text is None else s.text.config.activation)
-
-
-def _rests(s: Snapshot) -> bool:
+def _rests(s: Any) -> bool:
     """Return whether no texts are being generated."""
-    return s.state(ChangeState).writing is None
+    return s[Writing].job is None
 
 
-def _measures(s: Snapshot) -> bool:
-    return s.state(ChangeState).sweeping is not None
-
-
-def _control(name: str, s: Snapshot) -> str:
-    return getattr(s.state(ChangeState), name)
-
-
-def _prompt(i: int, s: Snapshot) -> str:
-    return s.state(ChangeState).prompts(s.model)[i]
-
-
-def _pair(name: str, pair: tuple[str, str]) -> Part:
-    """Build the button that loads a pair of prompts."""
-    take = partial(patching.take_example, pair)
-    return button(f"change-patch-{name}", f"change.patch.example.{name}", take, queue="model")
-
-
-def _has_cell(s: Snapshot) -> bool:
-    return s.state(ChangeState).cell is not None and shown_sweep(s) is not None
+tab.cards(
+    card(
+        "change",
+        columns(
+            column(edits_section(), texts_section(), divergence_section(), grow=3, min_width=300),
+            effect_section(),
+            classes="gb-change",
+        ),
+        patching_section(),
+        classes="",
+    )
+)

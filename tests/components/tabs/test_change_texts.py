@@ -14,72 +14,83 @@ import torch
 from components.labels import quoted
 from components.state.jobs import Job, stop
 from components.state.session import Session
+from components.tabs.change import edits as change
+from components.tabs.change import tab as texts
+from components.tabs.change.edits import Writing
 from components.tabs.change.effect import read_prompt
-from components.tabs.change.handlers import editing, generation
-from components.tabs.change.program import program
-from components.tabs.change.state import ChangeState, is_stale
-from components.tabs.change.views.texts import code
-from gpt import Edits, Generation
+from gpt import Edits, Generation, SamplingParams
 from gpt.analysis.patching import patch_from
-from tests.components.tabs.change_session import PARAMS, analysed, drawn, finish, generated, said
-
-
-@pytest.fixture(scope="module")
-def document() -> Generation:
-    return generated()
+from tests.components.drawing import Drawn
+from tests.gpt.fake_models import tiny_model
 
 
 @pytest.fixture
-def session(document: Generation) -> Session:
-    """A session with a measured text."""
-    return analysed(Session(document.copy()))
+def drawn() -> Drawn:
+    document = Generation(tiny_model(), "the cat sat")
+    list(document.steps(SamplingParams(temperature=2.0, seed=3), 6))
+    document.read()
+    drawn = Drawn(Session(document), texts.tab)
+    drawn.session.settings = replace(drawn.session.settings, seed="3", length=6, temperature=2.0, pace=0)
+    drawn.update()
+    return drawn
 
 
-def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
-    session.settings = replace(session.settings, seed="3", length=6, temperature=2.0, pace=0)
+@pytest.fixture
+def session(drawn: Drawn) -> Session:
+    return drawn.session
+
+
+def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(drawn, session):
     session.edits = Edits(attn_scale={0: 0.0, 1: 0.0})
-    steps = generation.generate_both(session)
+    steps = texts.generate_both(session)
     next(steps)
     assert session.busy
-    finish(steps)
+    list(steps)
     assert not session.busy
-    pair, prompt = session.state(ChangeState).written, session.document.prompt_ids
+    pair, prompt = session.state(Writing).written, session.document.prompt_ids
     for text, edits in ((pair.original, None), (pair.edited, session.edits)):
         alone = Generation(session.document.loaded, prompt, edits=edits)
         list(alone.steps(pair.params, 6))
         assert list(text.ids) == alone.ids
     index = pair.divergence_index
     left, right = (quoted(session.document.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
-    assert f"diverge: the original continues with {left}, the changed text with {right}." in said(session, "parted")
-    analysed(session)
-    assert [len(drawn(session, side)["lines"]) for side in ("original", "edited")] == [
-        len(text.ids) for text in (pair.original, pair.edited)
-    ]
-    assert (drawn(session, "original")["parted"], drawn(session, "edited")["parted"]) == (index, index)
-    assert drawn(session, "original")["selected"] == index - 1
-    assert "Reset" in said(session, "own")
-    assert said(session, "stale") == ""
-    editing.drop_positions(session, True)
-    assert is_stale(analysed(session).snapshot())
-    assert "attention in all layers off" in said(session, "stale")  # the edits that generated it
-    editing.reset(session)
-    assert session.state(ChangeState).written is None
-    assert said(analysed(session), "own") == said(session, "parted") == ""
+    shown = drawn.update()
+    parted = f"diverge: the original continues with {left}, the changed text with {right}."
+    assert parted in shown["change-parted"]["text"]
+    for side, text in (("original", pair.original), ("edited", pair.edited)):
+        assert len(shown[f"change-{side}"]["lines"]) == len(text.ids)
+        assert shown[f"change-{side}"]["parted"] == index
+    assert shown["change-original"]["selected"] == index - 1
+    assert "Reset" in shown["change-own"]["text"]
+    before = session.selection
+    change.select_bar(session, {"x": 3})  # the text differs from Write's, so only this tab selects
+    assert drawn.update()["change-original"]["selected"] == 3
+    assert session.selection == before
+    assert shown["change-stale"]["text"] == ""
+    change.drop_positions(session, True)
+    assert "attention in all layers off" in drawn.update()["change-stale"]["text"]  # the edits that generated it
+    change.reset(session)
+    assert drawn.update()["change-own"]["text"] == shown["change-parted"]["text"] == ""
+    change.select_position(session, 2)
+    assert session.selection.position == drawn.update()["change-original"]["selected"] == 2
 
 
-def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_another_text(session):
+def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_another_text(drawn, session):
     session.settings = replace(session.settings, length=12, pace=5)
-    steps = generation.generate_both(session)
+    before = dict(drawn.views["change-bars"])
+    steps = texts.generate_both(session)
     for _ in range(3):
         next(steps)
-    stop(ChangeState, session, "writing")
-    finish(steps)
-    assert len(session.state(ChangeState).written.original.ids) == session.document.n_prompt + 1
-    assert said(analysed(session), "own")
+    assert "previous text stays" in drawn.update()["change-bars-note"]["text"]
+    assert drawn.views["change-bars"] == before
+    stop(Writing, session)
+    list(steps)
+    assert len(session.state(Writing).written.original.ids) == session.document.n_prompt + 1
+    assert drawn.update()["change-own"]["text"]
     session.document.append(7)
     session.document.read()
-    assert said(analysed(session), "own") == ""
-    assert drawn(session, "edited")["lines"] == []
+    assert drawn.update()["change-own"]["text"] == ""
+    assert drawn.views["change-edited"]["doc"] == ""
 
 
 def test_both_texts_pause_without_a_place(session, monkeypatch):
@@ -90,24 +101,24 @@ def test_both_texts_pause_without_a_place(session, monkeypatch):
             resting.append(len(admission._resting))
             return True
 
-    monkeypatch.setattr(generation, "started", lambda *_: contextlib.nullcontext(Job(stopped=Watched())))
+    monkeypatch.setattr(texts, "started", lambda *_: contextlib.nullcontext(Job(stopped=Watched())))
     session.settings = replace(session.settings, length=3, pace=5)
-    finish(generation.generate_both(session))
+    list(texts.generate_both(session))
     assert resting == [1, 1, 1]
 
 
-def test_both_texts_wait_for_one_place_and_give_it_back(session):
+def test_both_texts_wait_for_one_place_and_give_it_back(drawn, session):
     admission = session.document.loaded.engine.admission
     with contextlib.ExitStack() as others:
         for _ in range(admission.limit):
             others.enter_context(admission.enter())
-        steps = generation.generate_both(session)
+        steps = texts.generate_both(session)
         next(steps)
         next(steps)
-        assert "ahead of you" in said(session, "status")
-        assert session.state(ChangeState).written is None
-    finish(steps)
-    assert len(session.state(ChangeState).written.edited.ids) > session.document.n_prompt
+        assert "ahead of you" in drawn.update()["change-status"]["text"]
+        assert session.state(Writing).growing is None
+    list(steps)
+    assert len(session.state(Writing).written.edited.ids) > session.document.n_prompt
     assert admission.n_admitted == 0
 
 
@@ -122,22 +133,22 @@ def run_program(source: str, loaded: Any) -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.parametrize("patched", [False, True])
-def test_the_program_writes_both_texts_and_measures_the_same(session, patched):
+def test_the_program_writes_both_texts_and_measures_the_same(drawn, session, patched):
     loaded = session.document.loaded
     edits = Edits({(0, 1): 0.0}, activation="relu")
     if patched:
         clean = loaded.tokenizer.encode("the dog")
         edits = replace(edits, patches=(patch_from(loaded.model, clean, "resid_pre", 1, 4),))
     session.edits = edits
-    session.settings = replace(session.settings, seed="3", length=5, pace=0)
-    finish(generation.generate_both(session))
-    state = analysed(session).state(ChangeState)
-    space, printed = run_program(code(session.snapshot()), loaded)
-    pair = state.written
+    list(texts.generate_both(session))
+    source = drawn.update()["card.change"]["live.change-code"]["text"]
+    space, printed = run_program(source, loaded)
+    pair = session.state(Writing).written
     assert [space["original"].ids, space["edited"].ids] == [list(pair.original.ids), list(pair.edited.ids)]
     assert all(space[name].text in printed for name in ("original", "edited"))
-    torch.testing.assert_close(space["states"], state.effect.states, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(space["states"], session.snapshot()[change.effect].states, atol=1e-5, rtol=1e-4)
 
 
-def test_a_prompt_that_is_not_the_tokens_of_its_text_is_a_list_in_the_program(document):
-    assert "prompt = [116, 104]" in program(read_prompt(document.loaded, (116, 104), ""), Edits(), PARAMS, 5)
+def test_a_prompt_that_is_not_the_tokens_of_its_text_is_a_list_in_the_program(session):
+    read = read_prompt(session.document.loaded, (116, 104), "")
+    assert "prompt = [116, 104]" in texts.program(read, Edits(), texts.DEFAULT_PARAMS, 5)

@@ -1,0 +1,508 @@
+"""What is changed in the model, and the effect on a text: switches, bars before and after, and divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+
+from components.errors import PageError
+from components.figures.bars import divergence_bars
+from components.i18n import t
+from components.kit import (
+    Tab,
+    button,
+    caption,
+    column,
+    columns,
+    picture,
+    question,
+    row,
+    says,
+    section,
+    title_row,
+)
+from components.labels import ACTIVATIONS, percent, placed, quoted, token_text, visible
+from components.parts import Part, check_box, choice
+from components.render import Lines, compute
+from components.state.jobs import Job, result_of, stop
+from components.state.selection import NEWEST
+from components.state.session import Session
+from components.state.snapshot import Message, Snapshot
+from components.tabs.change.effect import (
+    EXPERIMENTS,
+    Effect,
+    HeadCosts,
+    ReadText,
+    fitting_edits,
+    head_costs,
+    measure,
+    read_document,
+    read_prompt,
+    summary,
+    turned_in,
+)
+from components.widgets.chart import Drawing
+from components.widgets.predictions import Bar, predictions, predictions_data
+from components.widgets.switches import LABELS, switches, switches_data
+from gpt import Edits, SamplingParams
+from gpt.background import Cancelled
+from gpt.config import Activation
+from gpt.documents.comparison import divergence_index
+from gpt.documents.edit_text import format_edits, parse_edits
+
+MAX_BARS = 8
+WINDOW = 128  # positions in the chart of the divergence
+
+tab = Tab("change")
+
+
+@dataclass(frozen=True)
+class WrittenText:
+    """A generated text, including its prompt. `lines` contains its token strip's lines."""
+
+    key: str = ""
+    ids: tuple[int, ...] = ()
+    lines: Lines = field(default_factory=Lines)
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenPair:
+    """The texts that the unedited and the edited model generate from the same prompt with the same seed.
+
+    version: version of Write's text when the pair was begun. read: the unedited model's text with its states, once both
+    texts are complete.
+    """
+
+    version: tuple[int, int]
+    params: SamplingParams
+    length: int
+    edits: Edits
+    original: WrittenText = field(default_factory=WrittenText)
+    edited: WrittenText = field(default_factory=WrittenText)
+    read: ReadText | None = None
+
+    @property
+    def divergence_index(self) -> int | None:
+        return divergence_index(self.original.ids, self.edited.ids)
+
+
+@tab.state
+class Editing:
+    """n_switched: number of switch clicks handled so far. costs: each head's effect; job: the measurement of `costs`.
+
+    place: the selected position in a text that differs from Write's, preceded by the text's source.
+    """
+
+    n_switched: int = 0
+    costs: HeadCosts | None = None
+    job: Job | None = None
+    place: tuple[Hashable, int] = (None, NEWEST)
+
+    @property
+    def busy(self) -> bool:
+        return self.job is not None
+
+
+@tab.state
+class Writing:
+    """growing: the texts that are being written. written: the last complete ones."""
+
+    growing: WrittenPair | None = None
+    written: WrittenPair | None = None
+    job: Job | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self.job is not None
+
+
+# The text and the effect of the edits on it
+
+
+def written_pair(s: Any) -> WrittenPair | None:
+    """Return both texts if they are complete and Write's text is still the same."""
+    pair: WrittenPair | None = s[Writing].written
+    return pair if pair is not None and s.text is not None and pair.version == s.text.version else None
+
+
+def source_of(s: Any) -> Hashable:
+    """Return a key for the text on which the edits are measured, or None if there is no text.
+
+    In order of preference: the unedited model's generated text, the prompt in `Session.edits_on`, the text in Write.
+    """
+    if s.text is None or s.text.n_read == 0:
+        return None
+    pair = written_pair(s)
+    if pair is not None and pair.read is not None:
+        return pair.read.source
+    return ("prompt", s.edits_on, s.text.document.key) if s.edits_on else (s.text.version, s.text.n_read)
+
+
+@tab.computed
+def text(s: Any) -> ReadText | None:
+    """Read the text of `source_of` with the unedited model."""
+    source, pair = source_of(s), written_pair(s)
+    if source is None or pair is not None:
+        return None if pair is None else pair.read
+    document = s.text.document
+    if s.edits_on:
+        return read_prompt(s.text.loaded, s.edits_on, source, turned_in(document))
+    return read_document(document, source)
+
+
+@tab.computed(while_writing=True)
+def split(s: Any) -> tuple[Edits, Edits]:
+    """Split the edits into those that the text's model supports and the rest."""
+    return fitting_edits(s.edits, s.text.loaded)
+
+
+def kept_and_dropped(s: Any) -> tuple[Edits, Edits]:
+    """Return `split`, which has to be computed only for patches."""
+    return s[split] if s.edits.patches else fitting_edits(s.edits, s.text.loaded)
+
+
+@tab.computed
+def effect(s: Any) -> Effect | None:
+    """Measure the effect of the edits on the text."""
+    read = s[text]
+    return None if read is None else measure(read, kept_and_dropped(s)[0])
+
+
+def selected_position(s: Any, read: ReadText) -> int:
+    """Return the selected position in the measured text, clamped to the last position that the model has read."""
+    if not read.own:
+        return min(s.text.at(s.selection), read.n_read - 1)
+    source, position = s[Editing].place
+    return read.n_read - 1 if source != read.source or position == NEWEST else min(position, read.n_read - 1)
+
+
+# The edits in words
+
+
+def current(s: Any) -> str:
+    """Summarise the current edits."""
+    if s.text is None:
+        return t("error.no_text")
+    changes = summary(kept_and_dropped(s)[0], s.text.config)
+    return t("change.now", changes=changes) if changes else t("change.nothing")
+
+
+def dropped(s: Any) -> str:
+    """Name the edits that the text's model does not support."""
+    if s.text is None:
+        return ""
+    _, rest = kept_and_dropped(s)
+    return "" if rest == Edits() else t("change.dropped", changes=summary(rest, None))
+
+
+def status(s: Any) -> str | Message | None:
+    """Show the progress, or describe the experiment whose edits are in force."""
+    if s[Editing].job is not None:
+        return s[Editing].job.progress
+    if s[Writing].job is not None and s.progress is not None:
+        return s.progress
+    if s.generating:
+        return t("change.waits")
+    made = () if s.text is None else (name for name, make in EXPERIMENTS.items() if make(s.text.config) == s.edits)
+    name = next(iter(made), None)
+    return None if name is None else t(f"change.try.{name}.says")
+
+
+# Editing
+
+
+def kept_edits(session: Session) -> Edits:
+    """Return the edits that the model supports; those that it does not support go with the next change."""
+    return Edits() if session.document is None else fitting_edits(session.edits, session.document.loaded)[0]
+
+
+def set_switches(session: Session, sent: dict[str, Any]) -> None:
+    """Apply the scale factors that the switches send, and select the switched head."""
+    session.select(layer=sent.get("layer"), head=sent.get("head"))
+    document, edits, count = session.document, sent.get("edits"), sent.get("n")
+    if document is None:
+        return
+    session.change(Editing, n_switched=count if type(count) is int else 0)
+    try:
+        factors = parse_edits(edits if isinstance(edits, str) else "?")
+        if factors.activation or factors.drop_positions:
+            raise PageError("error.no_switch", edits=edits)
+        factors.check(document.loaded.model.config)
+    except ValueError as problem:
+        raise PageError("change.not_edits", problem=problem) from problem
+    scales = {name: getattr(factors, name) for name in ("head_scale", "attn_scale", "mlp_scale")}
+    session.edits = replace(kept_edits(session), **scales)
+
+
+def choose_activation(session: Session, name: object) -> None:
+    """Replace the activation function in all layers; choosing the model's own removes the edit."""
+    chosen: Activation | None = next((activation for activation in get_args(Activation) if activation == name), None)
+    if session.document is not None and chosen is not None:
+        own = chosen == session.document.loaded.model.config.activation
+        session.edits = replace(kept_edits(session), activation=None if own else chosen)
+
+
+def drop_positions(session: Session, dropped: object) -> None:
+    """Switch the position embeddings on or off."""
+    session.edits = replace(kept_edits(session), drop_positions=dropped is True)
+
+
+def try_experiment(name: str, session: Session) -> None:
+    """Replace all edits with an experiment's edits."""
+    if session.document is not None:
+        session.edits = EXPERIMENTS[name](session.document.loaded.model.config)
+
+
+def switch_off_costliest(session: Session) -> Iterator[None]:
+    """Measure each head's effect on this text and switch off the most influential one."""
+    yield from compute(session, text)
+    read: ReadText | None = session.snapshot()[text]
+    if read is None:
+        raise PageError("error.no_text")
+    costs = session.state(Editing).costs
+    if costs is None or costs.source != read.source:
+        try:
+            costs = yield from result_of(session, Editing, "job", "change.costs.doing", partial(head_costs, read))
+        except Cancelled:
+            return
+        if source_of(session.snapshot()) != read.source:
+            return
+    layer, head = divmod(int(costs.bits.argmax()), read.config.n_head)
+    session.edits = Edits(head_scale={(layer, head): 0.0})
+    session.change(Editing, costs=costs)
+
+
+def reset(session: Session) -> None:
+    """Remove all edits and return to the text in Write."""
+    session.edits, session.edits_on = Edits(), ()
+    session.change(Writing, written=None)
+
+
+def draw_switches(s: Any) -> dict[str, Any]:
+    """Show a switch for each head and branch, set according to the edits."""
+    labels = {key: t(f"change.switches.{key}") for key in LABELS}
+    if s.text is None:
+        return switches_data(0, 0, labels=labels)
+    config, costs = s.text.config, s[Editing].costs
+    edits = s.edits.fitting(config)
+    is_measured = costs is not None and costs.source == source_of(s)
+    return switches_data(
+        config.n_layer,
+        config.n_head,
+        format_edits(Edits(edits.head_scale, edits.attn_scale, edits.mlp_scale)),
+        labels=labels,
+        answered=s[Editing].n_switched,
+        costs=costs.bits if is_measured else None,
+        measured=costs.n_tokens if is_measured else 0,
+        selected=None if s.selection.head is None else (s.selection.layer, s.selection.head),
+    )
+
+
+def activation(s: Snapshot) -> str:
+    return s.edits.activation or ("gelu_tanh" if s.text is None else s.text.config.activation)
+
+
+def edits_section() -> Part:
+    """Build the head switches and the controls for other edits."""
+    experiments = [
+        button(f"change-try-{name.replace('_', '-')}", f"change.try.{name}", partial(try_experiment, name))
+        for name in EXPERIMENTS
+    ]
+    others = column(
+        choice(
+            "change-activation",
+            [(title, name) for name, title in ACTIVATIONS.items()],
+            label="change.activation",
+            labelled=True,
+            value=activation,
+            on=choose_activation,
+        ),
+        check_box(
+            "change-positions",
+            label="change.positions",
+            info="change.positions.info",
+            value=lambda s: s.edits.drop_positions,
+            on=drop_positions,
+        ),
+        caption("change.try"),
+        row(
+            button(
+                "change-try-costliest",
+                "change.try.costliest",
+                switch_off_costliest,
+                queue="model",
+                enabled=lambda s: s[Editing].job is None,
+            ),
+            *experiments,
+            button("change-costs-stop", "stop", partial(stop, Editing), show=lambda s: s[Editing].job is not None),
+            classes="gb-small",
+        ),
+        says("change-status", status, kind="status"),
+        grow=2,
+    )
+    return section(
+        title_row(question("change.question"), button("change-reset", "change.reset", reset)),
+        says("change-lead", current),
+        says("change-notice", dropped, kind="notice"),
+        columns(
+            column(switches("change-switches", on=set_switches, draw=draw_switches), grow=3, min_width=320), others
+        ),
+    )
+
+
+# The effect
+
+
+def select_position(session: Session, position: object) -> None:
+    """Select a token. If Write shows the same text, select it in all tabs."""
+    read: ReadText | None = session.snapshot()[text]
+    if read is None or session.state(Writing).job is not None:
+        return
+    if type(position) is int and 0 <= position < read.n_read:
+        if read.own:
+            session.change(Editing, place=(read.source, position))
+        else:
+            session.select(position=position)
+
+
+def select_bar(session: Session, sent: dict[str, Any]) -> None:
+    """Select the clicked bar's token. For a long text, the chart shows only a window of tokens."""
+    x, s = sent.get("x"), session.snapshot()
+    read: ReadText | None = s[text]
+    if read is not None and s.text is not None and type(x) is int:
+        with session.lock.reading():
+            start = window(read.n_read, selected_position(s, read))[0]
+        select_position(session, start + x)
+
+
+def bars(s: Any) -> dict[str, Any]:
+    """Plot the most probable next tokens at the selected position, before and after the edits, on a shared axis."""
+    found, title = s[effect], t("change.bars.question")
+    if found is None:
+        return predictions_data(title, "", [])
+    position = selected_position(s, found.text)
+    tokenizer, ids = found.text.loaded.tokenizer, found.text.ids
+    before, after = probabilities(s, found, position)
+    order = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS].tolist()
+    follower = ids[position + 1] if position + 1 < len(ids) else None
+    if follower is not None and follower not in order:
+        order[-1] = follower
+    order.sort(key=lambda i: -after[i])
+
+    def bar(i: int) -> Bar:
+        name = f"{quoted(tokenizer, i)}: {percent(before[i])} → {percent(after[i])}"
+        return Bar(visible(token_text(tokenizer, i)), before[i], after[i], name, {})
+
+    where = t("change.bars.after_token", token=quoted(tokenizer, ids[position]))
+    chosen = -1 if follower is None else order.index(follower)
+    return predictions_data(title, where, [bar(i) for i in order], chosen=chosen)
+
+
+def probabilities(s: Any, found: Effect, position: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the next-token probabilities of the unedited and the edited model after a position, (vocab_size,) each."""
+    ids = found.text.ids[: position + 1]
+    before, after = (s.stages(logits, ids).final.numpy() for logits in found.logits(position))
+    return before, after
+
+
+def next_token_change(s: Any) -> str:
+    """Name the token whose probability changed the most."""
+    found = s[effect]
+    if found is None:
+        return ""
+    position = selected_position(s, found.text)
+    tokenizer = found.text.loaded.tokenizer
+    before, after = probabilities(s, found, position)
+    token = quoted(tokenizer, found.text.ids[position])
+    changes = summary(found.edits, found.text.config)
+    best, now = int(before.argmax()), int(after.argmax())
+    if not changes:
+        return t("change.bars.same", token=token, best=quoted(tokenizer, best), p=percent(before[best]))
+    most = int(np.abs(after - before).argmax())
+    sentence = t(
+        "change.bars.says",
+        changes=changes,
+        token=token,
+        most=quoted(tokenizer, most),
+        before=percent(before[most]),
+        after=percent(after[most]),
+        bits=_bits(found.bits[position]),
+    )
+    if best != now:
+        sentence += t("change.bars.best", old=quoted(tokenizer, best), new=quoted(tokenizer, now))
+    return sentence
+
+
+def divergence(s: Any) -> Drawing:
+    """Plot the divergence at each position; for a long text, only in a window around the selected position."""
+    found = s[effect]
+    if found is None:
+        return None
+    read, position = found.text, selected_position(s, found.text)
+    tokenizer, n = read.loaded.tokenizer, read.n_read
+    if not summary(found.edits, read.config):
+        return None, t("change.divergence.nothing")
+    first, end = window(n, position)
+    figure = divergence_bars(
+        {"": found.bits[first:end]},
+        [token_text(tokenizer, i) for i in read.ids[first:end]],
+        selected=position - first,
+        first=first,
+        bits_title=t("change.bits"),
+    )
+    note = previous(s)
+    if found.bits.max() <= 0:
+        return figure, t("change.divergence.none"), note
+    most = int(found.bits.argmax())
+    sentence = t(
+        "change.divergence.says",
+        mean=_bits(found.bits.mean()),
+        most=_bits(found.bits[most]),
+        token=placed(quoted(tokenizer, read.ids[most]), most),
+    )
+    if not np.isnan(found.before):
+        sentence += t("change.divergence.cost", before=f"{found.before:.2f}", after=f"{found.after:.2f}")
+    if first > 0 or end < n:
+        sentence += t("change.window", start=first, end=end - 1, n=f"{n:,}")
+    return figure, sentence, note or t("change.divergence.note")
+
+
+def window(n: int, position: int) -> tuple[int, int]:
+    """Return the range of positions to plot, (start, end): up to WINDOW positions around the selected one."""
+    end = min(n, max(position + WINDOW // 2, WINDOW))
+    return max(0, end - WINDOW), end
+
+
+def previous(s: Any) -> str:
+    """Point out that the charts still show the previous text while new texts are generated."""
+    return t("change.before") if s[Writing].job is not None else ""
+
+
+def _bits(value: float) -> str:
+    """Format a number of bits without rounding a nonzero value to zero."""
+    value = float(value)
+    if 0 < value < 0.001:
+        return "< 0.001"
+    return f"{value:.1f}" if value >= 9.95 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3f}"
+
+
+def divergence_section() -> Part:
+    """Build the chart of how far predictions diverge at each token."""
+    chart = picture("change-divergence", divergence, clickable=True, on=select_bar)
+    return section(question("change.divergence.question"), chart)
+
+
+def effect_section() -> Part:
+    """Build the chart of next-token probabilities before and after the edits, pinned beside the switches."""
+    return section(
+        predictions("change-bars", selectable=False, draw=bars),
+        caption("change.bars.legend"),
+        says("change-says", next_token_change),
+        says("change-bars-note", previous, kind="caption"),
+        grow=2,
+        classes="gb-change-effect",
+    )
