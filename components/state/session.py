@@ -297,7 +297,7 @@ class Session:
     def edits_on(self) -> tuple[int, ...]:
         """Token ids of a prompt for the edits; empty if they apply to the document's text, or once that has changed."""
         ids, version = self._edits_on
-        return ids if version == version_of(self._text()) else ()
+        return ids if ids and version == version_of(self._text()) else ()
 
     @edits_on.setter
     def edits_on(self, ids: tuple[int, ...]) -> None:

@@ -10,8 +10,6 @@ from typing import get_args
 
 import pytest
 import torch
-from components.tabs.change.edits import effect
-from components.tabs.change.tab import tab as change
 from plotly.utils import PlotlyJSONEncoder
 
 import components
@@ -24,6 +22,8 @@ from components.state.hidden import hide
 from components.state.session import Session
 from components.tabs.activations import swapped
 from components.tabs.activations import tab as activations
+from components.tabs.change.edits import effect
+from components.tabs.change.tab import tab as change
 from components.tabs.concepts import handlers as concepts_tab
 from components.tabs.concepts.views import VIEWS as CONCEPTS
 from components.tabs.inside.analysis import analysis as inside
