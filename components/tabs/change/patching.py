@@ -364,7 +364,7 @@ def patching_section() -> Part:
             f"change-{name}",
             max_length=MAX_CHARACTERS,
             label=f"change.patch.{name}",
-            value=lambda s, i=i: prompts(s)[i],
+            value=partial(_prompt, i),
             on=partial(set_prompt, name),
         )
         for i, name in enumerate(("clean", "corrupted"))
@@ -404,6 +404,10 @@ def patching_section() -> Part:
 def _example(name: str, pair: tuple[str, str]) -> Part:
     """Build the button that loads a pair of prompts."""
     return button(f"change-patch-{name}", f"change.patch.example.{name}", partial(take_example, pair), queue="model")
+
+
+def _prompt(i: int, s: Any) -> str:
+    return prompts(s)[i]
 
 
 def _rests(s: Any) -> bool:

@@ -58,6 +58,8 @@ from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
 from gpt.tokenizer import Vocabulary, prompt_text
 
+__all__ = ["tab"]
+
 UPDATE_SECONDS = 0.02  # minimum time between page updates
 DEFAULT_LENGTH = 40  # new tokens in the program if the visitor has not generated any texts yet
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
