@@ -37,7 +37,7 @@ from components.share.address import LinkedPage, Opening, Places
 from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
-from components.tabs import activations
+from components.tabs import activations, loss
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
 from components.tabs.change.tab import tab as change
@@ -50,8 +50,6 @@ from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.handlers import OtherTabs, lesson_key, open_lesson
 from components.tabs.lessons.tab import build_lessons
-from components.tabs.loss.handlers import measure_text
-from components.tabs.loss.tab import build_loss
 from components.tabs.playground.handlers import reason
 from components.tabs.playground.handlers.generation import prepare_prompt, written
 from components.tabs.playground.tab import build_playground
@@ -138,7 +136,7 @@ def build_app(
                 activations.tab.build(events)
             with tab("learn"), gr.Tabs(elem_id="learn") as learn:
                 with tab("lessons"):
-                    build_lessons(events, loaded, OtherTabs(set_shape, measure_text, open_film))
+                    build_lessons(events, loaded, OtherTabs(set_shape, loss.measure_text, open_film))
                 with tab("challenges"):
                     build_challenges(events)
                 with tab("learned"):
@@ -155,7 +153,7 @@ def build_app(
                 with tab("shapes"):
                     build_shapes(events, text)
                 with tab("loss"):
-                    build_loss(events, loaded)
+                    loss.tab.build(events)
         rows = (tabs, reasons, learn, lab)
         wire_tabs(events, rows, frame.saved)
         wire_share(events, frame.link)

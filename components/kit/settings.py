@@ -60,7 +60,7 @@ class Setting:
             return value
         if isinstance(self.default, bool):
             return value is True
-        if isinstance(self.default, str):
+        if self.most:
             return value[: self.most] if isinstance(value, str) else self.default
         number = checked_number(self.name, value, -math.inf if self.low is None else self.low, self.high)
         return int(number) if isinstance(self.default, int) and number == int(number) else number

@@ -31,6 +31,11 @@ class Computed(Generic[T]):
     function: Callable[[Any], T]
     while_writing: bool = False
 
+    def latest(self, s: Snapshot) -> T | None:
+        """Return the latest result, which may be out of date, or None if there is none."""
+        result = s.states.get(self)
+        return result.value if isinstance(result, Result) else None
+
 
 @dataclass(frozen=True)
 class Watched:

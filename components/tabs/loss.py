@@ -1,0 +1,311 @@
+"""The Loss tab: the surprisal of any text, in total and token by token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from components import text_views
+from components.api.arguments import check_scored_length
+from components.errors import PageError
+from components.frame import short_name
+from components.i18n import t
+from components.kit import Tab, button, caption, card, case, question, row, run_buttons, says, select, setting, text_box
+from components.labels import listed, percent, quoted
+from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
+from components.parts import Part
+from components.render import Lines
+from components.state.example import encodable_text, language_of_model
+from components.state.jobs import Job, in_thread, run_steps, stop
+from components.state.loading import load_with_progress
+from components.state.session import Session
+from components.state.snapshot import Message
+from components.text_views import token_lines
+from components.widgets.tokens import shade_value, tokens
+from gpt import LoadedModel
+from gpt.background import Progress
+from gpt.experiments.text_loss import TextScore, score_text
+from gpt.tokenizer import prompt_ids
+
+EXAMPLES = {  # keyed by the model's language
+    "en": {
+        "turn": "Once upon a time, there was a little girl named Lily. She loved to play with her red ball in the "
+        "park. One day, her ball rolled into the central bank and raised the interest rates.",
+        "shuffled": "ball red her with play to loved She. Lily named girl little a was there, time a upon Once. park "
+        "the in",
+        "repeat": "The cat sat. The dog ran. The cat sat. The dog ran. The cat sat. The dog ran.",
+    },
+    "zh": {
+        "turn": "白日依山尽，黄河入海流。\n欲穷千里目，央行又加息。",
+        "shuffled": "海依山白尽日流，河入黄。\n目穷千层楼欲，上更一里。",
+        "repeat": "春眠不觉晓，处处闻啼鸟。\n春眠不觉晓，处处闻啼鸟。",
+    },
+}
+STRIDES = {1: "whole", 2: "half", 4: "quarter", 8: "eighth"}  # the context length divided by the key
+HALF = 2
+
+tab = Tab("loss")
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredText:
+    """A text and its losses.
+
+    Attributes:
+        run: Number of the run that scored it; 0 for the example.
+        divisor: What the context length was divided by (see `stride_of`).
+        repaired: Whether lone surrogates were replaced with U+FFFD.
+    """
+
+    loaded: LoadedModel
+    result: TextScore
+    text: str
+    run: int = 0
+    divisor: int = HALF
+    repaired: bool = False
+
+    @property
+    def most_surprising(self) -> int:
+        """Position of the token with the largest loss."""
+        return 1 + max(range(len(self.result.losses)), key=lambda i: self.result.losses[i].surprisal)
+
+
+@tab.state
+class Loss:
+    """What was chosen and measured.
+
+    Attributes:
+        text: Text in the box; None for the example.
+        measured: The last text that was measured.
+        picked: A selected position, and the text in which it was selected.
+        run: Number of runs so far.
+        notice: The latest error.
+    """
+
+    text: str | None = setting(None, most=MAX_CHARACTERS + 1)
+    stride: int = setting(HALF, lambda s: {n: t(f"loss.stride.{name}") for n, name in STRIDES.items()})
+    measured: ScoredText | None = None
+    picked: tuple[ScoredText, int] | None = None
+    run: int = 0
+    job: Job | None = None
+    notice: ValueError | None = None
+
+
+def text_in_box(s: Any) -> str:
+    """Return what was typed, or the part of the example that the model can read."""
+    text = s[Loss].text
+    if text is not None:
+        return str(text)
+    example = EXAMPLES[language_of_model(s.model)]["turn"]
+    return example if s.loaded is None else encodable_text(s.loaded, example)
+
+
+@tab.computed
+def scored(s: Any) -> ScoredText | ValueError | None:
+    """Score the example, or the measured text again if the model has changed since, and return the shown text."""
+    measured, loaded = s[Loss].measured, s.loaded
+    if loaded is None or (measured is not None and measured.loaded is loaded):
+        return measured  # type: ignore[no-any-return]
+    if measured is None:
+        return score(loaded, encodable_text(loaded, EXAMPLES[language_of_model(loaded.name)]["turn"]), HALF, 0)
+    try:
+        return score(loaded, measured.text, measured.divisor, measured.run)
+    except ValueError as problem:  # the notice says that this model cannot read the text
+        return problem
+
+
+def shown_text(s: Any) -> ScoredText | None:
+    shown = s[scored]
+    return shown if isinstance(shown, ScoredText) else None
+
+
+def notice(s: Any) -> ValueError | None:
+    return s[Loss].notice or (s[scored] if isinstance(s[scored], ValueError) else None)
+
+
+def score(
+    loaded: LoadedModel, text: str, divisor: int, run: int, progress: Progress = lambda done, total: None
+) -> ScoredText:
+    """Score a text window by window. Raises ValueError if it is too short or too long."""
+    ids = prompt_ids(loaded.tokenizer, text)
+    check_scored_length(len(ids))
+    stride = stride_of(divisor, loaded.model.config.block_size)
+    result = score_text(loaded, ids, stride=stride, progress=progress)
+    return ScoredText(loaded, result, text, run, divisor, re.search("[\ud800-\udfff]", text) is not None)
+
+
+def stride_of(divisor: int, block_size: int) -> int:
+    """Return the stride in tokens: a part of the context length, limited so that every token is scored."""
+    return max(1, min(block_size // divisor, block_size - 1))
+
+
+def measure(session: Session) -> Iterator[None]:
+    """Score the text in the box. If this fails, show the error and keep the previous result."""
+    s = session.snapshot()
+    text, divisor, run = text_in_box(s), s[Loss].stride, s[Loss].run + 1
+    session.change(Loss, run=run)
+
+    def steps(job: Job) -> Generator[None]:
+        if not text:
+            raise PageError("loss.error.empty")
+        if len(text) > MAX_CHARACTERS:
+            raise PageError("loss.error.characters", n=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}")
+        loaded = yield from load_with_progress(session, session.model)
+        work = partial(score, loaded, text, divisor, run)
+        measured = yield from in_thread(session, Loss, job, "loss.progress", work)
+        session.change(Loss, measured=measured)
+
+    yield from run_steps(session, Loss, steps)
+
+
+def measure_text(session: Session, *, text: str) -> Iterator[None]:
+    """Fill the box with the part of a text that the model can read, and score it."""
+    if session.loaded is not None and session.loaded.name == session.model:
+        text = encodable_text(session.loaded, text)
+    session.change(Loss, text=text)
+    yield from measure(session)
+
+
+def status(s: Any) -> Message | None:
+    job = s[Loss].job
+    return s.progress or (None if job is None else job.progress or Message("loss.loading"))
+
+
+def headline(s: Any) -> str:
+    """State the loss, the perplexity and the bits per byte of the whole text."""
+    shown = shown_text(s)
+    if shown is None:
+        return ""
+    total = shown.result.score
+    return t(
+        "loss.headline",
+        loss=f"{total.loss:.4f}",
+        perplexity=f"{total.perplexity:,.2f}",
+        bits=f"{total.bits_per_byte:.3f}",
+    )
+
+
+def explanation(s: Any) -> str:
+    """Explain the numbers and how the text was read."""
+    shown = shown_text(s)
+    if shown is None:
+        return ""
+    result, config = shown.result, shown.loaded.model.config
+    choices = result.score.perplexity
+    text = t(
+        "loss.says" if choices <= config.vocab_size else "loss.misled",
+        model=short_name(shown.loaded.name),
+        choices=f"{choices:,.0f}",
+        vocab_size=f"{config.vocab_size:,}",
+    )
+    text += t("loss.counted", n=f"{len(result.ids):,}", bytes=f"{result.score.n_bytes:,}")
+    if result.n_windows == 1:
+        text += t("loss.fits", limit=f"{config.block_size:,}")
+    else:
+        text += t(
+            "loss.windows",
+            limit=f"{config.block_size:,}",
+            n=f"{result.n_windows:,}",
+            stride=f"{result.stride:,}",
+            least=f"{max(1, config.block_size - result.stride):,}",
+        )
+    return text + (t("loss.repaired") if shown.repaired else "")
+
+
+def strip(s: Any) -> dict[str, Any]:
+    """Show the text, shaded by surprisal, with the probability and rank of each token after the first."""
+    shown, labels = shown_text(s), text_views.strip_labels(t("strip.empty"))
+    labels |= {"surprisal": t("loss.surprisal"), "bits": t("loss.bits")}
+    if shown is None:
+        return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}
+    statistics = [(None, None), *((loss.probability, loss.rank) for loss in shown.result.losses)]
+    return {
+        "lines": token_lines(shown.loaded.tokenizer, shown.result.ids, statistics, n_prompt=1),
+        "doc": f"{shown.run} {shown.loaded.name}",
+        "selected": selected(s, shown),
+        "shade": shade_value(np.array([0.0, *(loss.surprisal for loss in shown.result.losses)])),
+        "labels": labels,
+    }
+
+
+def selected(s: Any, shown: ScoredText) -> int:
+    """Return the selected position; before a selection, that of the most surprising token."""
+    picked = s[Loss].picked
+    return picked[1] if picked is not None and picked[0] is shown else shown.most_surprising
+
+
+def pick(session: Session, sent: dict[str, Any]) -> None:
+    """Select the clicked token. sent: from the browser, unchecked."""
+    shown, index = scored.latest(session.snapshot()), sent.get("index")
+    if isinstance(shown, ScoredText) and type(index) is int and 0 <= index < len(shown.result.ids):
+        session.change(Loss, picked=(shown, index))
+
+
+def token(s: Any) -> str:
+    """Describe the selected token: its probability, and the most likely tokens in its place."""
+    shown = shown_text(s)
+    if shown is None:
+        return ""
+    tokenizer, result, position = shown.loaded.tokenizer, shown.result, selected(s, shown)
+    name = quoted(tokenizer, result.ids[position])
+    if position == 0:
+        return t("loss.token.first", token=name)
+    loss = result.losses[position - 1]
+    return t(
+        "loss.token",
+        token=name,
+        p=percent(loss.probability),
+        rank=f"{loss.rank:,}",
+        total=f"{shown.loaded.model.config.vocab_size:,}",
+        bits=f"{loss.surprisal:.2f}",
+        nats=f"{loss.nats:.2f}",
+        expected=listed(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.top),
+    )
+
+
+def examples(language: str) -> Part:
+    """Build the example buttons for models in one language."""
+    suffix = "" if language == "en" else f"-{language}"
+    buttons = (
+        button(f"loss-example-{key}{suffix}", f"loss.example.{key}", partial(measure_text, text=text), queue="model")
+        for key, text in EXAMPLES[language].items()
+    )
+    return row(*buttons, classes="gb-small")
+
+
+tab.cards(
+    card(
+        "loss",
+        question("loss.question"),
+        caption("loss.what", limit=f"{MAX_SCORED_TOKENS:,}"),
+        text_box(Loss.text, "loss.text", placeholder="loss.placeholder", value=text_in_box),
+        case("loss-examples", lambda s: language_of_model(s.model), {each: examples(each) for each in EXAMPLES}),
+        row(
+            run_buttons(
+                "loss",
+                "loss.measure",
+                measure,
+                partial(stop, Loss),
+                lambda s: s[Loss].job is not None,
+                queue="model",
+                primary=True,
+            ),
+            select(Loss.stride, "loss.stride", info="loss.stride.info"),
+            classes="gb-loss-tools",
+        ),
+        says("loss-notice", notice, kind="notice"),
+        says("loss-status", status, kind="status"),
+    ),
+    card(
+        "loss-result",
+        says("loss-headline", headline),
+        says("loss-says", explanation, kind="caption"),
+        tokens("loss-strip", draw=strip, on=pick),
+        says("loss-token", token),
+    ),
+)

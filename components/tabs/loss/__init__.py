@@ -1,1 +1,0 @@
-"""The Loss tab: the loss on a text, token by token."""
