@@ -6,7 +6,7 @@ The strengths are part of the edits to the document, so they affect everything t
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,14 +15,13 @@ from torch import Tensor
 from components.errors import PageError
 from components.i18n import spoken, t
 from components.labels import marked, percent, quoted, shortened
+from components.state.reads import Computed
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.state.text import AtPosition
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
 from gpt.analysis.tracing import trace_text
-from gpt.background import run_with_progress
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
@@ -37,32 +36,15 @@ MAX_QUERY_CHARS = 40  # maximum number of characters that a message quotes from 
 GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 
-@dataclass(frozen=True, eq=False)
-class Unsteered(AtPosition):
-    """A comparison of the text with and without steering.
-
-    settings: the settings of both continuations. logits: unsteered logits after the position, (vocab_size,). goes_on:
-    the unsteered continuation. steered: the steered continuation. absent: concepts that are turned down but are not
-    active anywhere up to the position.
-    """
-
-    settings: SamplingParams
-    logits: Tensor
-    goes_on: str
-    steered: str
-    absent: tuple[Place, ...] = ()
-
-
 @dataclass(frozen=True)
 class SteeringState:
     """State of the steering controls.
 
-    chosen: the slider's concept. all_shown: whether all offered concepts are shown. measured: the last comparison.
+    chosen: the slider's concept. all_shown: whether all offered concepts are shown.
     """
 
     chosen: Place | None = None
     all_shown: bool = False
-    measured: Unsteered | None = None
 
 
 def model_of(s: Snapshot) -> LoadedModel | None:
@@ -190,50 +172,50 @@ def steer(session: Session, steering: Sequence[Steering]) -> None:
             document.read()
 
 
-def wanted(s: Snapshot) -> Hashable:
-    """Return a key for the comparison missing at the selected position, or None if none is needed."""
-    if s.text is None or s.text.n_read == 0 or s.generating or not turned(s.text.document):
-        return None
-    position, found, settings = s.text.at(s.selection), s.state(SteeringState).measured, continuation_settings(s)
-    if found is not None and found.belongs_to(s.text, position) and found.settings == settings:
-        return None
-    return "unsteered", s.text.version, position, settings
-
-
-def continuation_settings(s: Snapshot) -> SamplingParams:
-    """Return the settings of both continuations, with a fixed seed."""
+def continuation_settings(s: Any) -> SamplingParams:
+    """Return the settings of continuations that are compared, with a fixed seed."""
     return replace(s.settings.sampling(), seed=GOES_ON_SEED)
 
 
-def measure(session: Session) -> Iterator[None]:
-    """Measure the prediction and the continuation without steering, and store the comparison."""
-    s = session.snapshot()
-    if s.text is None or wanted(s) is None:
-        return
-    text, position = s.text, s.text.at(s.selection)
-    loaded, edits, ids = text.loaded, text.document.edits, text.ids[: position + 1]
-    settings = continuation_settings(s)
-    with session.lock.reading():
-        held = text.document.held_after(position)
-    found = yield from run_with_progress(lambda _: _unsteered(loaded, ids, held, edits, settings), lambda *_: None)
-    session.change(SteeringState, measured=Unsteered(text.version, position, settings, *found))
-    yield
+def is_steered(s: Any) -> bool:
+    """Return whether the model has read a text with a concept turned up or down."""
+    return s.text is not None and s.text.n_read > 0 and bool(turned(s.text.document))
 
 
-def _unsteered(
-    loaded: LoadedModel, ids: Sequence[int], held: str, edits: Edits | None, settings: SamplingParams
-) -> tuple[Tensor, str, str, tuple[Place, ...]]:
-    """Return the unsteered logits, the unsteered and the steered continuation, and the absent concepts."""
-    plain = replace(edits or Edits(), steering=())
+@Computed
+def unsteered(s: Any) -> tuple[Tensor, tuple[Place, ...]] | None:
+    """Predict the token after the selected position without steering; None if nothing is turned up or down.
+
+    Returns the logits, (vocab_size,), and the concepts that are turned down but are not active up to the position.
+    """
+    if not is_steered(s):
+        return None
+    loaded, edits, ids, held = s.text.loaded, s.text.document.edits, s.text.ids[: s.position + 1], _held(s)
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
-        logits = keep_only(predict_without(loaded.model, ids, Ablation(), plain), loaded.tokenizer.ids_after(held))
-        without, steered = (
+        logits = predict_without(loaded.model, ids, Ablation(), replace(edits, steering=()))
+        return keep_only(logits, loaded.tokenizer.ids_after(held)), absent(loaded, ids, edits)
+
+
+@Computed
+def continuations(s: Any) -> tuple[str, str] | None:
+    """Continue the text up to the selected position without and with steering; None if nothing is turned up or down."""
+    if not is_steered(s):
+        return None
+    loaded, edits, ids, held = s.text.loaded, s.text.document.edits, s.text.ids[: s.position + 1], _held(s)
+    settings = continuation_settings(s)
+    with threads_for(len(ids) * multiplications_per_token(loaded.model)):
+        plain, steered = (
             "".join(
                 step.text for step in Generation(loaded, ids, edits=each, held=held).steps(settings, GOES_ON_TOKENS)
             )
-            for each in (plain, edits)
+            for each in (replace(edits, steering=()), edits)
         )
-        return logits, without, steered, absent(loaded, ids, edits or Edits())
+        return plain, steered
+
+
+def _held(s: Any) -> str:
+    """Return the spaces that the prediction after the selected position begins with."""
+    return str(s.text.document.held_after(s.position))
 
 
 def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place, ...]:
@@ -247,23 +229,16 @@ def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place
     return tuple((layer, feature) for layer, feature in down if active[layer][feature] == 0)
 
 
-def unsteered(s: Snapshot) -> Unsteered | None:
-    """Return the comparison at the selected position, or None if it has not been measured or nothing is turned up."""
-    found = s.state(SteeringState).measured
-    if s.text is None or s.text.n_read == 0 or found is None or not turned(s.text.document):
-        return None
-    return found if found.belongs_to(s.text, s.text.at(s.selection)) else None
+def unsteered_probabilities(s: Any) -> Tensor | None:
+    """Return the unsteered distribution (vocab_size,) after the selected position, under the sampling settings.
+
+    None if nothing is turned up or down, or until it has been computed.
+    """
+    found = s.ready(unsteered)
+    return None if found is None else s.stages(found[0], s.text.ids[: s.position + 1]).final
 
 
-def unsteered_probabilities(s: Snapshot) -> Tensor | None:
-    """Return the unsteered distribution (vocab_size,) after the selected position, under the sampling settings."""
-    found = s.cached(unsteered)
-    if s.text is None or found is None:
-        return None
-    return s.stages(found.logits, s.text.ids[: found.position + 1]).final
-
-
-def steer_data(s: Snapshot) -> dict[str, Any]:
+def steer_data(s: Any) -> dict[str, Any]:
     """Return the data for the `steer` widget: chips, the chosen concept's slider, and what it changes."""
     concepts, state = concepts_of(s), s.state(SteeringState)
     if concepts is None or not concepts.offered or s.text is None:
@@ -281,12 +256,12 @@ def steer_data(s: Snapshot) -> dict[str, Any]:
     return data | comparison(s)
 
 
-def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
+def slider_data(s: Any, place: Place) -> dict[str, Any]:
     """Return the data for a concept's slider, with a note if turning the concept down has changed nothing."""
     assert s.text is not None
-    found, value = s.cached(unsteered), turned(s.text.document).get(place, 0.0)
+    found, value = s.ready(unsteered), turned(s.text.document).get(place, 0.0)
     data = {"note": "", **slider_of(s.text.loaded, place, value)}
-    if found is not None and place in found.absent and value < 0:
+    if found is not None and place in found[1] and value < 0:
         name = quoted_concept(s.text.loaded, place)
         data["note"] = t("concepts.absent", name=name)
     return data
@@ -298,7 +273,7 @@ def slider_of(loaded: LoadedModel, place: Place, value: float) -> dict[str, Any]
     return {"slider": {"place": place, "name": name, "value": value, "min": NO_ACTIVITY, "max": LIMIT, "step": STEP}}
 
 
-def turned_names(s: Snapshot) -> list[str]:
+def turned_names(s: Any) -> list[str]:
     """Name the concepts that are turned up or down."""
     if s.text is None:
         return []
@@ -308,21 +283,14 @@ def turned_names(s: Snapshot) -> list[str]:
     ]
 
 
-def comparison(s: Snapshot) -> dict[str, Any]:
+def comparison(s: Any) -> dict[str, Any]:
     """Return the continuations with and without steering. The old ones stay visible until the new ones are ready."""
-    if s.text is None or not turned(s.text.document):
+    if not is_steered(s):
         return {"texts": []}
-    if (found := s.cached(unsteered)) is None or found.settings != continuation_settings(s):
+    if (found := s.ready(continuations)) is None:
         return {}
-    names = turned_names(s)
-    rows = [
-        (t("concepts.without"), f"{marked(found.goes_on).strip()} …"),
-        (
-            t("concepts.with", names=t("list.and").join(names)),
-            f"{marked(found.steered).strip()} …",
-        ),
-    ]
-    return {"texts": rows}
+    labels = t("concepts.without"), t("concepts.with", names=t("list.and").join(turned_names(s)))
+    return {"texts": [(label, f"{marked(text).strip()} …") for label, text in zip(labels, found, strict=True)]}
 
 
 def steer_labels() -> dict[str, str]:
@@ -331,7 +299,7 @@ def steer_labels() -> dict[str, str]:
     return {name: t(f"concepts.{name}") for name in names}
 
 
-def risen_sentence(s: Snapshot, now: Tensor) -> str:
+def risen_sentence(s: Any, now: Tensor) -> str:
     """Return a sentence naming the token whose probability steering has raised most; "" until it has been measured.
 
     now: the steered distribution, (vocab_size,).

@@ -37,14 +37,12 @@ from components.share.address import LinkedPage, Opening, Places
 from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
-from components.tabs import activations, loss
+from components.tabs import activations, concepts, glossary, loss
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
 from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
-from components.tabs.concepts.tab import build_concepts
 from components.tabs.course.tab import build_course
-from components.tabs.glossary.tab import build_glossary
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
@@ -129,7 +127,7 @@ def build_app(
                 with tab("why"):
                     build_why(events)
                 with tab("concepts"):
-                    build_concepts(events)
+                    concepts.tab.build(events)
                 with tab("change"):
                     change.build(events)
             with tab("activations"):
@@ -144,7 +142,7 @@ def build_app(
                 with tab("build"):
                     build_course(events, course)
                 with tab("glossary"):
-                    build_glossary(events)
+                    glossary.tab.build(events)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:
                 with tab("compare") as compare:
                     build_compare(events, compare)

@@ -50,7 +50,7 @@ VIEWS = (
 
 
 def _menu(s: Snapshot, labels: Any, name: str) -> dict[str, Any]:
-    return {"labels": labels(s.language), "answer": getattr(s.state(ShareState), name)}
+    return {"labels": labels(), "answer": getattr(s.state(ShareState), name)}
 
 
 def wire_share(events: Events, link: gr.HTML) -> None:

@@ -100,6 +100,13 @@ class Reads:
             raise result.error
         return result.value
 
+    def ready(self, computed: Computed[T]) -> T | None:
+        """Return a result, or None until it is up to date, for what can be drawn without it."""
+        try:
+            return self._result(computed)
+        except Pending:
+            return None
+
     def watch(self, function: Callable[[Snapshot], T]) -> T:
         """Return function(snapshot) and record its result only, for what changes without the session, such as a run."""
         value = self.seen[Watched(function)] = function(self.snapshot)

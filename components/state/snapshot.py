@@ -84,6 +84,10 @@ class Snapshot:
         """Return the current state of a tab, or the latest value of a `Computed`, None before the first."""
         return self.state(key) if isinstance(key, type) else getattr(self.states.get(key), "value", None)
 
+    def ready(self, computed: Any) -> Any:
+        """Return the latest value of a `Computed`, or None."""
+        return computed.latest(self)
+
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot itself (see `components.state.reads.Reads`)."""

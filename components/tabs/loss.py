@@ -110,7 +110,7 @@ def scored(s: Any) -> ScoredText | ValueError | None:
     """Score the example, or the measured text again if the model has changed since, and return the shown text."""
     measured, loaded = s[Loss].measured, s.loaded
     if loaded is None or (measured is not None and measured.loaded is loaded):
-        return measured  # type: ignore[no-any-return]
+        return measured
     if measured is None:
         return score(loaded, encodable_text(loaded, EXAMPLES[language_of_model(loaded.name)]["turn"]), HALF, 0)
     try:

@@ -9,8 +9,9 @@ from typing import Any
 
 from components.i18n import speaking
 from components.kit import Tab
-from components.render import Renderer
+from components.render import Renderer, compute
 from components.session_events import analyse
+from components.state.reads import Computed
 from components.state.session import Session
 
 
@@ -60,3 +61,10 @@ def in_its_language(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(session, *args)
 
     return called
+
+
+def compute_now(session: Session, *computed: Computed[Any]) -> None:
+    """Compute results for views that are drawn without a page."""
+    for each in computed:
+        for _ in compute(session, each):
+            pass

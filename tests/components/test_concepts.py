@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from components.concepts import N_CHIPS, shared_name, steer_data, turn, turned, wanted
+from components.concepts import N_CHIPS, continuations, shared_name, steer_data, turn, turned, unsteered
 from components.share import handlers
 from components.share.address import view_values
 from components.share.files import json_file
 from components.share.opening import open_link
+from components.state.reads import is_ready
 from components.state.session import Session
-from components.tabs.concepts import handlers as tab
-from components.tabs.concepts.state import ConceptsState
-from components.tabs.concepts.views import VIEWS
-from components.tabs.playground.handlers import generation, reason
+from components.tabs import concepts as tab
+from components.tabs.concepts import Chosen, activities
+from components.tabs.playground.handlers import generation
 from components.tabs.why import analysis
 from components.tabs.why.handlers import switch_part
 from components.tabs.why.predictions import node_key
@@ -27,6 +28,7 @@ from gpt import Edits, Generation
 from gpt.analysis.concept_graph import Removed, logits_without
 from gpt.analysis.concepts import Concepts, NamedConcept
 from gpt.errors import GPTError
+from tests.components.drawing import Drawn, compute_now
 from tests.components.tabs import playground_session
 from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
 from tests.gpt.fake_models import tiny_model
@@ -43,12 +45,7 @@ def session() -> Session:
 
 
 def measure(session: Session) -> None:
-    for _ in reason.measure(session):
-        pass
-
-
-def drawn(session: Session, name: str) -> dict:
-    return next(view for view in VIEWS if view.name == name).draw(session.snapshot())
+    compute_now(session, unsteered, continuations)
 
 
 def chips(session: Session) -> dict[str, bool]:
@@ -101,9 +98,9 @@ def test_the_bars_show_both_predictions_and_the_texts_stand_side_by_side(session
     token = int(after.argmax())
     assert bars[token] == pytest.approx([before[token].item(), after[token].item()], abs=1e-3)
     (_, without), (label, steered) = steer_data(session.snapshot())["texts"]
-    assert wanted(session.snapshot()) is None
     session.settings = session.settings.with_value("temperature", 0.5)
-    assert wanted(session.snapshot()) is not None  # the texts were written with other settings
+    assert not is_ready(session.snapshot(), continuations)  # the texts were written with other settings
+    assert is_ready(session.snapshot(), unsteered)
     assert label == "With idea 0"
     assert without != steered
 
@@ -129,9 +126,8 @@ def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activ
 
 def activity(session):
     """Return the activity of each feature along the session's text, (T, n)."""
-    for _ in tab.measure(session):
-        pass
-    return session.state(ConceptsState).shown.by_layer[0]
+    compute_now(session, activities)
+    return activities.latest(session.snapshot()).by_layer[0]
 
 
 def load(session, name):
@@ -173,40 +169,50 @@ def test_links_and_files_carry_what_is_turned_up(session, monkeypatch):
 
 def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(session):
     session.loaded = MODEL
-    for _ in tab.measure(session):
-        pass
-    data = drawn(session, "concepts-features")
+    drawn = Drawn(session, tab.tab)
+    views = drawn.update()
+    data = views["concepts-features"]
     assert data["selected"] == len(session.document.ids) - 1
     values = [feature["value"] for feature in data["features"]]
     assert values == sorted(values, reverse=True)
     assert values[0] == 1
     assert len(values) == 3  # the number of features active on a token
-    assert drawn(session, "concepts-lead")["text"].startswith("At “t” the strongest concept is “")
+    assert views["concepts-lead"]["text"].startswith("At “t” the strongest concept is “")
+    assert "concepts-title" not in views
     tab.pick(session, {"index": 0})
-    assert "no concepts" in drawn(session, "concepts-lead")["text"]
     tab.pick(session, {"place": [0, 0]})
-    assert drawn(session, "concepts-title")["text"] == "Concept: idea 0"
-    assert "100 in 1,000" in drawn(session, "concepts-about")["text"]
-    assert drawn(session, "concepts-evidence")["snippets"]
-    assert drawn(session, "concepts-slider")["slider"]["value"] == 0
+    views = drawn.update()
+    assert "no concepts" in views["concepts-lead"]["text"]
+    assert views["concepts-title"]["text"] == "Concept: idea 0"
+    assert "100 in 1,000" in views["concepts-about"]["text"]
+    assert views["concepts-evidence"]["snippets"]
+    assert views["concepts-slider"]["slider"]["value"] == 0
 
 
 def test_a_search_finds_features_by_word(session):
     session.loaded = MODEL
-    for _ in tab.measure(session):
-        pass
-    tab.search(session, "idea 5")
-    assert session.state(ConceptsState).found == ((0, 5),)
-    assert [feature["name"] for feature in drawn(session, "concepts-features")["features"]] == ["idea 5"]
-    tab.search(session, "zebra")
-    assert "No concept" in drawn(session, "concepts-lead")["text"]
+    drawn = Drawn(session, tab.tab)
+    Chosen.search.set(session, "idea 5")
+    assert [feature["name"] for feature in drawn.update()["concepts-features"]["features"]] == ["idea 5"]
+    Chosen.search.set(session, "zebra")
+    assert "No concept" in drawn.update()["concepts-lead"]["text"]
+
+
+def test_the_window_contains_the_selected_token_and_moves_only_when_it_must():
+    for n in (1, 100, tab.MAX_TOKENS + 1, 5 * tab.MAX_TOKENS):
+        firsts = []
+        for position in range(n):
+            first = tab.window_of(SimpleNamespace(position=position, text=SimpleNamespace(n_read=n)))
+            assert 0 <= first <= position < first + tab.MAX_TOKENS
+            firsts.append(first)
+        assert len(set(firsts)) <= 1 + n // (tab.MAX_TOKENS // 4)
 
 
 def test_a_model_without_concepts_says_how_to_find_them():
     document = Generation(tiny_model(), "the cat")
     document.read()
     session = Session(document)
-    assert "gpt.training.concepts" in drawn(session, "concepts-lead")["text"]
+    assert "gpt.training.concepts" in Drawn(session, tab.tab).update()["concepts-lead"]["text"]
     assert steer_data(session.snapshot()) == {"chips": []}
     turn(session, {"place": [0, 0]})
     assert session.document.edits is None

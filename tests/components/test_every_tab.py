@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -15,34 +14,19 @@ from plotly.utils import PlotlyJSONEncoder
 import components
 from components import concepts
 from components.labels import percent
-from components.panels import skeleton
-from components.render import View
+from components.render import Renderer
+from components.session_events import analyse
 from components.state.example import example
 from components.state.hidden import hide
 from components.state.session import Session
 from components.tabs.activations import swapped
-from components.tabs.activations import tab as activations
 from components.tabs.change.edits import effect
-from components.tabs.change.tab import tab as change
-from components.tabs.concepts import handlers as concepts_tab
-from components.tabs.concepts.views import VIEWS as CONCEPTS
-from components.tabs.inside.analysis import analysis as inside
 from components.tabs.inside.handlers import write_next
 from components.tabs.inside.state import InsideState, Part
-from components.tabs.inside.views import VIEWS as INSIDE
-from components.tabs.playground.handlers import reason
 from components.tabs.playground.views import SHARED_VIEWS
-from components.tabs.playground.views import VIEWS as WRITE
-from components.tabs.why import analysis as why
-from components.tabs.why.views import VIEWS as CAUSES
 from gpt import Edits, Generation, get_model
-from tests.components.drawing import Drawn
 
-ANALYSES = (
-    *(reason.ANALYSIS, inside(2**28), why.ANALYSIS, concepts_tab.ANALYSIS),
-    skeleton.ANALYSIS,
-)
-OTHER_TABS = (*INSIDE, *CAUSES, *CONCEPTS, *skeleton.VIEWS)
+OF_THE_TEXT = ("inside", "why", "concepts", "change", "activations")  # tabs that show what the model has read
 RAINING = (2, 3)  # " rain" "ing"
 OWN_SOFTMAX = {  # not the probabilities of a next token
     "tabs/challenges/goals/text.py",  # a text's loss
@@ -55,25 +39,30 @@ def new_session() -> Session:
     return Session(example(get_model()).copy())
 
 
-def views_of(session: Session, views: Sequence[View]) -> dict[str, dict]:
-    """Run all analyses and draw the views."""
-    for each in ANALYSES:
-        while each.wanted(session.snapshot()) is not None:
-            list(each.run(session))
-    snapshot = session.snapshot()
-    of_tabs = [Drawn(session, tab).update() for tab in (activations, change)]
-    return {view.name: view.draw(snapshot) for view in views} | of_tabs[0] | of_tabs[1]
+def views_of(renderer: Renderer, session: Session, *tabs: str) -> dict[str, dict]:
+    """Open tabs one after the other, and return the data of all their views."""
+    views: dict[str, dict] = {}
+
+    def show() -> None:
+        for name, fields in json.loads(renderer.frame(session) or "{}").get("views", {}).items():
+            views.setdefault(name, {}).update(fields)
+
+    for session.tab in tabs:
+        show()
+        for _ in analyse(renderer, session):
+            show()
+    return views
 
 
 @pytest.fixture(scope="module", params=[0.8, 1.5])
-def drawn(request: pytest.FixtureRequest) -> dict:
+def drawn(request: pytest.FixtureRequest, renderer: Renderer) -> dict:
     session = new_session()
     session.film = "next"
     session.settings = session.settings.with_value("temperature", request.param)
     logits = session.document.logits(len(session.document.ids) - 1)
     shares = [(logits / temperature).softmax(0).max().item() for temperature in (request.param, 1)]
     says = {"p": shares[0], "says": percent(shares[0]), "at one": percent(shares[1])}
-    return views_of(session, (*WRITE, *OTHER_TABS)) | says
+    return views_of(renderer, session, "playground", *OF_THE_TEXT) | says
 
 
 def test_the_top_token_has_one_probability_in_every_tab(drawn: dict) -> None:
@@ -113,7 +102,7 @@ def comparable(shown: dict) -> str:
     return json.dumps(data, cls=PlotlyJSONEncoder)
 
 
-def test_every_tab_shows_the_text_without_its_hidden_words() -> None:
+def test_every_tab_shows_the_text_without_its_hidden_words(renderer: Renderer) -> None:
     session, shorter = new_session(), new_session()
     hide(session, RAINING)
     document = session.document
@@ -122,18 +111,18 @@ def test_every_tab_shows_the_text_without_its_hidden_words() -> None:
     for part in get_args(Part):
         for each in (session, shorter):
             each.change(InsideState, part=part)
-        ours, theirs = (views_of(each, OTHER_TABS) for each in (session, shorter))
-        pictures = [name for name in ours if not name.startswith("card.")]
-        assert [name for name in pictures if comparable(ours[name]) != comparable(theirs[name])] == []
+        ours, theirs = (views_of(renderer, each, *OF_THE_TEXT) for each in (session, shorter))
+        differ = {name for name in ours if comparable(ours[name]) != comparable(theirs[name])}
+        assert {name for name in differ if not name.startswith("card.")} <= {"in-force"}
     session.select(position=4)
     assert (session.selection.position, session.snapshot().position) == (6, 4)
 
 
-def test_the_film_leaves_out_hidden_words_and_writes_nothing() -> None:
+def test_the_film_leaves_out_hidden_words_and_writes_nothing(renderer: Renderer) -> None:
     session = new_session()
     hide(session, RAINING)
     session.film = "next"
-    film, n = views_of(session, INSIDE)["flow"]["film"], len(session.document.ids)
+    film, n = views_of(renderer, session, "inside")["flow"]["film"], len(session.document.ids)
     assert not film["draw"]["writes"]
     assert "hidden" in film["words"]["written"]["says"]
     list(write_next(session, {}))
@@ -157,12 +146,12 @@ def test_the_page_names_what_is_in_force_or_says_that_the_tab_ignores_it(tab: st
     assert next(view for view in SHARED_VIEWS if view.name == "in-force").draw(snapshot)["text"] == says
 
 
-def test_concepts_are_turned_up_in_every_tab() -> None:
+def test_concepts_are_turned_up_in_every_tab(renderer: Renderer) -> None:
     session = new_session()
     document, concept = session.document, session.document.loaded.concepts.offered[0]
     concepts.turn(session, {"place": [concept.layer, concept.feature], "strength": 2})
     session.edits = Edits(attn_scale={0: 0.0})
-    views_of(session, ())
+    views_of(renderer, session, "change", "activations")
     position = len(document.ids) - 1
     both = Generation(document.loaded, document.ids, edits=replace(session.edits, steering=document.edits.steering))
     both.read()

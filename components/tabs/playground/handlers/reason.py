@@ -29,7 +29,7 @@ def wanted(s: Snapshot) -> tuple[Hashable, ...] | None:
     """Return a key for what remains to be measured at the selected position, or None while the text changes."""
     if s.text is None or s.text.n_read == 0 or s.generating or s.unwritten is not None:
         return None
-    lacks = {"concepts": concepts.wanted(s), "attention": _lacks_attention(s), "reason": _lacks_reason(s)}
+    lacks = {"attention": _lacks_attention(s), "reason": _lacks_reason(s)}
     missing = tuple(name for name, is_missing in lacks.items() if is_missing)
     return (s.text, s.position, s.settings.sampling(), *missing) if missing else None
 
@@ -56,7 +56,6 @@ def measure(session: Session) -> Iterator[None]:
     s = session.snapshot()
     if s.text is None or wanted(s) is None:
         return
-    yield from concepts.measure(session)
     text, position = s.text, s.text.at(s.selection)
     ids, loaded, edits = text.ids[: position + 1], text.loaded, text.document.edits
     with session.lock.reading():

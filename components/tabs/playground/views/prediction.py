@@ -149,7 +149,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     if s.text is None or s.written is None or stages is None:
         return predictions_data(title, "", [])
     tokenizer, position = s.text.tokenizer, s.text.at(s.selection)
-    whole, plain = s.cached(stages_as_written), s.cached(unsteered_probabilities)
+    whole, plain = s.cached(stages_as_written), unsteered_probabilities(s)
     final = before = stages.final.numpy()
     if whole is not None:
         before = whole.final.numpy()
@@ -201,7 +201,7 @@ def _behind(s: Snapshot) -> str:
     """Return the suffix of the keys that describe the bars in the background."""
     if s.cached(hidden_words):
         return "hidden"
-    return "settings" if s.cached(unsteered_probabilities) is None else "steered"
+    return "settings" if unsteered_probabilities(s) is None else "steered"
 
 
 def bars_off(s: Snapshot) -> dict[str, Any]:

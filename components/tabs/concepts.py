@@ -1,0 +1,310 @@
+"""The Concepts tab in Why?: the concepts active at each word, where else they are active, and what they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.concepts import (
+    MAX_QUERY_CHARS,
+    Place,
+    Rows,
+    SteeringState,
+    comparison,
+    concept_name,
+    concept_tokens,
+    concepts_of,
+    model_of,
+    quoted_concept,
+    risen_sentence,
+    slider_data,
+    steer_labels,
+    turn,
+    turned,
+    unsteered_probabilities,
+)
+from components.i18n import t
+from components.kit import Tab, card, choice, column, columns, question, says, section, setting, text_box, title_row
+from components.labels import bar_label, listed, marked, percent, quoted
+from components.next_tokens import best
+from components.state.session import Session
+from components.state.typed_text import shown_tokens
+from components.widgets.encoding import to_base64
+from components.widgets.features import features
+from components.widgets.predictions import Bar, predictions, predictions_data
+from components.widgets.snippets import snippets
+from components.widgets.steer import steer
+from gpt.analysis.concepts import Snippet, trace_activity
+from gpt.analysis.tracing import trace_window
+from gpt.inference.packed_weights import multiplications_per_token
+from gpt.inference.threads import threads_for
+
+MAX_TOKENS = 256  # maximum tokens in the window around the selected token
+MAX_FOUND = 12
+MAX_FEATURES = 10
+MAX_BARS = 9
+N_EXAMPLES = 5  # tokens quoted in the sentence about a feature
+FULL = 255  # the darkest tint
+
+tab = Tab("concepts")
+
+
+@tab.state
+class Chosen:
+    """What was chosen.
+
+    layer: layer whose features are listed; None for the last one. search: a word. feature: the open feature, and the
+    name of its model.
+    """
+
+    layer: int | None = setting(None, lambda s: {layer: str(layer) for layer in layers(s)})
+    search: str = setting("", most=MAX_QUERY_CHARS)
+    feature: tuple[str, Place] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Activities:
+    """Feature activity on a text's tokens, starting at position `first`: (T, n_features) for each layer."""
+
+    first: int
+    by_layer: dict[int, Tensor]
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(each.nbytes for each in self.by_layer.values())
+
+
+def window_of(s: Any) -> int:
+    """Return where the window of at most MAX_TOKENS tokens around the selected one begins, in steps of a quarter."""
+    quarter = MAX_TOKENS // 4
+    return max(0, min((s.position // quarter - 1) * quarter, s.text.n_read - MAX_TOKENS))
+
+
+@tab.computed
+@torch.inference_mode()
+def activities(s: Any) -> Activities | None:
+    """Measure feature activity on the tokens around the selected one; None without a text or concepts."""
+    text = s.text
+    if text is None or text.n_read == 0 or text.loaded.concepts is None:
+        return None
+    loaded, ids, first = text.loaded, text.ids[: text.n_read], s.watch(window_of)
+    stop = min(len(ids), first + MAX_TOKENS)
+    with threads_for(len(ids) * multiplications_per_token(loaded.model)):
+        trace = trace_window(loaded.model, ids, first, stop, text.document.edits)
+        by_layer = {
+            layer: trace_activity(loaded.concepts, trace, layer, first=first) for layer in loaded.concepts.dictionaries
+        }
+    return Activities(first, by_layer)
+
+
+def layers(s: Any) -> list[int]:
+    concepts = concepts_of(s)
+    return [] if concepts is None else sorted(concepts.dictionaries)
+
+
+def layer_of(s: Any) -> int | None:
+    """Return the layer whose features are listed."""
+    known, layer = layers(s), s[Chosen].layer
+    return layer if layer in known else max(known, default=None)
+
+
+def open_feature(s: Any) -> Place | None:
+    """Return the open feature, unless it is another model's."""
+    loaded, feature = model_of(s), s[Chosen].feature
+    return feature[1] if loaded is not None and feature is not None and feature[0] == loaded.name else None
+
+
+def pick(session: Session, sent: dict[str, Any]) -> None:
+    """Select a token in all tabs, or open a feature. sent: "index" or "place", both unchecked."""
+    if "index" in sent:
+        session.select(position=sent["index"])
+        return
+    loaded = model_of(session.snapshot())
+    match sent.get("place"):
+        case [int(layer), int(number)] if loaded is not None and loaded.concepts is not None:
+            dictionary = loaded.concepts.dictionaries.get(layer)
+            if dictionary is not None and 0 <= number < len(dictionary.bias):
+                session.change(Chosen, feature=(loaded.name, (layer, number)))
+                session.change(SteeringState, chosen=(layer, number))
+
+
+def listed_places(s: Any) -> list[Place]:
+    """Return the features found by the search, or the strongest ones at the selected token."""
+    concepts, query, layer, found = concepts_of(s), s[Chosen].search, layer_of(s), s.ready(activities)
+    if concepts is None or layer is None or s.text is None:
+        return []
+    if query:
+        return concepts.search(s.text.tokenizer, query, MAX_FOUND)
+    if found is None:
+        return []
+    activity = found.by_layer[layer][s.position - found.first]
+    return [(layer, number) for number in concepts.dictionaries[layer].strongest(activity, MAX_FEATURES)]
+
+
+def active_features(s: Any) -> dict[str, Any]:
+    """Show the text and the listed features, shading the text by each feature's activity."""
+    concepts, query, chosen, found = concepts_of(s), s[Chosen].search, open_feature(s), s.ready(activities)
+    if s.text is None or concepts is None:
+        return {"tokens": [], "features": []}
+    data: dict[str, Any] = {
+        "tokens": [marked(piece) for piece in shown_tokens(s.text.tokenizer, s.text.ids)],
+        "selected": s.position,
+        "features": [],
+        "chosen": chosen,
+        "labels": {name: t(f"concepts.{name}") for name in ("text", "list")},
+    }
+    if found is None:
+        return data
+
+    def along(place: Place) -> np.ndarray:
+        """Return the activity of a feature along the text, relative to its natural strength, 0 to 1."""
+        layer, number = place
+        values: np.ndarray = concepts.dictionaries[layer].relative(found.by_layer[layer], number).cpu().numpy()
+        return values
+
+    def row(place: Place, value: float) -> dict[str, Any]:
+        """Return one row of the list. value: length of its bar, 0 to 1."""
+        name = concept_name(s.text.loaded, place)
+        spoken = t("concepts.feature", name=name, layer=place[0])
+        return {"place": place, "name": name, "value": round(value, 3), "says": spoken}
+
+    places = s.cached(listed_places)
+    if query:
+        values = [float(along(place).max()) for place in places]
+    else:
+        values = [float(found.by_layer[layer][s.position - found.first, number]) for layer, number in places]
+        values = [value / max(values) for value in values]
+    tinted = [*places, chosen] if chosen is not None and chosen not in places else places
+    data["features"] = [row(place, value) for place, value in zip(places, values, strict=True)]
+    data["tints"] = {
+        f"{layer}.{number}": to_base64(np.round(FULL * along((layer, number))).astype(np.uint8))
+        for layer, number in tinted
+    }
+    data["first"] = found.first
+    return data
+
+
+def lead(s: Any) -> str:
+    """Name the concepts that are active at the selected token."""
+    query = s[Chosen].search
+    if s.text is None:
+        return t("error.no_text")
+    if concepts_of(s) is None:
+        return t("concepts.none")
+    places = s.cached(listed_places)
+    if query:
+        return t("concepts.found" if places else "concepts.not_found", query=query, n=len(places))
+    if s.position == 0:
+        return t("concepts.first")
+    if not places:
+        return ""
+    token, name = quoted(s.text.tokenizer, s.text.ids[s.position]), quoted_concept(s.text.loaded, places[0])
+    return t("concepts.lead", token=token, name=name)
+
+
+def title(s: Any) -> str:
+    """Return the name of the open feature."""
+    place = open_feature(s)
+    return "" if s.text is None or place is None else t("concepts.title", name=concept_name(s.text.loaded, place))
+
+
+def about(s: Any) -> str:
+    """Describe how often and on which words the open feature is active, and which words it makes likelier."""
+    place, concepts = open_feature(s), concepts_of(s)
+    if s.text is None or concepts is None or place is None:
+        return ""
+    share = float(concepts.dictionaries[place[0]].share[place[1]])
+    joined = {rows: listed(concept_tokens(s.text.loaded, place, rows)[:N_EXAMPLES]) for rows in get_args(Rows)}
+    return t("concepts.about", layer=place[0], n=round(1000 * share) or t("concepts.under_one"), **joined)
+
+
+def evidence(s: Any) -> dict[str, Any]:
+    """Show snippets from other texts that strongly activate the open feature."""
+    place, concepts = open_feature(s), concepts_of(s)
+    if s.text is None or concepts is None or place is None:
+        return {"snippets": []}
+    pieces = concepts.snippets(*place, s.text.tokenizer)
+    return {"snippets": [_words(s, each) for each in pieces], "name": t("concepts.snippets")}
+
+
+def _words(s: Any, snippet: Snippet) -> list[tuple[str, float]]:
+    """Return a snippet's words, each with its tint, 0 to 1."""
+    ids = [token for token in snippet.ids if token not in s.text.tokenizer.special_ids]
+    tint = snippet.tint[len(snippet.ids) - len(ids) :]
+    first, *others = shown_tokens(s.text.tokenizer, ids)
+    words = [first.lstrip(" "), *others]
+    return [(marked(word).replace("\n", " "), round(level, 3)) for word, level in zip(words, tint, strict=True)]
+
+
+def strength(s: Any) -> dict[str, Any]:
+    """Show the open feature's slider, and how the text continues with and without the turned-up concepts."""
+    place = open_feature(s)
+    if s.text is None or place is None:
+        return {"chips": []}
+    on = place in turned(s.text.document)
+    chip = {"place": place, "name": t("concepts.off" if on else "concepts.on"), "on": on}
+    return {"chips": [chip], "labels": steer_labels()} | slider_data(s, place) | comparison(s)
+
+
+def bars(s: Any) -> dict[str, Any]:
+    """Show the next-token probabilities with the turned-up concepts, in front of those without them."""
+    name = t("concepts.bars")
+    if s.text is None or s.text.n_read == 0 or open_feature(s) is None:
+        return predictions_data(name, "", [])
+    position, tokenizer = s.position, s.text.tokenizer
+    now = s.stages(s.text.document.logits(position), s.text.ids[: position + 1]).final
+    plain = unsteered_probabilities(s)
+    final, before = now.numpy(), (now if plain is None else plain).numpy()
+    shown = []
+    for i in best(np.maximum(final, before), before, MAX_BARS).tolist():
+        key = "bars.row.one" if plain is None else "bars.row.steered"
+        spoken = t(key, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
+        shown.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), spoken, {"token": i}))
+    shown.sort(key=lambda bar: -bar.after)
+    return predictions_data(name, risen_sentence(s, now).strip(), shown)
+
+
+def has_concepts(s: Any) -> bool:
+    return concepts_of(s) is not None
+
+
+tab.cards(
+    card(
+        "concepts-text",
+        title_row(
+            question("concepts.tab.question"),
+            choice(
+                Chosen.layer,
+                "concepts.layer",
+                labelled=True,
+                value=layer_of,
+                show=lambda s: has_concepts(s) and not s[Chosen].search,  # a search covers all layers
+            ),
+            text_box(Chosen.search, "concepts.search", placeholder="concepts.search.placeholder", show=has_concepts),
+        ),
+        says("concepts-lead", lead),
+        features("concepts-features", draw=active_features, on=pick),
+    ),
+    card(
+        "concepts-chosen",
+        section(
+            says("concepts-title", title, kind="question"),
+            says("concepts-about", about, kind="caption"),
+            columns(
+                column(snippets("concepts-evidence", draw=evidence), grow=3, min_width=320),
+                column(
+                    steer("concepts-slider", draw=strength, on=turn),
+                    predictions("concepts-bars", draw=bars, selectable=False),
+                    grow=2,
+                ),
+            ),
+            name="concepts-detail",
+            show=lambda s: open_feature(s) is not None,
+        ),
+        classes="",
+    ),
+)

@@ -1,1 +1,0 @@
-"""The Words tab: every technical term on the page, with its definition."""
