@@ -38,11 +38,11 @@ from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
 from components.tabs import activations, concepts, glossary, loss
+from components.tabs import course as build
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
 from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
-from components.tabs.course.tab import build_course
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
@@ -63,7 +63,7 @@ STYLES = (
     "page.css",
     "panels/labs.css",
     "tabs/why/why.css",
-    "tabs/course/course.css",
+    "tabs/course.css",
     "tabs/challenges/challenges.css",
     "tabs/change/change.css",
     "tabs/compare/compare.css",
@@ -140,7 +140,7 @@ def build_app(
                 with tab("learned"):
                     build_learned(events, ExamplePass)
                 with tab("build"):
-                    build_course(events, course)
+                    build.tab.build(events, *build.cards(course))
                 with tab("glossary"):
                     glossary.tab.build(events)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:

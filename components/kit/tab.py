@@ -64,9 +64,12 @@ class Tab:
         """Add cards, from top to bottom."""
         self._cards += cards
 
-    def build(self, events: Events, **options: Any) -> Any:
-        """Build the cards where gradio's blocks are being built, and wire them. Takes the options of `add_cards`."""
-        return add_cards(events, self.name, [make() for make in self._cards], **options)
+    def build(self, events: Events, *more: Callable[[], Card], **options: Any) -> Any:
+        """Build the cards where gradio's blocks are being built, and wire them.
+
+        more: further cards, which depend on the page's options. Takes the options of `add_cards`.
+        """
+        return add_cards(events, self.name, [make() for make in (*self._cards, *more)], **options)
 
 
 def card(name: str, *parts: Part, classes: str = "gb-card") -> Callable[[], Card]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from components.cards.card import Card
 from components.i18n import speaking
 from components.kit import Tab
 from components.render import Renderer, compute
@@ -18,10 +19,10 @@ from components.state.session import Session
 class Drawn:
     """A tab's pictures as the browser has them. `update` computes what they wait for, unless compute is False."""
 
-    def __init__(self, session: Session, tab: Tab) -> None:
+    def __init__(self, session: Session, tab: Tab, *more: Callable[[], Card]) -> None:
         self.session, self.renderer, self.views = session, Renderer(), dict[str, dict[str, Any]]()
         session.tab = tab.name
-        for make in tab._cards:
+        for make in (*tab._cards, *more):
             card = make()
             self.renderer.add(tab.name, [card.view, *card.pictures])
 

@@ -13,9 +13,7 @@ from components.frame import model_choices
 from components.limits import MAX_VISITOR_BYTES
 from components.state.example import example, opening
 from components.state.session import Session
-from components.tabs.course.handlers import MY_GPT, check, open_example, open_mine
-from components.tabs.course.state import BuildState
-from components.tabs.course.views import VIEWS, window, wrong_cell
+from components.tabs.course import MY_GPT, BuildState, cards, check, open_example, open_mine, tab, window, wrong_cell
 from components.tabs.inside.analysis import record
 from components.tabs.inside.state import InsideState
 from components.tabs.playground.handlers.generation import prepare_prompt, written
@@ -26,12 +24,12 @@ from gpt.course.check import Verdict, with_mistake
 from gpt.course.program import PROGRAM, solution
 from gpt.course.steps import STEPS
 from gpt.models.registry import remove_model
-from tests.components.drawing import in_its_language
+from tests.components.drawing import Drawn
 
 
-@in_its_language
 def shown(session: Session) -> dict[str, dict[str, Any]]:
-    return {view.name: view.draw(session.snapshot()) for view in VIEWS}
+    session.sent.clear()
+    return Drawn(session, tab, *cards(Path("my-gpt"))).update()
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +61,6 @@ def test_expected_and_received_numbers_are_drawn_on_one_scale_with_the_wrong_one
     assert len(framed) == 1
     assert framed == same
     assert views["build-expected"]["text"].startswith("Expected: shape (")
-
-
-def test_the_sentences_are_chinese_on_a_chinese_page(failed: Session) -> None:
-    failed.language = "zh"
-    try:
-        assert shown(failed)["build-hint"]["text"].startswith("提示：")
-    finally:
-        failed.language = "en"
 
 
 def test_a_window_of_a_large_tensor_has_the_wrong_cell() -> None:

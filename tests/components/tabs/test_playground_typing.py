@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from components.i18n import speaking
 from components.labels import percent
 from components.share.document_link import document_values, replay
 from components.share.link import decode, encode
@@ -286,10 +285,9 @@ def test_a_space_at_the_end_stays_and_begins_the_next_word_in_bars_reason_and_te
     type_in(session, RAIN + space)
     data = drawn(session, "box")
     assert (shown(session), data["typed"], data["ghost"]) == (RAIN + space, None, "outside")
-    with speaking("en", exact=True):
-        bars = drawn(session, "bars")
+    bars = drawn(session, "bars")
     possible = [bar for bar in without if bar[0] != "."]  # the other likely tokens begin with a space
-    assert [bar[0].strip("·") for bar in bars["bars"][:5]] == [bar[0] for bar in possible[:5]]
+    assert [bar[0].strip("·") for bar in bars["bars"][:5]] == [bar[0].strip("·") for bar in possible[:5]]
     share = 1 - possible[0][1] / bars["bars"][0][1]
     assert f"have {percent(share)} together and are left out" in bars["text"]
     run(reason.measure(session))

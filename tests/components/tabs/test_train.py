@@ -41,7 +41,7 @@ def queue() -> Iterator[RunQueue]:
 @pytest.fixture
 def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Session]]:
     """Two sessions whose runs are tiny."""
-    monkeypatch.setattr(handlers, "_new_run", lambda state, language: LiveRun(TaskDataset(TASKS["add"]), state.recipe))
+    monkeypatch.setattr(handlers, "_new_run", lambda state: LiveRun(TaskDataset(TASKS["add"]), state.recipe))
     monkeypatch.setattr(TrainState, "recipe", TINY, raising=False)
     sessions = [Session(None), Session(None)]
     yield sessions

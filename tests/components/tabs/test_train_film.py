@@ -163,7 +163,7 @@ def test_a_training_of_ones_own_is_shown_in_its_tab_and_the_recorded_one_stays_a
 ) -> None:
     monkeypatch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 4)
     run = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=2, n_embd=8, steps=2, batch_size=2, warmup=1))
-    monkeypatch.setattr(handlers, "_new_run", lambda state, language: run)
+    monkeypatch.setattr(handlers, "_new_run", lambda state: run)
     queue, own = RunQueue(max_running=1), analysis(OWN, ExamplePass)
     assert drawn(session, OWN)["player"]["moments"] == 0
     handlers.start(queue, session)

@@ -1,0 +1,312 @@
+"""The Build tab: checks the learner's own GPT step by step, and opens it as a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from torch import Tensor
+
+from components.cards.card import Card
+from components.figures.maps import grid
+from components.i18n import spoken, t
+from components.kit import (
+    Tab,
+    button,
+    caption,
+    card,
+    code_text,
+    column,
+    columns,
+    lead,
+    picture,
+    question,
+    row,
+    run_buttons,
+    says,
+)
+from components.state.admission import admitted
+from components.state.adoption import adopt
+from components.state.example import first_prompt
+from components.state.jobs import Job, in_thread, run_steps, stop
+from components.state.session import Session
+from components.state.snapshot import Message
+from components.widgets.chart import Drawing
+from components.widgets.table import table
+from gpt import Generation, LoadedModel
+from gpt.background import Progress
+from gpt.course.check import Checker, Verdict
+from gpt.course.feedback import differs
+from gpt.course.learner import BROKEN, open_broken, open_program
+from gpt.course.program import PROGRAM, language_of
+from gpt.course.step import Words
+from gpt.course.steps import STEPS
+from gpt.inference.threads import threads_for
+from gpt.models.registry import add_loaded
+
+MY_GPT = "my-gpt"  # name of the learner's model
+FOLDER = Path("my-gpt")
+COMMANDS = f"python -m gpt.course start {FOLDER}\npython -m gpt.course watch {FOLDER}"
+OPENS = "8"  # step that completes the GPT
+ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number in a tensor
+
+checker = cache(Checker)  # the reference model is loaded on first use
+tab = Tab("build")
+
+
+@tab.state
+class BuildState:
+    """State of the Build tab.
+
+    Attributes:
+        verdicts: Verdicts from the last check, in the order of the steps, up to the first failure.
+        opening: Whether the job opens a model instead of checking.
+        notice: The latest error.
+    """
+
+    verdicts: tuple[Verdict, ...] = ()
+    opening: bool = False
+    job: Job | None = None
+    notice: ValueError | None = None
+
+    @property
+    def failed(self) -> Verdict | None:
+        """The verdict of the first unfinished step; None if all checked steps are done."""
+        return next((verdict for verdict in self.verdicts if verdict.state != "ok"), None)
+
+    @property
+    def n_done(self) -> int:
+        return sum(verdict.state == "ok" for verdict in self.verdicts)
+
+    @property
+    def is_gpt(self) -> bool:
+        """Whether the program computes the logits of a GPT."""
+        return self.n_done > list(STEPS).index(OPENS)
+
+
+def check(course: Path, session: Session) -> Iterator[None]:
+    """Check the program in a folder up to the first unfinished step, showing each verdict as soon as it is known."""
+
+    def work(progress: Progress) -> None:
+        language_of(course)  # raises if no course has been started
+        found: list[Verdict] = []
+        with threads_for(0):  # same number of threads as the learner's process, for identical sums
+            for verdict in checker().check(
+                course / PROGRAM, list(STEPS.values()), lambda: progress(len(found), len(STEPS))
+            ):
+                found.append(verdict)
+                session.change(BuildState, verdicts=tuple(found))
+
+    def steps(job: Job) -> Generator[None]:
+        session.change(BuildState, verdicts=(), opening=False)
+        yield from in_thread(session, BuildState, job, "build.progress", work)
+
+    yield from run_steps(session, BuildState, steps)
+
+
+def open_mine(course: Path, session: Session) -> Iterator[None]:
+    """Open the learner's program as a model, and keep the current text."""
+    yield from open_model(lambda: open_program(MY_GPT, course / PROGRAM, checker().reference), session)
+
+
+def open_example(name: str, session: Session) -> Iterator[None]:
+    """Open a broken variant of the solution as a model, and keep the current text. `name` is a key of `BROKEN`."""
+    yield from open_model(lambda: open_broken(name, checker().reference), session)
+
+
+def open_model(make: Callable[[], LoadedModel], session: Session) -> Iterator[None]:
+    """Add a model to the list and open Write with it."""
+
+    def steps(job: Job) -> Generator[None]:
+        session.change(BuildState, opening=True)
+        loaded = yield from in_thread(session, BuildState, job, "build.opening", lambda _: make())
+        text = first_prompt(loaded, session.next_prompt)
+        with admitted(session, loaded) as waiting:
+            yield from waiting
+            document = Generation(loaded, text)
+            adopt(session, document, text, Message("build.opened"))
+        add_loaded(loaded)
+        session.tab = "playground"
+
+    yield from run_steps(session, BuildState, steps)
+
+
+def wording(words: Words | None) -> str:
+    """Return a sentence from the course in Chinese or, for any other language, in English."""
+    return "" if words is None else (words.zh if spoken() == "zh" else words.en)
+
+
+def path(s: Any) -> dict[str, Any]:
+    """List the steps, each with its title and whether it is done."""
+    state = s[BuildState]
+    found = {verdict.step.key: verdict.state for verdict in state.verdicts}
+    rows = [
+        [f"{step.key}  {wording(step.title)}", t(f"build.state.{found.get(step.key, 'open')}")]
+        for step in STEPS.values()
+    ]
+    return {"rows": [[t("build.step"), t("build.state")], *rows]}
+
+
+def status(s: Any) -> str:
+    state, n = s[BuildState], len(STEPS)
+    if state.job is not None and state.opening:
+        return t("build.opening")
+    if state.job is not None:
+        return t("build.progress", n=state.n_done, total=n)
+    if not state.verdicts:
+        return ""
+    return t("build.done" if state.n_done == n else "build.found", n=state.n_done, total=n)
+
+
+def test(s: Any) -> str:
+    """Name the next step, or the test that failed."""
+    verdict = s[BuildState].failed
+    if verdict is None or verdict.test is None:
+        return ""
+    title, name = (wording(words) for words in (verdict.step.title, verdict.test.name))
+    key = "build.next" if verdict.state == "gap" else "build.failed"
+    return t(key, step=verdict.step.key, title=title, test=name)
+
+
+def problem(s: Any) -> str:
+    """Describe the problem, or what to write if the step is still empty."""
+    verdict = s[BuildState].failed
+    if verdict is None:
+        return ""
+    return wording(verdict.step.says if verdict.state == "gap" else verdict.problem)
+
+
+def hint(s: Any) -> str:
+    verdict = s[BuildState].failed
+    if verdict is None or verdict.hint is None:
+        return ""
+    return t("build.hint", hint=wording(verdict.hint))
+
+
+def printed(s: Any) -> str:
+    verdict = s[BuildState].failed
+    if verdict is None or not verdict.printed:
+        return ""
+    return t("build.printed", text=verdict.printed)
+
+
+def numbers(which: Literal["expected", "received"], s: Any) -> Drawing:
+    """Show the numbers that a test expected or received, with a frame around the first wrong one."""
+    verdict = s[BuildState].failed
+    if verdict is None or verdict.test is None:
+        return None
+    expected, received = verdict.expected, verdict.received
+    if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
+        return None
+    found = expected if which == "expected" else received
+    wrong = wrong_cell(expected, received, verdict.test.tolerance)
+    text = t(f"build.{which}.says", shape=tuple(found.shape))
+    if not found.dim() or not found.numel():
+        return None, text
+    cells, first = window(found, wrong)
+    parts = [window(each, wrong)[0] for each in (expected, received) if each.dim() and each.numel()]
+    figure = grid(
+        cells,
+        value_title=t(f"build.{which}"),
+        x_title=t("build.column"),
+        y_title=t("build.row"),
+        edge=max(float(np.nanmax(np.abs(part), initial=1e-9)) for part in parts),
+        first=first,
+        cell=None if wrong is None else ((0, *wrong)[-2], wrong[-1]),
+    )
+    sliced = t("build.slice", index=list(wrong[:-2])) if wrong and len(wrong) > 2 else ""
+    return figure, text + sliced
+
+
+def wrong_cell(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...] | None:
+    """Return the index of the first wrong number, or None if all are right or the shapes differ."""
+    if expected.shape != received.shape or expected.dim() == 0:
+        return None
+    cells = differs(expected, received, tolerance).nonzero()
+    return tuple(cells[0].tolist()) if len(cells) else None
+
+
+def window(values: Tensor, wrong: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, int]]:
+    """Return a window of ROWS x COLUMNS numbers around a cell of a tensor, by default around the first cell.
+
+    Infinite values become NaN. Also returns the indices of the window's first row and column.
+    """
+    cell = wrong or (0,) * values.dim()
+    plane = values[cell[:-2]] if values.dim() > 2 else values if values.dim() == 2 else values[None]
+    place = (cell[-2] if len(cell) > 1 else 0, cell[-1])
+    starts = [
+        max(0, min(at - n // 2, size - n)) for at, n, size in zip(place, (ROWS, COLUMNS), plane.shape, strict=True)
+    ]
+    part = plane[starts[0] : starts[0] + ROWS, starts[1] : starts[1] + COLUMNS].float().numpy()
+    return np.where(np.isfinite(part), part, np.nan), (starts[0], starts[1])
+
+
+def is_idle(s: Any) -> bool:
+    return s[BuildState].job is None
+
+
+def cards(folder: Path | None) -> list[Callable[[], Card]]:
+    """Return the tab's cards. folder: contains the learner's program.
+
+    It is None on pages that other people can open, because the program would run on this machine.
+    """
+    intro = question("build.question"), lead("build.lead")
+    commands = code_text("build-commands", "build.commands", lambda s: COMMANDS)
+    if folder is None:
+        return [card("build", *intro, lead("build.elsewhere"), commands)]
+    found = column(
+        says("build-test", test, kind="question"),
+        says("build-problem", problem),
+        says("build-hint", hint),
+        columns(
+            column(picture("build-expected", partial(numbers, "expected")), min_width=240),
+            column(picture("build-received", partial(numbers, "received")), min_width=240),
+        ),
+        says("build-printed", printed, kind="caption"),
+        grow=2,
+    )
+    check_card = card(
+        "build",
+        *intro,
+        caption("build.file", folder=folder),
+        run_buttons(
+            "build",
+            "build.check",
+            partial(check, folder),
+            partial(stop, BuildState),
+            lambda s: not is_idle(s),
+            queue="experiment",
+            primary=True,
+        ),
+        caption("build.check.says"),
+        says("build-status", status, kind="status"),
+        says("build-notice", lambda s: s[BuildState].notice, kind="notice"),
+        columns(column(table("build-path", words_from=1, draw=path), min_width=260), found),
+        row(
+            button(
+                "build-open",
+                "build.open",
+                partial(open_mine, folder),
+                queue="experiment",
+                enabled=lambda s: s[BuildState].is_gpt and is_idle(s),
+            )
+        ),
+        caption("build.open.says"),
+        commands,
+    )
+    broken = [
+        button(
+            f"build-{name}", f"build.broken.{name}", partial(open_example, name), queue="experiment", enabled=is_idle
+        )
+        for name in BROKEN
+    ]
+    broken_card = card(
+        "build-broken",
+        question("build.broken.question"),
+        lead("build.broken.says"),
+        row(*broken, classes="gb-small"),
+    )
+    return [check_card, broken_card]
