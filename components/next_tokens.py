@@ -78,3 +78,12 @@ def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:
     if count < len(raw):
         ids = np.union1d(np.argpartition(-final, count)[:count], np.argpartition(-raw, count)[:count])
     return ids[np.lexsort((ids, -raw[ids], -final[ids]))][:count]
+
+
+def best_of_both(before: Tensor, after: Tensor, n: int) -> list[int]:
+    """Return the ids of the n - 3 most likely tokens in one prediction and the 3 most likely in another.
+
+    before, after: (vocab_size,).
+    """
+    counted = zip((before, after), (n - 3, 3), strict=True)
+    return list(dict.fromkeys(i for one, k in counted for i in one.topk(min(k, len(one))).indices.tolist()))

@@ -1,8 +1,17 @@
 """What a tab is made of: `Tab`, settings, computed results, cards, and what a card can contain."""
 
-from components.kit.controls import check_box, choice, layer_select, select, slider, text_box
+from components.kit.controls import (
+    check_box,
+    choice,
+    experiment_buttons,
+    layer_select,
+    position_slider,
+    select,
+    slider,
+    text_box,
+)
 from components.kit.settings import setting
-from components.kit.tab import Tab, card
+from components.kit.tab import Panel, Tab, card
 from components.parts import (
     button,
     caption,
@@ -23,6 +32,7 @@ from components.widgets.chart import chart as picture
 from components.widgets.sentence import says
 
 __all__ = [
+    "Panel",
     "Tab",
     "button",
     "caption",
@@ -33,10 +43,12 @@ __all__ = [
     "code_text",
     "column",
     "columns",
+    "experiment_buttons",
     "fold",
     "layer_select",
     "lead",
     "picture",
+    "position_slider",
     "question",
     "row",
     "run_buttons",

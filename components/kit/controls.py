@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from components import parts
 from components.kit.settings import Setting
 from components.parts import Live, Part
+from components.state.jobs import run_results, stop
 from components.state.session import Session
+from components.state.snapshot import Snapshot
 
 
 def slider(of: Any, label: str | Live, **options: Any) -> Part:
@@ -44,6 +48,36 @@ def layer_select(name: str, **options: Any) -> Part:
 def select_layer(session: Session, layer: object) -> None:
     """Select a layer on all tabs, if it exists. layer: from the browser, unchecked."""
     session.select(layer=layer)
+
+
+def position_slider(name: str, label: str, **options: Any) -> Part:
+    """Return a slider for the token that is selected on all tabs. Takes the options of `parts.slider`.
+
+    label: a catalogue key; `<label>.info` is the sentence below the slider.
+    """
+    given: dict[str, Any] = {"label": label, "info": f"{label}.info", "on": select_position}
+    given |= {"low": 0, "high": _last_position, "step": 1, "value": lambda s: max(0, s.position or 0)}
+    return parts.slider(name, **given | options)
+
+
+def select_position(session: Session, position: object) -> None:
+    """Select a token on all tabs, if it exists. position: from the browser, unchecked."""
+    session.select(position=position)
+
+
+def experiment_buttons(
+    name: str, label: str, state: type, results: Callable[[Snapshot], Iterator[Any]], *, small: bool = True
+) -> Part:
+    """Return the buttons that start and stop an experiment (see `run_results`). Only one runs at a time on the server.
+
+    state: has the fields `job`, `latest` and `notice`. label: catalogue key of the Start button.
+    """
+    start, end = partial(run_results, state, results, small=small), partial(stop, state)
+    return parts.run_buttons(name, label, start, end, lambda s: s[state].job is not None, queue="experiment")
+
+
+def _last_position(s: Any) -> int:
+    return 1 if s.text is None else max(1, s.text.n_read - 1)
 
 
 def _layers(s: Any) -> list[tuple[str, int]]:

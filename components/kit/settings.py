@@ -62,8 +62,8 @@ class Setting:
             return value is True
         if self.most:
             return value[: self.most] if isinstance(value, str) else self.default
-        number = checked_number(self.name, value, -math.inf if self.low is None else self.low, self.high)
-        return int(number) if isinstance(self.default, int) and number == int(number) else number
+        low = -math.inf if self.low is None else self.low
+        return checked_number(self.name, value, low, self.high, whole=isinstance(self.default, int))
 
     def set(self, session: Session, value: Any) -> None:
         """Handle a new value from the browser."""

@@ -29,20 +29,24 @@ from typing import Any, TypeVar, overload
 
 from components.cards.card import Card, add_cards
 from components.events import Events
+from components.i18n import t
 from components.kit.settings import state_class
-from components.parts import Part
-from components.state.reads import Computed
+from components.parts import Part, question, section
+from components.state.reads import Computed, Pending
+from components.widgets.sentence import Said, says
 
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
 
 
-class Tab:
-    """A tab's declarations, from which `build` makes its part of the page."""
+class Panel:
+    """State and computed results of a section that several tabs can show.
+
+    name: beginning of the ids of its settings, and of the key of its question.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._cards: list[Callable[[], Card]] = []
 
     def state(self, cls: C) -> C:
         """Decorate a class whose fields are settings, or plain values with defaults. `s[cls]` is its current value."""
@@ -59,6 +63,29 @@ class Tab:
         place of the pictures that read it. while_writing: whether it also runs while a text is being written.
         """
         return partial(Computed, while_writing=while_writing) if function is None else Computed(function)
+
+    def section(self, answer: Callable[[Any], Said], *parts: Part, notice: Callable[[Any], Said] | None = None) -> Part:
+        """Return the section: its question, a sentence that answers it, a notice, and further parts."""
+
+        def said(s: Any) -> Said:
+            try:
+                return answer(s)
+            except Pending:
+                if s.has_results:
+                    raise
+                return t("panel.waits" if s.generating else "panel.busy")
+
+        name = self.name
+        notices = () if notice is None else (says(f"{name}-notice", notice, kind="notice"),)
+        return section(question(f"{name}.question"), says(f"{name}-answer", said), *notices, *parts, classes="gb-panel")
+
+
+class Tab(Panel):
+    """A tab's declarations, from which `build` makes its part of the page."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._cards: list[Callable[[], Card]] = []
 
     def cards(self, *cards: Callable[[], Card]) -> None:
         """Add cards, from top to bottom."""

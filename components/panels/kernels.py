@@ -8,11 +8,9 @@ import numpy as np
 
 from components.figures.lines import lines
 from components.i18n import t
-from components.panels.panel import Panel, no_text, panel_section, problem_sentence
-from components.parts import caption, question
-from components.render import View
-from components.state.snapshot import Snapshot
-from components.widgets.chart import chart, chart_data
+from components.kit import Panel, caption, picture, question
+from components.panels.no_text import no_text
+from components.widgets.chart import Drawing
 from components.widgets.table import table
 from gpt import GPTConfig
 from gpt.experiments.shapes import cache_numbers
@@ -20,6 +18,8 @@ from gpt.experiments.speed import Cost, next_token_cost
 from gpt.models.memory import format_bytes
 
 MIN_TOKENS = 16  # shortest length; each further length is twice the previous one
+
+panel = Panel("kernels")
 
 
 class Costs(NamedTuple):
@@ -35,9 +35,9 @@ def lengths_of(config: GPTConfig) -> list[int]:
     return [*doubles, config.block_size]
 
 
-def costs(s: Snapshot) -> Costs | None:
+def costs(s: Any) -> Costs | None:
     """Return the costs for the configuration of the visitor's model, or None if there is no text."""
-    if s.text is None or no_text(s):
+    if no_text(s):
         return None
     config, size = s.text.config, s.text.loaded.model.dtype.itemsize
     lengths = lengths_of(config)
@@ -47,12 +47,12 @@ def costs(s: Snapshot) -> Costs | None:
     )
 
 
-def answer(s: Snapshot) -> dict[str, Any]:
+def answer(s: Any) -> str | None:
     counted = s.cached(costs)
-    if counted is None or s.text is None:
-        return {"text": ""}
+    if counted is None:
+        return None
     cached, plain = counted.cached[-1], counted.plain[-1]
-    caption = t(
+    return t(
         "kernels.says",
         length=cached.length,
         cached=short(cached.multiplications),
@@ -60,7 +60,6 @@ def answer(s: Snapshot) -> dict[str, Any]:
         ratio=f"{plain.multiplications / cached.multiplications:,.0f}",
         bytes=format_bytes(cache_numbers(s.text.config) * s.text.loaded.model.dtype.itemsize),
     )
-    return {"text": caption}
 
 
 def short(n: int) -> str:
@@ -68,15 +67,11 @@ def short(n: int) -> str:
     return f"{n / 1e9:,.2f} × 10⁹" if n >= 1e9 else f"{n / 1e6:,.2f} × 10⁶"
 
 
-def notice(s: Snapshot) -> dict[str, Any]:
-    return problem_sentence(s, no_text(s))
-
-
-def counted_lines(s: Snapshot) -> dict[str, Any]:
+def counted_lines(s: Any) -> Drawing:
     """Draw the number of multiplications for the next token against the text length."""
     counted = s.cached(costs)
     if counted is None:
-        return chart_data(None, "")
+        return None
     figure = lines(
         np.array([cost.length for cost in counted.cached]),
         {
@@ -88,10 +83,10 @@ def counted_lines(s: Snapshot) -> dict[str, Any]:
         log_x=True,
         log_y=True,
     )
-    return chart_data(figure, t("kernels.counted"))
+    return figure, t("kernels.counted")
 
 
-def bytes_table(s: Snapshot) -> dict[str, Any]:
+def bytes_table(s: Any) -> dict[str, Any]:
     """Return a table of the bytes used by the KV cache and by eager attention weights."""
     counted = s.cached(costs)
     if counted is None:
@@ -102,21 +97,11 @@ def bytes_table(s: Snapshot) -> dict[str, Any]:
     return {"rows": [head, *rows]}
 
 
-VIEWS = (
-    View("kernels-answer", answer),
-    View("kernels-notice", notice),
-    View("kernels-counted", counted_lines),
-    View("kernels-bytes", bytes_table),
+SECTION = panel.section(
+    answer,
+    picture("kernels-counted", counted_lines),
+    question("kernels.bytes.question"),
+    table("kernels-bytes", draw=bytes_table),
+    caption("kernels.bytes.note"),
+    notice=no_text,
 )
-
-
-def build_kernels() -> Panel:
-    """Build the panel."""
-    part = panel_section(
-        "kernels",
-        chart("kernels-counted"),
-        question("kernels.bytes.question"),
-        table("kernels-bytes"),
-        caption("kernels.bytes.note"),
-    )
-    return Panel(part, VIEWS)

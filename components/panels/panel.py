@@ -1,16 +1,12 @@
-"""Shared by all panels: the definition of a panel, results computed in a thread, and controls."""
+"""Results computed in a thread, and controls, for tabs that do not use the kit yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from torch import Tensor
-
-from components.errors import PageError
-from components.i18n import t
 from components.parts import (
     Choices,
     ControlOptions,
@@ -19,55 +15,16 @@ from components.parts import (
     Part,
     check_box,
     choice,
-    question,
-    section,
     select,
     slider,
 )
-from components.render import Analysis, Renderer, View
+from components.render import Analysis
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.state.text import Text
-from components.widgets.sentence import sentence, sentence_data
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
 T = TypeVar("T")
-IsOpen = Callable[[Snapshot], bool]
-
-
-class Panel(NamedTuple):
-    """An experiment: its contents, the views that draw its pictures, and the analysis that they need, if any."""
-
-    part: Part
-    views: Sequence[View]
-    analysis: Analysis | None = None
-
-
-def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> None:
-    """Show a panel in a tab. While it is closed, it is neither drawn nor computed, and nothing is sent for it."""
-
-    def while_open(draw: Callable[[Snapshot], Any], closed: Any) -> Callable[[Snapshot], Any]:
-        return lambda s: draw(s) if is_open(s) else closed
-
-    shown = [View(view.name, while_open(view.draw, {})) for view in panel.views]
-    analysis = panel.analysis
-    wanted = None if analysis is None else replace(analysis, wanted=while_open(analysis.wanted, None))
-    renderer.add(tab, shown, wanted)
-
-
-def panel_section(name: str, *parts: Part) -> Part:
-    """Return a panel's section: its title, the sentences from its views, and further parts.
-
-    The views are `<name>-answer` and `<name>-notice`.
-    """
-    return section(
-        question(f"{name}.question"),
-        sentence(f"{name}-answer", kind="lead"),
-        sentence(f"{name}-notice", kind="notice"),
-        *parts,
-        classes="gb-panel",
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,44 +67,6 @@ def computed(
             session.change(state, result=Result(request, value))
 
     return Analysis(wanted, run)
-
-
-def value_of(s: Snapshot, result: Result[T] | None) -> T | None:
-    """Return a result's value, or None if there is none or it was computed for another text."""
-    text = None if result is None else getattr(result.request, "text", None)
-    if result is None or (text is not None and (s.text is None or text.version != s.text.version)):
-        return None
-    return result.value
-
-
-def text_of(s: Snapshot) -> Text | None:
-    """Return the text for a computation, or None while it is being generated or until the model has read some of it."""
-    return None if s.text is None or s.text.n_read == 0 or s.generating else s.text
-
-
-def no_text(s: Snapshot) -> PageError | None:
-    """Return the error for a panel that needs a text, or None if there is a text."""
-    return PageError("error.no_text") if s.text is None or s.text.n_read == 0 else None
-
-
-def problem_sentence(s: Snapshot, *problems: Exception | Result[Any] | None) -> dict[str, Any]:
-    """Return the notice for the first problem that is not None. Each problem is an error or a result."""
-    found = (each.problem if isinstance(each, Result) else each for each in problems)
-    return sentence_data(next((each for each in found if each is not None), None))
-
-
-def waiting_sentence(s: Snapshot) -> str:
-    """Return the placeholder for an answer that is being computed."""
-    return t("panel.waits" if s.generating else "panel.busy")
-
-
-def best_of_both(before: Tensor, after: Tensor, n: int) -> list[int]:
-    """Return the ids of the n - 3 most likely tokens in one prediction and the 3 most likely in another.
-
-    before, after: (vocab_size,).
-    """
-    counted = zip((before, after), (n - 3, 3), strict=True)
-    return list(dict.fromkeys(i for one, k in counted for i in one.topk(min(k, len(one))).indices.tolist()))
 
 
 Check = Callable[[object], Any]  # returns the value to store, or None for an invalid value
@@ -217,21 +136,3 @@ class Settings(NamedTuple):
         _, _, name = label.rpartition(".")
         value, on = of_state(self.state, name), setter(self.state, name, self.checks[name])
         return {"label": label, "info": info, "value": value, "on": on}
-
-
-def select_position(session: Session, position: object) -> None:
-    """Select a token in every tab."""
-    session.select(position=within(0, len(session.document.ids))(position) if session.document else None)
-
-
-def position_slider(name: str, label: str, *, show: Live | None = None) -> Part:
-    """Return a slider for the selected token. label: a catalogue key; `<label>.info` is the sentence below."""
-
-    def last(s: Snapshot) -> int:
-        return 1 if s.text is None else max(1, s.text.n_read - 1)
-
-    def value(s: Snapshot) -> int:
-        return max(0, s.position or 0)
-
-    info = f"{label}.info"
-    return slider(name, 0, last, 1, label=label, info=info, value=value, on=select_position, show=show)

@@ -9,16 +9,17 @@ import numpy as np
 
 from components.figures.bars import stacked_bars
 from components.i18n import t
+from components.kit import Panel, caption, column, columns, picture, question
 from components.labels import quoted
-from components.panels.panel import Panel, no_text, panel_section, problem_sentence
-from components.parts import caption, column, columns, question
-from components.render import View
-from components.state.snapshot import Snapshot
+from components.panels.no_text import no_text
+from components.parts import Part
 from components.state.text import Text
-from components.widgets.chart import chart, chart_data
+from components.widgets.chart import Drawing
 from components.widgets.table import table
 from gpt.experiments.speed import GenerationPass, generation_passes
 from gpt.models.memory import format_bytes
+
+panel = Panel("prefill")
 
 
 class Passes(NamedTuple):
@@ -33,9 +34,9 @@ def n_prompt(text: Text) -> int:
     return min(text.document.n_prompt, text.n_read)
 
 
-def passes(s: Snapshot) -> Passes | None:
+def passes(s: Any) -> Passes | None:
     """Return the passes for the visitor's text, or None if there is no text."""
-    if s.text is None or no_text(s):
+    if no_text(s):
         return None
     size = s.text.loaded.model.dtype.itemsize
     return Passes(
@@ -46,26 +47,24 @@ def passes(s: Snapshot) -> Passes | None:
     )
 
 
-def answer(s: Snapshot) -> dict[str, Any]:
+def answer(s: Any) -> str | None:
     found = s.cached(passes)
-    if found is None or s.text is None:
-        return {"text": ""}
+    if found is None:
+        return None
     text = t("prefill.says", n=n_prompt(s.text))
     if len(found.cached) == 1:
-        return {"text": text + t("prefill.no_decode")}
+        return text + t("prefill.no_decode")
     cached, plain = (sum(each.n_computed for each in side) for side in found)
     last = found.cached[-1]
     totals = {"cached": f"{cached:,}", "plain": f"{plain:,}", "ratio": f"{plain / cached:,.1f}"}
-    return {
-        "text": text + t("prefill.decode", position=last.n_cached - 1, bytes=format_bytes(last.cache_bytes), **totals)
-    }
+    return text + t("prefill.decode", position=last.n_cached - 1, bytes=format_bytes(last.cache_bytes), **totals)
 
 
-def bars(kind: str, s: Snapshot) -> dict[str, Any]:
+def bars(kind: str, s: Any) -> Drawing:
     """Draw, for each pass, the tokens that are computed and those that come from the cache."""
     found = s.cached(passes)
-    if found is None or s.text is None:
-        return chart_data(None, "")
+    if found is None:
+        return None
     side = getattr(found, kind)
     figure = stacked_bars(
         [str(number) for number in range(len(side))],
@@ -77,13 +76,13 @@ def bars(kind: str, s: Snapshot) -> dict[str, Any]:
         x_title=t("prefill.number"),
         y_title=t("prefill.tokens"),
     )
-    return chart_data(figure, t(f"prefill.{kind}.says"))
+    return figure, t(f"prefill.{kind}.says")
 
 
-def rows(s: Snapshot) -> dict[str, Any]:
+def rows(s: Any) -> dict[str, Any]:
     """Return table rows for prefill, for the first, last and selected decode steps, and for the totals."""
     found = s.cached(passes)
-    if found is None or s.text is None or s.position is None:
+    if found is None:
         return {"rows": []}
     n, last = n_prompt(s.text), len(found.cached) - 1
     columns = ("step", "computed", "from_cache", "bytes", "without")
@@ -99,22 +98,14 @@ def rows(s: Snapshot) -> dict[str, Any]:
     return {"rows": [*shown, [t("prefill.sum"), f"{cached_sum:,}", "", "", f"{plain_sum:,}"]]}
 
 
-VIEWS = (
-    View("prefill-answer", answer),
-    View("prefill-notice", lambda s: problem_sentence(s, no_text(s))),
-    View("prefill-cached", partial(bars, "cached")),
-    View("prefill-plain", partial(bars, "plain")),
-    View("prefill-passes", rows),
+def side(kind: str) -> Part:
+    return column(question(f"prefill.{kind}"), picture(f"prefill-{kind}", partial(bars, kind)))
+
+
+SECTION = panel.section(
+    answer,
+    columns(*map(side, Passes._fields)),
+    table("prefill-passes", draw=rows),
+    caption("prefill.note"),
+    notice=no_text,
 )
-
-
-def build_prefill() -> Panel:
-    """Build the panel; all counts follow from the text and the model's configuration."""
-    passes = (column(question(f"prefill.{kind}"), chart(f"prefill-{kind}")) for kind in Passes._fields)
-    part = panel_section(
-        "prefill",
-        columns(*passes),
-        table("prefill-passes"),
-        caption("prefill.note"),
-    )
-    return Panel(part, VIEWS)

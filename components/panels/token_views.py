@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from components.figures.bars import Cell, merge_ladder
 from components.i18n import t
 from components.labels import visible
-from components.widgets.chart import chart_data
+from components.widgets.chart import Drawing
 from gpt.experiments.tokens import MergeStep, text_cost
 from gpt.tokenizer import Vocabulary
 
@@ -46,7 +45,7 @@ def encodable_text(data: bytes) -> str:
         return data.hex(" ").upper()
 
 
-def ladder(steps: Sequence[MergeStep], text: str) -> dict[str, Any]:
+def ladder(steps: Sequence[MergeStep], text: str) -> Drawing:
     """Draw a word's merges, one per row. text: the caption."""
     rows: list[list[Cell]] = []
     for step, before in zip(steps, [None, *steps], strict=False):
@@ -58,7 +57,7 @@ def ladder(steps: Sequence[MergeStep], text: str) -> dict[str, Any]:
                 for at, part in enumerate(step.parts)
             ]
         )
-    return chart_data(merge_ladder(rows), text)
+    return merge_ladder(rows), text
 
 
 def cost(own: Vocabulary, gpt2: Vocabulary, text: str) -> str:

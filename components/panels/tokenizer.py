@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -11,24 +10,13 @@ import numpy as np
 from components.errors import PageError
 from components.figures.bars import grouped_bars
 from components.i18n import t
+from components.kit import Panel, column, columns, picture, question, says, setting, text_box
 from components.panels import token_views
-from components.panels.panel import (
-    Panel,
-    Result,
-    computed,
-    of_state,
-    panel_section,
-    problem_sentence,
-    value_of,
-    waiting_sentence,
-)
-from components.parts import column, columns, question, text_box
-from components.render import Lines, View
+from components.parts import Part
+from components.render import Lines
 from components.state.session import Session
-from components.state.snapshot import Snapshot
 from components.text_views import prompt_lines, strip_labels
-from components.widgets.chart import chart, chart_data
-from components.widgets.sentence import sentence
+from components.widgets.chart import Drawing
 from components.widgets.table import table
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
@@ -38,6 +26,8 @@ MAX_WORD_BYTES = 24  # each byte takes a row
 MAX_TEXT_CHARS = 200
 Side = Literal["own", "gpt2"]
 
+panel = Panel("bpe")
+
 
 class Vocabularies(NamedTuple):
     """The vocabularies of the bundled model and of GPT-2."""
@@ -46,17 +36,19 @@ class Vocabularies(NamedTuple):
     gpt2: Tokenizer
 
 
-@dataclass(frozen=True)
-class TokenizerState:
-    """The panel's input.
+@panel.state
+class Typed:
+    """word: the last valid word; problem: the error for a later one. text: the text to tokenize."""
 
-    word: the last valid word; problem: the error for a later one. text: the text to tokenize.
-    """
-
-    word: str = "grandmother"
-    text: str = "Hello, I am 小狗 🐶"
+    word: str = setting("grandmother", most=80)
+    text: str = setting("Hello, I am 小狗 🐶", most=MAX_TEXT_CHARS)
     problem: ValueError | None = None
-    result: Result[Vocabularies] | None = None
+
+
+@panel.computed
+def vocabularies(s: Any) -> Vocabularies:
+    """Return both vocabularies, loading them if necessary."""
+    return Vocabularies(own_tokenizer(), gpt2_tokenizer())
 
 
 def own_tokenizer() -> Tokenizer:
@@ -66,24 +58,14 @@ def own_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def vocabularies(request: tuple[()]) -> Vocabularies:
-    """Return both vocabularies, loading them if necessary."""
-    return Vocabularies(own_tokenizer(), gpt2_tokenizer())
-
-
 def type_word(session: Session, typed: object) -> None:
     """Set the word, or report an invalid one and keep the previous word."""
     try:
         word = checked_word(typed, own_tokenizer())
     except ValueError as problem:
-        session.change(TokenizerState, problem=problem)
+        session.change(Typed, problem=problem)
     else:
-        session.change(TokenizerState, word=word, problem=None)
-
-
-def type_text(session: Session, typed: object) -> None:
-    """Set the text, truncated to MAX_TEXT_CHARS."""
-    session.change(TokenizerState, text=typed[:MAX_TEXT_CHARS] if isinstance(typed, str) else "")
+        session.change(Typed, word=word, problem=None)
 
 
 def checked_word(typed: object, tokenizer: Tokenizer) -> str:
@@ -98,61 +80,37 @@ def checked_word(typed: object, tokenizer: Tokenizer) -> str:
     return word
 
 
-def result_of(s: Snapshot) -> Vocabularies | None:
-    return value_of(s, s.state(TokenizerState).result)
+def answer(s: Any) -> str:
+    return token_views.merge_summary(merge_steps(s[vocabularies].own, s[Typed].word), s[Typed].word)
 
 
-def answer(s: Snapshot) -> dict[str, Any]:
-    both, word = result_of(s), s.state(TokenizerState).word
-    if both is None:
-        return {"text": waiting_sentence(s)}
-    return {"text": token_views.merge_summary(merge_steps(both.own, word), word)}
+def side_name(side: Side, s: Any) -> str:
+    return t("bpe.gpt2") if side == "gpt2" else t("bpe.own", n=f"{s[vocabularies].own.n_vocab:,}")
 
 
-def notice(s: Snapshot) -> dict[str, Any]:
-    state = s.state(TokenizerState)
-    return problem_sentence(s, state.problem, state.result)
-
-
-def name(side: Side, s: Snapshot) -> dict[str, Any]:
-    """Return one side's title."""
-    both = result_of(s)
-    return {"text": "" if both is None else side_name(both, side, s)}
-
-
-def side_name(both: Vocabularies, side: Side, s: Snapshot) -> str:
-    return t("bpe.gpt2") if side == "gpt2" else t("bpe.own", n=f"{both.own.n_vocab:,}")
-
-
-def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
+def ladder(side: Side, s: Any) -> Drawing:
     """Draw the word's merges from bytes to tokens."""
-    both, word = result_of(s), s.state(TokenizerState).word
-    if both is None:
-        return chart_data(None, "")
-    steps = merge_steps(getattr(both, side), word)
-    caption = t("bpe.picture") if side == "own" else token_views.merge_summary(steps, word)
-    return token_views.ladder(steps, caption)
+    word = s[Typed].word
+    steps = merge_steps(getattr(s[vocabularies], side), word)
+    says = t("bpe.picture") if side == "own" else token_views.merge_summary(steps, word)
+    return token_views.ladder(steps, says)
 
 
-def strip(side: Side, s: Snapshot) -> dict[str, Any]:
-    """Return the text's tokens as a strip."""
-    both = result_of(s)
-    tokenizer = None if both is None else getattr(both, side)
-    lines = Lines() if tokenizer is None else prompt_lines(tokenizer, tokenizer.encode(s.state(TokenizerState).text))
+def strip(side: Side, s: Any) -> dict[str, Any]:
+    """Show the text's tokens."""
+    tokenizer = getattr(s[vocabularies], side)
+    lines: Lines = prompt_lines(tokenizer, tokenizer.encode(s[Typed].text))
     return {"lines": lines, "doc": "prompt", "labels": strip_labels()}
 
 
-def cost(s: Snapshot) -> dict[str, Any]:
-    both = result_of(s)
-    return {"text": "" if both is None else token_views.cost(*both, s.state(TokenizerState).text)}
+def cost(s: Any) -> str:
+    own, gpt2 = s[vocabularies]
+    return token_views.cost(own, gpt2, s[Typed].text)
 
 
-def languages(s: Snapshot) -> dict[str, Any]:
+def languages(s: Any) -> Drawing:
     """Draw how many tokens per character the same sentence takes in several languages."""
-    both = result_of(s)
-    if both is None:
-        return chart_data(None, "")
-    costs = {side_name(both, side, s): language_costs(getattr(both, side)) for side in get_args(Side)}
+    costs = {side_name(side, s): language_costs(getattr(s[vocabularies], side)) for side in get_args(Side)}
     own = next(iter(costs.values()))
     figure = grouped_bars(
         [t(f"bpe.language.{key}") for key in own],
@@ -163,55 +121,28 @@ def languages(s: Snapshot) -> dict[str, Any]:
         height=340,
     )
     rates = {key: f"{own[key].tokens_per_character:.2f}" for key in ("en", "zh")}
-    return chart_data(figure, t("bpe.language.says", **rates))
+    return figure, t("bpe.language.says", **rates)
 
 
-VIEWS = (
-    View("bpe-answer", answer),
-    View("bpe-notice", notice),
-    View("bpe-cost", cost),
-    View("bpe-bytes", lambda s: {"rows": token_views.characters(s.state(TokenizerState).text)}),
-    View("bpe-languages", languages),
-    *(View(f"bpe-name-{side}", partial(name, side)) for side in get_args(Side)),
-    *(View(f"bpe-ladder-{side}", partial(ladder, side)) for side in get_args(Side)),
-    *(View(f"bpe-strip-{side}", partial(strip, side)) for side in get_args(Side)),
+def ladder_of(side: Side) -> Part:
+    name = says(f"bpe-name-{side}", partial(side_name, side), kind="question")
+    return column(name, picture(f"bpe-ladder-{side}", partial(ladder, side)))
+
+
+def strip_of(side: Side) -> Part:
+    return column(tokens(f"bpe-strip-{side}", ids=True, selectable=False, draw=partial(strip, side)))
+
+
+SECTION = panel.section(
+    answer,
+    text_box(Typed.word, "bpe.word", info="bpe.word.info", on=type_word),
+    columns(*map(ladder_of, get_args(Side))),
+    question("bpe.text.question"),
+    text_box(Typed.text, "bpe.text"),
+    says("bpe-cost", cost),
+    columns(*map(strip_of, get_args(Side))),
+    table("bpe-bytes", draw=lambda s: {"rows": token_views.characters(s[Typed].text)}),
+    question("bpe.language.question"),
+    picture("bpe-languages", languages),
+    notice=lambda s: s[Typed].problem,
 )
-ANALYSIS = computed(TokenizerState, lambda s: (), vocabularies)
-
-
-def build_tokenizer() -> Panel:
-    """Build the panel with a word's merges, a text with its bytes, and a sentence in several languages."""
-    ladders = (
-        column(
-            sentence(f"bpe-name-{side}", kind="question"),
-            chart(f"bpe-ladder-{side}"),
-        )
-        for side in get_args(Side)
-    )
-    strips = (column(tokens(f"bpe-strip-{side}", ids=True, selectable=False)) for side in get_args(Side))
-    part = panel_section(
-        "bpe",
-        text_box(
-            "bpe-word",
-            label="bpe.word",
-            info="bpe.word.info",
-            max_length=80,
-            value=of_state(TokenizerState, "word"),
-            on=type_word,
-        ),
-        columns(*ladders),
-        question("bpe.text.question"),
-        text_box(
-            "bpe-text",
-            label="bpe.text",
-            max_length=MAX_TEXT_CHARS,
-            value=of_state(TokenizerState, "text"),
-            on=type_text,
-        ),
-        sentence("bpe-cost", kind="lead"),
-        columns(*strips),
-        table("bpe-bytes"),
-        question("bpe.language.question"),
-        chart("bpe-languages"),
-    )
-    return Panel(part, VIEWS, ANALYSIS)

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from components.i18n import t
+from components.kit import Panel, check_box, column, columns, picture, question, row, says, select, setting
 from components.labels import decimal, percent, quoted, token_text, visible
-from components.panels.panel import (
-    Panel,
-    Result,
-    Settings,
-    computed,
-    one_of,
-    panel_section,
-    problem_sentence,
-    text_of,
-    value_of,
-)
 from components.panels.parameter_bars import parameter_bars
-from components.parts import column, columns, question, row
-from components.render import View
-from components.state.snapshot import Snapshot
-from components.widgets.chart import chart
-from components.widgets.sentence import sentence
 from components.widgets.table import table
-from gpt import PRESETS, GPTConfig, LoadedModel
+from gpt import PRESETS, GPTConfig
 from gpt.analysis.embeddings import nearest_tokens
 from gpt.experiments.shapes import UNTIED_124M, EmbeddingEffects, embedding_effects, tied_and_untied
+from gpt.tokenizer import Vocabulary
 
 PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
@@ -36,70 +22,56 @@ SMALL = GPTConfig(vocab_size=512, block_size=32, n_layer=2, n_head=4, n_embd=64)
 TEXT = list(range(0, 264, 8))  # for the small model's single update: 32 inputs with their targets
 N_NEIGHBOURS = 8
 
-
-class TyingInputs(NamedTuple):
-    """Whether to tie the small model's weights, and the token whose neighbours to find (None if there is no text)."""
-
-    tied: bool
-    loaded: LoadedModel | None
-    token_id: int | None
+panel = Panel("tying")
 
 
-class Tying(NamedTuple):
-    """The panel's results.
+@panel.state
+class Chosen:
+    """shape: a key of SHAPES, or PICKED for the visitor's model."""
 
-    effects: effects on the small model. neighbours: ids and cosine similarities of the rows nearest to the token's row.
-    """
-
-    request: TyingInputs
-    effects: EmbeddingEffects
-    neighbours: list[tuple[int, float]]
+    shape: str = setting(UNTIED, lambda s: {name: t(f"tying.shape.{name}") for name in (UNTIED, PICKED)} | NAMED)
+    tied: bool = setting(True)
 
 
 @dataclass(frozen=True)
-class TyingState:
-    """The chosen configuration. shape: a key of SHAPES, or PICKED for the visitor's model."""
+class Neighbours:
+    """Ids and cosine similarities of the rows of the embedding that are nearest to a token's row."""
 
-    shape: str = UNTIED
-    tied: bool = True
-    result: Result[Tying] | None = None
-
-
-def request_of(s: Snapshot) -> TyingInputs:
-    text, tied = text_of(s), s.state(TyingState).tied
-    return (
-        TyingInputs(tied, None, None)
-        if text is None
-        else TyingInputs(tied, text.loaded, text.ids[text.at(s.selection)])
-    )
+    tokenizer: Vocabulary
+    token_id: int
+    rows: list[tuple[int, float]]
 
 
-def compute(request: TyingInputs) -> Tying:
-    effects = embedding_effects(replace(SMALL, tie_weights=request.tied), TEXT)
-    if request.loaded is None or request.token_id is None:
-        return Tying(request, effects, [])
-    near = nearest_tokens(request.loaded.model, request.token_id, N_NEIGHBOURS)
-    return Tying(request, effects, list(zip(near.token.tolist(), near.cosine.tolist(), strict=True)))
+@panel.computed
+def effects(s: Any) -> EmbeddingEffects:
+    """Measure the effects of tying on the small model."""
+    return embedding_effects(replace(SMALL, tie_weights=s[Chosen].tied), TEXT)
 
 
-def result_of(s: Snapshot) -> Tying | None:
-    return value_of(s, s.state(TyingState).result)
+@panel.computed
+def neighbours(s: Any) -> Neighbours | None:
+    """Find the neighbours of the selected token in the visitor's model; None without a text."""
+    text = s.text
+    if text is None or text.n_read == 0:
+        return None
+    token_id = text.ids[s.position]
+    near = nearest_tokens(text.loaded.model, token_id, N_NEIGHBOURS)
+    return Neighbours(text.tokenizer, token_id, list(zip(near.token.tolist(), near.cosine.tolist(), strict=True)))
 
 
-def config_of(s: Snapshot) -> GPTConfig:
+def config_of(s: Any) -> GPTConfig:
     """Return the configuration whose parameters are counted."""
-    state = s.state(TyingState)
-    config = SHAPES.get(state.shape) or (UNTIED_124M if s.loaded is None else s.loaded.model.config)
-    return replace(config, tie_weights=state.tied)
+    config = SHAPES.get(s[Chosen].shape) or (UNTIED_124M if s.loaded is None else s.loaded.model.config)
+    return replace(config, tie_weights=s[Chosen].tied)
 
 
-def answer(s: Snapshot) -> dict[str, Any]:
-    """Return the parameter counts with and without tying, starting with the current state."""
+def answer(s: Any) -> str:
+    """State the parameter counts with and without tying, starting with the current state."""
     config = config_of(s)
     counts = tied_and_untied(config)
     sides = [(t(f"tying.state.{state}"), f"{getattr(counts, state):,}") for state in ("tied", "untied")]
     (state, now), (other_state, other) = sides if config.tie_weights else sides[::-1]
-    caption = t(
+    return t(
         "tying.says",
         now=now,
         state=state,
@@ -110,82 +82,43 @@ def answer(s: Snapshot) -> dict[str, Any]:
         width=f"{config.n_embd:,}",
         share=percent(counts.saved / counts.untied),
     )
-    return {"text": caption}
 
 
-def taught(s: Snapshot) -> dict[str, Any]:
-    """Return the effects of tying on the small model."""
-    tying = result_of(s)
-    if tying is None:
-        return {"text": t("panel.busy")}
-    caption = t(
+def taught(s: Any) -> str:
+    found = s[effects]
+    return t(
         "tying.taught",
-        state=t(f"tying.state.{'tied' if tying.request.tied else 'untied'}"),
-        own=percent(tying.effects.own_token_best),
-        rows=percent(tying.effects.rows_with_gradient),
+        state=t(f"tying.state.{'tied' if s[Chosen].tied else 'untied'}"),
+        own=percent(found.own_token_best),
+        rows=percent(found.rows_with_gradient),
         tokens=len(TEXT) - 1,
     )
-    return {"text": caption}
 
 
-def near(s: Snapshot) -> dict[str, Any]:
-    tying = result_of(s)
-    if tying is None or tying.request.loaded is None or tying.request.token_id is None:
-        return {"text": ""}
-    token = quoted(tying.request.loaded.tokenizer, tying.request.token_id)
-    return {"text": t("tying.near", token=token)}
+def near(s: Any) -> str | None:
+    found = s[neighbours]
+    return found and t("tying.near", token=quoted(found.tokenizer, found.token_id))
 
 
-def neighbours(s: Snapshot) -> dict[str, Any]:
-    """Return the nearest rows as a table."""
-    tying = result_of(s)
-    if tying is None or tying.request.loaded is None:
+def near_table(s: Any) -> dict[str, Any]:
+    found = s[neighbours]
+    if found is None:
         return {"rows": []}
-    tokenizer = tying.request.loaded.tokenizer
     head = [t(f"tying.near.{key}") for key in ("token", "similarity")]
-    rows = [[visible(token_text(tokenizer, token_id)), decimal(cosine, 3)] for token_id, cosine in tying.neighbours]
+    rows = ([visible(token_text(found.tokenizer, i)), decimal(cosine, 3)] for i, cosine in found.rows)
     return {"rows": [head, *rows]}
 
 
-VIEWS = (
-    View("tying-answer", answer),
-    View("tying-parts", lambda s: parameter_bars(config_of(s), False)),
-    View("tying-notice", lambda s: problem_sentence(s, s.state(TyingState).result)),
-    View("tying-taught", taught),
-    View("tying-near", near),
-    View("tying-neighbours", neighbours),
+SECTION = panel.section(
+    answer,
+    row(select(Chosen.shape, "tying.shape"), check_box(Chosen.tied, "tying.tied"), classes="gb-panel-controls"),
+    picture("tying-parts", lambda s: parameter_bars(config_of(s), False)),
+    columns(
+        column(question("tying.taught.question"), says("tying-taught", taught)),
+        column(
+            question("tying.near.question"),
+            says("tying-near", near, kind="caption"),
+            table("tying-neighbours", draw=near_table),
+        ),
+    ),
 )
-ANALYSIS = computed(TyingState, request_of, compute)
-CHECKS = {"shape": one_of(PICKED, *SHAPES), "tied": one_of(True, False)}
-SETTINGS = Settings(TyingState, CHECKS)
-
-
-def build_tying() -> Panel:
-    """Build the panel that compares the size of tied and untied embeddings, and what they learn."""
-    part = panel_section(
-        "tying",
-        row(
-            SETTINGS.select("tying.shape", lambda s: shape_choices()),
-            SETTINGS.check_box("tying.tied"),
-            classes="gb-panel-controls",
-        ),
-        chart("tying-parts"),
-        columns(
-            column(
-                question("tying.taught.question"),
-                sentence("tying-taught", kind="lead"),
-            ),
-            column(
-                question("tying.near.question"),
-                sentence("tying-near", kind="caption"),
-                table("tying-neighbours"),
-            ),
-        ),
-    )
-    return Panel(part, VIEWS, ANALYSIS)
-
-
-def shape_choices() -> list[tuple[str, str]]:
-    """Return (label, key) for each configuration."""
-    own = [(t(f"tying.shape.{name}"), name) for name in (UNTIED, PICKED)]
-    return [*own, *((title, name) for name, title in NAMED.items())]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from components.state.session import Session
-from components.state.snapshot import Message
+from components.state.snapshot import Message, Snapshot
 from gpt.background import Cancelled, Progress, run_with_progress
+from gpt.inference.threads import SMALL_WORK, threads_for
 
 T = TypeVar("T")
 
@@ -98,3 +100,36 @@ def result_of(
     with started(session, state, name) as job:
         yield
         return (yield from in_thread(session, state, job, key, work, name))
+
+
+def run_results(
+    state: type, results: Callable[[Snapshot], Iterator[Any]], session: Session, *, small: bool = True
+) -> Iterator[None]:
+    """Run an experiment as a state's job in a thread, and store each of its results in the field `latest`.
+
+    If it is stopped, its latest result stays. small: use one core.
+    """
+    found = results(session.snapshot())
+
+    def steps(job: Job) -> Generator[None]:
+        def work(progress: Progress) -> None:
+            with threads_for(0 if small else SMALL_WORK):
+                for latest in found:
+                    progress(0, 0)
+                    if job.stopped.is_set():
+                        return
+                    session.change(state, latest=latest)
+
+        yield from in_thread(session, state, job, "", work)
+
+    session.change(state, latest=None)
+    yield from run_steps(session, state, steps)
+
+
+def time_limited(results: Iterator[T], seconds: float) -> Iterator[T]:
+    """Yield results until the time is up, but at least one."""
+    end = time.monotonic() + seconds
+    for result in results:
+        yield result
+        if time.monotonic() > end:
+            return

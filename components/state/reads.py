@@ -107,6 +107,11 @@ class Reads:
         except Pending:
             return None
 
+    @property
+    def has_results(self) -> bool:
+        """Whether every result read so far exists, even if it is out of date."""
+        return all(seen[0] is not None for key, seen in self.seen.items() if isinstance(key, Computed))
+
     def watch(self, function: Callable[[Snapshot], T]) -> T:
         """Return function(snapshot) and record its result only, for what changes without the session, such as a run."""
         value = self.seen[Watched(function)] = function(self.snapshot)

@@ -272,8 +272,9 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Return whether a stream or a task that must not be interrupted is running."""
-        return self.lock.streaming or any(getattr(state, "busy", False) for state in list(self._states.values()))
+        """Return whether a stream, a job or another task that must not be interrupted is running."""
+        states = list(self._states.values())
+        return self.lock.streaming or any(getattr(each, "busy", False) or getattr(each, "job", None) for each in states)
 
     @property
     def n_bytes(self) -> int:

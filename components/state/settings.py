@@ -51,25 +51,25 @@ INTEGERS = (
 )
 
 
-def checked_number(name: str, value: object, low: float, high: float = math.inf) -> float | int:
-    """Return the value as a number in [low, high], as an int for the names in INTEGERS.
+def checked_number(name: str, value: object, low: float, high: float = math.inf, *, whole: bool = False) -> float | int:
+    """Return the value as a number in [low, high], as an int if `whole` is True and for the names in INTEGERS.
 
     Raises:
         ValueError: If the value is text, a bool or NaN, or is out of range.
     """
-    whole = name in INTEGERS
+    whole = whole or name in INTEGERS
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _out_of_range(name, type(value), low, high)
+        raise _out_of_range(name, type(value), low, high, whole)
     if value in (math.inf, -math.inf) or not low <= value <= high or (whole and value != int(value)):
         if isinstance(value, int) and abs(value) >= 10**20:  # Python refuses to print very long integers
-            raise _out_of_range(name, Verbatim("> 10²⁰" if value > 0 else "< −10²⁰"), low, high)
-        raise _out_of_range(name, value, low, high)
+            raise _out_of_range(name, Verbatim("> 10²⁰" if value > 0 else "< −10²⁰"), low, high, whole)
+        raise _out_of_range(name, value, low, high, whole)
     return int(value) if whole else float(value)
 
 
-def _out_of_range(name: str, value: object, low: float, high: float) -> GPTError:
+def _out_of_range(name: str, value: object, low: float, high: float, whole: bool) -> GPTError:
     most = f"{high:g}" if math.isfinite(high) else None
-    return out_of_range(name, value, f"{low:g}", most, whole=name in INTEGERS)
+    return out_of_range(name, value, f"{low:g}", most, whole=whole)
 
 
 def clamped(name: str, value: object) -> object:

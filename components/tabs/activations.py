@@ -27,8 +27,8 @@ from components.kit import (
     title_row,
 )
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
+from components.next_tokens import best_of_both
 from components.panels.activation_curves import POINTS, SPAN, curves_chart
-from components.panels.panel import best_of_both
 from components.widgets.chart import Drawing
 from gpt import Edits
 from gpt.experiments.activations import gelu_difference, pre_activations

@@ -34,8 +34,9 @@ def test_the_example_of_the_documentation_draws_its_picture(monkeypatch: pytest.
     assert shown["text"].endswith("%")
     scope["Chosen"].count.set(drawn.session, 7)
     assert len(drawn.update()["likely-tokens"]["figure"]["layout"]["yaxis"]["ticktext"]) == 7
-    with pytest.raises(ValueError, match="count"):
-        scope["Chosen"].count.set(drawn.session, 21)
+    for wrong in (21, 6.5):
+        with pytest.raises(ValueError, match="count must be a whole number"):
+            scope["Chosen"].count.set(drawn.session, wrong)
 
 
 def of_kit(session: Session | None = None) -> tuple[Drawn, list[str], Any]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from components.panels.feed_forward import build_feed_forward
-from components.panels.initialisation import build_initialisation
-from components.panels.kernels import build_kernels
-from components.panels.layer_norm import build_layer_norm
-from components.panels.masks import build_masks
-from components.panels.norm_placement import build_norm_placement
-from components.panels.notebook import build_notebook
-from components.panels.positions import build_positions
-from components.panels.prefill import build_prefill
-from components.panels.shortcuts import build_shortcuts
-from components.panels.skeleton import build_skeleton
-from components.panels.tokenizer import build_tokenizer
-from components.panels.tying import build_tying
+from components.panels import (
+    feed_forward,
+    initialisation,
+    kernels,
+    layer_norm,
+    masks,
+    norm_placement,
+    notebook,
+    positions,
+    prefill,
+    shortcuts,
+    skeleton,
+    tokenizer,
+    tying,
+)
 from components.tabs.lessons.code_view import Code
 from components.tabs.lessons.lesson import Lesson, Place
 from gpt.config import GPTConfig
@@ -49,7 +51,7 @@ LESSONS: tuple[Lesson, ...] = (
         2,
         (Code("gpt.experiments.tokens", "merge_steps"),),
         Place("playground"),
-        (build_tokenizer,),
+        (tokenizer.SECTION,),
         beat="rows",
         words="BPE byte-pair encoding tiktoken 字节对编码 分词",
     ),
@@ -77,7 +79,7 @@ LESSONS: tuple[Lesson, ...] = (
         20,
         (Code("gpt.experiments.positions", "sinusoidal_positions"),),
         Place("inside"),
-        (build_positions,),
+        (positions.SECTION,),
         beat="rows",
         words="wpe positional encoding sinusoidal learned 位置嵌入 位置编码 正弦",
     ),
@@ -87,7 +89,7 @@ LESSONS: tuple[Lesson, ...] = (
         4,
         (Code("gpt.layers", "LayerNorm.formula"), Code("gpt.layers", "LayerNorm.forward")),
         Place("inside"),
-        (build_layer_norm,),
+        (layer_norm.SECTION,),
         beat="ask",
         words="LayerNorm normalization variance 归一化 方差",
     ),
@@ -106,7 +108,7 @@ LESSONS: tuple[Lesson, ...] = (
         6,
         (Code("gpt.model", "FeedForward.forward"),),
         Place("inside", selects_head=True),
-        (build_feed_forward,),
+        (feed_forward.SECTION,),
         beat="neurons",
         words="FFN MLP neurons 前馈网络 神经元",
     ),
@@ -166,7 +168,7 @@ LESSONS: tuple[Lesson, ...] = (
         7,
         (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),),
         Place("why"),
-        (build_shortcuts,),
+        (shortcuts.SECTION,),
         beat="add",
         words="skip connection residual connection vanishing gradient 残差连接 快捷连接 跳跃连接 梯度消失",
     ),
@@ -179,7 +181,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.experiments.normalisation", "PostNormBlock.forward"),
         ),
         Place("inside"),
-        (build_norm_placement,),
+        (norm_placement.SECTION,),
         beat="add",
         words="layer pre-norm post-norm residual stream 残差流 层",
     ),
@@ -201,7 +203,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.experiments.random_models", "skeleton"),
         ),
         Place("shapes", PRESETS["gpt2"], skeleton=True),
-        (build_skeleton,),
+        (skeleton.SECTION,),
         words="placeholder dummy identity shapes 占位 恒等映射 形状",
     ),
     Lesson(
@@ -210,7 +212,7 @@ LESSONS: tuple[Lesson, ...] = (
         12,
         (Code("gpt.model", "GPT.__init__", ("if config.tie_weights",)), Code("gpt.model", "GPT.init_weights")),
         Place("shapes", PRESETS["gpt2"]),
-        (build_tying, build_initialisation),
+        (tying.SECTION, initialisation.SECTION),
         words="weight sharing tied embeddings initialization 权重绑定 权重共享 初始化",
     ),
     Lesson(
@@ -227,7 +229,7 @@ LESSONS: tuple[Lesson, ...] = (
         16,
         (Code("gpt.models.loading", "build", ("if untrained",)),),
         Place("shapes"),
-        (build_notebook,),
+        (notebook.SECTION,),
         words="random weights gibberish seed 随机权重 乱码",
     ),
     Lesson(
@@ -275,7 +277,7 @@ LESSONS: tuple[Lesson, ...] = (
         18,
         (Code("gpt.model", "GPT.hidden_states", ("if attention_mask is not None",)),),
         Place("shapes", SMALL),
-        (build_masks,),
+        (masks.SECTION,),
         words="padding attention mask batch left padding 填充 掩码 占位",
     ),
     Lesson(
@@ -342,7 +344,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.model", "CausalSelfAttention.sdpa_attention", ("y = F.scaled",)),
         ),
         Place("playground"),
-        (build_prefill, build_kernels),
+        (prefill.SECTION, kernels.SECTION),
         words="KV cache SDPA flash attention FlashAttention speed KV 缓存 键值缓存 速度",
     ),
     Lesson(

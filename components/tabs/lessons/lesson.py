@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from components.panels.panel import Panel
+from components.parts import Part
 from components.tabs.lessons.code_view import Code
 from gpt.config import GPTConfig
 
-PanelBuilder = Callable[[], Panel]
 Chapter = Literal["vectors", "layers", "attention", "model", "loss", "generation", "training", "use", "llama"]
 
 
@@ -50,7 +48,7 @@ class Lesson:
         part: The part of the course that it belongs to.
         topic: Number of its topic among the twenty topics of building a GPT from scratch; searchable in the list.
         code: Excerpts of the code that runs in this app.
-        panels: Builders of the panels below its figure, or in place of a figure.
+        panels: The panels below its figure, or in place of a figure.
         beat: Name of the film beat that shows it; "" for none.
         words: Synonyms in all languages; searchable in the list.
     """
@@ -60,6 +58,6 @@ class Lesson:
     topic: int
     code: tuple[Code, ...]
     place: Place
-    panels: tuple[PanelBuilder, ...] = ()
+    panels: tuple[Part, ...] = ()
     beat: str = ""
     words: str = ""

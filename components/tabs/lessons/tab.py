@@ -12,14 +12,13 @@ from typing import Any, Literal
 from components.cards.card import Card, add_cards
 from components.events import Events
 from components.i18n import t
-from components.panels.panel import Panel, add_panel
 from components.parts import Part, case, choice, column, columns, row, section, slider, text_box, valueless
 from components.state.snapshot import Snapshot
 from components.tabs.lessons import handlers
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, Picture
-from components.tabs.lessons.state import LessonsState, is_lesson_open
+from components.tabs.lessons.state import LessonsState
 from components.tabs.lessons.views import lesson_views
 from components.widgets.chart import chart
 from components.widgets.lesson import lesson_body, lesson_head
@@ -33,7 +32,7 @@ NAME = "lessons"
 
 def build_lessons(events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs) -> None:
     """Build and wire the tab. `loaded` is the model for figures; `tabs` are the lessons' actions in other tabs."""
-    panels = {lesson.key: [build() for build in lesson.panels] for lesson in LESSONS if lesson.panels}
+    panels = {lesson.key: column(*lesson.panels) for lesson in LESSONS if lesson.panels}
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     head = lesson_head(
         "lesson-head",
@@ -66,9 +65,6 @@ def build_lessons(events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs)
         ),
     ]
     add_cards(events, NAME, cards, lesson_views(loaded), handlers.analysis(loaded))
-    for key, own in panels.items():
-        for panel in own:
-            add_panel(events.renderer, NAME, partial(is_lesson_open, key), panel)
 
 
 def _picture(loaded: LoadedModel) -> Part:
@@ -132,10 +128,9 @@ def _slider(name: Literal["a", "b"], loaded: LoadedModel, config: GPTConfig) -> 
     )
 
 
-def _panels(name: str, panels: dict[str, list[Panel]]) -> Part:
+def _panels(name: str, panels: dict[str, Part]) -> Part:
     """Build the open lesson's panels."""
-    stacks = {key: column(*(panel.part for panel in own)) for key, own in panels.items()}
-    return case(name, lambda s: s.state(LessonsState).lesson, stacks)
+    return case(name, lambda s: s.state(LessonsState).lesson, panels)
 
 
 def _choices(s: Snapshot) -> list[tuple[str, str]]:

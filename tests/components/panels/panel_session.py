@@ -1,50 +1,49 @@
-"""The views of a session's panels."""
+"""Panels as a page has them."""
 
 from __future__ import annotations
 
 import base64
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from components.kit import Tab, card
+from components.panels import (
+    feed_forward,
+    initialisation,
+    kernels,
+    layer_norm,
+    masks,
+    norm_placement,
+    notebook,
+    positions,
+    prefill,
+    shortcuts,
+    skeleton,
+    tokenizer,
+    tying,
+)
 from components.state.session import Session
-from tests.components.drawing import in_its_language
+from tests.components.drawing import Drawn
 
 PANELS = {
-    "layer_norm": "norm",
-    "shortcuts": "shortcuts",
-    "tokenizer": "bpe",
-    "masks": "masks",
-    "initialisation": "start",
-    "tying": "tying",
-    "kernels": "kernels",
-    "prefill": "prefill",
-    "positions": "positions",
-    "norm_placement": "placement",
-    "skeleton": "skeleton",
-    "feed_forward": "ff",
+    module.panel.name: module
+    for module in (
+        *(feed_forward, initialisation, kernels, layer_norm, masks, norm_placement, notebook),
+        *(positions, prefill, shortcuts, skeleton, tokenizer, tying),
+    )
 }
 
 
-@in_its_language
-def shown(session: Session, name: str) -> dict[str, Any]:
-    """Return the views of a panel once its analysis is complete."""
-    module = import_module(f"components.panels.{name}")
-    analysis = getattr(module, "ANALYSIS", None)
-    if analysis is not None:
-        list(analysis.run(session))
-        assert analysis.wanted(session.snapshot()) is None
-    snapshot = session.snapshot()
-    return {view.name: view.draw(snapshot) for view in module.VIEWS}
+def drawn(session: Session, name: str) -> Drawn:
+    """Return a panel on a page."""
+    tab = Tab("lessons")
+    tab.cards(card("panel", PANELS[name].SECTION))
+    return Drawn(session, tab)
 
 
-def notice(found: dict[str, Any], name: str) -> str:
-    return found[f"{PANELS[name]}-notice"]["text"]
-
-
-def answer(found: dict[str, Any], name: str) -> str:
-    return found[f"{PANELS[name]}-answer"]["text"]
+def said(views: dict[str, dict[str, Any]], view: str) -> str:
+    return str(views.get(view, {}).get("text", ""))
 
 
 def colours(node: Any, meant: bool = False) -> set[str]:

@@ -1,4 +1,4 @@
-"""Panel experiments that take seconds: shown while they run, stopped, failed."""
+"""Experiments that run for seconds: shown while they run, stopped, started again."""
 
 from __future__ import annotations
 
@@ -9,52 +9,41 @@ from typing import Any
 import pytest
 
 from components.panels import masks, positions
-from components.panels.experiment import Experiment, run_steps, stop_run
-from components.panels.masks import MasksState
-from components.panels.positions import PositionsState
+from components.state.jobs import run_results, stop
 from components.state.session import Session
-from components.state.snapshot import Snapshot
-
-RUNS = [
-    (MasksState, masks),
-    (PositionsState, positions),
-]
+from tests.components.panels.panel_session import drawn
 
 
-@pytest.mark.parametrize(("state", "module"), RUNS, ids=["masks", "positions"])
+@pytest.mark.parametrize(("module", "chart"), [(masks, "masks-losses"), (positions, "positions-beyond")])
 def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is_stopped(
-    session: Session, state: Any, module: Any
+    session: Session, module: Any, chart: str
 ) -> None:
-    steps = getattr(module, "measure", None) or module.train
-    stopped = Event()
+    ended = Event()
 
-    def endless(s: Snapshot) -> Iterator[Any]:
+    def endless(s: Any) -> Iterator[Any]:
         """Yield the first result repeatedly, so that the run cannot end by itself."""
-        first = next(steps(s))
-        while not stopped.wait(0.01):
+        first = next(module.train(s))
+        while not ended.wait(0.01):
             yield first
 
-    running = run_steps(state, endless, True, session)
+    state, panel = module.Chosen, drawn(session, module.panel.name)
+    running = run_results(state, endless, session)
     next(running)
-    assert session.state(state).run.running
-    while session.state(state).run.latest is None:
+    assert session.busy
+    while session.state(state).latest is None:
         next(running)
-    stop_run(state, session)
+    stop(state, session)
     assert list(running) == []
-    stopped.set()
-    run = session.state(state).run
-    assert not run.running
-    assert run.latest is not None
+    ended.set()
+    assert not session.busy
     for session.language in ("en", "zh"):
-        views = {view.name: view.draw(session.snapshot()) for view in module.VIEWS}
-        (chart,) = (views[name] for name in views if name.rpartition("-")[2] in ("losses", "beyond"))
-        assert chart["figure"] is not None
+        assert panel.update()[chart]["figure"] is not None
 
 
 def test_an_older_run_ends_without_touching_the_one_that_was_started_after_it(session: Session) -> None:
-    older = run_steps(MasksState, masks.train, True, session)
+    older, newer = (run_results(masks.Chosen, lambda s, n=n: iter([n]), session) for n in (1, 2))
     next(older)
-    newer = Experiment(id=object())
-    session.change(MasksState, run=newer)
+    next(newer)
     assert list(older) == []
-    assert session.state(MasksState).run is newer
+    list(newer)
+    assert session.state(masks.Chosen).latest == 2
