@@ -174,16 +174,17 @@ def _card(s: Snapshot) -> str:
     """Return the HTML of the text, the next-token bars and the buttons."""
     text, predicted = box(s), bars(s)
     temperature, high = s.settings.temperature, LIMITS["temperature"].high
-    at, lines = text["selected"], [json.loads(line) for line in text["lines"]]
+    lines = [json.loads(line) for line in text["lines"]]
     typed = escape("".join(word for word, *_ in lines))
-    tokens = "".join(_token(word, written, is_selected=i == at) for i, (word, written, *_) in enumerate(lines))
+    tokens = "".join(_token(word, written) for word, written, *_ in lines)
     rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
     return (
         '<div class="first-card">'
         f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
         f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div><svg aria-hidden="true"></svg>'
         f'<textarea spellcheck="false" aria-label="{escape(text["labels"]["name"])}">\n{typed}</textarea></div></div>'
-        '<div class="first-status"></div><div class="first-next"><figure class="gb-predictions">'
+        f'<p class="first-status">{_text("prompt.hint")}</p>'
+        '<div class="first-next"><figure class="gb-predictions">'
         f"<figcaption><h2>{escape(predicted['title'])}</h2>"
         f'<p class="gb-says" data-same="#bars .gb-says">{escape(predicted["text"])}</p></figcaption>'
         f'<div class="gb-bars">{rows}</div>'
@@ -217,9 +218,9 @@ def _cards() -> str:
     return f'<div class="first-cards">{cards}</div>'
 
 
-def _token(text: str, written: float | None, is_selected: bool) -> str:
-    names = [*(["gb-written"] if written is not None else []), *(["gb-at"] if is_selected else [])]
-    return f'<span class="{" ".join(names)}" style="--p:{written or 0}">{escape(text)}</span>'
+def _token(text: str, written: float | None) -> str:
+    name = "" if written is None else "gb-written"
+    return f'<span class="{name}" style="--p:{written or 0}">{escape(text)}</span>'
 
 
 def _bar(token: str, before: float, after: float) -> str:

@@ -1,11 +1,12 @@
 // Shows the plain first screen in the browser's language and theme until the page shows the same text, then passes on
-// what was typed. On the first visit, the text writes itself until a key press or click. For returning visitors, the
-// screen stays until their own text has loaded; before that, typing would change the example on the page.
+// what was typed, the focus, the caret and the last click. On the first visit, the text writes itself until a key press or
+// click. For returning visitors and links, the screen stays until their own text has loaded; before that, typing would
+// change the example on the page. Keys go to the text until the visitor clicks or focuses something on the page.
 
 (() => {
   const LONGEST_MS = 10_000; // counted from the moment gradio has drawn the page
   const WORD_MS = 330; // reading pace
-  const FOCUS_FRAMES = 60;
+  const DOUBLE_MS = 500; // as in widgets/composer
   const RISE = 30; // height of the arc above the line in px, as in widgets/composer/arcs.js
   const screen = /** @type {HTMLElement} */ (document.getElementById("first-screen"));
   const query = new URLSearchParams(location.search);
@@ -36,40 +37,37 @@
   if (isMoved) waiting.textContent = (waiting.dataset.moved ?? "").replaceAll("{path}", path);
 
   const words = /** @type {HTMLElement[]} */ ([...screen.querySelectorAll(isFrame ? "[data-same='#generate']" : "[data-same]")]);
-  /** @param {Event} event */
-  const hold = (event) => event.stopImmediatePropagation();
-  if (isBack) addEventListener("keydown", hold, true);
-  const box = screen.querySelector("textarea");
+  const box = isFrame ? null : screen.querySelector("textarea");
   const first = box?.value ?? "";
+  const pageArea = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));
   let isComposing = false; // whether an input method is composing
-  box?.addEventListener("input", () => screen.classList.add("first-typed"));
-  box?.addEventListener("compositionstart", () => (isComposing = true));
-  box?.addEventListener("compositionend", () => (isComposing = false));
+  let isPressed = false; // whether a mouse button or finger is down
+  const noClick = { x: -1, y: -1, caret: 0, time: 0 };
+  let clicked = noClick; // the last click that the page's own element has to handle
 
   const isFirst = !isFrame && read("localStorage", "glassbox-seen") === null;
-  if (isFirst) document.body.dataset.invite = ""; // the page then shows that words can be clicked
-  const finishWriting = isFirst && box && !matchMedia("(prefers-reduced-motion: reduce)").matches ? write(box) : () => {};
-  let isWriting = screen.classList.contains("first-writing");
+  let isWriting = isFirst && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const finishWriting = isWriting && box ? write(box) : () => {};
 
   /** Writes the text word by word; returns a function that shows the rest at once. @param {HTMLTextAreaElement} area */
   function write(area) {
     /** @type {{ n: number, at: number, bars: [string, number][], arc: [number, number] | null }[]} */
     const steps = JSON.parse(/** @type {HTMLElement} */ (screen.querySelector(".first-page")).dataset.steps ?? "[]");
-    if (!steps.length) return () => {};
     const copy = /** @type {HTMLElement} */ (screen.querySelector(".gb-copy"));
     const svg = /** @type {SVGElement} */ (screen.querySelector("svg"));
     const list = /** @type {HTMLElement} */ (screen.querySelector(".gb-bars"));
     const last = list.innerHTML;
     screen.classList.add("first-writing");
     let next = 0;
+    let written = "";
     const timer = setInterval(step, WORD_MS);
     step();
 
     function step() {
-      if (next === steps.length) return finish();
+      if (next >= steps.length) return finish();
       const { n, at, bars, arc } = steps[next];
       next += 1;
-      area.value = first.slice(0, n);
+      area.value = written = first.slice(0, n);
       [...list.children].forEach((row, i) => {
         const [label, track, number] = row.children;
         const [token, p] = bars[i] ?? ["", 0];
@@ -93,80 +91,110 @@
     }
 
     function finish() {
-      if (!screen.classList.contains("first-writing")) return;
+      if (!isWriting) return;
+      isWriting = false;
       clearInterval(timer);
       screen.classList.remove("first-writing");
-      isWriting = false;
-      area.value = first;
+      const isSelected = area.selectionStart === 0 && area.selectionEnd === area.value.length; // by a script that fills it
+      if (area.value === written) area.value = first; // otherwise a script has filled it
+      if (isSelected) area.select();
       list.innerHTML = last;
       svg.replaceChildren();
     }
     return finish;
   }
 
-  /** Sends a key to the text, whichever element has the focus. @param {KeyboardEvent} event */
+  /** Returns whether a key writes or pastes something. @param {KeyboardEvent} event */
+  const writes = ({ key, ctrlKey, metaKey, altKey }) => key.length === 1 && !altKey && (!(ctrlKey || metaKey) || key.toLowerCase() === "v");
+
+  /** Sends a key to the text if nothing has the focus and the text is in view. @param {KeyboardEvent} event */
   function takeKey(event) {
+    if (isFrame && screen.isConnected) return event.stopImmediatePropagation();
     finishWriting();
-    if (event.key.length > 1 || event.ctrlKey || event.metaKey || event.altKey || !box || document.activeElement === box) return;
-    box.focus();
-    box.setSelectionRange(first.length, first.length);
+    const area = screen.isConnected ? box : pageArea();
+    const isFree = [null, document.body].includes(/** @type {HTMLElement | null} */ (document.activeElement));
+    if (!area?.checkVisibility() || !isFree || !writes(event) || "presenting" in document.body.dataset) return;
+    const { top, bottom } = area.getBoundingClientRect();
+    if (bottom < 0 || top > innerHeight) return;
+    area.focus({ preventScroll: true });
+    area.setSelectionRange(area.value.length, area.value.length);
   }
 
-  /** Passes a click on to the page's element at that point once the page is drawn. @param {PointerEvent} event */
-  function takeClick({ clientX, clientY }) {
-    if (!isWriting) return;
+  /** Returns whether a position is on the letters of a word. @param {number} x in px @param {number} y in px */
+  function isOnWord(x, y) {
+    const text = document.elementsFromPoint(x, y).find((node) => node.parentElement?.matches(".gb-copy"))?.firstChild;
+    const range = document.createRange();
+    if (text) range.setStart(text, (text.textContent ?? "").search(/\S|$/));
+    if (text) range.setEnd(text, (text.textContent ?? "").length);
+    return [...range.getClientRects()].some(({ left, right }) => x >= left && x <= right);
+  }
+
+  /** Keeps a click for the page's element at that point. In the text, only words are buttons. @param {MouseEvent} event */
+  function takeClick({ target, clientX, clientY, detail, timeStamp }) {
+    if (!box) return;
+    const before = clicked;
+    clicked = { x: clientX, y: clientY, caret: box.selectionStart, time: timeStamp };
+    if (target !== box) return;
+    const isWord = isOnWord(clientX, clientY);
+    const isSecond = before.x >= 0 && (detail > 1 || timeStamp - before.time < DOUBLE_MS);
+    if (!isWord || isSecond) clicked = noClick;
+    if (isSecond) box.setSelectionRange(before.caret, before.caret);
+    else if (isWord) box.setSelectionRange(box.value.length, box.value.length);
+  }
+
+  box?.addEventListener("input", () => screen.classList.add("first-typed"));
+  for (const type of ["focus", "beforeinput", "input"]) box?.addEventListener(type, finishWriting);
+  box?.addEventListener("compositionstart", () => (isComposing = true));
+  box?.addEventListener("compositionend", () => (isComposing = false));
+  screen.addEventListener("pointerdown", ({ button }) => {
+    isPressed = button === 0; // after any other, the browser's menu may keep the release
     finishWriting();
-    addEventListener("click", (event) => {
-      if (screen.isConnected) return;
-      const target = document.elementFromPoint(clientX, clientY);
-      event.stopImmediatePropagation();
-      target?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, clientX, clientY, detail: 1 }));
-    }, { capture: true, once: true });
-    look();
-  }
+  });
+  for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => setTimeout(() => (isPressed = false)), true);
+  screen.addEventListener("click", takeClick);
+  addEventListener("keydown", takeKey, true);
+  for (const type of ["pointerdown", "focusin"]) addEventListener(type, () => screen.isConnected || removeEventListener("keydown", takeKey, true), true);
 
-  if (isWriting) {
-    addEventListener("keydown", takeKey, true);
-    addEventListener("pointerdown", takeClick, true);
-  }
-
-  const pageArea = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));
-
-  const end = () => {
-    removeEventListener("keydown", hold, true);
-    removeEventListener("keydown", takeKey, true);
-    removeEventListener("pointerdown", takeClick, true);
+  /** Passes everything on to the page. Returns false if the page cannot take it yet. @param {boolean} isLate */
+  function end(isLate) {
+    const area = pageArea();
+    const hasFocus = document.activeElement === box;
+    if (area?.checkVisibility() && !area.checkVisibility({ visibilityProperty: true }) && !isLate) return false; // gradio is drawing it
+    if (area && hasFocus) {
+      area.focus({ preventScroll: true });
+      if (document.activeElement !== area && !isLate) return false;
+    }
     if (isFirst) {
       try {
         localStorage.setItem("glassbox-seen", "1");
       } catch {} // storage is blocked by the browser
     }
-    const hasFocus = document.activeElement === box;
+    const { x, y } = clicked;
     screen.remove();
-    const area = pageArea();
-    if (!box || !area || isFrame) return;
-    if (hasFocus) focus(area, FOCUS_FRAMES);
-    if (box.value === first) return;
-    area.value = box.value;
-    area.setSelectionRange(box.selectionStart, box.selectionEnd);
-    area.dispatchEvent(new InputEvent("input", { bubbles: true }));
-  };
-  /** Focuses an element once it is visible. @param {HTMLElement} area @param {number} frames number of frames to try */
-  function focus(area, frames) {
-    area.focus();
-    if (frames && document.activeElement !== area) requestAnimationFrame(() => focus(area, frames - 1));
+    if (area && box && (hasFocus || box.value !== first)) {
+      area.value = box.value;
+      area.setSelectionRange(box.selectionStart, box.selectionEnd);
+      if (box.value !== first) area.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    }
+    const target = x < 0 ? null : document.elementFromPoint(x, y);
+    for (const type of ["pointerdown", "pointerup", "click"]) {
+      target?.dispatchEvent(new PointerEvent(type, { bubbles: true, cancelable: true, clientX: x, clientY: y, detail: 1 }));
+    }
+    return true;
   }
 
   let drawn = Infinity;
+  let isOver = false; // whether the page is visible under the screen
   function look() {
-    if (!screen.isConnected) return;
     const page = words.map((word) => document.querySelector(word.dataset.same ?? ""));
     if (drawn === Infinity && page.every(Boolean)) drawn = performance.now();
-    const isDrawn = isFrame || !box || pageArea()?.value === first; // from then on, the page accepts keys
+    const isDrawn = !box || pageArea()?.value === first; // from then on, the page accepts keys
     const isSame = isDrawn && page.every((node, i) => node?.textContent?.trim() === words[i].textContent);
-    const isShown = isBack ? isSame && window.glassbox.isBack?.() : isSame || performance.now() > drawn + LONGEST_MS;
-    if (isShown && !isComposing && !isWriting) return end();
-    requestAnimationFrame(look);
+    const isLate = performance.now() > drawn + LONGEST_MS;
+    const isBusy = isComposing || isWriting || isPressed;
+    isOver ||= !isBusy && ((isSame && (!isFrame || window.glassbox.isBack?.())) || isLate);
+    screen.classList.toggle("first-over", isOver);
+    if (!isOver || isBusy || !end(isLate)) requestAnimationFrame(look);
   }
   look();
 })();

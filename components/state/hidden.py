@@ -13,6 +13,8 @@ from components.state.snapshot import Snapshot
 from components.state.text import AtPosition, HiddenWords
 from gpt import SamplingParams
 
+CLICKS = ("prompt", "submit")  # counts the clicks on words in the box, see `Session.is_new`
+
 
 @dataclass(frozen=True, eq=False)
 class WithoutAttention(AtPosition):

@@ -12,7 +12,7 @@ import { fill } from "./text.js";
  * @property {string} id  the widget's id on the page
  * @property {Record<string, any>} options  set when the page was built; never change
  * @property {boolean} dark  whether the page is dark
- * @property {(payload: object, event?: "select" | "input" | "submit") => void} send  raises an event; the server reads
+ * @property {(payload: object, event?: "select" | "input" | "submit" | "undo") => void} send  raises an event; the server reads
  *   the newest payload for it from the gr.HTML's value
  * @property {() => void} redraw  draws the same data again, with the next animation frame
  * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with this field for every

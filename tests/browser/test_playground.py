@@ -109,19 +109,23 @@ def test_a_browser_in_chinese_opens_with_poems(browser, site):
     visitor.close()
 
 
-def test_what_is_typed_before_the_page_answers_is_kept_and_answered(page, site):
-    waiting = []
+def test_what_is_typed_before_and_while_the_page_takes_over_is_kept_in_order_and_answered(page, site):
+    waiting, box, screen = [], page.locator("#prompt textarea"), page.locator("#first-screen")
     page.route("**/first.js", lambda route: waiting.append(route))
-    page.goto(site, wait_until="commit")
-    box = page.locator("#first-screen textarea")
-    box.press("Control+End")
-    box.press_sequentially(" the")
-    for route in waiting:
-        route.continue_()
-    expect(page.locator("#first-screen")).to_have_count(0)
-    expect(page.locator("#prompt textarea")).to_have_value(re.compile("not play the$"))
-    expect(page.locator("#prompt textarea")).to_be_focused()
-    expect(says(page, "bars")).to_contain_text("After “the”")
+    with page.expect_request("**/first.js"):
+        page.goto(site, wait_until="commit")
+    example, typed = screen.locator("textarea").input_value(), " at"
+    page.keyboard.type(typed)  # nothing has the focus
+    page.wait_for_function("document.querySelector('#card-next')", polling=100)  # gradio has drawn the page
+    waiting[0].continue_()
+    while screen.count():
+        page.keyboard.press("t")
+        typed += "t"
+    page.keyboard.press("!")
+    expect(box).to_be_focused()
+    expect(box).to_have_value(f"{example}{typed}!")
+    assert box.evaluate("box => box.selectionStart") == len(f"{example}{typed}!")
+    expect(says(page, "bars")).to_contain_text("After “!”")
 
 
 def test_the_first_view_has_few_words_and_controls_and_the_heatmap_below(page, site):
@@ -156,18 +160,59 @@ def test_at_the_first_visit_the_text_writes_itself_and_a_key_takes_over_without_
     visitor.close()
 
 
-def test_the_first_visitor_is_invited_to_hide_a_word_and_a_returning_one_is_not(browser, site):
-    visitor = browser.new_page(locale="en-US", reduced_motion="reduce")
+def test_a_line_below_the_text_says_what_a_click_does_and_a_hidden_word_is_still_hidden_after_a_reload(page, site):
+    page.goto(site)
+    expect(page.locator("#first-screen")).to_have_count(0)
+    hint = page.get_by_text("Click a word to hide it. Double-click to edit.")
+    assert hint.bounding_box()["y"] >= sum(page.locator("#prompt").bounding_box()[side] for side in ("y", "height"))
+    page.mouse.click(*word_at(page, "rain"))
+    expect(page.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from")
+    page.reload()
+    expect(page.locator("#prompt .gb-hidden")).to_have_count(2)
+
+
+def test_text_is_inserted_between_words_by_click_and_tap_and_in_a_word_that_is_clicked_twice(browser, site):
+    visitor = browser.new_page(locale="en-US", has_touch=True, reduced_motion="reduce")
     visitor.goto(site)
-    invitation = visitor.get_by_text("Now hide a word.")
-    expect(invitation).to_be_visible()
-    visitor.locator("#hide-main").click()
-    expect(visitor.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from")
-    expect(invitation).to_be_hidden()
-    visitor.reload()
-    expect(visitor.locator("#prompt .gb-hidden")).to_have_count(2)
-    expect(invitation).to_be_hidden()
+    expect(visitor.locator("#first-screen")).to_have_count(0)
+    box = visitor.locator("#prompt textarea")
+    for press in (visitor.touchscreen.tap, visitor.mouse.click):
+        box.fill("Tom was sad because he lost his")
+        shown_next(visitor)
+        box.blur()
+        word = visitor.locator("#prompt .gb-copy span").filter(has_text="his").bounding_box()  # begins with a space
+        press(word["x"] + 3, word["y"] + word["height"] / 2)
+        visitor.keyboard.type(" all")
+        expect(box).to_have_value("Tom was sad because he lost all his")
+        shown_next(visitor)
+    visitor.mouse.dblclick(*word_at(visitor, "because"))
+    visitor.keyboard.type("-")
+    expect(box).to_have_value(re.compile("^Tom was sad b[a-z]+-[a-z]+ he lost all his$"))
+    shown_next(visitor)
+    expect(visitor.locator("#prompt .gb-hidden")).to_have_count(0)
     visitor.close()
+
+
+def test_bars_of_an_older_text_cannot_be_clicked_and_undo_and_redo_go_through_what_was_done(opened):
+    box, bar, waiting = opened.locator("#prompt textarea"), opened.locator("#bars [role=option]").first, []
+    box.fill("The dog")
+    shown_next(opened)
+    place = bar.bounding_box()
+    opened.route("**/queue/join**", lambda route: waiting.append(route))
+    with opened.expect_request("**/queue/join**"):
+        box.fill("Once upon a")
+    opened.mouse.click(place["x"] + 9, place["y"] + 9)
+    with opened.expect_response("**/queue/join**"):
+        waiting[0].continue_()
+    opened.unroute("**/queue/join**")
+    shown_next(opened)
+    expect(box).to_have_value("Once upon a")
+    bar.click()
+    expect(box).to_have_value("Once upon a time")
+    opened.mouse.click(2, 2)  # nothing has the focus
+    for key, shown in (("z", "Once upon a"), ("z", "The dog"), ("Shift+z", "Once upon a"), ("y", "Once upon a time")):
+        opened.keyboard.press(f"Control+{key}")
+        expect(box).to_have_value(shown)
 
 
 def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_the_end(opened):

@@ -2,6 +2,7 @@
 
 import json
 
+import gradio as gr
 import pytest
 
 from components.page import build_app, public_name
@@ -51,6 +52,14 @@ def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monk
             elif name not in ("selected", "at"):  # tabs start with the first one
                 found = "" if config[name] is None and value == "" else config[name]
                 assert found == value, (control.component.elem_id, name)
+
+
+def test_a_list_that_is_filled_later_accepts_what_is_chosen_from_it():
+    blocks = build_app(uploads=True).blocks.values()
+    lists = [
+        each for each in blocks if isinstance(each, gr.Radio | gr.Dropdown | gr.CheckboxGroup) and not each.choices
+    ]
+    assert {each.elem_id: each.preprocess("ema") for each in lists} == {"upload-weights": "ema", "upload-heads": "ema"}
 
 
 @pytest.mark.parametrize(

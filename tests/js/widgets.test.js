@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { arcBetween } from "../../components/widgets/arcs/arcs.js";
 import { explained, finder } from "../../components/widgets/glossary.js";
 import { hoodPath } from "../../components/widgets/composer/arcs.js";
+import { changed } from "../../components/widgets/composer/copy.js";
 import { toggled, wordAt } from "../../components/widgets/composer/words.js";
 import { Search } from "../../components/widgets/beams/search.js";
 import { recoloured, thinLabels } from "../../components/widgets/chart/dress.js";
@@ -164,6 +165,11 @@ test("a click hides all tokens of a word and shows them again, and one word rema
   assert.deepEqual([...toggled(words, 4, once, 1)], []);
   const twice = toggled(words, 4, once, 2);
   assert.deepEqual([...toggled(words, 4, twice, 0)], [...twice]);
+});
+
+test("what two texts share at their ends does not overlap", () => {
+  const parts = [["", "abc"], ["abc", "abxc"], ["aa", "aaa"], ["abc", "xyz"]].map(([a, b]) => changed(a, b));
+  assert.deepEqual(parts, [[0, 0], [2, 1], [2, 0], [0, 0]]);
 });
 
 test("a technical word is found as a whole, the longest first, once in a sentence, and not in a quotation", () => {

@@ -64,6 +64,8 @@ def append_token(session: Session, sent: dict[str, Any]) -> None:
     judged = latest(state)
     if judged is None or _tool(state) != "text" or type(token) is not int or not 0 <= token < len(judged.after):
         return
+    if judged.reading.answer.text != state.answer.text:
+        return  # the bar belongs to an older text
     text = plain_text(judged.reading.tokenizer, [*judged.reading.ids, token])
     _try(session, replace(state.answer, text=text))
 

@@ -62,6 +62,7 @@ from components.widgets.tree import tree
 from components.widgets.widget import placed
 
 NAME = "playground"
+TYPED = typed_js("prompt")
 
 
 def build_playground(
@@ -82,17 +83,17 @@ def build_playground(
     """
     with gr.Column(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-card gb-prompt"):
-            prompt = placed(composer("prompt", view="box"))
+            prompt = placed(composer("prompt", view="box", leads=True))
             next_token = _next()
             with gr.Row(elem_classes="gb-buttons"):
                 run = build_run(localizer, session)
                 start = Card("start", row(_film(open_film), classes="gb-start"), classes="")
-        with gr.Row(elem_classes="gb-cards gb-live"):
-            attention = Card("attention", *_attention())
+        with gr.Row(elem_classes="gb-cards"):
+            attention = Card("attention", *_attention(), classes="gb-card gb-live")
             with gr.Column(elem_classes="gb-card gb-draw-card", min_width=300):
                 localizer.sentence("pipeline", kind="question")
                 controls = build_controls(localizer, run)
-                pipeline = Card("pipeline", _pipeline(), classes="")
+                pipeline = Card("pipeline", _pipeline(), classes="gb-live")
             text = Card("text", *_text(), classes="gb-card gb-text")
         opened = [build_upload(localizer, events)] if uploads else []
     events.renderer.add("", SHARED_VIEWS)
@@ -101,8 +102,19 @@ def build_playground(
     set_values = partial(selection.set_values, tuple(controls.settings))
     carried = Carried(settings, set_values, clamped_js(settings))
     cards = [next_token, start, attention, pipeline, text]
-    wired = add_cards(events, NAME, cards, VIEWS, reason.ANALYSIS, carried)
+    wired = add_cards(events, NAME, cards, VIEWS, reason.ANALYSIS, _with_text(carried, frame))
     _wire(prompt, controls, carried, events, frame, [*opened, wired["model"]])
+
+
+def _with_text(settings: Carried, frame: Frame) -> Carried:
+    """Make events also send the text in the box, because the box's own event may not have arrived."""
+
+    def take(session: Session, box: str, *values: object) -> None:
+        typing.take_typed(session, box)
+        settings.take(session, *values)
+
+    js = f"(_, ...values) => [({TYPED})(), ...({settings.js})(...values)]"
+    return Carried([frame.saved, *settings.components], take, js)
 
 
 def _next() -> Card:
@@ -243,7 +255,7 @@ def _text() -> tuple[Part, ...]:
             button("clear", "clear", generation.clear, queue="model"),
             classes="gb-small",
         ),
-        tree("tree", on=editing.switch_branch, queue="model"),
+        tree("tree", on=editing.switch_branch, queue="model", classes=("gb-live",)),
         files_menu(answer_files),
         fold(
             "token-by-token",
@@ -262,6 +274,7 @@ def _text() -> tuple[Part, ...]:
             choices("hits", on=editing.choose, queue="model"),
             sentence("prompt-count", kind="caption"),
             tokens("prompt-strip", ids=True, selectable=False),
+            classes="gb-live",
         ),
     )
 
@@ -300,10 +313,11 @@ def _wire(
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
     text = [frame.saved]  # the browser sends the text in the box instead
-    typed = f"() => [({typed_js('prompt')})()]"
+    typed = f"(_, ...others) => [({TYPED})(), ...others]"
     on(prompt.input, typing.type_text, text, js=typed, **latest, **run)
     on(prompt.select, selection.select_in_box, [prompt], **latest)
     on(prompt.submit, hiding.hide_words, [prompt], **latest)
+    on(prompt.undo, editing.retrace, [*text, prompt], js=typed, **run)
     on(frame.strip.select, selection.select_token, [frame.strip])
     on(controls.run.chat.input, chat.switch_chat, [controls.run.chat], **run)
     on(controls.preset.input, selection.choose_preset, [controls.preset])

@@ -84,7 +84,7 @@ class Upload:
     """The panel's components."""
 
     files: gr.File
-    weights: gr.Radio
+    weights: gr.Dropdown
     n_head: gr.Dropdown
     activation: gr.Dropdown
     scale: gr.Radio
@@ -102,7 +102,13 @@ def build_upload(localizer: Localizer, events: Events) -> Any:
                 gr.File, {"label": "upload.files"}, file_count="multiple", elem_id="upload-files", height=120
             )
             weights = localizer.build(
-                gr.Radio, {"label": "upload.weights"}, choices=[], value=None, visible=False, elem_id="upload-weights"
+                gr.Dropdown,
+                {"label": "upload.weights"},
+                choices=[],
+                value=None,
+                allow_custom_value=True,  # gradio refuses values outside the choices that a component was built with
+                visible=False,
+                elem_id="upload-weights",
             )
             n_head = localizer.build(
                 gr.Dropdown,

@@ -16,27 +16,32 @@ _TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
 <div class="gb-copy" role="toolbar"></div>
 <svg aria-hidden="true"></svg>
 <textarea spellcheck="false" autocomplete="off" autocapitalize="off"></textarea>
-<p class="gb-invite" role="status" hidden></p>
 </div></div>"""
 
 
 def typed_js(name: str) -> str:
-    """Return a JavaScript function that returns, as JSON, the box's text and the time of the last key press in ms."""
+    """Return a JavaScript function that returns the box's text as JSON, with the fields of `composer`'s `.input`."""
     return f"""() => {{
       const {{ value, dataset }} = document.querySelector("#{name} textarea");
-      return JSON.stringify({{ text: value, edited: dataset.edited ?? 0 }});
+      return JSON.stringify({{ edited: 0, ...JSON.parse(dataset.typed ?? "{{}}"), text: value }});
     }}"""
 
 
-def composer(name: str, **wired: Any) -> Part:
-    """Return the box that draws `composer_data`. It raises three events:
+def composer(name: str, *, leads: bool = False, **wired: Any) -> Part:
+    """Return the box that draws `composer_data`. It raises four events:
 
-    - `.input`, shortly after a person has typed, with "text", "edited" (the time of the last key press in ms) and
-      "document" (as in the data)
+    - `.input`, shortly after a person has typed, with "text", "edited" (the time of the last key press in ms),
+      "document" (as in the data), "run" (the time of the first edit that one undo takes back) and "before" (a text,
+      "edited" and "run" for each earlier run of edits that the server has not handled)
     - `.select`, when the caret moves to another token, with {"index": position}
-    - `.submit`, when a word is clicked, with {"hidden": [positions]}, the first position of each word to hide
+    - `.submit`, when a word is clicked, with {"hidden": [positions]}, the first position of each word to hide,
+      "edited" as in the data, and "n", which counts these events
+    - `.undo`, when a person undoes or, with {"redo": true}, redoes something with the keyboard or the browser's menu
+
+    leads: whether the page's undo includes this text, which raises the last event, and whether the page is stale and
+    elements of the class gb-live are inert while the text in the box is newer than the data.
     """
-    return widget("composer", name, template=_TEMPLATE, **wired)
+    return widget("composer", name, template=_TEMPLATE, options={"leads": leads}, **wired)
 
 
 def box_line(text: str, written: float | None, *, control: bool = False) -> str:
@@ -64,12 +69,13 @@ def composer_data(
     typed: str | None = None,
     n_after: int = 0,
     edited: float = 0.0,
+    n: int = 0,
 ) -> dict[str, Any]:
     """Return the data for the box.
 
     Args:
         lines: Built by `box_line`.
-        labels: "name" and "placeholder"; for hiding words "words", "hide" and "show" (both with {word}), and "invite".
+        labels: "name" and "placeholder"; for hiding words "words", "hide" and "show" (both with {word}).
         words: The position at which each word begins.
         hidden: Positions of the hidden words.
         unwritten: The text in the box, if it differs from the text of the tokens.
@@ -82,6 +88,7 @@ def composer_data(
         typed: The typed text from which this text was made, if they differ.
         n_after: Number of characters in this text that were added after the typed text.
         edited: The time of the last key press that this data reflects (see `composer`); later input is kept.
+        n: The number of the last `.submit` that this data reflects; words hidden by later ones stay hidden.
     """
     return {
         "lines": lines,
@@ -98,4 +105,5 @@ def composer_data(
         "typed": typed,
         "n_after": n_after,
         "edited": edited,
+        "n": n,
     }

@@ -14,17 +14,20 @@
  * @property {string | null} [typed]  the typed text from which this text was made, if they differ
  * @property {number} [n_after]  number of characters added after the typed text
  * @property {number} [edited]  time of the last key press that this data reflects, in ms
+ * @property {number} [n]  number of the last click on a word that this data reflects
  * @property {string} [document]  identifies the text; a new value replaces what was typed
  */
 
 import { find, modified, setAll } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { drawArcs } from "./arcs.js";
-import { createCopy, tokenAt } from "./copy.js";
+import { changed, createCopy, tokenAt } from "./copy.js";
 import { toggled, wordAt } from "./words.js";
 
 const TYPING_MS = 150; // delay from the last key press to the request for a prediction
 const CARET_MS = 80; // delay from the last caret move to the selection
+const DOUBLE_MS = 500; // two clicks on a word within this time are a double click, also on touch screens
+const MAX_RUNS = 20; // runs of edits that wait for the server
 const MOVES = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown"];
 
 /** @type {import("../runtime.js").Mount} */
@@ -32,18 +35,23 @@ function mount(root, host) {
   const area = find(root, "textarea", HTMLTextAreaElement);
   const svg = find(root, "svg", SVGSVGElement);
   const box = find(root, ".gb-copy");
-  const invitation = find(root, ".gb-invite");
   const copy = createCopy(box);
   /** @type {Composer} */ let shown = {};
   let text = ""; // text from the server
   let isTyped = false; // whether typed text has not reached the server yet
   let isComposing = false; // whether an input method is composing
   let edited = 0; // time of the last key press
+  let run = 0; // time of the first edit that a single undo takes back together with the last one
+  let last = { text: "", caret: -1, kind: "" }; // after the last edit
+  let joins = false; // whether the next edit continues the run
+  /** @type {[text: string, edited: number, run: number][]} */ let before = []; // ends of runs that the server has not handled
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let typing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let moving;
   let hidden = /** @type {Set<number>} */ (new Set());
   let entered = 0; // the word that receives the keyboard focus first
-  /** @type {{ caret: number, isTouch: boolean } | null} */ let pressed = null; // caret and kind of pointer before the pointer went down
+  let pressed = { caret: 0, isTouch: false }; // caret and kind of pointer before the pointer went down
+  let clicked = { word: -1, caret: 0, time: -Infinity }; // the last click, if it was on a word, and where in the text
+  let n = 0; // number of the last click on a word
 
   const isAtEnd = () => area.selectionStart === area.value.length;
 
@@ -61,19 +69,21 @@ function mount(root, host) {
     const arcs = (shown.arcs ?? []).filter(([position]) => !hidden.has(position));
     drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1);
     nameWords(isOld);
+    if (!host.options.leads) return;
     document.body.classList.toggle("gb-stale", isOld);
+    for (const node of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".gb-live"))) node.inert = isOld;
   }
 
   /** @param {Composer} data */
   function draw(data) {
     const wasAtEnd = root.scrollTop + root.clientHeight >= root.scrollHeight - 8;
     if ((data.document ?? "") !== (shown.document ?? "") || (data.edited ?? 0) >= edited) isTyped = false;
-    if (String(data.hidden ?? []) !== String(shown.hidden ?? [])) hidden = new Set(data.hidden);
+    before = before.filter(([, at]) => at > (data.edited ?? 0));
+    if ((data.n ?? 0) >= n) hidden = new Set(data.hidden);
     shown = data;
     area.placeholder = host.t("placeholder");
     area.setAttribute("aria-label", host.t("name"));
     copy.read(data.lines ?? []);
-    invite();
     text = data.unwritten ?? copy.text() + (data.held ?? "");
     settle();
     refresh();
@@ -87,11 +97,13 @@ function mount(root, host) {
     else write();
   }
 
-  /** Puts the server's text into the box. If the text has only grown, a caret that is not at the end stays in place. */
+  /** Puts the server's text into the box. A caret in the changed part moves to its end; any other stays in place. */
   function write() {
-    const end = area.value.length;
-    if (!isAtEnd() && text.startsWith(area.value)) area.setRangeText(text.slice(end), end, end, "preserve");
-    else area.value = text;
+    const { value, selectionStart, selectionEnd } = area;
+    const [start, rest] = changed(value, text);
+    const end = value.length - rest;
+    const isInside = selectionStart >= start && selectionEnd <= end;
+    area.setRangeText(text.slice(start, text.length - rest), start, end, isInside ? "end" : "preserve");
   }
 
   /** Replaces the typed text with the text it became, keeping the caret's distance from the end. @param {number} after */
@@ -103,9 +115,12 @@ function mount(root, host) {
   }
 
   function type() {
+    if (!joins && isTyped) before = [...before, /** @type {typeof before[0]} */ ([last.text, edited, run])].slice(-MAX_RUNS);
     [isTyped, edited] = [true, Math.max(edited + 1, Date.now())];
-    area.dataset.edited = String(edited);
-    delete document.body.dataset.invite;
+    if (!joins) run = edited;
+    joins = false;
+    last = { ...last, text: area.value, caret: area.selectionStart };
+    area.dataset.typed = JSON.stringify({ edited, run, before });
     refresh();
     clearTimeout(moving);
     clearTimeout(typing);
@@ -115,7 +130,42 @@ function mount(root, host) {
   function ask() {
     clearTimeout(typing);
     typing = undefined;
-    host.send({ text: area.value, edited, document: shown.document ?? "" }, "input");
+    host.send({ text: area.value, edited, run, before, document: shown.document ?? "" }, "input");
+  }
+
+  /**
+   * Decides whether an edit continues the run. As in browsers, a run ends when the caret moves, before a deletion that
+   * follows typed characters, and with anything but these.
+   * @param {InputEvent} event
+   */
+  function begin(event) {
+    const { inputType } = event;
+    if (host.options.leads && inputType.startsWith("history")) {
+      event.preventDefault();
+      return retrace(inputType === "historyRedo");
+    }
+    const kind = ["insertText", "insertCompositionText"].includes(inputType) ? "insert" : inputType.startsWith("deleteContent") ? "delete" : "";
+    const isAtCaret = [area.selectionStart, area.selectionEnd].every((at) => at === last.caret);
+    joins = kind !== "" && (isComposing ? last.kind === "compose" : isAtCaret && (kind === last.kind || last.kind === "delete"));
+    last.kind = isComposing ? "compose" : kind;
+  }
+
+  /** Undoes or redoes an action of the page, of which typing is one. @param {boolean} redo */
+  function retrace(redo) {
+    clearTimeout(typing);
+    typing = undefined; // the event also sends the text
+    host.send({ redo }, "undo");
+  }
+
+  /** Makes the browser's keys for undo and redo those of the page, except in other text fields. @param {KeyboardEvent} event */
+  function onKey(event) {
+    const { key, target, shiftKey, altKey, isComposing: composes } = event;
+    const name = key.toLowerCase();
+    if (!(event.ctrlKey || event.metaKey) || altKey || composes || !["z", "y"].includes(name)) return;
+    if (target !== area && target instanceof Element && target.closest("input, textarea, select, dialog")) return;
+    if (!area.checkVisibility() || (name === "y" && shiftKey)) return;
+    event.preventDefault();
+    retrace(name === "y" || shiftKey);
   }
 
   /** Returns the token under the pointer, or -1 for none. @param {MouseEvent} event */
@@ -124,21 +174,27 @@ function mount(root, host) {
     return node ? copy.tokenOf(node) : -1;
   }
 
-  /** Hides a word, or shows it again. @param {number} word */
-  function hide(word) {
-    if (isTyped || shown.unwritten != null || shown.generating) return;
+  /**
+   * Returns the word whose letters are under the pointer, or -1 where a click sets the caret: between words, and while
+   * words can't be hidden. @param {MouseEvent} event
+   */
+  function wordUnder(event) {
     const { words = [] } = shown;
-    hidden = toggled(words, copy.count(), hidden, word);
-    invite();
-    refresh();
-    host.send({ hidden: words.filter((each) => hidden.has(each)) }, "submit");
+    const token = tokenUnder(event);
+    const word = canHide() && token < copy.count() ? wordAt(words, token) : -1;
+    return word >= 0 && copy.isOnLetters(token, event.clientX, words.includes(token), words.includes(token + 1)) ? word : -1;
   }
 
-  /** Shows first-time visitors what to try, until a word has been hidden. */
-  function invite() {
-    if (hidden.size) delete document.body.dataset.invite;
-    invitation.textContent = host.t("invite");
-    invitation.hidden = !("invite" in document.body.dataset) || !shown.arcs?.length;
+  const canHide = () => !isTyped && shown.unwritten == null && !shown.generating;
+
+  /** Hides a word, or shows it again. @param {number} word */
+  function hide(word) {
+    if (!canHide()) return;
+    const { words = [] } = shown;
+    hidden = toggled(words, copy.count(), hidden, word);
+    n = Math.max(n, shown.n ?? 0) + 1;
+    refresh();
+    host.send({ hidden: words.filter((each) => hidden.has(each)), edited: shown.edited ?? 0, n }, "submit");
   }
 
   /**
@@ -159,6 +215,24 @@ function mount(root, host) {
     });
   }
 
+  /**
+   * Returns whether this is the second click of a double click that began on a word; it may be a little beside the word.
+   * @param {MouseEvent} event
+   */
+  function isSecond(event) {
+    const isQuick = event.timeStamp - clicked.time < DOUBLE_MS;
+    return clicked.word >= 0 && (event.detail === 2 || (isQuick && wordUnder(event) === clicked.word));
+  }
+
+  /** Shows the word again that the first click of a double click has hidden, and puts the caret there. */
+  function edit() {
+    hide(clicked.word);
+    const caret = pressed.isTouch ? area.selectionEnd : clicked.caret; // a double tap selects the word
+    area.setSelectionRange(caret, caret);
+    clicked.word = -1;
+    select();
+  }
+
   /** Accepts the suggested next text. */
   function take() {
     area.setRangeText(ghost(), area.value.length, area.value.length, "end");
@@ -176,6 +250,7 @@ function mount(root, host) {
     }, CARET_MS);
   }
 
+  area.addEventListener("beforeinput", begin);
   area.addEventListener("input", type);
   area.addEventListener("compositionstart", () => (isComposing = true));
   area.addEventListener("compositionend", () => {
@@ -196,20 +271,21 @@ function mount(root, host) {
     pressed = { caret: isFocused ? area.selectionStart : area.value.length, isTouch: event.pointerType === "touch" };
   });
   area.addEventListener("mousedown", (event) => {
-    if (pressed?.isTouch && tokenUnder(event) >= 0) event.preventDefault(); // keeps the on-screen keyboard closed
+    const keepsClosed = pressed.isTouch && document.activeElement !== area; // the on-screen keyboard
+    if (keepsClosed && wordUnder(event) >= 0 && !isSecond(event)) event.preventDefault();
   });
   area.addEventListener("click", (event) => {
-    const token = tokenUnder(event);
+    if (isSecond(event)) return edit();
     const isPlain = event.detail < 2 && area.selectionStart === area.selectionEnd;
-    if (token < 0 || token > copy.count() || !isPlain) return select(event.detail > 1);
-    const word = wordAt(shown.words ?? [], token);
-    if (token === copy.count() && ghost()) return take();
-    if (pressed && !pressed.isTouch) area.setSelectionRange(pressed.caret, pressed.caret);
-    if (word >= 0 && token < copy.count()) hide(word);
+    const word = isPlain ? wordUnder(event) : -1;
+    clicked = { word, caret: area.selectionStart, time: event.timeStamp };
+    if (tokenUnder(event) === copy.count() && ghost()) return take();
+    if (word < 0) return select(event.detail > 1);
+    if (document.activeElement === area) area.setSelectionRange(pressed.caret, pressed.caret);
+    hide(word);
   });
   area.addEventListener("pointermove", (event) => {
-    const word = wordAt(shown.words ?? [], tokenUnder(event));
-    area.style.cursor = word < 0 ? "" : "pointer";
+    area.style.cursor = wordUnder(event) < 0 ? "" : "pointer";
   });
   box.addEventListener("keydown", (event) => {
     const { words = [] } = shown;
@@ -227,8 +303,9 @@ function mount(root, host) {
     if (typing !== undefined) ask();
     refresh();
   });
+  if (host.options.leads) document.addEventListener("keydown", onKey);
   document.fonts.ready.then(host.redraw);
-  return { draw };
+  return { draw, destroy: () => document.removeEventListener("keydown", onKey) };
 }
 
 defineWidget("composer", mount);

@@ -9,6 +9,8 @@ import { marked } from "../text.js";
  * model wrote the token
  */
 
+const EDGE = 2; // px at both ends of a word that count as next to it
+
 /**
  * Returns the first token whose characters end at or after the caret, or -1 if there are no tokens.
  * @param {string[]} pieces @param {number} caret
@@ -27,6 +29,15 @@ export function piecesIn(pieces, text) {
   let end = 0;
   const other = pieces.findIndex((piece) => !text.startsWith(piece, (end += piece.length) - piece.length));
   return other < 0 ? pieces.length : other;
+}
+
+/** Returns the lengths of the beginning and of the rest that two texts share. @param {string} a @param {string} b */
+export function changed(a, b) {
+  const shorter = Math.min(a.length, b.length);
+  let [start, rest] = [0, 0];
+  while (start < shorter && a[start] === b[start]) start += 1;
+  while (rest < shorter - start && a[a.length - 1 - rest] === b[b.length - 1 - rest]) rest += 1;
+  return [start, rest];
 }
 
 /** @param {HTMLElement} box */
@@ -65,6 +76,20 @@ export function createCopy(box) {
      * @param {Element} node
      */
     tokenOf: (node) => (node === next ? drawn.length : drawn.findIndex((_, i) => nodes[i] === node)),
+
+    /**
+     * Returns whether a position is on a token's characters rather than on white space or next to another word.
+     * @param {number} i @param {number} x in px @param {boolean} begins whether the token begins a word @param {boolean} ends
+     */
+    isOnLetters(i, x, begins, ends) {
+      const text = nodes[i].firstChild;
+      const [, white, letters] = /^(\s*)(.*?)\s*$/s.exec(text?.textContent ?? "") ?? [];
+      if (!text || !letters) return false;
+      const range = document.createRange();
+      range.setStart(text, white.length);
+      range.setEnd(text, white.length + letters.length);
+      return [...range.getClientRects()].some(({ left, right }) => x >= left + (begins ? EDGE : 0) && x <= right - (ends ? EDGE : 0));
+    },
 
     /** @param {string[]} fresh */
     read(fresh) {

@@ -240,6 +240,8 @@ def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(sessio
     after(session, "sure", [])
     handlers.append_token(session, drawn(session)["challenge-bars"]["bars"][0][4])
     assert session.state(ChallengesState).answer.text == BY_KEY["sure"].text + " little"
+    handlers.append_token(session, {"token": 1})  # a bar for the text before
+    assert session.state(ChallengesState).answer.text == BY_KEY["sure"].text + " little"
     for written, said in (("", t("challenges.empty")), (" dog" * 97, t("challenges.long", n=97, limit=96))):
         handler, sent = text(written)
         handler(session, sent)

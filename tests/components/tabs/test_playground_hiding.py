@@ -76,6 +76,12 @@ def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(sessio
     assert shares(session) == before
 
 
+def test_of_two_clicks_that_arrive_in_the_wrong_order_the_last_counts(session: Session) -> None:
+    hiding.hide_words(session, {"hidden": [], "n": 2})
+    hiding.hide_words(session, {"hidden": [WORD[0]], "n": 1})
+    assert (drawn(session, "box")["hidden"], drawn(session, "box")["n"]) == ([], 2)
+
+
 def test_several_hidden_words_are_measured_and_stay_hidden_while_the_text_goes_on(session: Session) -> None:
     hiding.hide_words(session, {"hidden": [0, WORD[0]]})
     assert reason.wanted(session.snapshot()) is not None

@@ -24,6 +24,8 @@ from gpt.documents.document_cache import common_prefix_length
 from gpt.documents.token_tree import History
 from gpt.tokenizer import hold_back, prompt_ids, start_ids
 
+MAX_RUNS = 20  # runs of edits that the browser keeps for the server
+
 
 class Typed(NamedTuple):
     """A text from the box.
@@ -76,7 +78,8 @@ def read_box(session: Session, box: str) -> list[Typed]:
     """
     try:
         sent = json.loads(box)
-        texts = [*sent.get("before", ()), (sent["text"], sent["edited"], sent.get("run", 0))]
+        before = list(sent.get("before", ()))[-MAX_RUNS:]
+        texts = [*before, (sent["text"], sent["edited"], sent.get("run", 0))]
         typed = [Typed(text, float(edited), float(run)) for text, edited, run in texts if isinstance(text, str)]
     except (ValueError, KeyError, TypeError, AttributeError):
         return []

@@ -17,7 +17,7 @@ from components.i18n import t
 from components.labels import bar_label, listed, marked, percent, quoted
 from components.next_tokens import best, held_sentence
 from components.render import Lines, View
-from components.state.hidden import HiddenState, WithoutAttention
+from components.state.hidden import CLICKS, HiddenState, WithoutAttention
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
@@ -43,10 +43,10 @@ def box(s: Snapshot) -> dict[str, Any]:
     """Show the text in the box, the likely next token, and the words that the prediction depends on."""
     placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
     labels = {"name": t("prompt.text"), "placeholder": t(placeholder)}
-    labels |= {name: t(f"prompt.{name}") for name in ("words", "hide", "show", "invite")}
-    lines = Lines()
+    labels |= {name: t(f"prompt.{name}") for name in ("words", "hide", "show")}
+    lines, n = Lines(), s.handled.get(CLICKS, 0)
     if s.text is None or s.written is None:
-        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=s.answered)
+        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=s.answered, n=n)
     document, statistics = s.written.document, s.token_statistics.of(s.written.document)
     tokenizer, ids = s.written.tokenizer, s.written.ids
     shown, special = shown_tokens(tokenizer, ids, names=s.special and bool(s.prompt)), tokenizer.special_ids
@@ -72,6 +72,7 @@ def box(s: Snapshot) -> dict[str, Any]:
         typed=typed.text if typed is not None and typed.text != "".join(pieces) + document.held else None,
         n_after=0 if typed is None else typed.n_after,
         edited=s.answered,
+        n=n,
     )
 
 

@@ -129,7 +129,7 @@ def prompt_count(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """Show the line above the text: the progress, the run, or the last action."""
+    """Show the line below the text: the progress, the run, the last action or, if there is none, what words can do."""
     return {"text": status_text(s)}
 
 
@@ -151,7 +151,7 @@ def status_text(s: Snapshot) -> str:
             return text
         return f"{text} · {t(f'finish.{s.finish_reason}', limit=s.text.config.block_size)}"
     if s.last_action is None or s.last_action.key == "status.ready":
-        return ""
+        return t("prompt.hint")
     return t(s.last_action.key, **s.last_action.values)
 
 
