@@ -51,7 +51,7 @@ from components.tabs.lessons.tab import build_lessons
 from components.tabs.playground.handlers import reason
 from components.tabs.playground.handlers.generation import prepare_prompt, written
 from components.tabs.playground.tab import build_playground
-from components.tabs.shapes.handlers import set_shape
+from components.tabs.shapes.size import set_shape
 from components.tabs.shapes.tab import build_shapes
 from components.tabs.train.tab import build_learned, build_train
 from components.tabs.why.tab import build_why

@@ -37,9 +37,11 @@ def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
     stop(state, session, name)
     job = Job()
     session.change(state, **{name: job})
+    session.jobs.add(job.stopped)
     try:
         yield job
     finally:
+        session.jobs.discard(job.stopped)
         if job.is_same(getattr(session.state(state), name)):
             session.change(state, **{name: None})
 
@@ -49,6 +51,7 @@ def stop(state: type, session: Session, name: str = "job") -> None:
     job: Job | None = getattr(session.state(state), name)
     if job is not None:
         job.stopped.set()
+        session.jobs.discard(job.stopped)
         session.change(state, **{name: None})
 
 

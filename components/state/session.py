@@ -145,6 +145,7 @@ class Session:
         self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue (see `cards`)
         self.seen_frame: int | None = None  # the last frame that the browser received, if it missed a later one
         self.render_lock, self.analysing = threading.Lock(), threading.Lock()
+        self.jobs = set[threading.Event]()  # running jobs (see `components.state.jobs`), by what stops them
         self._states: dict[Any, object] = {}  # by class, and the latest result by `Computed`
         self._states_lock = threading.Lock()
 
@@ -273,8 +274,8 @@ class Session:
     @property
     def busy(self) -> bool:
         """Return whether a stream, a job or another task that must not be interrupted is running."""
-        states = list(self._states.values())
-        return self.lock.streaming or any(getattr(each, "busy", False) or getattr(each, "job", None) for each in states)
+        running = any(getattr(state, "busy", False) for state in list(self._states.values()))
+        return self.lock.streaming or bool(self.jobs) or running
 
     @property
     def n_bytes(self) -> int:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 from components.state.session import Session
-from components.tabs.shapes.views import VIEWS
-from components.widgets.encoding import to_json
+from components.tabs.shapes.size import tab
+from components.tabs.shapes.tab import shapes_card
 from gpt import Generation, GPTConfig, get_model
-from tests.components.drawing import in_its_language
+from gpt.experiments.random_models import RandomModels
+from tests.components.drawing import Drawn
 
 TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
 SMALL = replace(TINY, vocab_size=5000, block_size=64)
@@ -21,8 +21,8 @@ def new_session() -> Session:
     return Session(Generation(get_model(), PROMPT), PROMPT)
 
 
-@in_its_language
-def drawn(session: Session) -> dict[str, Any]:
-    """Return the data of each view as sent to the browser."""
-    snapshot = session.snapshot()
-    return json.loads(to_json({view.name.removeprefix("shape-"): view.draw(snapshot) for view in VIEWS}))
+def drawn(session: Session, models: RandomModels | None = None, example: Generation | None = None) -> dict[str, Any]:
+    """Return the data of each view of a newly opened page."""
+    session.sent.clear()
+    views = Drawn(session, tab, shapes_card(models or RandomModels(), example)).update()
+    return {name.removeprefix("shape-"): data for name, data in views.items() if name.startswith("shape-")}

@@ -9,11 +9,19 @@ import torch
 
 from components.errors import localize_error
 from components.panels.shape_settings import RANGES, SWITCHES
-from components.tabs.shapes import handlers
-from components.tabs.shapes.settings import OWN, PICKED, UNTIED, Shape
-from components.tabs.shapes.state import choice_of, preset_of
-from components.tabs.shapes.tab import can_build, control_value, slider_end
-from components.tabs.shapes.views import cost_sentence
+from components.tabs.shapes import size, tab
+from components.tabs.shapes.building import can_build
+from components.tabs.shapes.size import (
+    OWN,
+    PICKED,
+    UNTIED,
+    Shape,
+    choice_of,
+    control_value,
+    cost_sentence,
+    preset_of,
+    slider_end,
+)
 from gpt import GPT, PRESETS, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.components.drawing import spoken_in
@@ -35,41 +43,41 @@ def test_attention_in_a_skeleton_costs_nothing(language):
 def test_what_no_control_can_say_is_refused_and_changes_nothing(session, name: str, value: object) -> None:
     said = r"must be a number from 0 to 0\.99\." if name == "dropout" else "must be a whole number of at least"
     with pytest.raises(ValueError, match=said) as refused:
-        handlers.set_value(name, session, value)
+        size.set_value(name, session, value)
     assert "必须是" in spoken_in("zh", localize_error, refused.value)
     assert preset_of(session) == PICKED
 
 
 def test_a_preset_shows_its_numbers_and_moving_a_control_makes_it_one_s_own(session):
-    handlers.choose_preset(session, UNTIED)
+    size.choose_preset(session, UNTIED)
     shown = drawn(session)
     assert shown["headline"]["text"] == "163,009,536 parameters"
     assert "124,412,160 with a tied head" in shown["parts"]["text"]
     assert shown["sizes"]["rows"][1][1] == "621.83 MiB"
     assert ["h.N.attn.c_attn.weight", "[2304, 768]", "× 12", "21,233,664"] in shown["weights"]["rows"]
     assert sum(int(row[3].replace(",", "")) for row in shown["weights"]["rows"][1:]) == 163_009_536
-    handlers.set_value("tie_weights", session, True)
+    size.set_value("tie_weights", session, True)
     assert drawn(session)["headline"]["text"] == "124,412,160 parameters"
     assert preset_of(session) == OWN
-    handlers.set_value("qkv_bias", session, True)
+    size.set_value("qkv_bias", session, True)
     assert preset_of(session) == "gpt2"
-    handlers.set_value("dropout", session, 0.2)
-    handlers.set_value("n_layer", session, 13)
+    size.set_value("dropout", session, 0.2)
+    size.set_value("n_layer", session, 13)
     assert choice_of(session).shape.config.dropout == 0.2
     assert drawn(session)["headline"]["text"] == "131,527,680 parameters"  # one more block: 7,087,872
 
 
 def test_a_preset_that_is_said_again_leaves_what_was_moved_and_an_unknown_one_all(session):
-    handlers.set_value("n_layer", session, 2)
+    size.set_value("n_layer", session, 2)
     for said in (OWN, "none", None, ["gpt2"]):
-        handlers.choose_preset(session, said)
+        size.choose_preset(session, said)
         assert choice_of(session).shape.config.n_layer == 2
 
 
 def test_a_wrong_combination_says_why_and_all_else_stays(session):
-    handlers.choose_preset(session, "gpt2")
+    size.choose_preset(session, "gpt2")
     before = drawn(session)
-    handlers.set_value("n_head", session, 13)
+    size.set_value("n_head", session, 13)
     session.language = "zh"
     assert "宽度 768 不能被头数 13 整除" in drawn(session)["notice"]["text"]
     session.language = "en"
@@ -79,22 +87,22 @@ def test_a_wrong_combination_says_why_and_all_else_stays(session):
     assert preset_of(session) == OWN
     assert control_value("n_head", session.snapshot()) == 13
     assert not can_build(session.snapshot())
-    handlers.set_value("n_head", session, 16)
+    size.set_value("n_head", session, 16)
     assert drawn(session)["notice"]["text"] == ""
     assert can_build(session.snapshot())
 
 
 def test_the_sliders_reach_as_far_as_the_model_that_they_were_set_to(session):
-    handlers.set_shape(session, replace(TINY, n_embd=6, n_layer=120))
-    handlers.set_value("n_layer", session, 5)
+    size.set_shape(session, replace(TINY, n_embd=6, n_layer=120))
+    size.set_value("n_layer", session, 5)
     assert slider_end("n_layer", 1, session.snapshot()) == 120
     assert slider_end("n_embd", 0, session.snapshot()) == 6
-    handlers.set_shape(session, TINY)
+    size.set_shape(session, TINY)
     assert slider_end("n_layer", 1, session.snapshot()) == 96
 
 
 def test_a_shape_can_be_set_whole_or_as_a_skeleton(session):
-    handlers.set_shape(session, PRESETS["gpt2"], skeleton=True)
+    size.set_shape(session, PRESETS["gpt2"], skeleton=True)
     assert preset_of(session) == OWN
     assert {name: control_value(name, session.snapshot()) for name in SWITCHES} == {
         "tie_weights": True,
@@ -105,35 +113,35 @@ def test_a_shape_can_be_set_whole_or_as_a_skeleton(session):
         "gated": False,
         "skeleton": True,
     }
-    handlers.set_shape(session, PRESETS["gpt2"])
+    size.set_shape(session, PRESETS["gpt2"])
     assert preset_of(session) == "gpt2"
 
 
 def test_the_picked_model_is_followed_until_another_shape_is_chosen_and_loaded_where_it_is_not(session):
     def picks(name):
         session.model = name
-        return handlers.PICKED_MODEL.wanted(session.snapshot())
+        return tab.missing(session.snapshot())
 
     config = GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)
     session.loaded = LoadedModel("other", GPT(config).eval(), PlainIds(12), torch.device("cpu"), "fp32")
     assert picks("other") is None
     assert choice_of(session).shape.config == config
     assert picks("stories") == "stories"
-    for _ in handlers.PICKED_MODEL.run(session):
+    for _ in tab.load(session):
         pass
     assert picks("stories") is None
     assert choice_of(session).shape.config == get_model().model.config
     assert preset_of(session) == PICKED
-    handlers.choose_preset(session, OWN)
+    size.choose_preset(session, OWN)
     assert picks("other") is None
     session.loaded = replace(session.loaded, name="other", model=GPT(config))
     assert choice_of(session).shape.config == get_model().model.config
-    handlers.choose_preset(session, PICKED)
+    size.choose_preset(session, PICKED)
     assert choice_of(session).shape.config == config
 
 
 def test_a_picked_model_that_cannot_be_loaded_is_said_elsewhere_and_changes_nothing(session):
     session.model = "none"
-    for _ in handlers.PICKED_MODEL.run(session):
+    for _ in tab.load(session):
         pass
     assert choice_of(session).shape.config == get_model().model.config
