@@ -6,8 +6,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from components.tabs.compare.handlers import beam_search as searching
-from components.tabs.compare.handlers import columns
+from components.tabs.compare import beams, columns
 from tests.browser.playground_page import open_playground, open_tab
 
 CHIPS = ".gb-strip [role=option]"
@@ -18,7 +17,7 @@ def hurry():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "TOKENS_PER_SECOND", 1e9)
         patch.setattr(columns, "UPDATE_SECONDS", 0.3)
-        patch.setattr(searching, "STEP_SECONDS", 0)
+        patch.setattr(beams, "STEP_SECONDS", 0)
         yield
 
 

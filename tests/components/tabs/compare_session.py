@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from components.state.session import Session
-from components.tabs.compare.handlers import beam_search, columns
-from components.tabs.compare.state import BeamState, CompareState
-from components.tabs.compare.views import VIEWS
+from components.tabs.compare import beams, columns
+from components.tabs.compare.beams import Beams
+from components.tabs.compare.columns import Compare
+from components.tabs.compare.tab import PARTS, tab
 from gpt import Generation, get_model
-from tests.components.drawing import in_its_language
+from tests.components.drawing import Drawn
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
 
@@ -19,15 +20,20 @@ PROMPT = "Once upon a time, there was a little girl named Lily. She"
 def new_session(monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 1e9)
     monkeypatch.setattr(columns, "UPDATE_SECONDS", 0)
-    monkeypatch.setattr(beam_search, "STEP_SECONDS", 0)
+    monkeypatch.setattr(beams, "STEP_SECONDS", 0)
     opened = Session(Generation(get_model(), PROMPT), PROMPT)
     opened.tab = "compare"
-    opened.change(CompareState, length=5)
-    opened.change(BeamState, width=2, length=4)
+    opened.change(Compare, length=5)
+    opened.change(Beams, width=2, length=4)
     return opened
 
 
-@in_its_language
 def drawn(session: Session) -> dict[str, Any]:
-    snapshot = session.snapshot()
-    return {view.name: view.draw(snapshot) for view in VIEWS}
+    """Return the data of both parts' views, each part opened anew."""
+    views, opened = dict[str, Any](), session.state(Compare).part
+    for part in PARTS:
+        session.change(Compare, part=part)
+        session.sent.clear()
+        views |= Drawn(session, tab).update()
+    session.change(Compare, part=opened)
+    return views
