@@ -136,11 +136,11 @@ def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
 ) -> None:
     run(generation.prepare(session, box(session, "The dog")))
 
-    def overflow(*_: object) -> Iterator[None]:
+    def overflow(*_: object, **__: object) -> Iterator[None]:
         raise_overflow()
         yield
 
-    monkeypatch.setattr(session.document, "steps", overflow)
+    monkeypatch.setattr(generation, "stream", overflow)
     with pytest.raises(ValueError, match="finite") as problem:
         run(generation.generate(session))
     assert "不能有正无穷或 NaN" in spoken_in("zh", localize_error, problem.value)
