@@ -145,9 +145,6 @@ class Dropout(nn.Dropout):
         kept = torch.empty_like(x).bernoulli_(1 - self.p)
         return x * kept / (1 - self.p)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) if self.training else x
-
 
 class Linear(nn.Linear):
     """nn.Linear that skips initialisation on the meta device, because it would import a large part of torch."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import torch
@@ -43,6 +43,7 @@ class ForwardContext:
     windowed: context for the layers with a sliding window; None if the model has no such layers.
     attention: function called instead of `CausalSelfAttention.attend` (see `gpt.inference.batched_decode`). It takes
         the module, q (nh, T, hs), k and v (kv, T, hs), and returns (nh, T, hs).
+    watched: whether there is a trace or an edit. Without, `hook` and `record` have nothing to do and need no call.
     """
 
     start: int = 0
@@ -55,6 +56,10 @@ class ForwardContext:
     edits: Edits | None = None
     windowed: ForwardContext | None = None
     attention: Callable[[CausalSelfAttention, Tensor, Tensor, Tensor], Tensor] | None = None
+    watched: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "watched", self.trace is not None or self.edits is not None)
 
     @classmethod
     def of_text(cls, config: GPTConfig, x: Tensor, edits: Edits | None = None) -> ForwardContext:
@@ -119,7 +124,7 @@ class CausalSelfAttention(nn.Module):
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.config, self.layer, self.n_head, self.kv_heads = config, layer, config.n_head, config.kv_heads
-        hs = config.head_size
+        self.head_size = hs = config.head_size
         self.c_attn = Linear(config.n_embd, (self.n_head + 2 * self.kv_heads) * hs, bias=config.has_qkv_bias)
         self.c_proj = Linear(self.n_head * hs, config.n_embd, bias=config.has_proj_bias)
         self.q_norm = make_qk_norm(config, self.n_head) if config.qk_norm else None
@@ -128,23 +133,27 @@ class CausalSelfAttention(nn.Module):
         self.resid_dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
-        ctx = (ctx or ForwardContext.of_text(self.config, x)).of_layer(self.config, self.layer)
-        qkv = self.c_attn(x).unflatten(-1, (-1, self.config.head_size)).transpose(-3, -2)  # (B, nh + 2 kv, T, hs)
+        ctx = ctx or ForwardContext.of_text(self.config, x)
+        ctx = ctx if ctx.windowed is None else ctx.of_layer(self.config, self.layer)
+        qkv = self.c_attn(x).unflatten(-1, (-1, self.head_size)).transpose(-3, -2)  # (B, nh + 2 kv, T, hs)
         q, k, v = qkv.split((self.n_head, self.kv_heads, self.kv_heads), dim=-3)
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         if ctx.rotary is not None and self.config.is_rotated(self.layer):
             q, k = apply_rotary(torch.cat((q, k), -3), *ctx.rotary).split((self.n_head, self.kv_heads), -3)
         y = self.attend(q, k, v, ctx) if ctx.attention is None else ctx.attention(self, q, k, v)  # (B, nh, T, hs)
-        y = y.transpose(-3, -2).flatten(-2)  # concatenate the heads
-        return self.resid_dropout(self.c_proj(y))
+        y = self.c_proj(y.transpose(-3, -2).flatten(-2))  # concatenate the heads
+        return self.resid_dropout(y) if self.training else y
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """Attend to the cached tokens and to this call's k and v, each (B, kv, T, hs). Returns (B, nh, T, hs)."""
-        q, k, v = (ctx.hook(self.layer, name, x) for name, x in (("attn_q", q), ("attn_k", k), ("attn_v", v)))
+        if ctx.watched:
+            q, k, v = (ctx.hook(self.layer, name, x) for name, x in (("attn_q", q), ("attn_k", k), ("attn_v", v)))
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
-            k, v = ctx.record(self.layer, "attn_k", k), ctx.record(self.layer, "attn_v", v)
+        if not ctx.watched and self.config.attn_softcap is None:
+            return self.sdpa_attention(q, k, v, ctx)
+        k, v = ctx.record(self.layer, "attn_k", k), ctx.record(self.layer, "attn_v", v)
         is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # SDPA has no softcap
         y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
         y = y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
@@ -219,14 +228,15 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
         ctx = ctx or NO_CONTEXT
-        replaced = None if ctx.edits is None else ctx.edits.activation
+        layer, replaced = self.layer, None if ctx.edits is None else ctx.edits.activation
         activation = ACTIVATIONS[replaced or self.activation]
-        pre = ctx.hook(self.layer, "mlp_pre", (self.c_gate or self.c_fc)(x))  # (B, T, n_ff)
-        post = activation(pre)
+        pre = (self.c_gate or self.c_fc)(x)  # (B, T, n_ff)
+        post = activation(ctx.hook(layer, "mlp_pre", pre) if ctx.watched else pre)
         if self.c_gate is not None:
-            post = post * ctx.hook(self.layer, "mlp_up", self.c_fc(x))
-        post = ctx.hook(self.layer, "mlp_post", post)
-        return self.dropout(self.c_proj(post))  # (B, T, C)
+            up = self.c_fc(x)
+            post = post * (ctx.hook(layer, "mlp_up", up) if ctx.watched else up)
+        y = self.c_proj(ctx.hook(layer, "mlp_post", post) if ctx.watched else post)  # (B, T, C)
+        return self.dropout(y) if self.training else y
 
 
 class TransformerBlock(nn.Module):
@@ -250,15 +260,18 @@ class TransformerBlock(nn.Module):
 
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
         ctx = ctx or ForwardContext.of_text(self.config, x)
-        resid_pre = ctx.hook(self.layer, "resid_pre", x)
-        x = self.attn(ctx.record(self.layer, "ln_1", self.ln_1(resid_pre)), ctx)
+        layer, watched = self.layer, ctx.watched
+        resid_pre = ctx.hook(layer, "resid_pre", x) if watched else x
+        x = self.ln_1(resid_pre)
+        x = self.attn(ctx.record(layer, "ln_1", x) if watched else x, ctx)
         x = x if self.ln_1_post is None else self.ln_1_post(x)
-        resid_mid = resid_pre + ctx.hook(self.layer, "attn_out", x)
-        resid_mid = ctx.hook(self.layer, "resid_mid", resid_mid)
+        resid_mid = resid_pre + (ctx.hook(layer, "attn_out", x) if watched else x)
+        resid_mid = ctx.hook(layer, "resid_mid", resid_mid) if watched else resid_mid
         x = self.ln_2(resid_pre if self.config.parallel else resid_mid)
-        x = self.mlp(ctx.record(self.layer, "ln_2", x), ctx)
+        x = self.mlp(ctx.record(layer, "ln_2", x) if watched else x, ctx)
         x = x if self.ln_2_post is None else self.ln_2_post(x)
-        return ctx.hook(self.layer, "resid_post", resid_mid + ctx.hook(self.layer, "mlp_out", x))
+        resid_post = resid_mid + (ctx.hook(layer, "mlp_out", x) if watched else x)
+        return ctx.hook(layer, "resid_post", resid_post) if watched else resid_post
 
 
 class GPT(nn.Module):
@@ -347,7 +360,8 @@ class GPT(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Apply the output head and the softcap to normalised states: (..., C) -> (..., vocab_size)."""
-        return softcap(self.lm_head(states), self.config.logit_softcap)
+        logits = self.lm_head(states)
+        return logits if self.config.logit_softcap is None else softcap(logits, self.config.logit_softcap)
 
     def hidden_states(
         self,
@@ -417,13 +431,15 @@ class GPT(nn.Module):
         x = self.wte(idx)  # (B, T, C)
         if self.config.embedding_scale != 1:
             x = x * self.config.embedding_scale
-        x = ctx.hook(None, "token_embedding", x)
+        x = ctx.hook(None, "token_embedding", x) if ctx.watched else x
         if self.wpe is not None and (ctx.edits is None or not ctx.edits.drop_positions):
-            x = x + ctx.hook(None, "position_embedding", self.wpe(positions))  # + (T, C) or (B, T, C)
-        x = self.drop(x)
+            at = self.wpe(positions)  # (T, C) or (B, T, C)
+            x = x + (ctx.hook(None, "position_embedding", at) if ctx.watched else at)
+        x = self.drop(x) if self.training else x
         for block in self.h:
             x = block(x, ctx)
-        return ctx.hook(None, "final_norm", self.ln_f(x))
+        x = self.ln_f(x)
+        return ctx.hook(None, "final_norm", x) if ctx.watched else x
 
     def loss(self, idx: Tensor, targets: Tensor) -> Tensor:
         """Return the mean cross-entropy in nats. targets: (B, T), the id after each token in idx; -100 is ignored."""
