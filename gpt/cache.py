@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
@@ -30,6 +32,10 @@ class KVCache:
         device: Device of the keys and values.
         keep_queries: Also store the queries, in `q` (n_layer, B, n_head, capacity, head_size), so that
             `attn_weights` can compute the weights of any head without another forward pass.
+        keep_states: Also store the final-norm states, in `states` (B, capacity, n_embd).
+
+    `length` grows only after all activations of a position are stored, so another thread may read those of the first
+    `length` positions at any time.
     """
 
     def __init__(
@@ -41,6 +47,7 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
         keep_queries: bool = False,
+        keep_states: bool = False,
     ) -> None:
         self.max_length = config.block_size if max_length is None else max_length
         check_integer("max_length", self.max_length, 1, config.block_size)
@@ -50,22 +57,25 @@ class KVCache:
         self._stored = torch.empty(config.n_layer, batch_size, heads, 0, config.head_size, dtype=dtype, device=device)
         self.length = 0
         self.n_crops = 0  # number of times positions were dropped
-        self._keeps_queries = keep_queries
+        self._keeps_queries, self._kv_heads = keep_queries, config.kv_heads
+        size = (batch_size, 0, config.n_embd)
+        self.states = torch.empty(size, dtype=dtype, device=device) if keep_states else None
+        self._sharing: WeakSet[KVCache] | None = None  # caches that use the same memory, see `share`
 
     @property
     def kv(self) -> Tensor:
         """Keys, followed by values: (n_layer, B, 2 kv_heads, capacity, head_size)."""
-        return self._stored[:, :, -2 * self.config.kv_heads :]
+        return self._stored[:, :, -2 * self._kv_heads :]
 
     @property
     def k(self) -> Tensor:
         """Keys: (n_layer, B, kv_heads, capacity, head_size)."""
-        return self.kv[:, :, : self.config.kv_heads]
+        return self.kv[:, :, : self._kv_heads]
 
     @property
     def v(self) -> Tensor:
         """Values: (n_layer, B, kv_heads, capacity, head_size)."""
-        return self.kv[:, :, self.config.kv_heads :]
+        return self.kv[:, :, self._kv_heads :]
 
     @property
     def q(self) -> Tensor | None:
@@ -74,12 +84,24 @@ class KVCache:
 
     @property
     def n_bytes(self) -> int:
-        """Size of the allocated memory, in bytes."""
-        return self._stored.nbytes
+        """Size of the allocated memory, in bytes. Caches that share memory each count a part."""
+        n_bytes = self._stored.nbytes + (0 if self.states is None else self.states.nbytes)
+        return n_bytes if self._sharing is None else n_bytes // len(self._sharing)
 
     def reserve(self, count: int) -> None:
-        """Allocate memory for `count` positions in total."""
-        self._stored = with_room(self._stored, self.length, count, self.max_length)
+        """Allocate memory for `count` positions in total, and copy what it shares with another cache.
+
+        Raises ValueError if they exceed max_length.
+        """
+        self.check_room(count - self.length)
+        limits = self.length, count, self.max_length
+        if self._sharing is not None and len(self._sharing) > 1:  # others use the memory after these positions
+            self._stored = self._stored[..., : self.length, :]
+            self.states = None if self.states is None else self.states[..., : self.length, :]
+            self._sharing.discard(self)
+        self._sharing = None
+        self._stored = with_room(self._stored, *limits)
+        self.states = None if self.states is None else with_room(self.states, *limits)
 
     def select(self, rows: Tensor) -> None:
         """Keep only the batch rows at these indices, (B',), in the given order."""
@@ -96,18 +118,33 @@ class KVCache:
         Returns all keys and values so far, each (B, kv_heads, S, hs). `length` does not change until `advance` is
         called, after every layer has stored its positions.
         """
-        self.check_room(k.shape[2])
-        end, kv = self.length + k.shape[2], self.config.kv_heads
-        self.reserve(end)
+        end, kv = self.length + k.shape[2], self._kv_heads
+        if end > self._stored.shape[-2] or self._sharing is not None:
+            self.reserve(end)
         stored = self._stored[layer, :, :, :end]  # (B, heads, S, hs)
         stored[:, :, self.length :] = torch.cat((q, k, v) if self._keeps_queries else (k, v), dim=1)
         return stored[:, -2 * kv : -kv], stored[:, -kv:]
 
-    def append(self, new: Tensor) -> None:
-        """Store the queries, keys and values for one position in a single text: (n_layer, heads, hs)."""
-        self.reserve(self.length + 1)
+    def append(self, new: Tensor, states: Tensor) -> None:
+        """Store one position of a single text: its queries, keys and values (n_layer, heads, hs), and state (1, C)."""
+        if self.length == self._stored.shape[-2] or self._sharing is not None:
+            self.reserve(self.length + 1)
         self._stored[:, 0, :, self.length] = new[:, -self._stored.shape[2] :]
-        self.advance(1)
+        self.advance(1, states)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> tuple[Tensor, ...]:
+        """Return views of all that is stored for some positions: (..., stop - start, width) each."""
+        stop = self.length if stop is None else stop
+        stored = (self._stored,) if self.states is None else (self._stored, self.states)
+        return tuple(each[..., start:stop, :] for each in stored)
+
+    def extend(self, rows: Sequence[Tensor]) -> None:
+        """Append positions from the `rows` of another cache."""
+        end = self.length + rows[0].shape[-2]
+        self.reserve(end)
+        for target, source in zip(self.rows(self.length, end), rows, strict=True):
+            target[:] = source
+        self.advance(end - self.length)
 
     def check_room(self, count: int) -> None:
         """Raise ValueError unless `count` more positions fit."""
@@ -119,15 +156,21 @@ class KVCache:
                 limit=self.max_length,
             )
 
-    def advance(self, count: int) -> None:
-        """Increase the length by `count`, once every layer has stored the positions."""
-        self.length += count
+    def advance(self, count: int, states: Tensor | None = None) -> None:
+        """Increase the length by `count`, once every layer has stored the positions. states: (B, count, C)."""
+        end = self.length + count
+        if self.states is not None and states is not None:
+            if end > self.states.shape[-2]:
+                self.reserve(end)
+            self.states[:, self.length : end] = states.detach()
+        self.length = end
 
     def crop(self, length: int) -> None:
         """Truncate the cache to its first `length` positions."""
-        check_integer("length", length, 0, self.length)
-        self.n_crops += length < self.length
-        self.length = length
+        if length != self.length:
+            check_integer("length", length, 0, self.length)
+            self.n_crops += 1
+            self.length = length
 
     def fork(self, config: GPTConfig, batch_size: int, max_length: int, length: int | None = None) -> KVCache:
         """Return a cache for a batch of texts that all start with the first `length` positions of this cache."""
@@ -139,12 +182,11 @@ class KVCache:
         return other
 
     def share(self) -> KVCache:
-        """Return a cache with the same contents, in the same memory; see `own`."""
-        return copy(self)
-
-    def own(self) -> None:
-        """Stop using memory beyond the current length, so that the next `reserve` copies shared memory."""
-        self._stored = self._stored[:, :, :, : self.length]
+        """Return an independent cache with the same contents. Memory is copied when one of the two is extended."""
+        self._sharing = WeakSet([self]) if self._sharing is None else self._sharing
+        other = copy(self)
+        self._sharing.add(other)
+        return other
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
         """Compute one layer's attention weights, softmax(q k^T / sqrt(hs) + mask), from the stored tensors.

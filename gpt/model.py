@@ -336,11 +336,9 @@ class GPT(nn.Module):
         """Data type of the parameters."""
         return next(self.parameters()).dtype
 
-    def new_cache(self, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False) -> KVCache:
+    def new_cache(self, batch_size: int = 1, max_length: int | None = None, **keeps: bool) -> KVCache:
         """Create an empty cache for this model. Takes the same arguments as `KVCache`."""
-        return KVCache(
-            self.config, batch_size, max_length, dtype=self.dtype, device=self.device, keep_queries=keep_queries
-        )
+        return KVCache(self.config, batch_size, max_length, dtype=self.dtype, device=self.device, **keeps)
 
     def forward(
         self,
@@ -420,7 +418,7 @@ class GPT(nn.Module):
         ctx = ctx.with_positions(self.config, positions)
         states = self.hidden_states_in(ctx, idx, positions)
         if cache is not None:
-            cache.advance(T)
+            cache.advance(T, states)
         return states
 
     def hidden_states_in(self, ctx: ForwardContext, idx: Tensor, positions: Tensor) -> Tensor:

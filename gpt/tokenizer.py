@@ -158,7 +158,8 @@ class Tokenizer(Vocabulary):
         return self.encoding.encode_ordinary(text.encode("utf-8", "replace_surrogate").decode())
 
     def token_bytes(self, token_id: int) -> bytes:
-        check_token_id(token_id, self.n_vocab)
+        if not 0 <= token_id < self.n_vocab:
+            check_token_id(token_id, self.n_vocab)
         return self.encoding.decode_single_token_bytes(token_id)
 
 

@@ -17,7 +17,7 @@ from components.errors import PageError
 from components.i18n import LANGUAGES
 from components.state.settings import INTEGERS, LIMITS, checked_number
 from gpt import SamplingParams
-from gpt.documents.token_tree import OriginKind
+from gpt.documents.document import OriginKind
 
 MAX_LINK = 4000  # longest query that browsers, proxies and messengers accept, in characters
 _MAX_READ = 4 * MAX_LINK  # longer values are rejected

@@ -10,7 +10,7 @@ from components.state.selection import Selection
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
 from gpt import Generation, LoadedModel
-from gpt.documents.token_tree import History
+from gpt.documents.document import History
 from gpt.models.sources import corpus_of
 from gpt.tokenizer import plain_text, prompt_ids, start_ids
 

@@ -20,7 +20,7 @@ from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import TypedText, shown_text, version_of
 from gpt import Edits, FinishReason, Generation, SamplingParams, Step
-from gpt.documents.token_tree import History
+from gpt.documents.document import History
 from gpt.tokenizer import is_chat
 
 S = TypeVar("S")

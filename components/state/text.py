@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from components.state.selection import NEWEST, Selection
 from gpt import Generation, GPTConfig, LoadedModel
-from gpt.documents.document_cache import common_prefix_length
+from gpt.documents.branch_cache import common_prefix_length
 from gpt.tokenizer import Vocabulary
 
 

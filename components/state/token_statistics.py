@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from gpt import Edits, Generation, Step
 from gpt.analysis.predictions import TokenStatistics
-from gpt.documents.token_tree import Token
+from gpt.documents.document import Token
 
 Nodes = dict[int, tuple[Token, TokenStatistics]]
 

@@ -109,11 +109,9 @@ class LearnersGPT(GPT):
             raise GPTError("course.head", "the logits of your GPT are not the output of its lm_head")
         return found
 
-    def new_cache(
-        self, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False
-    ) -> LearnersCache:
+    def new_cache(self, batch_size: int = 1, max_length: int | None = None, **keeps: bool) -> LearnersCache:
         """Return an empty cache for texts of this model."""
-        return LearnersCache(self, batch_size, max_length, keep_queries=keep_queries)
+        return LearnersCache(self, batch_size, max_length, **keeps)
 
     def hidden_states(
         self,
@@ -177,11 +175,9 @@ class LearnersCache(KVCache):
     An additional layer stores the token ids, so that they are copied, cropped and restored together with the rest.
     """
 
-    def __init__(
-        self, model: LearnersGPT, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False
-    ) -> None:
+    def __init__(self, model: LearnersGPT, batch_size: int = 1, max_length: int | None = None, **keeps: Any) -> None:
         config = model.config
-        super().__init__(replace(config, n_layer=config.n_layer + 1), batch_size, max_length, keep_queries=keep_queries)
+        super().__init__(replace(config, n_layer=config.n_layer + 1), batch_size, max_length, **keeps)
         self.config, self.model, self.edits = config, model, Edits()
 
     def ids(self, length: int | None = None) -> Tensor:
@@ -195,7 +191,7 @@ class LearnersCache(KVCache):
             self.update(layer, *(part[:, :, start:] for part in self.model.heads_of(found, layer)))
         ids = idx[:, None, :, None].expand(-1, self.config.n_head, -1, self.config.head_size).float()
         self.update(self.config.n_layer, ids, ids, ids)
-        self.advance(idx.shape[1])
+        self.advance(idx.shape[1], given(found, "lm_head.in")[:, start:])
 
     def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
         """Return a cache for a batch of continuations of this text; see `KVCache.fork`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -16,15 +16,15 @@ from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_stati
 from gpt.cache import KVCache
 from gpt.checks import check_head, check_layer
 from gpt.documents.backends import Backend, Source, StreamReply, StreamRequest
-from gpt.documents.document import Document
-from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache, common_prefix_length
+from gpt.documents.branch_cache import MAX_BRANCH_BYTES, BranchCache, common_prefix_length
+from gpt.documents.document import TYPED, Document, Origin, TokenTree
 from gpt.documents.edit_text import format_edits
 from gpt.documents.prompt import Prompt, encode_prompt
 from gpt.documents.saved_document import SavedDocument
-from gpt.documents.token_tree import TYPED, Origin, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost, DeployedModel
+from gpt.inference.threads import threads_for
 from gpt.inference.zero_gpu import on_gpu, on_zero_gpu, to_numpy
 from gpt.inputs import AnyModel
 from gpt.models.loading import LoadedModel, gpu_copy
@@ -35,6 +35,8 @@ from gpt.tokenizer import hold_back
 READ_SECONDS = 2.0  # time limit for a replica to read a text
 POLL_SECONDS = 0.5  # interval between attempts to reach a cluster
 MAX_AWAY_SECONDS = 20.0  # maximum time that `Generation.steps` waits for an unreachable cluster
+MAX_SERIAL = 2**15  # up to this number of elements, torch uses one thread in any case
+NO_EDITS = Edits()
 MAX_LOSSES = 5  # limit on consecutive replica failures without a new token
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
 
@@ -99,8 +101,9 @@ class Generation(Document):
         special: bool = False,
         max_branch_bytes: int = MAX_BRANCH_BYTES,
     ) -> None:
-        self.loaded, self.edits = loaded, edits = as_loaded(model), edits
-        self._cache = DocumentCache(loaded.engine, edits, max_branch_bytes)
+        self.loaded = loaded = as_loaded(model)
+        self._engine, self._branches = loaded.engine, BranchCache(max_branch_bytes)
+        self._set_edits(edits)
         if heal and isinstance(prompt, str):
             prompt, held = hold_back(loaded.tokenizer, prompt)
         ids = encode_prompt(loaded, prompt, special=special)
@@ -112,7 +115,8 @@ class Generation(Document):
         """Return an independent copy that shares the model."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits, dropped=self.dropped)
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
-        other.history, other._cache, other._held = self.history, self._cache.copy(), dict(self._held)
+        other.history, other._held = self.history, dict(self._held)
+        other._cache, other._branches, other._newest = self._cache.share(), self._branches.copy(), self._newest
         return other
 
     @classmethod
@@ -124,9 +128,14 @@ class Generation(Document):
     def edit(self, edits: Edits | None) -> None:
         """Replace the edits, discard the activations of all branches, and give the document a new key."""
         if (edits or Edits()) != (self.edits or Edits()):
-            self.edits = edits
             self._renew_key()
-            self._cache = DocumentCache(self.loaded.engine, edits, self._cache.branches.max_bytes)
+            self._branches = BranchCache(self._branches.max_bytes)
+            self._set_edits(edits)
+
+    def _set_edits(self, edits: Edits | None) -> None:
+        self.edits = edits
+        self._cache = self.loaded.model.new_cache(keep_queries=True, keep_states=True)
+        self._newest: tuple[int, Tensor] | None = None  # the position read last and the logits after it
 
     def to_json(self) -> str:
         """Serialise the document (see `gpt.documents.saved_document`).
@@ -165,7 +174,7 @@ class Generation(Document):
     @property
     def n_bytes(self) -> int:
         """Size of the activations for the current text and the other branches, in bytes. Excludes the model."""
-        return self._cache.n_bytes
+        return self._cache.n_bytes + self._branches.n_bytes
 
     @property
     def version(self) -> tuple[int, int, int, int]:
@@ -175,7 +184,7 @@ class Generation(Document):
     @property
     def evicted(self) -> frozenset[int]:
         """Nodes whose activations were evicted and have not been recomputed."""
-        return frozenset(self._cache.branches.evicted)
+        return frozenset(self._branches.evicted)
 
     def read(self) -> None:
         """Run one forward pass on all unread ids up to block_size.
@@ -187,9 +196,19 @@ class Generation(Document):
             self._read_remotely(deployed)
         self._read_here()
 
+    @property
+    def _unread(self) -> tuple[list[int], KVCache, Edits | None]:
+        """Arguments for the engine to read the unread ids, up to block_size."""
+        return self.ids[self.n_read : self.block_size], self._cache, None if self.edits == NO_EDITS else self.edits
+
     def _read_here(self) -> None:
-        if unread := self._cache.unread(self.ids):
-            self._cache.store(*self.loaded.engine.read(unread, self._cache.kv, self._cache.edits), self.path)
+        if self.n_read < min(len(self.ids), self.block_size):
+            self._keep(*self._engine.read(*self._unread))
+
+    def _keep(self, states: Tensor, logits: Tensor) -> None:
+        """Keep the logits after the last position, whose states are in the cache."""
+        self._newest = self.n_read - 1, logits
+        self._branches.evicted.difference_update(self.path[self.n_read - len(states) : self.n_read])
 
     def _read_remotely(self, deployed: DeployedModel) -> None:
         end = time.monotonic() + READ_SECONDS
@@ -202,12 +221,26 @@ class Generation(Document):
 
     def states(self) -> Tensor:
         """Return the final-norm states, (n_read, n_embd), as a view that must not be modified."""
-        n = self.n_read
-        return self._cache.states[:n]
+        n, states = self.n_read, self._cache.states
+        assert states is not None  # see keep_states
+        return states[0, :n]
 
     def logits(self, position: int) -> Tensor:
         """Return the next-token logits after a position: (vocab_size,), float32. See `possible`."""
-        return self.possible(position, self._cache.logits(position))
+        return self.possible(position, self._logits(position))
+
+    def _logits(self, position: int) -> Tensor:
+        if not 0 <= position < self.n_read:
+            raise GPTError(
+                "position.not_read",
+                "position {position} has not been read; only the first {n} have",
+                position=position,
+                n=self.n_read,
+            )
+        newest = self._newest  # another thread may replace it
+        if newest is not None and newest[0] == position:
+            return newest[1]
+        return self._engine.logits(self.states()[position : position + 1])[0]
 
     def possible(self, position: int, logits: Tensor) -> Tensor:
         """Restrict any logits (..., vocab_size) for the token after a position to the tokens that can follow there.
@@ -220,7 +253,7 @@ class Generation(Document):
     @torch.inference_mode()
     def impossible_share(self, position: int) -> float:
         """Return the probability that the model gives to the tokens that `possible` excludes."""
-        all_logits = self._cache.logits(position)
+        all_logits = self._logits(position)
         kept = self.possible(position, all_logits)
         return 0.0 if kept is all_logits else -math.expm1((kept.logsumexp(0) - all_logits.logsumexp(0)).item())
 
@@ -232,7 +265,7 @@ class Generation(Document):
         if head is not None:
             check_head(head, config.n_head)
         n = self.n_read
-        weights = self._cache.kv.attn_weights(layer, stop=n)  # (1, nh, S, S)
+        weights = self._cache.attn_weights(layer, stop=n)  # (1, nh, S, S)
         weights = (weights if self.edits is None else self.edits.apply(layer, "attn_weights", weights, 0))[0]
         return weights.mean(dim=0) if head is None else weights[head]
 
@@ -265,11 +298,11 @@ class Generation(Document):
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
         """Return a key-value cache for a batch of texts that all continue the positions read so far."""
-        return self._cache.kv.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
+        return self._cache.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
 
     def activations(self, start: int) -> tuple[Tensor, ...]:
-        """Copy all activations starting at position `start`."""
-        return self._cache.activations(start)
+        """Copy all activations starting at position `start` (see `KVCache.rows`)."""
+        return tuple(row.clone() for row in self._cache.rows(start))
 
     def statistics(self, start: int = 1) -> TextStatistics:
         """Compute statistics for the tokens read so far, starting at position `start`.
@@ -313,7 +346,7 @@ class Generation(Document):
     @property
     def stopped(self) -> bool:
         """Whether generation stops before the next token because the server is shutting down."""
-        return self.loaded.engine.stopped
+        return self._engine.stopped
 
     def request(self, params: SamplingParams, max_new_tokens: int, *, slides: bool = False) -> StreamRequest:
         """Create the request to continue this text. Raises ValueError if the context is full."""
@@ -330,8 +363,9 @@ class Generation(Document):
         self.check_room()
         self._read_here()
         position = len(self.ids) - 1
-        logits = self.possible(position, self._cache.logits(position))
-        draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
+        logits = self.possible(position, self._logits(position)) if self.held else self._logits(position)
+        with threads_for(len(logits)) if len(logits) > MAX_SERIAL else nullcontext():
+            draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
         return self.append_draw(draw, params, began, joined=joined, left=left, slides=slides)
 
     def append_draw(
@@ -349,7 +383,10 @@ class Generation(Document):
         joined: whether it belongs to the same action as the previous one. left: number of steps that follow at most;
         None for a single step. slides: whether a full context does not end the text.
         """
-        text = self._add([draw.token_id], Origin("sampled", params, self.held), joined=joined)
+        origin = self.tree.tokens[self.path[-1]].origin
+        if origin.params is not params or origin.held != self.held:
+            origin = Origin("sampled", params, self.held)
+        text = self._add([draw.token_id], origin, joined=joined)
         reason: FinishReason | None = None
         if draw.token_id in self.tokenizer.eot_ids:
             reason = "end_of_text"
@@ -368,12 +405,14 @@ class Generation(Document):
         """Store the activations in a reply, as far as the text reaches."""
         end = min(len(self.ids), reply.start + reply.rows[0].shape[-2])
         if end > self.n_read:
-            self.loaded.engine.n_tokens += end - self.n_read
-            self._cache.set_activations(self.n_read, reply.rows_between(self.n_read, end))
+            self._engine.n_tokens += end - self.n_read
+            self._cache.extend(reply.rows_between(self.n_read, end))
+            self._newest = None
 
     def take_activations(self, other: Generation) -> None:
         """Reuse another document's activations for the common prefix. Do not use that document afterwards."""
-        self._cache.take(other._cache, common_prefix_length(self.ids, other.ids))
+        self._cache, self._newest = other._cache, None
+        self._cache.crop(min(common_prefix_length(self.ids, other.ids), other.n_read))
 
     def incomplete_text(self) -> str:
         """Return replacement characters for an incomplete character at the end."""
@@ -382,13 +421,22 @@ class Generation(Document):
         return text
 
     def _go_to(self, node: int) -> str:
-        self._cache.store_branch(self.path, self.tree.shared_length(node, self.path))
         completed = super()._go_to(node)
-        self._cache.restore_branch(self.path)
+        if self._branches.spans:
+            for rows in self._branches.take(self.path[self.n_read : self.block_size]):
+                self._cache.extend(rows)
+                self._newest = None
         return completed
 
+    def _cut(self, length: int) -> None:
+        if length < self.n_read:
+            self._branches.put(self.path[length : self.n_read], self._cache.rows(length))
+            self._cache.crop(length)
+            self._newest = None
+        super()._cut(length)
+
     def _remove_nodes(self, start: int) -> None:
-        self._cache.branches.forget(start)
+        self._branches.forget(start)
         super()._remove_nodes(start)
 
 
@@ -403,11 +451,10 @@ def read_together(documents: Sequence[Generation]) -> None:
     """Read the unread tokens of documents of one model in shared passes, unless the model runs in another process."""
     if on_zero_gpu() or any(each.loaded.deployed is not None for each in documents):
         return
-    unread = [(each, ids) for each in documents if (ids := each._cache.unread(each.ids))]
-    texts = [(ids, each._cache.kv, each._cache.edits) for each, ids in unread]
+    unread = [each for each in documents if each.n_read < min(len(each.ids), each.block_size)]
     if unread:
-        for (each, _), read in zip(unread, documents[0].loaded.engine.read_together(texts), strict=True):
-            each._cache.store(*read, each.path)
+        for each, read in zip(unread, unread[0]._engine.read_together([each._unread for each in unread]), strict=True):
+            each._keep(*read)
 
 
 def stream(

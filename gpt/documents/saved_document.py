@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gpt.checks import check_integer, is_integer
+from gpt.documents.document import CHOSEN, MAX_TOKENS, TYPED, Origin, Token, TokenTree
 from gpt.documents.edit_text import parse_edits
-from gpt.documents.token_tree import CHOSEN, MAX_TOKENS, TYPED, Origin, Token, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel

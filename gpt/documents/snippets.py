@@ -7,9 +7,9 @@ from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 
+from gpt.documents.document import Origin
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.generation import Generation
-from gpt.documents.token_tree import Origin
 from gpt.edits import Edits
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import given_options

@@ -21,7 +21,7 @@ from gpt.inference.admission import AdmissionQueue
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
 from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import SMALL_WORK, threads_for
+from gpt.inference.threads import SMALL_WORK, openmp, threads_for
 from gpt.model import GPT
 
 MAX_TEXTS = MAX_ROWS  # maximum number of concurrent texts
@@ -146,7 +146,11 @@ class Engine:
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
         """Return a context manager that sets the number of threads for a pass."""
-        return threads_for(max(self.multiplications_per_token * n_tokens, SMALL_WORK if self._is_large else 0))
+        work = self.multiplications_per_token * n_tokens
+        if self._is_large or work >= SMALL_WORK:
+            return threads_for(SMALL_WORK)
+        torch.get_num_threads()  # see threads_for
+        return openmp().limit(limits=1)
 
     def _shares(self, request: ReadRequest) -> bool:
         """Return whether a request can share a pass with others. Edits other than steering need their own."""

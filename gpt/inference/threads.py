@@ -25,7 +25,7 @@ def threads_for(multiplications: float) -> Iterator[None]:
     """
     torch.get_num_threads()  # the first call in a thread sets its number of threads, which would undo the limit
     if multiplications < SMALL_WORK:
-        with _openmp().limit(limits=1):
+        with openmp().limit(limits=1):
             yield
     else:
         try:
@@ -40,12 +40,12 @@ def release_threads() -> None:
     If a process has more OpenMP threads than the CPU has cores, threads sleep between parallel regions instead of
     spinning, and waking them up takes longer than a small matrix product.
     """
-    for library in _openmp().lib_controllers:
+    for library in openmp().lib_controllers:
         pause = getattr(library.dynlib, "omp_pause_resource_all", None)  # since OpenMP 5.0
         if pause is not None:
             pause(_OMP_PAUSE_SOFT)
 
 
 @cache
-def _openmp() -> ThreadpoolController:
+def openmp() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="openmp")

@@ -11,7 +11,7 @@ from itertools import count
 
 from gpt.cache import KVCache
 from gpt.documents.backends import StreamReply, StreamRequest
-from gpt.documents.document_cache import common_prefix_length
+from gpt.documents.branch_cache import common_prefix_length
 from gpt.documents.generation import Generation, replies
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec

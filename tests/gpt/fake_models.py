@@ -55,7 +55,7 @@ class CountsPasses(GPT):
         self.calls.append(T)
         hidden = torch.zeros(1, T, self.config.n_embd)
         hidden[0, :, 0] = torch.arange(cache.length, cache.length + T)
-        cache.advance(T)
+        cache.advance(T, hidden)
         return hidden
 
 
@@ -63,8 +63,9 @@ class KnowsLastToken(GPT):
     """A model whose final-norm state at a position is the id of its token."""
 
     def hidden_states(self, idx: Tensor, *, cache: Any, **_: object) -> Tensor:
-        cache.advance(idx.shape[1])
-        return idx[..., None].float().expand(-1, -1, self.config.n_embd)
+        states = idx[..., None].float().expand(-1, -1, self.config.n_embd)
+        cache.advance(idx.shape[1], states)
+        return states
 
 
 class TableHead(torch.nn.Module):

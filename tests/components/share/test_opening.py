@@ -17,7 +17,7 @@ from components.state.selection import NEWEST
 from components.state.session import Session
 from components.tabs.playground.handlers import editing
 from gpt import Edits, Generation, get_model
-from gpt.documents.token_tree import History
+from gpt.documents.document import History
 
 TABS = ("playground", "inside", "lessons")
 

@@ -121,9 +121,9 @@ def test_every_branch_has_one_line_that_starts_where_it_parts(seed: int) -> None
         assert lane["end"] == branches.depths[leaf]
         if parent is not None:
             assert parent < number
-            shared = branches.shared_length(leaf, branches.path(lanes[parent]["sent"]["node"]))
-            assert lane["start"] == shared - 1
-        on_path = len(path) - 1 if lane["here"] else branches.shared_length(leaf, path) - 1
+            own = branches.path_after(leaf, branches.path(lanes[parent]["sent"]["node"]))
+            assert lane["start"] == branches.depths[leaf] - len(own)
+        on_path = len(path) - 1 if lane["here"] else branches.depths[leaf] - len(branches.path_after(leaf, path))
         assert lane["reached"] == on_path or lane["reached"] < lane["start"]
     for parent in range(len(lanes)):
         forks = [lane["start"] for lane in lanes if lane["parent"] == parent]

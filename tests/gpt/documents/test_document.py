@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gpt import Generation, SamplingParams
-from gpt.documents.token_tree import CHOSEN, MAX_TOKENS, TYPED, History, Origin, Token, TokenTree
+from gpt.documents.document import CHOSEN, MAX_TOKENS, TYPED, History, Origin, Token, TokenTree
 from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh, state
 from tests.gpt.fake_models import fake_model, forced_model, tiny_model
 

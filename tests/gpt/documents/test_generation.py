@@ -1,12 +1,15 @@
 import pickle
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from gpt import Edits, Generation, Hook, SamplingParams, Trace, encode_prompt, generate, get_model
+import gpt
+from gpt import Edits, Generation, Hook, SamplingParams, Trace, encode_prompt, generate, get_model, load_model
 from gpt.documents.snippets import python_snippet
 from gpt.models.sources import BUNDLED
 from tests.gpt.fake_models import forced_model, tiny_model
@@ -45,6 +48,24 @@ def test_a_model_is_given_loaded_by_name_or_by_path_and_the_rest_has_defaults():
     for on_full in ("stop", "crop"):
         with pytest.raises(ValueError, match=r"params must be SamplingParams\(\.\.\.\), not dict"):
             generate("stories", "Once upon a time", {"temperature": 0}, on_full=on_full)
+
+
+def test_a_token_of_the_bundled_model_takes_at_most_250_of_our_calls_in_8_files():
+    """Count the calls of functions in this package, without those of torch and NumPy."""
+    package, calls = str(Path(gpt.__file__).parent), []
+    params = SamplingParams(temperature=0.8, top_k=50, top_p=0.9, seed=1)
+    steps = generate(load_model("stories", device="cpu"), "Once upon a time", params, 9)
+    next(steps), next(steps)
+
+    def count(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            calls.append(frame.f_code.co_filename)
+
+    sys.setprofile(count)
+    next(steps)
+    sys.setprofile(None)
+    assert 0 < len(calls) <= 250
+    assert len(set(calls)) <= 8, set(calls)
 
 
 def test_each_token_takes_one_forward_pass():

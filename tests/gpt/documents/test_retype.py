@@ -7,7 +7,7 @@ import random
 import pytest
 
 from gpt import Generation
-from gpt.documents.token_tree import TYPED
+from gpt.documents.document import TYPED
 from tests.gpt.documents.fresh_document import WARM, all_logits, assert_equals_fresh, state
 from tests.gpt.fake_models import tiny_model
 

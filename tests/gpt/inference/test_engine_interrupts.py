@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread() or not HAS_HANDLER, reason="no Ctrl-C reaches this thread"
 )
 CLOSE = {"atol": 1e-5, "rtol": 0}
-FILES = ("/engine.py", "/batched_decode.py", "/cache.py", "/document_cache.py", "/model.py", "/generation.py")
+FILES = ("/engine.py", "/batched_decode.py", "/cache.py", "/model.py", "/generation.py", "/document.py")
 
 
 class Interrupted:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt.inference.threads import SMALL_WORK, _openmp, release_threads, threads_for
+from gpt.inference.threads import SMALL_WORK, openmp, release_threads, threads_for
 
 TASKS = Path("/proc/self/task")
-needs_openmp = pytest.mark.skipif(not _openmp().lib_controllers, reason="this build of torch has no OpenMP library")
+needsopenmp = pytest.mark.skipif(not openmp().lib_controllers, reason="this build of torch has no OpenMP library")
 
 
-@needs_openmp
+@needsopenmp
 def test_small_work_runs_on_one_thread_and_the_setting_is_restored():
     before = torch.get_num_threads()
     seen = []
@@ -28,7 +28,7 @@ def test_small_work_runs_on_one_thread_and_the_setting_is_restored():
     assert torch.get_num_threads() == before
 
 
-@needs_openmp
+@needsopenmp
 def test_a_thread_that_is_new_to_torch_is_limited_as_well():
     seen = []
 
@@ -43,9 +43,9 @@ def test_a_thread_that_is_new_to_torch_is_limited_as_well():
     assert seen == [1, torch.get_num_threads()]
 
 
-@needs_openmp
+@needsopenmp
 @pytest.mark.skipif(not TASKS.exists(), reason="this system does not list threads")
-def test_openmp_threads_end_after_large_work():
+def testopenmp_threads_end_after_large_work():
     seen: list[int] = []
     known: set[str] = set()
 
@@ -58,7 +58,7 @@ def test_openmp_threads_end_after_large_work():
     def work():
         known.update(task.name for task in TASKS.iterdir())
         assert torch.get_num_threads() >= 1  # makes torch initialise this thread's number of threads
-        with _openmp().limit(limits=3):
+        with openmp().limit(limits=3):
             for _ in range(2):  # new ones are created when needed
                 with threads_for(SMALL_WORK):
                     torch.zeros(10**6).exp()

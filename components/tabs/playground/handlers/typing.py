@@ -20,8 +20,8 @@ from components.state.text import Text
 from components.state.typed_text import kept_tokens, rest_ids, shown_text
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation, LoadedModel, get_model
-from gpt.documents.document_cache import common_prefix_length
-from gpt.documents.token_tree import History
+from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.document import History
 from gpt.tokenizer import hold_back, prompt_ids, start_ids
 
 MAX_RUNS = 20  # runs of edits that the browser keeps for the server

@@ -10,7 +10,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.tree import Lane, tree_data
 from gpt import Generation
-from gpt.documents.token_tree import TokenTree
+from gpt.documents.document import TokenTree
 
 MAX_LANES = 60
 LABEL_TOKENS = 16  # maximum length of a branch's label

@@ -18,7 +18,7 @@ def document():
 
 
 def cached_nodes(document):
-    return [node for span in document._cache.branches._spans.values() for node in span.nodes]
+    return [node for span in document._branches.spans.values() for node in span.nodes]
 
 
 def test_a_branch_continues_as_a_fresh_document_with_the_same_text(family):
@@ -66,7 +66,7 @@ def test_random_branching_keeps_logits_exact_and_each_state_once_within_the_limi
         kept = cached_nodes(document)
         assert len(kept) == len(set(kept))
         assert not set(kept) & (set(document.path) | document.evicted)
-        assert document._cache.branches.n_bytes == len(kept) * NODE_BYTES <= tokens * NODE_BYTES
+        assert document._branches.n_bytes == len(kept) * NODE_BYTES <= tokens * NODE_BYTES
     assert bool(document.evicted) == (tokens == 6)
 
 
@@ -84,7 +84,7 @@ def test_the_oldest_branch_is_evicted_first_and_computed_again_on_return(tokens)
     document.switch(old[0][-1])
     assert_equals_fresh(document)
     assert not set(old[0]) & document.evicted
-    assert document._cache.branches.n_bytes <= tokens * NODE_BYTES
+    assert document._branches.n_bytes <= tokens * NODE_BYTES
 
 
 def test_each_state_is_kept_once_and_none_is_lost(document):
@@ -130,23 +130,6 @@ def test_reading_below_n_read_is_consistent_while_the_text_grows(document):
         assert len(document.ids) == len(document.path) == document.n_read + 1
     torch.testing.assert_close(document.attn_weights(1)[:n, :n], weights)
     assert document.version != version
-
-
-def test_n_read_grows_only_when_the_states_are_stored(document, monkeypatch):
-    read, seen = document.loaded.engine.read, []
-
-    def read_and_look(ids, cache, edits):
-        found = read(ids, cache, edits)
-        seen.append((document.n_read, cache.length))
-        return found
-
-    monkeypatch.setattr(document.loaded.engine, "read", read_and_look)
-    document.read()
-    document.step(WARM)
-    document.step(WARM)
-    n = document.n_prompt
-    assert seen == [(0, n), (n, n + 1)]
-    assert document.n_read == n + 1
 
 
 def test_version_changes_with_the_tree_the_text_and_what_was_read(document):
