@@ -190,9 +190,8 @@ class Renderer:
         """
         snapshot, session.sent, session.frame_number = session.snapshot(), {}, 0
         for control in (control for tab in self.controls.values() for control in tab):
-            reads = Reads(snapshot)
-            digests = {name: hash(value) for name, value in _properties(control, reads).items()}
-            session.sent[control] = Sent(reads.seen, digests)
+            properties, reads, _ = look(partial(_properties, control), snapshot, None) or ({}, Reads(snapshot), "")
+            session.sent[control] = Sent(reads.seen, {name: hash(value) for name, value in properties.items()})
         frame = self.frame(session)
         self._initial = dict(session.sent)
         return frame or ""

@@ -52,6 +52,10 @@ def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monk
             elif name not in ("selected", "at"):  # tabs start with the first one
                 found = "" if config[name] is None and value == "" else config[name]
                 assert found == value, (control.component.elem_id, name)
+    monkeypatch.undo()
+    renderer.build(first)
+    first.language = "zh"
+    assert "续写" in json.dumps(json.loads(renderer.frame(first))["controls"], ensure_ascii=False)
 
 
 def test_a_list_that_is_filled_later_accepts_what_is_chosen_from_it():
