@@ -54,7 +54,7 @@ from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.size import set_shape
 from components.tabs.shapes.tab import build_shapes
 from components.tabs.train.tab import build_learned, build_train
-from components.tabs.why.tab import build_why
+from components.tabs.why.tab import tab as why
 from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model
 from gpt.models.sources import POEMS_MODEL
@@ -125,7 +125,7 @@ def build_app(
                 build_inside(localizer, events, visitor_memory)
             with tab("reasons"), gr.Tabs(elem_id="reasons") as reasons:
                 with tab("why"):
-                    build_why(events)
+                    why.build(events)
                 with tab("concepts"):
                     concepts.tab.build(events)
                 with tab("change"):

@@ -296,7 +296,7 @@ def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
     s = session.snapshot()
     reads = Reads(s)
     try:
-        with threads_for(0):
+        with threads_for(_n_parameters(s)):
             value = computed.function(reads)
         if isinstance(value, Iterator):
             parts, value = value, None
@@ -318,6 +318,11 @@ def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
         error = problem if isinstance(problem, ValueError) else PageError("view.failed")
         session.keep(computed, Result(None, reads.seen, error))
     yield
+
+
+def _n_parameters(s: Snapshot) -> int:
+    """Return the number of parameters in all blocks of the text's model."""
+    return 0 if s.text is None else 12 * s.text.config.n_layer * s.text.config.n_embd**2
 
 
 def _run(analysis: Analysis, session: Session) -> Iterator[None]:

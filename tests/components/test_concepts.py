@@ -19,11 +19,9 @@ from components.state.session import Session
 from components.tabs import concepts as tab
 from components.tabs.concepts import Chosen, activities
 from components.tabs.playground.handlers import generation
-from components.tabs.why import analysis
-from components.tabs.why.handlers import switch_part
-from components.tabs.why.predictions import node_key
-from components.tabs.why.state import WhyState
-from components.tabs.why.views import VIEWS as CAUSES
+from components.tabs.why import explained
+from components.tabs.why.answer import graph, graph_without, node_key, switch_part
+from components.tabs.why.tab import tab as causes
 from gpt import Edits, Generation
 from gpt.analysis.concept_graph import Removed, logits_without
 from gpt.analysis.concepts import Concepts, NamedConcept
@@ -234,43 +232,36 @@ def test_features_with_one_name_are_one_part_of_the_flow_and_switched_off_togeth
     document = Generation(replace(MODEL, concepts=concepts), "the cat")
     session = Session(document, "the cat")
     document.read()
-    session.change(WhyState, by="concepts")
-    for _ in analysis.analyse(session):
-        pass
-    (node,) = session.state(WhyState).shown.graph.late
+    session.change(explained.Chosen, by="concepts")
+    drawn = Drawn(session, causes)
+    drawn.update()
+    (node,) = session.snapshot()[graph].late
     assert len(node.places) > 1
-    for _ in switch_part(session, {"node": node_key(node)}):
-        pass
-    data = next(view for view in CAUSES if view.name == "why-paths").draw(session.snapshot())
+    switch_part(session, {"node": node_key(node)})
+    data = drawn.update()["why-paths"]
     assert [part["off"] for part in data["columns"][2]["nodes"]] == [True, False, False]
     assert data["says"].startswith("Without “dog”")
     removed = Removed(nodes=frozenset((0, *place) for place in node.places))
     without = logits_without(MODEL.model, concepts, document.ids, removed)
-    assert torch.equal(session.state(WhyState).shown.graph_without, without)
+    assert torch.equal(session.snapshot()[graph_without], without)
 
 
 def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off(session):
-    def view(name):
-        return next(view for view in CAUSES if view.name == name).draw(session.snapshot())
-
-    session.change(WhyState, by="concepts")
-    for _ in analysis.analyse(session):
-        pass
-    assert view("why-flow")["heads"] == []
-    data = view("why-paths")
+    session.change(explained.Chosen, by="concepts")
+    drawn = Drawn(session, causes)
+    assert drawn.update()["why-flow"]["heads"] == []
+    data = dict(drawn.views["why-paths"])
     words, early, late = (column["nodes"] for column in data["columns"])
     assert sum(map(len, (words, early, late))) <= 11  # plus the token itself
     assert [node["name"] for node in late[-2:]] == ["not explained by concepts", "other concepts"]
-    logit = float(session.document.logits(session.document.n_read - 1)[session.state(WhyState).shown.prediction.token])
+    logit = float(session.document.logits(session.document.n_read - 1)[explained.token(session.snapshot())])
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None
     assert "Attention weights are held fixed" in data["says"]
-    for _ in switch_part(session, {"node": late[0]["key"]}):
-        pass
-    after = view("why-paths")
+    switch_part(session, {"node": late[0]["key"]})
+    after = dict(drawn.update()["why-paths"])
     assert [node["off"] for node in after["columns"][2]["nodes"]].count(True) == 1
     assert after["after"] != data["before"]
     assert after["says"].startswith("Without “idea" if "idea" in late[0]["name"] else "Without")
-    for _ in switch_part(session, {"all": True}):
-        pass
-    assert view("why-paths")["after"] is None
+    switch_part(session, {"all": True})
+    assert drawn.update()["why-paths"]["after"] is None

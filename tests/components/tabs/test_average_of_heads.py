@@ -13,11 +13,11 @@ import torch
 from components.state.session import Session
 from components.tabs.playground.handlers.selection import choose_head, choose_layer
 from components.tabs.playground.views import prediction
-from components.tabs.why import analysis as why
-from components.tabs.why.views import VIEWS
+from components.tabs.why.tab import tab as why
 from components.text_views import AVERAGE, attention_shade
 from components.widgets.tokens import FULL
 from gpt import Tokenizer
+from tests.components.drawing import Drawn
 from tests.components.tabs.inside_session import document_of, unpacked
 from tests.conftest import make_twins
 
@@ -66,8 +66,6 @@ def test_the_playground_s_heatmap_and_shades_show_the_mean_of_the_single_heads(
 
 def test_the_bars_in_why_show_the_mean_of_the_single_heads(shown: tuple[np.ndarray, Session]) -> None:
     mean, session = shown
-    session.tab = "why"
-    list(why.analyse(session))
-    x = drawn(session, VIEWS, "why-head")["figure"]["data"][1]["x"]
+    x = Drawn(session, why).update()["why-head"]["figure"]["data"][1]["x"]
     bars = unpacked(x["bdata"], x["dtype"], -1)
     np.testing.assert_allclose(bars, np.sort(mean[POSITION, : POSITION + 1])[::-1][: len(bars)], atol=1e-5)

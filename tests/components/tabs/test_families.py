@@ -22,7 +22,7 @@ from components.tabs.lessons import handlers as lessons
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, model_pictures, shape_pictures, text_pictures
 from components.tabs.lessons.views import lesson_views
-from components.tabs.why.state import WhyState
+from components.tabs.why.explained import Chosen as Explaining
 from components.text_views import attention_heatmap
 from gpt import Edits, Generation, SamplingParams, Trace
 from tests.gpt.fake_models import family_model
@@ -75,7 +75,7 @@ def test_every_view_of_a_tab_draws(renderer: Renderer, document: Generation, tab
 @pytest.mark.parametrize("method", ["gradient", "hidden"])
 def test_why_measures_every_influence(renderer: Renderer, document: Generation, method: str) -> None:
     session = session_of(document, "why")
-    session.change(WhyState, method=method, sample="random")
+    session.change(Explaining, method=method, sample="noise")
     shown = drawn(renderer, session)
     charts = [
         name for name in ("influence", "lens", "path", "parts", "heads", "head") if shown[f"why-{name}"]["figure"]

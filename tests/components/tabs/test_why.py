@@ -1,4 +1,4 @@
-"""Causes for one visitor: every panel belongs to the selected position and the explained token."""
+"""Causes for one visitor: every picture belongs to the selected position and the explained token."""
 
 from __future__ import annotations
 
@@ -7,214 +7,232 @@ import re
 from dataclasses import replace
 
 import pytest
+import torch
 
-from components.i18n import speaking
+from components.causes import Fall, Falls, main_word
 from components.labels import percent, quoted
 from components.state.session import Session
-from components.tabs.why import analysis, handlers, predictions
-from components.tabs.why.state import WhyState
-from components.tabs.why.views import VIEWS, tokens
-from gpt import Generation
-from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
-from tests.components.tabs.why_session import TEXT, read_text
+from components.tabs.why import answer, explained, lens
+from components.tabs.why.explained import Chosen
+from components.tabs.why.tab import choose_bar, choose_head, tab
+from gpt import Generation, get_model
+from gpt.analysis.lens import lens_top_tokens
+from tests.components.drawing import Drawn
+
+TEXT = "Lily saw a dog. The dog saw Lily. Then Lily and the dog ran to the park and played. Lily saw a cat. The cat"
+CHARTS = ("influence", "lens", "cell", "path", "parts", "heads", "head")
 
 
 @pytest.fixture(scope="module")
 def document():
-    return read_text()
+    made = Generation(get_model(), TEXT)
+    made.read()
+    return made
 
 
 @pytest.fixture
-def session(document):
-    """A session with the tab open at the last token."""
-    opened = Session(document.copy(), TEXT)
-    opened.tab = "why"
-    return opened
+def drawn(document):
+    """The tab, open at the last token."""
+    return Drawn(Session(document.copy(), TEXT), tab)
 
 
-def answered(session):
-    for _ in analysis.analyse(session):
-        pass
-    assert analysis.wanted(session.snapshot()) is None
-    snapshot = session.snapshot()
-    return {view.name: view.draw(snapshot) for view in VIEWS}
+def explanation(drawn):
+    drawn.update()
+    return explained.latest(drawn.session)
 
 
-def test_every_panel_is_about_the_selected_position(session):
-    drawn = answered(session)
-    here = session.document.tokenizer.decode(session.document.ids[-1:]).strip()
-    assert f"After “{here}”" in drawn["why-lead"]["text"]
+def test_every_picture_is_about_the_selected_position(drawn):
+    shown = drawn.update()
+    here = drawn.session.document.tokenizer.decode(drawn.session.document.ids[-1:]).strip()
+    assert f"After “{here}”" in shown["why-lead"]["text"]
     assert re.search(
         r"^“.+”.* is the main reason: if you hide it, “.+” drops from \d+% to .*\. Among the heads, layer \d, head \d",
-        drawn["why-because"]["text"],
+        shown["why-because"]["text"],
     )
-    session.select(position=4)
-    assert analysis.wanted(session.snapshot()) is not None
-    drawn = answered(session)
-    assert "After “.”" in drawn["why-lead"]["text"]
-    with speaking("en", exact=True):
-        assert "position 4," in answered(session)["why-lead"]["text"]
-    assert drawn["why-strip"]["selected"] == 4
-    assert all(
-        drawn[f"why-{name}"]["figure"] for name in ("influence", "lens", "cell", "path", "parts", "heads", "head")
-    )
+    drawn.session.select(position=4)
+    drawn.session.numbers = True
+    shown = drawn.update()
+    assert "After “.”, position 4," in shown["why-lead"]["text"]
+    assert shown["why-strip"]["selected"] == 4
+    assert all(shown[f"why-{name}"]["figure"] for name in CHARTS)
 
 
-def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(session):
-    snapshot = session.snapshot()
-    drawn = {view.name: view.draw(snapshot) for view in VIEWS}
-    known = predictions.predict(snapshot.text, snapshot.position)
+def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(drawn):
+    shown = drawn.update(compute=False)
+    snapshot = drawn.session.snapshot()
+    known = explained.predict(snapshot.text, snapshot.position)
     p = known.probabilities(snapshot.settings.sampling())[known.token].item()
-    assert percent(p) in drawn["why-because"]["text"]
-    assert "the app hides each word" in drawn["why-because"]["text"]
-    assert drawn["why-flow"]["is_pending"]
-    assert "is_pending" not in answered(session)["why-flow"]
+    assert percent(p) in shown["why-because"]["text"]
+    assert "the app hides each word" in shown["why-because"]["text"]
+    assert shown["why-flow"] == {"heads": [], "is_pending": True}
 
 
-def test_the_sentence_the_ribbons_and_the_evidence_name_the_same_word_and_numbers(session):
-    drawn = answered(session)
+def test_the_sentence_the_ribbons_and_the_evidence_name_the_same_word_and_numbers(drawn):
+    shown = drawn.update()
     word, before, after = re.match(
-        r"“(.+)”.* is the main reason: if you hide it, .*? drops from (\d+%) to (.+?)\.", drawn["why-because"]["text"]
+        r"“(.+)”.* is the main reason: if you hide it, .*? drops from (\d+%) to (.+?)\.", shown["why-because"]["text"]
     ).groups()
-    flow = drawn["why-flow"]
+    flow = shown["why-flow"]
     _, name, without = min(flow["tokens"], key=lambda token: token[2])
     assert (name, percent(flow["before"]), percent(without)) == (word, before, after)
-    texts = [text for trace in drawn["why-influence"]["figure"]["data"] for text in trace.get("text", ())]
+    texts = [text for trace in shown["why-influence"]["figure"]["data"] for text in trace.get("text", ())]
     assert after in [text.strip("\u00a0") for text in texts]
     _, _, top = max(flow["heads"], key=lambda head: -head[2])
-    assert f"to {percent(top)}." in drawn["why-because"]["text"]
+    assert f"to {percent(top)}." in shown["why-because"]["text"]
 
 
-def switched(session, **sent):
-    for _ in handlers.switch(session, sent):
-        pass
-    return next(view for view in VIEWS if view.name == "why-flow").draw(session.snapshot())
+@pytest.mark.parametrize(
+    ("p", "without", "is_main"),
+    [(0.91, 0.09, True), (0.91, 0.88, True), (0.05, 0.04, False), (0.015, 0.002, True), (0.912, 0.911, False)],
+)
+def test_a_word_is_the_main_reason_where_hiding_it_makes_a_difference_to_the_reader(p, without, is_main):
+    word = Fall((1,), without)
+    assert main_word(Falls(p, (word,), (), (word,))) == (word if is_main else None)
 
 
-def test_what_is_switched_off_in_the_flow_is_measured_at_once(session):
-    drawn = answered(session)
-    flow = drawn["why-flow"]
+def test_what_is_switched_off_in_the_flow_is_measured(drawn):
+    def switched(**sent):
+        answer.switch(drawn.session, sent)
+        return drawn.update()["why-flow"]
+
+    flow = drawn.update()["why-flow"]
     assert flow["heads"] == sorted(flow["heads"], key=lambda head: head[2])
     assert all(sum(row) <= 1.001 for row in flow["weights"])
     layer, head, without = flow["heads"][0]
-    drawn = switched(session, part="heads", place=[layer, head])
-    assert drawn["after"] == pytest.approx(without, abs=1e-3)  # same as the answer
-    assert re.search(rf"^Without layer {layer}, head {head}, “.*” goes from .* to ", drawn["says"])
+    answer.switch(drawn.session, {"part": "heads", "place": [layer, head]})
+    assert "Reading the text again" in drawn.update(compute=False)["why-flow"]["says"]
+    flow = drawn.update()["why-flow"]
+    assert flow["after"] == pytest.approx(without, abs=1e-3)  # same as the answer
+    assert re.search(rf"^Without layer {layer}, head {head}, “.*” goes from .* to ", flow["says"])
     position = flow["tokens"][0][0]
-    drawn = switched(session, part="reads", place=[layer, head, position])
-    assert drawn["off"] == {"tokens": [], "heads": [[layer, head]], "reads": [[layer, head, position]]}
-    drawn = switched(session, part="tokens", place=[position])
-    assert drawn["off"]["tokens"] == [[position]]
-    drawn = switched(session, all=True)
-    assert (drawn["after"], drawn["off"]) == (None, {"tokens": [], "heads": [], "reads": []})
+    off = switched(part="reads", place=[layer, head, position])["off"]
+    assert off == {"tokens": [], "heads": [[layer, head]], "reads": [[layer, head, position]]}
+    assert switched(part="tokens", place=[position])["off"]["tokens"] == [[position]]
+    flow = switched(all=True)
+    assert (flow["after"], flow["off"]) == (None, {"tokens": [], "heads": [], "reads": []})
 
 
-def test_only_what_the_flow_shows_can_be_switched(session):
-    answered(session)
-    before = session.state(WhyState).shown
+def test_only_what_the_flow_shows_can_be_switched(drawn):
+    drawn.update()
+    before = drawn.session.state(Chosen)
     places = {"heads": (None, [99, 0]), "n_bytes": ([1],), "tokens": (["1"], [10**9])}
     sent = [{"part": part, "place": place} for part, tried in places.items() for place in tried]
     for each in ({}, {"part": "heads"}, {"part": ["heads"], "place": [0, 0]}, *sent):
-        assert [*handlers.switch(session, each)] == [], each
-    assert session.state(WhyState).shown is before
+        answer.switch(drawn.session, each)
+        assert drawn.session.state(Chosen) is before, each
+    drawn.session.select(position=0)
+    drawn.update()
+    answer.switch(drawn.session, {"part": "tokens", "place": [0]})  # the only token of a text cannot be left out
+    assert drawn.session.state(Chosen) is before
 
 
-def test_the_only_token_of_a_text_cannot_be_left_out(session):
-    session.select(position=0)
-    flow = answered(session)["why-flow"]
-    assert [*handlers.switch(session, {"part": "tokens", "place": [0]})] == []
-    assert all(place == 0 for place, _ in flow.get("tokens", []))
+def test_a_question_is_forgotten_at_another_position(drawn):
+    drawn.update()
+    explained.choose_token(drawn.session, 7)
+    assert explanation(drawn).prediction.token == 7
+    explained.choose_against(drawn.session, 9)
+    assert explanation(drawn).prediction.token == 7
+    assert "minus that of" in drawn.views["why-parts"]["text"]
+    drawn.session.select(position=4)
+    assert explanation(drawn).prediction.token == drawn.session.document.ids[5]
+    assert "minus that of" not in drawn.views["why-parts"]["text"]
 
 
-def test_a_question_is_forgotten_at_another_position(session):
-    answered(session)
-    handlers.choose_token(session, 7)
-    answered(session)
-    assert session.state(WhyState).shown.prediction.token == 7
-    handlers.choose_against(session, 9)
-    answered(session)
-    assert (session.state(WhyState).shown.prediction.token, session.state(WhyState).shown.against) == (7, 9)
-    handlers.choose_position(session, {"index": 4})
-    answered(session)
-    assert session.state(WhyState).shown.prediction.token == session.document.ids[5]
-    assert session.state(WhyState).shown.against is None
-
-
-def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary(session):
+def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary(drawn):
+    session = drawn.session
     best = int(session.document.logits(28).argmax())
-    handlers.watch(session, ["", 7, " girl", "no token has this", 10**9, best])
-    drawn = answered(session)
+    lens.watch(session, ["", 7, " girl", "no token has this", 10**9, best])
+    shown = drawn.update()
     girl = session.document.tokenizer.encode(" girl")[0]
-    assert session.state(WhyState).shown.paths.tokens == (best, 7, girl)
-    assert [line.get("name") for line in drawn["why-path"]["figure"]["data"][::2]][2] == "·girl"
+    assert session.snapshot()[lens.token_paths].tokens == (best, 7, girl)
+    assert [line.get("name") for line in shown["why-path"]["figure"]["data"][::2]][2] == "·girl"
     rank = 1 + int((session.document.logits(28) > session.document.logits(28)[girl]).sum())
-    assert re.search(rf"“girl” starts at rank [\d,]+ and ends at rank {rank:,} with", drawn["why-path"]["note"])
-    assert "No token contains “no·token·has·this”" in drawn["why-path"]["note"]
+    assert re.search(rf"“girl” starts at rank [\d,]+ and ends at rank {rank:,} with", shown["why-path"]["note"])
+    assert "No token contains “no·token·has·this”" in shown["why-path"]["note"]
     session.select(position=4)
-    answered(session)
-    assert session.state(WhyState).shown.paths.tokens == (session.document.ids[5], 7, girl)
-    before = session.state(WhyState).watched
-    handlers.watch(session, [7, " girl", "no token has this"])  # the page also sends back what the server has set
-    assert session.state(WhyState).watched is before
+    drawn.update()
+    assert session.snapshot()[lens.token_paths].tokens == (session.document.ids[5], 7, girl)
+    before = session.state(Chosen).watched
+    lens.watch(session, [7, " girl", "no token has this"])  # the page also sends back what the server has set
+    assert session.state(Chosen).watched is before
     other = replace(session.document.loaded, tokenizer=copy.copy(session.document.tokenizer))
     session.document = Generation(other, "Lily saw")
     session.document.read()
-    answered(session)
-    assert len(session.state(WhyState).shown.paths.tokens) == 1
+    drawn.update()
+    assert len(session.snapshot()[lens.token_paths].tokens) == 1
 
 
-def test_only_what_a_choice_changes_is_computed_again(session):
-    answered(session)
-    before = session.state(WhyState).shown
-    handlers.choose("method", predictions.METHODS, session, "gradient")
-    answered(session)
-    after = session.state(WhyState).shown
-    assert after.traced is before.traced
-    assert after.lens is before.lens
-    assert before.influence is None
-    assert after.influence is not None
+def test_only_what_a_choice_changes_is_computed_again(drawn):
+    drawn.update()
+    before = {each: drawn.session.snapshot()[each] for each in (explained.traced, answer.causes, lens.lens)}
+    Chosen.method.set(drawn.session, "gradient")
+    assert "would fall" in drawn.update()["why-method-says"]["text"]
+    assert before == {each: drawn.session.snapshot()[each] for each in before}
 
 
-def test_results_belong_to_the_choices_that_they_were_computed_for(session, monkeypatch):
-    run, lens = analysis.analyse(session), predictions.lens
-
-    def interrupted(*arguments):
-        handlers.choose("stage", LENS_POINTS, session, "resid_mid")
-        handlers.choose_cell(session, {"x": 15, "y": 3})
-        analysis.update(session, session.state(WhyState).shown, graph_off=frozenset("x"))
-        return lens(*arguments)
-
-    monkeypatch.setattr(predictions, "lens", interrupted)
-    list(run)
-    assert session.state(WhyState).shown.graph_off == frozenset("x")
-    said = answered(session)["why-cell"]["text"]
-    shown = session.state(WhyState).shown
-    place = shown.prediction.position - shown.traced.first
-    top = lens_top_tokens(shown.traced.model, shown.traced.trace, 3, "resid_mid", place)
+def test_the_clicked_cell_of_the_lens_is_opened(drawn):
+    e = explanation(drawn)
+    Chosen.stage.set(drawn.session, "resid_mid")
+    lens.choose_cell(drawn.session, {"x": 12, "y": 3})
+    said, e = drawn.update()["why-cell"]["text"], explanation(drawn)
+    assert e.prediction.position == e.first + 12
+    top = lens_top_tokens(e.model, e.trace, 3, "resid_mid", e.column)
     assert said.startswith("In layer 3 after attention")
-    assert f"the top token is {quoted(shown.traced.loaded.tokenizer, int(top.token[0]))}" in said
+    assert f"the top token is {quoted(e.tokenizer, int(top.token[0]))}" in said
 
 
-def test_nothing_is_computed_while_the_text_is_written_and_the_status_says_so(session):
-    session.lock.begin()
-    snapshot = session.snapshot()
-    assert analysis.wanted(snapshot) is None
-    assert "writing" in tokens.status(snapshot)["text"]
+def test_nothing_is_computed_while_the_text_is_written_and_the_status_says_so(drawn):
+    drawn.session.lock.begin()
+    assert "writing" in drawn.update()["why-status"]["text"]
+    assert not drawn.is_waiting
 
 
-def test_what_a_browser_sends_may_be_anything(session):
-    answered(session)
-    before = session.selection
+def test_what_a_browser_sends_may_be_anything(drawn):
+    drawn.update()
+    before, chosen = drawn.session.selection, drawn.session.state(Chosen)
     for sent in ({}, {"index": "4"}, {"index": -2}, {"index": 10**9}, {"x": 1.5, "y": None}, {"customdata": [0]}):
-        for handler in (handlers.choose_position, handlers.choose_cell, handlers.choose_head, handlers.choose_bar):
-            handler(session, sent)
-        handlers.choose_token(session, sent)
-    handlers.choose("role", ("induction",), session, "nothing")
-    assert session.selection == before
+        for handler in (lens.choose_cell, choose_head, choose_bar, explained.choose_token, explained.choose_against):
+            handler(drawn.session, sent)
+        explained.choose_position(drawn.session, sent.get("index"))
+    assert (drawn.session.selection, drawn.session.state(Chosen)) == (before, chosen)
 
 
-def test_without_a_text_the_tab_says_so(session):
-    session.document = None
-    drawn = answered(session)
-    assert "no text" in drawn["why-lead"]["text"]
-    assert drawn["why-lens"]["figure"] is None
+def test_without_a_text_the_tab_says_so():
+    shown = Drawn(Session(None), tab).update()
+    assert "no text" in shown["why-lead"]["text"]
+    assert shown["why-lens"]["figure"] is None
+
+
+def test_the_token_asked_about_is_the_one_that_follows_else_the_best(document, drawn):
+    text, last = drawn.session.snapshot().text, document.n_read - 1
+    assert explained.predict(text, 4).token == document.ids[5]
+    assert explained.predict(text, 4).follows
+    end = explained.predict(text, last)
+    assert (end.token, end.rank, end.follows) == (int(document.logits(last).argmax()), 1, False)
+    own = explained.predict(text, last, 7)
+    assert own.rank == 1 + int((document.logits(last) > document.logits(last)[7]).sum())
+
+
+@pytest.mark.parametrize("position", [0, 3, 20, 28])
+def test_the_window_holds_the_position_and_what_follows(document, drawn, position):
+    drawn.session.select(position=position)
+    e = explanation(drawn)
+    assert e.end - e.first == explained.LENS_POSITIONS
+    assert e.first <= position < e.end <= document.n_read
+    assert e.end >= min(position + 1 + explained.POSITIONS_AHEAD, document.n_read)
+
+
+def test_after_a_held_space_every_part_explains_the_prediction_of_a_word(document):
+    typed = document.copy()
+    typed.held = " "
+    typed.read()
+    drawn = Drawn(Session(typed), tab)
+    e, logits = explanation(drawn), typed.logits(document.n_read - 1)
+    s = drawn.session.snapshot()
+    assert logits.isinf().any()
+    p = logits.softmax(0)
+    assert (s[lens.lens].token[-1, -1, e.column], e.prediction.token) == (p.argmax(), p.argmax())
+    for probability in (s[lens.lens].probability[-1, -1, e.column], s[lens.token_paths].probability[0, -1]):
+        assert float(probability) == pytest.approx(p.max().item(), abs=1e-4)
+    for others in (s[answer.causes].logits, answer.without.function(s)):
+        torch.testing.assert_close(others.softmax(0), p, atol=1e-4, rtol=0)

@@ -1,0 +1,331 @@
+"""The prediction that the Causes tab explains, and a trace of the text around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
+
+import torch
+from torch import Tensor
+
+from components.i18n import is_exact, t
+from components.kit import Tab, setting
+from components.labels import percent, quoted, shortened, token_text
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.state.text import Text
+from gpt import GPT, Edits, LoadedModel, SamplingParams, Trace, distribution
+from gpt.analysis.causes import Ablation
+from gpt.analysis.lens import LENS_POINTS, LensPoint
+from gpt.analysis.tracing import trace_window
+from gpt.sampling import rank_of
+from gpt.tokenizer import Vocabulary
+
+LENS_POSITIONS = 16  # positions in the lens
+POSITIONS_AHEAD = 4  # lens positions after the selected one
+MAX_CANDIDATES = 10  # tokens to choose from
+MAX_NAME_CHARS = 12  # maximum length of a token's name
+NOTHING = -1  # value of the `against` menu if no token is chosen
+
+By = Literal["heads", "concepts"]
+Method = Literal["hidden", "gradient"]
+Order = Literal["size", "layer"]
+Role = Literal["previous_token", "first_token", "same_token", "induction"]
+Sample = Literal["text", "noise"]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+tab = Tab("why")
+
+
+@dataclass(frozen=True, eq=False)
+class WatchList:
+    """The tokens that a visitor watches.
+
+    entries: ids from the tokenizer, and strings as typed. ids: of all entries. unknown: strings that no token contains.
+    """
+
+    tokenizer: Vocabulary | None = None
+    entries: tuple[int | str, ...] = ()
+    ids: tuple[int, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def of(self, tokenizer: Vocabulary) -> WatchList:
+        """Return this list, or an empty one for a different tokenizer."""
+        return self if self.tokenizer is tokenizer else WatchList()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A token to explain, or None for the next one in the text, and a token to compare it with, at one position."""
+
+    text: Text | None = None
+    position: int | None = None
+    token: int | None = None
+    against: int | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The prediction to explain: `token` after the token at `position`.
+
+    follows: whether `token` is the next token in the text. best: the most likely tokens, best first. previous: the
+    tokens up to and including the position. logits: after the position, (vocab_size,). held: typed white space with
+    which the token begins (see `gpt.tokenizer.hold_back`).
+    """
+
+    position: int
+    token: int
+    rank: int
+    follows: bool
+    best: tuple[int, ...]
+    previous: tuple[int, ...]
+    logits: Tensor = field(compare=False, repr=False)
+    held: str = ""
+
+    def probabilities(self, settings: SamplingParams) -> Tensor:
+        """Return the probability of every token with these settings, (vocab_size,)."""
+        return distribution(self.logits, settings, previous_ids=self.previous).final
+
+
+def choices(name: str, values: tuple[str, ...]) -> Callable[[Snapshot], dict[str, str]]:
+    """Return the values of a setting with their labels."""
+    return lambda s: {value: t(f"why.{name}.{value}") for value in values}
+
+
+@tab.state
+class Chosen:
+    """by: the kind of nodes that the flow passes through. row: the lens's row; -1 for the last.
+
+    off, graph_off: what is switched off in the flow, preceded by the prediction it belongs to.
+    """
+
+    by: By = setting("heads", choices("by", get_args(By)))
+    method: Method = setting("hidden", choices("method", get_args(Method)))
+    stage: LensPoint = setting("resid_post", choices("stage", LENS_POINTS))
+    order: Order = setting("size", choices("order", get_args(Order)))
+    role: Role = setting("previous_token", choices("role", get_args(Role)))
+    sample: Sample = setting("text", choices("sample", get_args(Sample)))
+    row: int = -1
+    question: Question = Question()
+    watched: WatchList = WatchList()
+    off: tuple[Prediction | None, Ablation] = (None, Ablation())
+    graph_off: tuple[Prediction | None, frozenset[str]] = (None, frozenset())
+
+
+@dataclass(frozen=True, eq=False)
+class TracedText:
+    """A window of a text. `trace` covers the positions from `first` up to but not including `end`."""
+
+    text: Text
+    edits: Edits | None
+    first: int
+    trace: Trace
+
+    @property
+    def loaded(self) -> LoadedModel:
+        return self.text.loaded
+
+    @property
+    def model(self) -> GPT:
+        return self.text.loaded.model
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids that the model has read."""
+        return self.text.ids[: self.text.n_read]
+
+    @property
+    def end(self) -> int:
+        """The position after the last traced one."""
+        return self.first + self.trace.final_norm.shape[1]
+
+    @property
+    def n_bytes(self) -> int:
+        return self.trace.n_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Explained(TracedText):
+    """A prediction, and the trace around it."""
+
+    prediction: Prediction
+
+    @property
+    def tokenizer(self) -> Vocabulary:
+        return self.text.tokenizer
+
+    @property
+    def column(self) -> int:
+        """The prediction's place in the trace."""
+        return self.prediction.position - self.first
+
+    @property
+    def token_name(self) -> str:
+        """The explained token, quoted for a sentence."""
+        return quoted(self.tokenizer, self.prediction.token)
+
+    @property
+    def possible(self) -> Tensor | None:
+        """The ids that can follow typed white space."""
+        return self.tokenizer.ids_after(self.prediction.held)
+
+
+# What is explained
+
+
+def question_of(s: Any) -> Question:
+    """Return the question that a visitor asked about the selected position, or an empty one."""
+    asked: Question = s[Chosen].question
+    return asked if (asked.text, asked.position) == (s.text, s.position) else Question()
+
+
+def window_start(s: Any) -> int:
+    """Return the first traced position. The window moves in steps, so that most clicks in it leave it where it is."""
+    if s.text is None:
+        return 0
+    needed = s.position + 1 + POSITIONS_AHEAD - LENS_POSITIONS
+    return max(0, min(-(-needed // POSITIONS_AHEAD) * POSITIONS_AHEAD, s.text.n_read - LENS_POSITIONS))
+
+
+@tab.computed
+def traced(s: Any) -> TracedText | None:
+    """Trace a window of the text; None without a text."""
+    text, first = s.text, s.watch(window_start)
+    if text is None or text.n_read == 0:
+        return None
+    edits, end = text.document.edits, min(text.n_read, first + LENS_POSITIONS)
+    trace = trace_window(text.loaded.model, text.ids[: text.n_read], first, end, edits)
+    return TracedText(text, edits, first, trace)
+
+
+@tab.computed
+def explained(s: Any) -> Explained | None:
+    """Return the prediction after the selected position, with the trace around it; None without a text."""
+    around = s[traced]
+    if around is None:
+        return None
+    return Explained(**vars(around), prediction=predict(s.text, s.position, question_of(s).token))
+
+
+def predict(text: Text, position: int, token: int | None = None) -> Prediction:
+    """Return the prediction after a position. `token` defaults to the next one in the text, or else the likeliest."""
+    logits = text.document.logits(position)
+    ids = logits.topk(min(MAX_CANDIDATES, len(logits))).indices.tolist()
+    follower = text.ids[position + 1] if position + 1 < len(text.ids) else None
+    token = (ids[0] if follower is None else follower) if token is None else token
+    return Prediction(
+        position=position,
+        token=token,
+        rank=int(rank_of(logits, torch.tensor([token], device=logits.device))),
+        follows=token == follower,
+        best=tuple(ids),
+        previous=text.ids[: position + 1],
+        logits=logits,
+        held=text.document.held_after(position),
+    )
+
+
+def about(function: Callable[Concatenate[Any, Explained, P], T]) -> Callable[Concatenate[Any, P], T | None]:
+    """Call a function with the snapshot and what is explained. Without a text, it returns None."""
+
+    @wraps(function)
+    def called(s: Any, *args: P.args, **kwargs: P.kwargs) -> T | None:
+        found = s[explained]
+        return None if found is None else function(s, found, *args, **kwargs)
+
+    return called
+
+
+def latest(session: Session) -> Explained | None:
+    """Return what the page explains."""
+    found: Explained | None = session.snapshot()[explained]
+    return found
+
+
+def choose_position(session: Session, position: object) -> None:
+    """Select a position in all tabs, if the model has read it."""
+    document = session.document
+    if document is not None and type(position) is int and position < document.n_read:
+        session.select(position=position)
+
+
+# The token to explain
+
+
+def short(tokenizer: Vocabulary, token_id: int) -> str:
+    """Return a short name for a token, truncated and with visible spaces."""
+    return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
+
+
+def lead(s: Any) -> str:
+    """State the probability and rank of the token to explain."""
+    if s.text is None or s.text.n_read == 0:
+        return t("error.no_text")
+    e = s[explained]
+    p, prediction = e.prediction.probabilities(s.settings.sampling()), e.prediction
+    sentence = t(
+        "why.lead.exact" if is_exact() else "why.lead",
+        here=quoted(e.tokenizer, e.text.ids[prediction.position]),
+        position=prediction.position,
+        token=e.token_name,
+        p=percent(p[prediction.token].item()),
+        rank=f"{prediction.rank:,}",
+        total=f"{e.model.config.vocab_size:,}",
+    )
+    if prediction.follows:
+        sentence += t("why.lead.follows")
+    if prediction.rank > 1:
+        best = prediction.best[0]
+        sentence += t("why.lead.best", best=quoted(e.tokenizer, best), p=percent(p[best].item()))
+    return sentence
+
+
+def tokens(s: Any) -> list[tuple[str, int]]:
+    """Return (label, id) pairs for the likeliest tokens, the next one in the text, and the one to explain."""
+    e = s[explained]
+    if e is None:
+        return []
+    position, p = e.prediction.position, e.prediction.probabilities(s.settings.sampling())
+    others = dict.fromkeys([e.prediction.token, *e.text.ids[position + 1 : position + 2]])
+    named = [(f"{short(e.tokenizer, i)}  {percent(p[i].item())}", i) for i in e.prediction.best]
+    return [*named, *((short(e.tokenizer, i), i) for i in others if i not in e.prediction.best)]
+
+
+@about
+def token(s: Any, e: Explained) -> int:
+    """Return the token to explain."""
+    return e.prediction.token
+
+
+def choose_token(session: Session, token: object) -> None:
+    """Explain another token after this position. While the text grows, `token` may be an outdated choice."""
+    s = session.snapshot()
+    if s.text is not None and type(token) is int and 0 <= token < s.text.config.vocab_size:
+        session.change(Chosen, question=Question(s.text, s.position, token))
+
+
+def others(s: Any) -> list[tuple[str, int]]:
+    """Return the tokens to compare with, and a choice for no token."""
+    explained_token = token(s)
+    if explained_token is None:
+        return []
+    return [(t("why.against.none"), NOTHING), *(each for each in tokens(s) if each[1] != explained_token)]
+
+
+@about
+def against(s: Any, e: Explained) -> int:
+    """Return the token to compare with."""
+    other = question_of(s).against
+    return NOTHING if other is None else other
+
+
+def choose_against(session: Session, token: object) -> None:
+    """Compare with another token or with none."""
+    s, e = session.snapshot(), latest(session)
+    if e is None or type(token) is not int:
+        return
+    other = token if 0 <= token < e.model.config.vocab_size else None
+    session.change(Chosen, question=Question(s.text, s.position, e.prediction.token, other))

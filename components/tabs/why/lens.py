@@ -1,0 +1,249 @@
+"""The logit lens: each layer's predictions around the position, and the paths of tokens through the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from components.figures.bars import signed_bars
+from components.figures.lines import path_lines
+from components.figures.maps import lens_heatmap
+from components.i18n import t
+from components.kit import caption, choice, picture, question, row, says, section, title_row
+from components.labels import percent, quoted, token_text, visible
+from components.parts import Part, pick_list
+from components.state.session import Session
+from components.tabs.why.explained import (
+    Chosen,
+    Explained,
+    WatchList,
+    about,
+    choose_position,
+    explained,
+    latest,
+    short,
+    tab,
+    tokens,
+)
+from components.widgets.chart import Drawing
+from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens, lens_top_tokens, logit_lens
+from gpt.analysis.vocabulary_search import search_vocabulary
+
+MAX_WATCHED = 5
+MAX_SEARCH_CHARS = 80
+
+
+@tab.computed
+@about
+def lens(s: Any, e: Explained) -> Lens:
+    """Return each layer's prediction at the traced positions."""
+    with torch.inference_mode():
+        found = logit_lens(e.model, e.trace)
+        if e.prediction.held:
+            here = logit_lens(e.model, e.trace, positions=[e.column], only=e.possible)
+            for name in ("token", "probability", "entropy"):
+                getattr(found, name)[..., e.column] = getattr(here, name)[..., 0]
+    return found
+
+
+def lens_row(s: Any, e: Explained) -> int:
+    """Return the selected layer of the lens."""
+    n_layer = e.model.config.n_layer
+    return s[Chosen].row if 0 <= s[Chosen].row < n_layer else n_layer - 1
+
+
+def stage_name(stage: LensPoint, layer: int) -> str:
+    """Name a row in the lens for a sentence."""
+    return t(f"why.stage.{stage}.of", layer=layer)
+
+
+@about
+def lens_map(s: Any, e: Explained) -> Drawing:
+    """Plot a map of each layer's predictions around the position."""
+    found, stage, layer = s[lens], s[Chosen].stage, lens_row(s, e)
+    at = LENS_POINTS.index(stage)
+    best, p, entropy = (values[:, at].tolist() for values in (found.token, found.probability, found.entropy))
+    here = [quoted(e.tokenizer, i) for i in e.ids[e.first : e.end]]
+    following = e.text.ids[e.first + 1 : e.end + 1]
+
+    def tip(layer: int, place: int) -> str:
+        values = {"best": quoted(e.tokenizer, best[layer][place]), "p": percent(p[layer][place])}
+        bits = f"{entropy[layer][place]:.1f}"
+        return t("why.lens.tip", where=stage_name(stage, layer), here=here[place], entropy=bits, **values)
+
+    figure = lens_heatmap(
+        np.array(p),
+        [[token_text(e.tokenizer, i) for i in line] for line in best],
+        [token_text(e.tokenizer, i) for i in e.ids[e.first : e.end]],
+        [*(token_text(e.tokenizer, i) for i in following), *[""] * (e.end - e.first - len(following))],
+        column=e.column,
+        row=layer,
+        tips=[[tip(i, place) for place in range(e.end - e.first)] for i in range(len(best))],
+        layer_title=t("attention.layer"),
+        value_title=t("why.lens.scale"),
+    )
+    sentence = _leads(e, here[e.column], [line[e.column] for line in best], int(found.token[-1, -1, e.column]))
+    if e.first > 0 or e.end < len(e.ids):
+        sentence += t("why.lens.window", start=e.first, end=e.end - 1, n=f"{len(e.ids):,}")
+    return figure, sentence
+
+
+def _leads(e: Explained, here: str, best: Sequence[int], final: int) -> str:
+    """Name the layer after which the final top token stays in the lead."""
+    since = len(best)
+    while since and best[since - 1] == final:
+        since -= 1
+    key = {len(best): "why.lens.after", len(best) - 1: "why.lens.late"}.get(since, "why.lens.early")
+    return t(key, here=here, best=quoted(e.tokenizer, final), layer=since)
+
+
+def choose_cell(session: Session, sent: dict[str, Any]) -> None:
+    """Open the clicked cell of the lens, and select its position in all tabs."""
+    place, layer, e = sent.get("x"), sent.get("y"), latest(session)
+    if e is not None and type(place) is int and type(layer) is int:
+        session.change(Chosen, row=layer)
+        choose_position(session, e.first + place)
+
+
+@tab.computed
+@about
+def top_tokens(s: Any, e: Explained) -> TopTokens:
+    """Return the likeliest tokens in the selected cell of the lens."""
+    return lens_top_tokens(e.model, e.trace, lens_row(s, e), s[Chosen].stage, e.column, only=e.possible)
+
+
+@about
+def cell(s: Any, e: Explained) -> Drawing:
+    """Plot the likeliest tokens in the selected cell of the lens."""
+    top = s[top_tokens]
+    ids, p = top.token.tolist(), top.probability.float().cpu().numpy()
+    shares = [percent(float(value)) for value in p]
+    marked = ids.index(e.prediction.token) if e.prediction.token in ids else None
+    figure = signed_bars([short(e.tokenizer, i) for i in ids], p, shares, marked=marked)
+    here = quoted(e.tokenizer, e.ids[e.prediction.position])
+    where = stage_name(s[Chosen].stage, lens_row(s, e))
+    return figure, t("why.cell.says", where=where, here=here, best=quoted(e.tokenizer, ids[0]), p=shares[0])
+
+
+@dataclass(frozen=True, eq=False)
+class TokenPaths:
+    """Probability and rank (1 = best) of N tokens in the lens, (N, 2 n_layer).
+
+    They are measured after attention and after the feed-forward part of each layer.
+    """
+
+    tokens: tuple[int, ...]
+    probability: np.ndarray
+    rank: np.ndarray
+
+
+@tab.computed
+@about
+def token_paths(s: Any, e: Explained) -> TokenPaths:
+    """Follow the token to explain, which comes first, and the watched tokens through the layers."""
+    chosen = list(dict.fromkeys((e.prediction.token, *s[Chosen].watched.of(e.tokenizer).ids)))
+    found = logit_lens(e.model, e.trace, positions=[e.column] * len(chosen), chosen=chosen, only=e.possible)
+    assert found.chosen_probability is not None
+    assert found.chosen_rank is not None
+    p, rank = (values.flatten(0, 1).T.cpu().numpy() for values in (found.chosen_probability, found.chosen_rank))
+    return TokenPaths(tuple(chosen), p, rank)
+
+
+@about
+def path(s: Any, e: Explained) -> Drawing:
+    """Plot the tokens' paths, and name the typed strings that no token contains."""
+    found: TokenPaths = s[token_paths]
+    n_layer = found.rank.shape[1] // 2
+    stages = [stage_name(stage, layer) for layer in range(n_layer) for stage in LENS_POINTS]
+    figure = path_lines(
+        found.probability,
+        found.rank,
+        stages,
+        [token_text(e.tokenizer, i) for i in found.tokens],
+        layer_title=t("attention.layer"),
+        probability_title=t("pipeline.probability"),
+        rank_title=t("why.path.rank"),
+    )
+    sentence, *more = (
+        _path_sentence(quoted(e.tokenizer, i), p, rank, stages)
+        for i, p, rank in zip(found.tokens, found.probability, found.rank, strict=True)
+    )
+    unknown = s[Chosen].watched.of(e.tokenizer).unknown
+    more += [t("pipeline.unknown", query=visible(text)) for text in unknown]
+    return figure, sentence, " ".join(more)
+
+
+def _path_sentence(token: str, p: np.ndarray, rank: np.ndarray, stages: Sequence[str]) -> str:
+    ends = {"first": f"{rank[0]:,}", "last": f"{rank[-1]:,}", "p": percent(float(p[-1]))}
+    best = np.flatnonzero(rank == 1)
+    where = t("why.path.best", where=stages[best[0]]) if len(best) else ""
+    return t("why.path.says", token=token, **ends) + where
+
+
+def watch(session: Session, wanted: object) -> None:
+    """Watch tokens through the layers.
+
+    `wanted` is a list of ids and strings; a string selects its first search result. The page also sends back
+    values that the server has set.
+    """
+    with session.lock.reading():
+        text = session.snapshot().text
+    if text is None or text.n_read == 0 or not isinstance(wanted, list):
+        return
+    tokenizer, vocab_size = text.tokenizer, text.config.vocab_size
+    entries = tuple(
+        each[:MAX_SEARCH_CHARS] if isinstance(each, str) else each
+        for each in wanted[:MAX_WATCHED]
+        if (isinstance(each, str) and each) or (type(each) is int and 0 <= each < vocab_size)
+    )
+    if entries == session.state(Chosen).watched.of(tokenizer).entries:
+        return
+    logits = text.document.logits(text.at(session.selection))
+    ids: list[int] = []
+    unknown: list[str] = []
+    for each in entries:
+        if isinstance(each, int):
+            ids.append(each)
+        elif found := search_vocabulary(tokenizer, logits, each, limit=1):
+            ids.append(found[0].token_id)
+        else:
+            unknown.append(each)
+    session.change(Chosen, watched=WatchList(tokenizer, entries, tuple(ids), tuple(unknown)))
+
+
+def watched(s: Any) -> list[Any]:
+    """Return the entries in the list of watched tokens."""
+    e = s[explained]
+    return [] if e is None else list(s[Chosen].watched.of(e.tokenizer).entries)
+
+
+def to_watch(s: Any) -> list[tuple[str, int]]:
+    """Return the likeliest tokens, followed by any other watched tokens."""
+    best, e = tokens(s), s[explained]
+    known = {i for _, i in best}
+    return [*best, *((short(e.tokenizer, i), i) for i in watched(s) if isinstance(i, int) and i not in known)]
+
+
+def lens_sections() -> tuple[Part, Part]:
+    path_title = about(lambda s, e: t("why.path.question", token=e.token_name))
+    cells = section(
+        title_row(question("why.lens.question"), choice(Chosen.stage, "why.stage")),
+        caption("why.lens.says"),
+        picture("why-lens", lens_map, clickable=True, on=choose_cell),
+    )
+    entries = pick_list(
+        "why-watch",
+        to_watch,
+        label="why.watch",
+        info="why.watch.info",
+        most=MAX_WATCHED,
+        value=watched,
+        on=watch,
+    )
+    paths = section(says("why-path-question", path_title, kind="question"), entries, picture("why-path", path), grow=1)
+    top = section(question("why.cell.question"), picture("why-cell", cell), grow=1)
+    return cells, row(top, paths, classes="gb-cards gb-why-cards")
