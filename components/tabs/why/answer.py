@@ -162,12 +162,14 @@ def without(s: Any, e: Explained) -> Tensor:
 
 def draw_flow(s: Any) -> dict[str, Any]:
     """Return the data for the `ribbons` widget, without heads if the causes are not known yet or there are none."""
+    if s[Chosen].by == "concepts":
+        return {"heads": [], "is_pending": False}
     pending = is_pending(s)
-    known = None if pending or s[Chosen].by == "concepts" else s.cached(falls)
-    e = None if known is None else s[explained]
-    found = None if e is None else cause_flow(e, known)
-    if e is None or found is None:
-        return {"heads": [], "is_pending": pending and s[Chosen].by == "heads"}
+    known = None if pending else s.cached(falls)
+    found = None if known is None else cause_flow(s[explained], known)
+    if known is None or found is None:
+        return {"heads": [], "is_pending": pending}
+    e = s[explained]
     off = off_of(s, e)
     p = None if off == Ablation() else _probabilities_without(s, e, off)
     reads = [(*head, word.start) for head, _ in found.heads for word, _ in found.words]

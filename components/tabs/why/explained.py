@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor
@@ -34,7 +34,6 @@ Method = Literal["hidden", "gradient"]
 Order = Literal["size", "layer"]
 Role = Literal["previous_token", "first_token", "same_token", "induction"]
 Sample = Literal["text", "noise"]
-P = ParamSpec("P")
 T = TypeVar("T")
 
 tab = Tab("why")
@@ -168,8 +167,8 @@ class Explained(TracedText):
         return quoted(self.tokenizer, self.prediction.token)
 
     @property
-    def possible(self) -> Tensor | None:
-        """The ids that can follow typed white space."""
+    def possible(self) -> Sequence[int]:
+        """The ids that can follow typed white space (see `gpt.sampling.keep_only`)."""
         return self.tokenizer.ids_after(self.prediction.held)
 
 
@@ -228,13 +227,13 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
     )
 
 
-def about(function: Callable[Concatenate[Any, Explained, P], T]) -> Callable[Concatenate[Any, P], T | None]:
+def about(function: Callable[[Any, Explained], T]) -> Callable[[Any], T | None]:
     """Call a function with the snapshot and what is explained. Without a text, it returns None."""
 
     @wraps(function)
-    def called(s: Any, *args: P.args, **kwargs: P.kwargs) -> T | None:
+    def called(s: Any) -> T | None:
         found = s[explained]
-        return None if found is None else function(s, found, *args, **kwargs)
+        return None if found is None else function(s, found)
 
     return called
 
