@@ -46,8 +46,8 @@ from components.tabs.compare.tab import build_compare
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
-from components.tabs.lessons.handlers import OtherTabs, lesson_key, open_lesson
-from components.tabs.lessons.tab import build_lessons
+from components.tabs.lessons.places import OtherTabs
+from components.tabs.lessons.tab import lesson_key, lessons, open_lesson
 from components.tabs.playground.handlers import reason
 from components.tabs.playground.handlers.generation import prepare_prompt, written
 from components.tabs.playground.tab import build_playground
@@ -134,7 +134,7 @@ def build_app(
                 activations.tab.build(events)
             with tab("learn"), gr.Tabs(elem_id="learn") as learn:
                 with tab("lessons"):
-                    build_lessons(events, loaded, OtherTabs(set_shape, loss.measure_text, open_film))
+                    lessons(loaded, OtherTabs(set_shape, loss.measure_text, open_film)).build(events)
                 with tab("challenges"):
                     build_challenges(events)
                 with tab("learned"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from components.tabs.lessons.state import LessonsState, Reply
+from components.tabs.lessons.figure import Open, Reply
+from components.tabs.lessons.pictures.model_pictures import attends_to_previous, settled
 from components.tabs.lessons.typed_number import parse_number
-from gpt import LoadedModel
 from gpt.tokenizer import prompt_ids
 
-Expected = Callable[[LoadedModel, dict[str, float]], float | None]
+Expected = Callable[[Any], float | None]  # of a snapshot
 HINT = "hint"
 
 
@@ -20,7 +21,7 @@ class NumberQuestion:
     """A question that asks for a number.
 
     Attributes:
-        expected: Computes the number from the model and the figure's values; returns None until the figure is drawn.
+        expected: Computes the number from the model and the figure; returns None until the figure is drawn.
         tolerance: Largest accepted error.
         unit: Unit of the expected number, such as 0.01 for percent. Answers may omit it.
         mistakes: Wrong numbers with their own replies, `lesson.<key>.wrong.<n>`, with n counted from 1.
@@ -31,12 +32,12 @@ class NumberQuestion:
     unit: float = 1.0
     mistakes: tuple[float | Expected, ...] = ()
 
-    def reply(self, given: object, loaded: LoadedModel, values: dict[str, float]) -> Reply | None:
+    def reply(self, given: object, s: Any) -> Reply | None:
         number = parse_number(given)
         if number is None:
             return Reply("unreadable")
         for n, wrong in enumerate((self.expected, *self.mistakes)):
-            meant = wrong(loaded, values) if callable(wrong) else wrong
+            meant = wrong(s) if callable(wrong) else wrong
             if meant is not None and min(abs(number - meant), abs(number / self.unit - meant)) <= self.tolerance:
                 return Reply("wrong", f"wrong.{n}") if n else Reply("right")
         return Reply("wrong", HINT)
@@ -52,7 +53,7 @@ class ChoiceQuestion:
     right: int
     n_choices: int = 3
 
-    def reply(self, given: object, loaded: LoadedModel, values: dict[str, float]) -> Reply | None:
+    def reply(self, given: object, s: Any) -> Reply | None:
         if type(given) is not int or not 1 <= given <= self.n_choices:
             return None
         return Reply("right") if given == self.right else Reply("wrong", f"wrong.{given}")
@@ -62,9 +63,9 @@ class ChoiceQuestion:
 class GoalQuestion:
     """A question answered by adjusting the figure until `is_reached` returns True."""
 
-    is_reached: Callable[[LessonsState], bool]
+    is_reached: Callable[[Any], bool]
 
-    def reply(self, given: object, loaded: LoadedModel, values: dict[str, float]) -> Reply | None:
+    def reply(self, given: object, s: Any) -> Reply | None:
         return None  # checked while the figure changes
 
 
@@ -73,67 +74,59 @@ Question = NumberQuestion | ChoiceQuestion | GoalQuestion
 
 def number(value: float, *mistakes: float | Expected, tolerance: float = 1e-9, unit: float = 1.0) -> NumberQuestion:
     """Create a question about a number that is the same for every model."""
-    return NumberQuestion(lambda loaded, values: value, tolerance, unit, mistakes)
+    return NumberQuestion(lambda s: value, tolerance, unit, mistakes)
 
 
 def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
     """Create a question about the number of tokens in a text."""
 
-    def expected(loaded: LoadedModel, values: dict[str, float]) -> float | None:
+    def expected(s: Any) -> float | None:
         try:
-            return len(prompt_ids(loaded.tokenizer, text))
+            return len(prompt_ids(s[Open].loaded.tokenizer, text))
         except ValueError:  # a character outside the vocabulary
             return None
 
     return NumberQuestion(expected, mistakes=mistakes)
 
 
-def of_figure(name: str) -> NumberQuestion:
-    """Create a question about one of the figure's values."""
-    return NumberQuestion(lambda loaded, values: values.get(name))
-
-
 def of_config(name: str, *mistakes: Expected) -> NumberQuestion:
     """Create a question about a number in the model's configuration."""
-    return NumberQuestion(lambda loaded, values: getattr(loaded.model.config, name), mistakes=mistakes)
+    return NumberQuestion(lambda s: getattr(s[Open].loaded.model.config, name), mistakes=mistakes)
 
 
-def chance_in_percent(loaded: LoadedModel, values: dict[str, float]) -> float:
-    return 100 / loaded.model.config.vocab_size
+def chance_in_percent(s: Any) -> float:
+    return 100 / s[Open].loaded.model.config.vocab_size
 
 
 def log_vocabulary(base: float) -> Expected:
     """Return a function that computes the logarithm of the vocabulary size."""
-    return lambda loaded, values: math.log(loaded.model.config.vocab_size, base)
+    return lambda s: math.log(s[Open].loaded.model.config.vocab_size, base)
 
 
-def width(loaded: LoadedModel, values: dict[str, float]) -> float:
-    return loaded.model.config.n_embd
+def width(s: Any) -> float:
+    return s[Open].loaded.model.config.n_embd
 
 
-def active_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
+def active_features(s: Any) -> float | None:
     """Return the number of features in a dictionary that are active on a token."""
-    return None if loaded.concepts is None else next(iter(loaded.concepts.dictionaries.values())).active
+    concepts = s[Open].loaded.concepts
+    return None if concepts is None else next(iter(concepts.dictionaries.values())).active
 
 
-def n_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
+def n_features(s: Any) -> float | None:
     """Return the number of features in a dictionary."""
-    return None if loaded.concepts is None else len(next(iter(loaded.concepts.dictionaries.values())).bias)
-
-
-def attends_to_previous(state: LessonsState) -> bool:
-    """Return whether the figure's last token puts more than half its attention on the previous token."""
-    return state.values.get("on_previous", 0) > 0.5
+    concepts = s[Open].loaded.concepts
+    return None if concepts is None else len(next(iter(concepts.dictionaries.values())).bias)
 
 
 QUESTIONS: dict[str, tuple[Question, ...]] = {
     "configuration": (number(24, 25, 64), number(64, 12, 9216), ChoiceQuestion(2)),
     "tokenizer": (n_tokens("lily", 1, 4), ChoiceQuestion(3)),
     "merges": (number(1256, 1000), ChoiceQuestion(1)),
-    "embedding": (of_config("n_embd", lambda loaded, values: loaded.model.config.vocab_size), ChoiceQuestion(2)),
+    "embedding": (of_config("n_embd", lambda s: s[Open].loaded.model.config.vocab_size), ChoiceQuestion(2)),
     "positions": (ChoiceQuestion(1), ChoiceQuestion(3)),
     "layer_norm": (number(-1, -0.7071, 1, tolerance=0.01), number(0, 1), ChoiceQuestion(2)),
-    "activations": (GoalQuestion(lambda state: abs(state.a + 0.75) < 0.01), number(0, 0.5), ChoiceQuestion(2)),
+    "activations": (GoalQuestion(lambda s: abs(s[Open].a + 0.75) < 0.01), number(0, 0.5), ChoiceQuestion(2)),
     "feed_forward": (of_config("ff_size", width), ChoiceQuestion(1)),
     "average": (number(0.25, 0.3333, tolerance=0.001), ChoiceQuestion(3)),
     "dot_products": (number(11, 24), ChoiceQuestion(1)),
@@ -142,7 +135,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "verse": (number(7, 8, 6), ChoiceQuestion(1)),
     "shortcuts": (number(25, 6, 0.04, tolerance=2), number(6, 25, tolerance=0.3)),
     "block": (ChoiceQuestion(2), number(2, 1)),
-    "model": (of_figure("settled"), ChoiceQuestion(3)),
+    "model": (NumberQuestion(settled), ChoiceQuestion(3)),
     "skeleton": (ChoiceQuestion(3), ChoiceQuestion(1)),
     "initialisation": (number(0.204, 0.2887, 24, tolerance=0.005), number(1, 0, 0.02), ChoiceQuestion(1)),
     "parameters": (
@@ -157,7 +150,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "loss": (number(2, 0.693, tolerance=0.01), number(0, 1), ChoiceQuestion(3)),
     "greedy": (number(12, 11, 13), number(256, 300), ChoiceQuestion(1)),
     "sampling": (
-        GoalQuestion(lambda state: state.a == 0 or state.b == 1),
+        GoalQuestion(lambda s: s[Open].a == 0 or s[Open].b == 1),
         number(1, 0.5, 4),
         ChoiceQuestion(2),
     ),

@@ -1,117 +1,271 @@
 """The Lessons tab: one lesson at a time, with an interactive figure, code and questions.
 
-The head and the body are each a single widget. All figures share one set of controls, a chart, a strip and a table.
-Only the open lesson's panels are on the page.
+All figures share one set of controls, a sentence, a chart, a strip and a table.
 """
 
 from __future__ import annotations
 
-from functools import partial
+import math
+from functools import lru_cache, partial
 from typing import Any, Literal
 
-from components.cards.card import Card, add_cards
-from components.events import Events
 from components.i18n import t
-from components.parts import Part, case, choice, column, columns, row, section, slider, text_box, valueless
-from components.state.snapshot import Snapshot
-from components.tabs.lessons import handlers
-from components.tabs.lessons.course import LESSONS
+from components.kit import Tab, card, case, column, columns, picture, row, says, section
+from components.parts import Part, choice, slider, text_box, valueless
+from components.state.example import first_prompt
+from components.state.reads import Pending, Reads
+from components.state.session import Session
+from components.tabs.lessons.code_view import Excerpt, excerpt, printed
+from components.tabs.lessons.course import BY_KEY, LESSONS
+from components.tabs.lessons.figure import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Open, Picture, Reply
+from components.tabs.lessons.lesson import Lesson
 from components.tabs.lessons.pictures import PICTURES
-from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, Picture
-from components.tabs.lessons.state import LessonsState
-from components.tabs.lessons.views import lesson_views
-from components.widgets.chart import chart
+from components.tabs.lessons.places import OtherTabs, open_film, open_place
+from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
+from components.text_views import strip_labels
 from components.widgets.lesson import lesson_body, lesson_head
-from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
-from gpt import GPTConfig, LoadedModel
+from gpt import PRESETS, GPTConfig, LoadedModel
+from gpt.experiments.speed import next_token_cost
 
-NAME = "lessons"
+MINIMAL = "gpt.experiments.minimal"
+KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
+HEAD_LABELS = ("name", "list", "find", "topic", "none", "place", "previous", "next", "film", "seen", "answered")
+BODY_LABELS = ("code", "runs", "try", "check", "number", "copy", "copied")
 
 
-def build_lessons(events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs) -> None:
-    """Build and wire the tab. `loaded` is the model for figures; `tabs` are the lessons' actions in other tabs."""
-    panels = {lesson.key: column(*lesson.panels) for lesson in LESSONS if lesson.panels}
+def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
+    """Return the tab. `loaded` is the model for figures; `tabs` are the lessons' actions in other tabs."""
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     head = lesson_head(
         "lesson-head",
         keys=keys,
         topics=topics,
-        on=partial(handlers.choose_lesson, loaded),
-        on_input=valueless(partial(handlers.open_film, loaded, tabs)),
+        draw=partial(path, loaded),
+        on=partial(choose_lesson, loaded),
+        on_input=valueless(partial(open_film, loaded, tabs)),
         input_queue="model",
     )
     body = lesson_body(
         "lesson-body",
         keys=keys,
-        on=valueless(partial(handlers.open_place, loaded, tabs)),
+        draw=code_and_questions,
+        on=valueless(partial(open_place, loaded, tabs)),
         queue="model",
-        on_input=partial(handlers.answer, loaded),
+        on_input=answer,
     )
-    instead = _panels("lesson-instead", {key: own for key, own in panels.items() if key not in PICTURES})
-    below = _panels("lesson-below", {key: own for key, own in panels.items() if key in PICTURES})
-    cards = [
-        Card("lesson-title", head),
-        Card(
+    panels = {lesson.key: column(*lesson.panels) for lesson in LESSONS if lesson.panels}
+    instead = case("lesson-instead", lesson_key, {key: part for key, part in panels.items() if key not in PICTURES})
+    below = case("lesson-below", lesson_key, {key: part for key, part in panels.items() if key in PICTURES})
+    tab = Tab("lessons")
+    tab.cards(
+        card("lesson-title", head),
+        card(
             "lesson",
             columns(
-                column(_picture(loaded), instead, classes="gb-lesson-picture", min_width=320),
+                column(figure_part(loaded.model.config), instead, classes="gb-lesson-picture", min_width=320),
                 section(body, classes="gb-lesson-text", grow=1),
                 classes="gb-lesson-columns",
             ),
             below,
             classes="",
         ),
-    ]
-    add_cards(events, NAME, cards, lesson_views(loaded), handlers.analysis(loaded))
+    )
+    return tab
 
 
-def _picture(loaded: LoadedModel) -> Part:
-    """Build the figure's card."""
-    config = loaded.model.config
+# Opening
 
-    def has_text(s: Snapshot) -> bool:
-        picture = _shown(s)
-        return picture is not None and picture.text is not None
+
+def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
+    """Open the clicked lesson, given by its 0-based index, unless already open. `loaded` is the model for figures."""
+    index = sent.get("lesson")
+    if type(index) is int and 0 <= index < len(LESSONS):
+        open_lesson(loaded, session, LESSONS[index].key)
+
+
+def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
+    """Open a lesson with its initial controls. Returns False if there is no lesson with this key."""
+    if key not in BY_KEY:
+        return False
+    if session.state(Open).lesson != key:
+        picture, config = PICTURES.get(key) or Picture(lambda s: None), loaded.model.config
+        session.change(
+            Open,
+            lesson=key,
+            loaded=loaded,
+            text=first_prompt(loaded, picture.text, most=MAX_TOKENS) if picture.text else "",
+            a=picture.a.start(config) if picture.a else 0,
+            b=picture.b.start(config) if picture.b else 0,
+            choice=picture.choices[0] if picture.choices else "",
+            is_new=True,
+            replies={},
+        )
+    return True
+
+
+def lesson_key(s: Any) -> str | None:
+    """Return the key of the open lesson, or None if no lesson is open."""
+    return s.state(Open).lesson or None
+
+
+# The path through the course, code and questions
+
+
+def path(loaded: LoadedModel, s: Any) -> dict[str, Any]:
+    """Return the course navigation. If the index is None, the widget asks the visitor to choose a lesson."""
+    lesson = BY_KEY.get(s[Open].lesson)
+    return {
+        "index": None if lesson is None else LESSONS.index(lesson),
+        "lessons": [
+            {
+                "title": t(f"lesson.{each.key}.title"),
+                "says": lesson_text(each, "says", loaded),
+                "part": t(f"lessons.part.{each.part}"),
+                "words": each.words,
+            }
+            for each in LESSONS
+        ],
+        "has_film": lesson is not None and lesson.beat != "",
+        "labels": {name: t(f"lessons.{name}") for name in HEAD_LABELS},
+    }
+
+
+def code_and_questions(s: Any) -> dict[str, Any]:
+    lesson = BY_KEY.get(s[Open].lesson)
+    if lesson is None:
+        return {"index": None}
+    return {
+        "index": LESSONS.index(lesson),
+        "idea": [listing(printed(f"{MINIMAL}.{lesson.key}"))],
+        "code": [listing(excerpt(code)) for code in lesson.code],
+        "questions": [question_data(lesson, n, s) for n in range(1, len(QUESTIONS[lesson.key]) + 1)],
+        "show": t("lessons.answer"),
+        "open": t(f"lessons.open.{lesson.place.tab}"),
+        "labels": {name: t(f"lessons.{name}") for name in BODY_LABELS},
+    }
+
+
+def listing(found: Excerpt) -> dict[str, Any]:
+    """Return an excerpt from the source, with its location."""
+    place = [found.file, found.name, t("lessons.line", line=found.line)] if found.name else [found.file]
+    return {"caption": " · ".join(place), "lines": found.lines}
+
+
+def question_data(lesson: Lesson, n: int, s: Any) -> dict[str, Any]:
+    """Return a question with its kind and answer, and the verdict on the visitor's answer. `n` is 1-based."""
+    question, reply = QUESTIONS[lesson.key][n - 1], replies(s).get(n, Reply())
+    right = question.expected(s) if isinstance(question, NumberQuestion) else None
+    values = {"right": "…" if right is None else f"{right:,g}"}
+
+    def text(part: str) -> str:
+        return lesson_text(lesson, part if n == 1 else f"{n}.{part}", s[Open].loaded, **values)
+
+    n_choices = question.n_choices if isinstance(question, ChoiceQuestion) else 0
+    shown = reply.verdict or ("goal" if isinstance(question, GoalQuestion) else "")
+    reason = text(reply.text) if reply.text else ""
+    return {
+        "kind": KINDS[type(question)],
+        "question": text("question"),
+        "choices": [text(f"choice.{n}") for n in range(1, n_choices + 1)],
+        "verdict": reply.verdict,
+        "feedback": t(f"lessons.{shown}", text=reason) if shown else "",
+        "answer": text("answer"),
+    }
+
+
+def lesson_text(lesson: Lesson, part: str, loaded: LoadedModel, **values: str) -> str:
+    """Return one of a lesson's texts, with the model's values filled in."""
+    return t(f"lesson.{lesson.key}.{part}", **facts(loaded.model.config), **values)
+
+
+@lru_cache(maxsize=8)
+def facts(config: GPTConfig) -> dict[str, str]:
+    """Return a model's values for the lessons' texts.
+
+    `times` is the ratio of GPT-2's multiplications without a KV cache to those with one.
+    """
+    gpt2 = PRESETS["gpt2"]
+    cached, uncached = (next_token_cost(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))
+    return {
+        "n_layer": str(config.n_layer),
+        "n_embd": f"{config.n_embd:,}",
+        "vocab_size": f"{config.vocab_size:,}",
+        "chance": f"{100 / config.vocab_size:.2g}",
+        "uniform": f"{math.log(config.vocab_size):.2f}",
+        "times": f"{uncached.multiplications // cached.multiplications:,}",
+    }
+
+
+def answer(session: Session, sent: dict[str, Any]) -> None:
+    """Check the answer to one of the lesson's questions.
+
+    `sent` contains "question", the 1-based number of the question, and "answer": the typed number, or the 1-based
+    number of the choice.
+    """
+    s, n = Reads(session.snapshot()), sent.get("question")
+    questions = QUESTIONS.get(s[Open].lesson, ())
+    if type(n) is int and 1 <= n <= len(questions):
+        reply = questions[n - 1].reply(sent.get("answer"), s)
+        if reply is not None:
+            session.change(Open, replies={**replies(s), n: reply})
+
+
+def replies(s: Any) -> dict[int, Reply]:
+    """Return the reply to the last answer to each question, and to each goal that the figure has reached."""
+    goals = enumerate(QUESTIONS.get(s[Open].lesson, ()), 1)
+    reached = [n for n, goal in goals if isinstance(goal, GoalQuestion) and goal.is_reached(s)]
+    return {**s[Open].replies, **dict.fromkeys(reached, Reply("right"))}
+
+
+# The figure
+
+
+def figure_part(config: GPTConfig) -> Part:
+    """Build the figure's section. config: of the lessons' model."""
+
+    def has_text(s: Any) -> bool:
+        shown = picture_of(s)
+        return shown is not None and shown.text is not None
 
     text = text_box(
         "lesson-text",
         label="picture.text",
         info="picture.text.info",
         max_length=MAX_TEXT_CHARS,
-        value=lambda s: s.state(LessonsState).text,
-        on=handlers.type_text,
+        value=lambda s: s[Open].text,
+        on=type_text,
         show=has_text,
     )
     switch = choice(
         "lesson-choice",
-        _choices,
+        choices,
         label="picture.switch",
-        value=lambda s: s.state(LessonsState).choice,
-        on=handlers.choose,
-        show=lambda s: bool(s.state(LessonsState).choice),
+        value=lambda s: s[Open].choice,
+        on=choose,
+        show=lambda s: bool(s[Open].choice),
     )
     return section(
         text,
-        row(_slider("a", loaded, config), _slider("b", loaded, config), classes="gb-panel-controls"),
+        row(slider_part("a", config), slider_part("b", config), classes="gb-panel-controls"),
         switch,
-        sentence("lesson-notice", kind="notice"),
-        sentence("lesson-says", kind="lead"),
-        tokens("lesson-strip", selectable=False),
-        chart("lesson-chart"),
-        table("lesson-table"),
+        says("lesson-notice", problem, kind="notice"),
+        says("lesson-says", lambda s: shown(s).summary),
+        tokens("lesson-strip", selectable=False, draw=strip),
+        picture("lesson-chart", lambda s: shown(s).chart),
+        table("lesson-table", draw=lambda s: {"rows": shown(s).table}),
         classes="gb-panel",
         name="lesson-figure",
-        show=lambda s: _shown(s) is not None,
+        show=lambda s: picture_of(s) is not None,
     )
 
 
-def _slider(name: Literal["a", "b"], loaded: LoadedModel, config: GPTConfig) -> Part:
+def slider_part(name: Literal["a", "b"], config: GPTConfig) -> Part:
     """Build one of the figure's sliders."""
 
-    def spec(s: Snapshot) -> Any:
-        return getattr(_shown(s), name, None)
+    def spec(s: Any) -> Any:
+        return getattr(picture_of(s), name, None)
 
     def end(of: Any, otherwise: float) -> Any:
         return lambda s: otherwise if spec(s) is None else of(spec(s))
@@ -122,23 +276,78 @@ def _slider(name: Literal["a", "b"], loaded: LoadedModel, config: GPTConfig) -> 
         end(lambda found: found.top(config), 1),
         end(lambda found: found.step, 1),
         label=lambda s: "" if spec(s) is None else t(spec(s).label),
-        value=lambda s: getattr(s.state(LessonsState), name),
-        on=partial(handlers.move, loaded, name),
+        value=lambda s: getattr(s[Open], name),
+        on=partial(move, name),
         show=lambda s: spec(s) is not None,
     )
 
 
-def _panels(name: str, panels: dict[str, Part]) -> Part:
-    """Build the open lesson's panels."""
-    return case(name, lambda s: s.state(LessonsState).lesson, panels)
-
-
-def _choices(s: Snapshot) -> list[tuple[str, str]]:
+def choices(s: Any) -> list[tuple[str, str]]:
     """Return the (label, value) pairs of the figure's switch."""
-    key, picture = s.state(LessonsState).lesson, _shown(s)
-    return [] if picture is None else [(t(f"picture.{key}.choice.{each}"), each) for each in picture.choices]
+    key, shown = s[Open].lesson, picture_of(s)
+    return [] if shown is None else [(t(f"picture.{key}.choice.{each}"), each) for each in shown.choices]
 
 
-def _shown(s: Snapshot) -> Picture | None:
+def picture_of(s: Any) -> Picture | None:
     """Return the open lesson's figure."""
-    return PICTURES.get(s.state(LessonsState).lesson)
+    return PICTURES.get(s.state(Open).lesson)
+
+
+def figure(s: Any) -> Drawn:
+    """Draw the open lesson's figure. Raises ValueError if it cannot be drawn with its controls."""
+    shown = picture_of(s)
+    drawn = None if shown is None else shown.draw(s)
+    return drawn if isinstance(drawn, Drawn) else Drawn(chart=drawn)
+
+
+def shown(s: Any) -> Drawn:
+    """Return the figure, and an empty one until it can be drawn for the first time since the lesson was opened."""
+    try:
+        return s.cached(figure)
+    except (Pending, ValueError):
+        if not s[Open].is_new:
+            raise Pending from None  # the last drawing stays, and a notice explains a ValueError
+        learns = s[Open].lesson and PICTURES[s[Open].lesson].takes_time()
+        return Drawn(t("lessons.learning") if learns else "")
+
+
+def problem(s: Any) -> ValueError | None:
+    """Return the reason why the figure does not match its controls."""
+    try:
+        s.cached(figure)
+    except ValueError as found:
+        return found
+    return None
+
+
+def strip(s: Any) -> dict[str, Any]:
+    """Show the tokens in the generated text."""
+    return {"lines": shown(s).strip, "doc": s[Open].lesson, "labels": strip_labels()}
+
+
+def move(name: str, session: Session, value: object) -> None:
+    """Set slider "a" or "b"."""
+    state = session.state(Open)
+    spec = getattr(PICTURES.get(state.lesson), name, None)
+    if spec is not None and state.loaded is not None:
+        set_control(session, name, spec.clamped(value, state.loaded.model.config))
+
+
+def choose(session: Session, choice: object) -> None:
+    """Set the figure's switch."""
+    shown = picture_of(session)
+    if shown is not None and choice in shown.choices:
+        set_control(session, "choice", choice)
+
+
+def type_text(session: Session, text: object) -> None:
+    """Set the text, truncating it if it is far too long."""
+    shown = picture_of(session)
+    if shown is not None and shown.text is not None and isinstance(text, str):
+        set_control(session, "text", text[: MAX_TEXT_CHARS + 1])
+
+
+def set_control(session: Session, name: str, value: object) -> None:
+    """Set a control, and remember the goals that the figure has reached."""
+    reached = replies(Reads(session.snapshot()))
+    session.change(Open, **{name: value}, is_new=False, replies=reached)

@@ -1,21 +1,22 @@
-"""Shared by the tests of the Lessons tab: an open lesson, and the contents of its views."""
+"""Shared by the tests of the Lessons tab: the tab on a page, an open lesson, and the data of its views."""
 
 from __future__ import annotations
 
 from components.state.session import Session
-from components.tabs.lessons import handlers
 from components.tabs.lessons.course import LESSONS
-from components.tabs.lessons.views import lesson_views
+from components.tabs.lessons.figure import Open
+from components.tabs.lessons.places import OtherTabs
+from components.tabs.lessons.tab import lessons, open_lesson
 from gpt import Generation, get_model
-from tests.components.drawing import in_its_language
+from tests.components.drawing import Drawn
 
 INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}  # how the browser refers to a lesson
 
 
-def new_session():
+def new_page():
     document = Generation(get_model(), "The dog ran")
     document.read()
-    return Session(document)
+    return Drawn(Session(document), lessons(get_model(), OtherTabs(None, None, None)))
 
 
 def finish(steps):
@@ -23,21 +24,13 @@ def finish(steps):
         pass
 
 
-def opened(session, key):
-    assert handlers.open_lesson(get_model(), session, key)
-    return drawn(session)
+def opened(page, key, *, loaded=None, **controls):
+    """Open a lesson, set controls without their handlers, and return the data of its views."""
+    assert open_lesson(loaded or get_model(), page.session, key)
+    page.session.change(Open, **controls)
+    return shown(page)
 
 
-@in_its_language
-def drawn(session):
-    """Return the views after all requested analyses have run."""
-    analysis = handlers.analysis(get_model())
-    finish(analysis.run(session))
-    assert analysis.wanted(session.snapshot()) is None
-    return shown(session)
-
-
-@in_its_language
-def shown(session):
-    snapshot = session.snapshot()
-    return {view.name.removeprefix("lesson-"): view.draw(snapshot) for view in lesson_views(get_model())}
+def shown(page, *, compute=True):
+    """Return the data of the tab's views."""
+    return {name.removeprefix("lesson-"): data for name, data in page.update(compute=compute).items()}

@@ -18,13 +18,12 @@ from components.state.text import Text
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.state import InsideState, Part
 from components.tabs.inside.views.head_stages import log_sums
-from components.tabs.lessons import handlers as lessons
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, model_pictures, shape_pictures, text_pictures
-from components.tabs.lessons.views import lesson_views
 from components.tabs.why.explained import Chosen as Explaining
 from components.text_views import attention_heatmap
 from gpt import Edits, Generation, SamplingParams, Trace
+from tests.components.tabs.lesson_session import new_page, opened
 from tests.gpt.fake_models import family_model
 from tests.gpt.family_configs import FAMILIES
 
@@ -100,15 +99,13 @@ OF_THE_MODEL = {
 }
 
 
-def test_every_picture_of_a_lesson_draws(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded, session = document.loaded, session_of(document, "lessons")
-    analysis, views = lessons.analysis(loaded), lesson_views(loaded)
+def test_every_picture_of_a_lesson_draws(document: Generation) -> None:
+    loaded, page = document.loaded, new_page()
     for lesson in LESSONS:
         if lesson.key in OF_THE_MODEL and not PICTURES[lesson.key].takes_time():
-            lessons.open_lesson(loaded, session, lesson.key)
-            list(analysis.run(session))
-            shown = {view.name: view.draw(session.snapshot()) for view in views}
-            assert shown["lesson-notice"]["text"] == "", lesson.key
+            views = opened(page, lesson.key, loaded=loaded)
+            assert views["notice"]["text"] == "", lesson.key
+            assert not any(view.get("waiting") or view.get("failed") for view in views.values()), lesson.key
 
 
 @pytest.mark.parametrize("layer", [0, 1])

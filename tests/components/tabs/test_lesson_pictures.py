@@ -3,17 +3,17 @@
 import dataclasses
 import math
 import re
-from dataclasses import replace
+from copy import deepcopy
 
 import numpy as np
 import pytest
 import torch
 
 from components.i18n import t
-from components.state.example import first_prompt
 from components.tabs.lessons.course import HEADS, POEM
+from components.tabs.lessons.figure import EXAMPLE, Open, SliderSpec, checked_ids, traced
 from components.tabs.lessons.pictures import PICTURES, llama_pictures, shape_pictures, training_pictures, verse_pictures
-from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Scene, SliderSpec
+from components.tabs.lessons.tab import move
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.experiments.architectures import neuron_counts, norm_effect
 from gpt.experiments.random_models import skeleton
@@ -21,21 +21,31 @@ from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.model import meta_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
+from tests.components.tabs.lesson_session import new_page, opened
 
 
-@pytest.fixture(scope="module")
-def scene():
-    return Scene(get_model(), EXAMPLE)
+@pytest.fixture
+def page():
+    return new_page()
 
 
-def drawn(scene, key, **changes):
-    return PICTURES[key].draw(replace(scene, choice=(PICTURES[key].choices or ("",))[0], **changes))
+def drawn(page, key, **controls):
+    """Return the data of a lesson's figure; its first choice is chosen unless another is given."""
+    controls = {"choice": (PICTURES[key].choices or ("",))[0]} | controls
+    views = opened(page, key, **controls)
+    assert views["notice"]["text"] == ""
+    return views
+
+
+def is_drawn(views):
+    names = {"chart": "figure", "strip": "lines", "table": "rows"}
+    return any(views[view][field] for view, field in names.items())
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("key", sorted(PICTURES.keys() - {"training"}))
-def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(scene, key):
-    picture, config = PICTURES[key], scene.loaded.model.config
+def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(page, key):
+    picture, config = PICTURES[key], get_model().model.config
     for end in ("low", "high"):
         a, b = (
             0 if knob is None else knob.low if end == "low" else knob.top(config) for knob in (picture.a, picture.b)
@@ -43,8 +53,7 @@ def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(scene, key):
         for choice in picture.choices or ("",):
             if key == "configuration":
                 a, b = (64, 1) if end == "low" else (1600, 25)
-            result = picture.draw(replace(scene, a=a, b=b, choice=choice))
-            assert result.chart or result.strip or result.table
+            assert is_drawn(drawn(page, key, a=a, b=b, choice=choice))
 
 
 OF_OTHER_MODELS = (llama_pictures.PICTURES | verse_pictures.PICTURES).keys() | {
@@ -58,13 +67,15 @@ OF_OTHER_MODELS = (llama_pictures.PICTURES | verse_pictures.PICTURES).keys() | {
 def test_every_picture_can_be_drawn_of_the_smallest_models(key):
     config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
     tiny = LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32")
-    picture = PICTURES[key]
-    text = first_prompt(tiny, picture.text, most=MAX_TOKENS) if picture.text else ""
-    assert len(letters.encode(text)) <= config.block_size
+    page = new_page()
+    views = opened(page, key, loaded=tiny)
+    assert len(letters.encode(page.session.state(Open).text)) <= config.block_size
     for moved in (0, 1, math.inf):
-        a, b = (knob.clamped(moved, config) if knob else 0 for knob in (picture.a, picture.b))
-        result = drawn(Scene(tiny, "en"), key, text=text, a=a, b=b)
-        assert result.chart or result.strip or result.table
+        for name in ("a", "b"):
+            move(name, page.session, moved)
+        views = {name.removeprefix("lesson-"): view for name, view in page.update().items()}
+        assert views["notice"]["text"] == ""
+        assert is_drawn(views)
 
 
 def test_a_slider_keeps_anything_within_its_ends():
@@ -74,54 +85,49 @@ def test_a_slider_keeps_anything_within_its_ends():
         assert knob.clamped(sent, config) == kept
 
 
-def test_wrong_heads_and_wrong_texts_are_explained(scene):
-    with pytest.raises(ValueError, match="768"):
-        drawn(scene, "configuration", a=768, b=10)
+def test_wrong_heads_and_wrong_texts_are_explained(page):
+    assert "768" in opened(page, "configuration", a=768, b=10)["notice"]["text"]
     for text, key in (("", "empty"), ("word " * 60, "long"), ("x" * 401, "long")):
-        with pytest.raises(ValueError, match=r"\w") as problem:
-            drawn(scene, "attention", text=text)
-        assert str(problem.value) == scene.t(key, limit=40)
-    with pytest.raises(ValueError, match="two tokens"):
-        drawn(scene, "loss", text="a")
+        assert opened(page, "attention", text=text)["notice"]["text"] == t(f"picture.{key}", limit=40)
+    assert "two tokens" in opened(page, "loss", text="a")["notice"]["text"]
 
 
-def test_the_parameters_are_those_of_the_curriculum(scene):
-    counts = [PICTURES["parameters"].draw(replace(scene, choice=choice)) for choice in ("untied", "tied")]
-    assert counts[0].summary.startswith("163,009,536")
-    assert counts[1].summary.startswith("124,412,160")
-    assert "621.83 MiB" in counts[0].table[1]
+def test_the_parameters_are_those_of_the_curriculum(page):
+    untied = drawn(page, "parameters", choice="untied")
+    assert untied["says"]["text"].startswith("163,009,536")
+    assert "621.83 MiB" in untied["table"]["rows"][1]
+    assert drawn(page, "parameters", choice="tied")["says"]["text"].startswith("124,412,160")
 
 
-def test_with_dropout_two_passes_differ_in_training_mode_only(scene):
+def test_with_dropout_two_passes_differ_in_training_mode_only(page):
     for p, share in ((0.1, "1.11"), (0.5, "2")):
-        picture = drawn(scene, "dropout", a=p, b=1)
-        one, two, three, four = (values["y"] for values in picture.chart["figure"]["data"])
+        views = drawn(page, "dropout", a=p, b=1)
+        one, two, three, four = (values["y"] for values in views["chart"]["figure"]["data"])
         assert one != two
         assert three == four
-        assert f"1 / (1 − p) = {share}, which keeps the mean the same." in picture.summary
-        assert len(picture.table) == 5
-    no_dropout = [values["y"] for values in drawn(scene, "dropout", a=0).chart["figure"]["data"]]
+        assert f"1 / (1 − p) = {share}, which keeps the mean the same." in views["says"]["text"]
+        assert len(views["table"]["rows"]) == 5
+    no_dropout = [values["y"] for values in drawn(page, "dropout", a=0)["chart"]["figure"]["data"]]
     assert no_dropout == [three] * 4
 
 
-def test_the_loss_is_the_models_own(scene):
-    ids = torch.tensor([scene.ids()])
-    loss = scene.loaded.model.loss(ids[:, :-1], ids[:, 1:]).item()
-    assert f"{loss:.2f} nats" in drawn(scene, "loss").chart["text"]
+def test_the_loss_is_the_models_own(page):
+    ids = torch.tensor([checked_ids(get_model(), EXAMPLE)])
+    loss = get_model().model.loss(ids[:, :-1], ids[:, 1:]).item()
+    assert f"{loss:.2f} nats" in drawn(page, "loss", text=EXAMPLE)["chart"]["text"]
 
 
-def test_stopped_after_every_layer_the_model_says_what_it_says(scene):
-    config, ids = scene.loaded.model.config, torch.tensor([scene.ids()])
+def test_stopped_after_every_layer_the_model_says_what_it_says(page):
+    config, ids = get_model().model.config, torch.tensor([checked_ids(get_model(), EXAMPLE)])
     with torch.inference_mode():
-        best = scene.loaded.model(ids)[0, -1].softmax(0).max().item()
-    assert f"at {100 * best:.0f}" in drawn(scene, "model", a=config.n_layer).chart["text"]
+        best = get_model().model(ids)[0, -1].softmax(0).max().item()
+    assert f"at {100 * best:.0f}" in drawn(page, "model", a=config.n_layer)["chart"]["text"]
 
 
-def test_the_skeleton_does_not_look_back(scene):
-    scenes = [replace(scene, text=f"{who} saw a big red ball") for who in ("Tom", "She")]
-    assert len(scenes[0].ids()) == len(scenes[1].ids())
+def test_the_skeleton_does_not_look_back(page):
+    texts = [f"{who} saw a big red ball" for who in ("Tom", "She")]
     for choice, same in (("skeleton", True), ("real", False)):
-        one, other = (PICTURES["skeleton"].draw(replace(each, choice=choice)).chart for each in scenes)
+        one, other = (deepcopy(drawn(page, "skeleton", text=text, choice=choice)["chart"]) for text in texts)
         assert (one == other) is same
 
 
@@ -146,17 +152,17 @@ def test_the_pupil_begins_at_chance_and_learns():
 
 
 @pytest.mark.parametrize(("n_layer", "growth"), [(4, "2.2"), (24, "5.2")])
-def test_vectors_grow_as_the_lesson_on_initialisation_says(scene, n_layer, growth):
-    assert f"without it, to {growth} times" in drawn(scene, "initialisation", a=n_layer).chart["text"]
+def test_vectors_grow_as_the_lesson_on_initialisation_says(page, n_layer, growth):
+    assert f"without it, to {growth} times" in drawn(page, "initialisation", a=n_layer)["chart"]["text"]
     answer = t("lesson.initialisation.answer")
     assert re.search(rf"{growth} times( their length)? with {n_layer}", answer)
 
 
-def test_rms_norm_divides_the_mean_too_even_in_the_first_layer(scene):
-    effect = norm_effect(get_model(LLAMA_MODEL).model, scene.ids(), 0)
+def test_rms_norm_divides_the_mean_too_even_in_the_first_layer(page):
+    effect = norm_effect(get_model(LLAMA_MODEL).model, checked_ids(get_model(LLAMA_MODEL), EXAMPLE), 0)
     assert effect.mean_after == pytest.approx(effect.mean_before / effect.rms_before, rel=0.01)
     assert abs(effect.mean_after) > abs(effect.mean_before)
-    assert "becomes −0.05. Both bring the root mean square to 1.00" in drawn(scene, "rms_norm", a=0).chart["text"]
+    assert "becomes −0.05. Both bring the root mean square to 1.00" in drawn(page, "rms_norm", a=0)["chart"]["text"]
 
 
 def test_active_neurons_are_counted_by_magnitude():
@@ -180,10 +186,10 @@ def test_gradients_shrink_with_shortcuts_as_well_but_less():
         assert round(row[-1] / row[0]) == times
 
 
-def test_dot_products_of_vectors_of_one_length_are_largest_with_itself(scene):
+def test_dot_products_of_vectors_of_one_length_are_largest_with_itself(page):
     for layer in range(8):
-        picture = drawn(scene, "dot_products", a=layer)
-        assert "scores 192 with itself" in picture.chart["text"], "the width: the squared length of a normalised vector"
+        says = drawn(page, "dot_products", a=layer)["chart"]["text"]
+        assert "scores 192 with itself" in says, "the width: the squared length of a normalised vector"
 
 
 def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():
@@ -196,13 +202,16 @@ def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():
 @pytest.mark.parametrize(("choice", "least"), [("counts", 0.9), ("rhymes", 0.9), ("above", 0.6)])
 def test_the_heads_of_the_lesson_look_where_it_says(choice, least):
     layer, head = HEADS[choice]
-    weights = Scene(get_model(POEMS_MODEL), POEM).trace().layers[layer].attn_weights[0, head]
+    poems = get_model(POEMS_MODEL)
+    weights = traced(poems, checked_ids(poems, POEM, whole=True)).layers[layer].attn_weights[0, head]
     looked = verse_pictures.looked_at(choice)
     assert sum(weights[i, j].item() for i, j in looked) / len(looked) > least
 
 
-def test_without_the_head_that_counts_verses_lose_their_length_and_without_the_one_that_rhymes_only_the_rhyme():
-    written = {choice: PICTURES["verse"].draw(Scene(get_model(), "en", choice=choice)).table[1:] for choice in HEADS}
+def test_without_the_head_that_counts_verses_lose_their_length_and_without_the_one_that_rhymes_only_the_rhyme(
+    page,
+):
+    written = {choice: drawn(page, "verse", choice=choice)["table"]["rows"][1:] for choice in HEADS}
     (_, whole), (_, uncounted) = written["counts"]
     (_, again), (_, unrhymed) = written["rhymes"]
     assert whole == again

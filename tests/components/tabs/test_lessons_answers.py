@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.i18n import t
-from components.tabs.lessons import handlers
+from components.state.reads import Reads
+from components.tabs.lessons.figure import Open
 from components.tabs.lessons.questions import QUESTIONS, NumberQuestion
-from components.tabs.lessons.state import LessonsState
+from components.tabs.lessons.tab import answer, facts, move, type_text
 from components.tabs.lessons.typed_number import parse_number
-from components.tabs.lessons.views import facts
 from gpt import get_model
-from tests.components.tabs.lesson_session import drawn, new_session, opened, shown
+from tests.components.tabs.lesson_session import new_page, opened, shown
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def loaded():
 
 
 @pytest.fixture
-def session():
-    return new_session()
+def page():
+    return new_page()
 
 
 WRITTEN = {
@@ -125,76 +125,74 @@ def test_any_text_is_a_number_or_none(text):
         ("rms_norm", 1, "7/√25", "7/25", "wrong.2"),
     ],
 )
-def test_an_answer_is_checked_and_a_wrong_one_gets_a_reply_of_its_kind(session, loaded, lesson, n, right, wrong, part):
+def test_an_answer_is_checked_and_a_wrong_one_gets_a_reply_of_its_kind(page, loaded, lesson, n, right, wrong, part):
     def question():
-        return shown(session)["body"]["questions"][n - 1]
+        return shown(page)["body"]["questions"][n - 1]
 
-    opened(session, lesson)
+    opened(page, lesson)
     assert question()["verdict"] == ""
-    handlers.answer(loaded, session, {"question": n, "answer": wrong})
+    answer(page.session, {"question": n, "answer": wrong})
     reply = t(f"lesson.{lesson}.{part}", **facts(loaded.model.config))
     assert (question()["verdict"], question()["feedback"]) == ("wrong", f"Not yet. {reply}")
-    handlers.answer(loaded, session, {"question": n, "answer": right})
+    answer(page.session, {"question": n, "answer": right})
     assert question()["verdict"] == "right"
-    others = [each["verdict"] for i, each in enumerate(shown(session)["body"]["questions"]) if i != n - 1]
+    others = [each["verdict"] for i, each in enumerate(shown(page)["body"]["questions"]) if i != n - 1]
     assert set(others) == {""}
-    opened(session, "loss" if lesson == "greedy" else "greedy")
-    opened(session, lesson)
+    opened(page, "loss" if lesson == "greedy" else "greedy")
+    opened(page, lesson)
     assert question()["verdict"] == ""
 
 
 @pytest.mark.parametrize("lesson", QUESTIONS)
-def test_the_right_answer_is_right_and_no_mistake_is(session, loaded, lesson):
-    opened(session, lesson)
-    values = session.state(LessonsState).values
+def test_the_right_answer_is_right_and_no_mistake_is(page, lesson):
+    opened(page, lesson)
+    s = Reads(page.session.snapshot())
     for question in QUESTIONS[lesson]:
         if isinstance(question, NumberQuestion):
-            right, *wrong = (
-                each(loaded, values) if callable(each) else each for each in (question.expected, *question.mistakes)
-            )
-            assert question.reply(repr(right), loaded, values).verdict == "right"
+            right, *wrong = (each(s) if callable(each) else each for each in (question.expected, *question.mistakes))
+            assert question.reply(repr(right), s).verdict == "right"
             for n, number in enumerate(wrong, 1):
-                assert question.reply(repr(number), loaded, values).text == f"wrong.{n}"
+                assert question.reply(repr(number), s).text == f"wrong.{n}"
 
 
-def test_only_a_right_answer_counts_whatever_the_browser_sends(session, loaded):
+def test_only_a_right_answer_counts_whatever_the_browser_sends(page):
     def verdicts():
-        return [each["verdict"] for each in shown(session)["body"]["questions"]]
+        return [each["verdict"] for each in shown(page)["body"]["questions"]]
 
-    opened(session, "greedy")
-    handlers.answer(loaded, session, {"question": 1, "answer": "many"})
-    assert "Enter a number" in shown(session)["body"]["questions"][0]["feedback"]
-    opened(session, "block")
+    opened(page, "greedy")
+    answer(page.session, {"question": 1, "answer": "many"})
+    assert "Enter a number" in shown(page)["body"]["questions"][0]["feedback"]
+    opened(page, "block")
     for wrong in ("2", 0, 4, True, None, 2.0):
-        handlers.answer(loaded, session, {"question": 1, "answer": wrong})
+        answer(page.session, {"question": 1, "answer": wrong})
     for n in (0, 3, "1", None, True):
-        handlers.answer(loaded, session, {"question": n, "answer": 2})
+        answer(page.session, {"question": n, "answer": 2})
     assert verdicts() == ["", ""]
-    opened(session, "sampling")
-    handlers.answer(loaded, session, {"question": 1, "answer": "0"})
+    opened(page, "sampling")
+    answer(page.session, {"question": 1, "answer": "0"})
     assert verdicts() == ["", "", ""]
 
 
-def test_a_head_must_find_the_token_before_among_several(session, loaded):
-    opened(session, "attention")
+def test_a_head_must_find_the_token_before_among_several(page, loaded):
+    opened(page, "attention")
     for text, n in (("Tom ran", 2), ("Tom and Lily", 3)):
-        handlers.type_text(session, text)
+        type_text(page.session, text)
         assert len(loaded.tokenizer.encode(text)) == n
         for head in range(6):
-            handlers.move(loaded, "a", session, 2)
-            handlers.move(loaded, "b", session, head)
-            assert drawn(session)["body"]["questions"][0]["verdict"] == ""
+            move("a", page.session, 2)
+            move("b", page.session, head)
+            assert shown(page)["body"]["questions"][0]["verdict"] == ""
 
 
 @pytest.mark.parametrize(
     ("lesson", "moves"), [("sampling", {"a": 0}), ("attention", {"a": 2, "b": 5}), ("activations", {"a": -0.75})]
 )
-def test_a_goal_is_reached_with_the_controls_and_stays_reached(session, loaded, lesson, moves):
-    assert opened(session, lesson)["body"]["questions"][0]["verdict"] == ""
-    first = {name: getattr(session.state(LessonsState), name) for name in moves}
+def test_a_goal_is_reached_with_the_controls_and_stays_reached(page, lesson, moves):
+    assert opened(page, lesson)["body"]["questions"][0]["verdict"] == ""
+    first = {name: getattr(page.session.state(Open), name) for name in moves}
     for name, value in moves.items():
-        handlers.move(loaded, name, session, value)
-    assert drawn(session)["body"]["questions"][0]["verdict"] == "right"
+        move(name, page.session, value)
+    assert shown(page)["body"]["questions"][0]["verdict"] == "right"
     for name, value in first.items():
-        handlers.move(loaded, name, session, value)
-    assert drawn(session)["body"]["questions"][0]["verdict"] == "right"
+        move(name, page.session, value)
+    assert shown(page)["body"]["questions"][0]["verdict"] == "right"

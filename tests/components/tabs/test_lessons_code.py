@@ -15,7 +15,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from components.tabs.lessons.code_view import printed
 from components.tabs.lessons.course import LESSONS
-from components.tabs.lessons.views import MINIMAL
+from components.tabs.lessons.tab import MINIMAL
 from gpt import GPT, Edits, GPTConfig, SamplingParams, Trace, distribution, get_model, gpt2_tokenizer
 from gpt.experiments.random_models import skeleton
 from gpt.experiments.shapes import count_parameters

@@ -13,15 +13,15 @@ import pytest
 
 from components.i18n import t
 from components.i18n.catalogue import CATALOGUES
-from components.tabs.lessons import code_view, handlers
+from components.tabs.lessons import code_view
 from components.tabs.lessons.code_view import Code, excerpt, printed
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
-from components.tabs.lessons.views import MINIMAL, facts
+from components.tabs.lessons.tab import MINIMAL, facts, open_lesson
 from gpt import get_model
 from tests.components.drawing import spoken_in
-from tests.components.tabs.lesson_session import INDEX, new_session, shown
+from tests.components.tabs.lesson_session import INDEX, new_page, shown
 
 CODES = [code for lesson in LESSONS for code in lesson.code]
 ROOT = Path(__file__).parents[3]
@@ -31,11 +31,6 @@ LANGUAGES = ("en", "zh")
 @pytest.fixture
 def loaded():
     return get_model()
-
-
-@pytest.fixture
-def session():
-    return new_session()
 
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: f"{code.module}.{code.name}")
@@ -78,15 +73,16 @@ def test_colours_change_no_letter():
     assert code_view.colour("a = '''b\nc'''")[1] == (("s", "c'''"),)
 
 
-def test_every_lesson_is_whole_in_both_languages(session):
+def test_every_lesson_is_whole_in_both_languages():
+    page = new_page()
     assert len(LESSONS) == len({lesson.key for lesson in LESSONS})
     assert QUESTIONS.keys() == {lesson.key for lesson in LESSONS}
     assert PICTURES.keys() <= QUESTIONS.keys()
     for lesson in LESSONS:
         assert lesson.key in PICTURES or lesson.panels
-        handlers.open_lesson(get_model(), session, lesson.key)
-        for session.language in LANGUAGES:
-            views = shown(session)
+        open_lesson(get_model(), page.session, lesson.key)
+        for page.session.language in LANGUAGES:
+            views = shown(page, compute=False)
             assert views["head"]["index"] == views["body"]["index"] == INDEX[lesson.key]
             assert views["body"]["idea"][0]["lines"]
             assert views["body"]["code"][0]["lines"]

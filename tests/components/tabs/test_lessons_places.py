@@ -10,13 +10,15 @@ from components.share.address import LinkedPage
 from components.share.opening import open_link
 from components.tabs.inside.beats import NAMES
 from components.tabs.inside.handlers import open_film
-from components.tabs.lessons import handlers
 from components.tabs.lessons.course import LESSONS
-from components.tabs.lessons.pictures import PICTURES, picture
-from components.tabs.lessons.state import LessonsState
+from components.tabs.lessons.figure import EXAMPLE, Open
+from components.tabs.lessons.pictures import PICTURES
+from components.tabs.lessons.places import open_film as open_lesson_film
+from components.tabs.lessons.places import open_place
+from components.tabs.lessons.tab import lesson_key, move, open_lesson, type_text
 from gpt import get_model
 from gpt.models.sources import LLAMA_MODEL
-from tests.components.tabs.lesson_session import INDEX, finish, new_session, opened
+from tests.components.tabs.lesson_session import INDEX, finish, new_page
 
 
 @pytest.fixture
@@ -26,7 +28,9 @@ def loaded():
 
 @pytest.fixture
 def session():
-    return new_session()
+    session = new_page().session
+    session.tab = "playground"
+    return session
 
 
 class OtherTabs:
@@ -50,14 +54,14 @@ def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of
     tabs, own = OtherTabs(), session.document
 
     def go():
-        finish(handlers.open_place(loaded, tabs, session))
+        finish(open_place(loaded, tabs, session))
 
     go()
     assert session.tab == "playground", "no lesson is open"
-    opened(session, "attention")
-    handlers.move(loaded, "a", session, 3)
-    handlers.move(loaded, "b", session, 2)
-    handlers.type_text(session, "The dog ran to the")
+    open_lesson(loaded, session, "attention")
+    move("a", session, 3)
+    move("b", session, 2)
+    type_text(session, "The dog ran to the")
     go()
     assert (session.tab, session.selection.layer, session.selection.head) == ("inside", 3, 2)
     assert session.document.ids == loaded.tokenizer.encode("The dog ran to the")
@@ -66,23 +70,23 @@ def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of
     carried = session.document
     go()
     assert session.document is carried, "it is the text already"
-    handlers.type_text(session, "")
+    type_text(session, "")
     with pytest.raises(ValueError, match=r"\w"):
         go()
-    opened(session, "feed_forward")
+    open_lesson(loaded, session, "feed_forward")
     go()
     assert (session.selection.layer, session.selection.head) == (0, 2), "it has no head to say"
-    opened(session, "sampling")
-    handlers.move(loaded, "a", session, 0.5)
-    handlers.move(loaded, "b", session, 7)
+    open_lesson(loaded, session, "sampling")
+    move("a", session, 0.5)
+    move("b", session, 7)
     go()
     assert (session.tab, session.settings.temperature, session.settings.top_k) == ("playground", 0.5, 7)
     assert tabs.shapes == tabs.scored == []
-    opened(session, "loss")
+    open_lesson(loaded, session, "loss")
     go()
     assert (session.tab, tabs.scored) == ("loss", [PICTURES["loss"].text])
     for key in ("parameters", "skeleton"):
-        opened(session, key)
+        open_lesson(loaded, session, key)
         go()
         place = LESSONS[INDEX[key]].place
         assert (session.tab, tabs.shapes.pop()) == ("shapes", (place.shape, key == "skeleton"))
@@ -91,28 +95,28 @@ def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of
 def test_the_film_of_a_lesson_shows_its_text(session, loaded):
     tabs = OtherTabs()
     for key in ("skeleton", "attention"):
-        opened(session, key)
-        finish(handlers.open_film(loaded, tabs, session))
+        open_lesson(loaded, session, key)
+        finish(open_lesson_film(loaded, tabs, session))
     assert tabs.beats == ["answer"]
-    assert session.document.ids == loaded.tokenizer.encode(picture.EXAMPLE)
+    assert session.document.ids == loaded.tokenizer.encode(EXAMPLE)
 
 
 @pytest.mark.parametrize(
     "lesson", [lesson for lesson in LESSONS if lesson.part == "llama"], ids=lambda lesson: lesson.key
 )
 def test_film_and_place_of_a_lesson_on_llama_show_its_model(session, loaded, lesson):
-    opened(session, lesson.key)
-    finish(handlers.open_place(loaded, OtherTabs(), session))
+    open_lesson(loaded, session, lesson.key)
+    finish(open_place(loaded, OtherTabs(), session))
     assert session.document.loaded.name == session.model == session.loaded.name == LLAMA_MODEL
     assert session.document.loaded.model.config.gated
     tabs = OtherTabs()
     tabs.open_film = open_film
-    finish(handlers.open_film(loaded, tabs, session))
+    finish(open_lesson_film(loaded, tabs, session))
     assert (session.tab, session.document.loaded.name) == ("inside", LLAMA_MODEL)
     assert session.film == lesson.beat
     if lesson.key == "rotary":
-        opened(session, "attention")
-        finish(handlers.open_place(loaded, OtherTabs(), session))
+        open_lesson(loaded, session, "attention")
+        finish(open_place(loaded, OtherTabs(), session))
         assert session.document.loaded is loaded, "and an earlier lesson its own again"
 
 
@@ -126,11 +130,11 @@ def test_every_beat_of_a_lesson_is_one_of_the_film(session):
 
 def test_a_link_opens_a_lesson_by_its_name_and_leaves_the_text(session, loaded):
     text = session.document
-    page = LinkedPage("lessons", partial(handlers.open_lesson, loaded), handlers.lesson_key)
+    page = LinkedPage("lessons", partial(open_lesson, loaded), lesson_key)
     finish(open_link(session, "lesson=layer_norm", ["lessons"], {"lesson": page}))
     assert (session.tab, page.current(session.snapshot())) == ("lessons", "layer_norm")
     assert session.document is text
     for wrong in ("0", "x", "X!"):
         finish(open_link(session, f"lesson={wrong}", ["lessons"], {"lesson": page}))
         assert "lesson" in session.notice.values["note"]
-    assert session.state(LessonsState).lesson == "layer_norm"
+    assert session.state(Open).lesson == "layer_norm"

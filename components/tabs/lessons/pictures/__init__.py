@@ -1,5 +1,6 @@
 """The lessons' figures, keyed by lesson. Lessons without a figure show panels."""
 
+from components.tabs.lessons.figure import Picture
 from components.tabs.lessons.pictures import (
     concept_pictures,
     llama_pictures,
@@ -9,7 +10,6 @@ from components.tabs.lessons.pictures import (
     training_pictures,
     verse_pictures,
 )
-from components.tabs.lessons.pictures.picture import Picture
 
 PICTURES: dict[str, Picture] = (
     shape_pictures.PICTURES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,43 +11,58 @@ from components.concepts import LIMIT, STEP, quoted_concept
 from components.figures.bars import grouped_bars
 from components.labels import percent, quoted, token_text, visible
 from components.next_tokens import at_one
-from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
-from components.widgets.chart import chart_data
+from components.tabs.lessons.figure import Open, Picture, SliderSpec, checked_ids, computed, traced, words
+from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, get_model
 from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
 
 
-def model_of(scene: Scene) -> LoadedModel:
-    """Return the scene's model, or the bundled model if the scene's has no concepts."""
-    concepts = scene.loaded.concepts
-    return scene.loaded if concepts is not None and concepts.offered else get_model(DEFAULT_MODEL)
+class Steered(NamedTuple):
+    """A concept's activity on a text, (T,), and the next token's logits without and with it, (vocab_size,)."""
+
+    loaded: LoadedModel
+    ids: list[int]
+    place: tuple[int, int]
+    activity: np.ndarray
+    before: torch.Tensor
+    after: torch.Tensor
 
 
-def concepts(scene: Scene) -> Drawn:
-    """Plot the activity of the first offered concept on a text, and describe its effect on the next token."""
-    scene = replace(scene, loaded=model_of(scene))
-    loaded, ids = scene.loaded, scene.ids(least=2)
+@computed
+@torch.inference_mode()
+def steered(s: Any) -> Steered:
+    """Turn the first offered concept up or down, in the bundled model if the lessons' model has no concepts."""
+    loaded = s[Open].loaded
+    if loaded.concepts is None or not loaded.concepts.offered:
+        loaded = get_model(DEFAULT_MODEL)
+    ids = checked_ids(loaded, s[Open].text, least=2)
     assert loaded.concepts is not None
     each = loaded.concepts.offered[0]
-    activity = trace_activity(loaded.concepts, scene.trace(), each.layer)[:, each.feature].numpy()
-    names = [visible(token_text(loaded.tokenizer, token)) for token in ids]
-    figure = grouped_bars(names, {scene.t("concepts.activity"): activity}, y_title=scene.t("concepts.activity"))
-    steering = loaded.concepts.steering(each.layer, each.feature, scene.a)
+    activity = trace_activity(loaded.concepts, traced(loaded, ids), each.layer)[:, each.feature].numpy()
+    edits = Edits(steering=(loaded.concepts.steering(each.layer, each.feature, s[Open].a),))
     idx = torch.tensor([ids], device=loaded.model.device)
-    with torch.inference_mode():
-        before, after = (at_one(loaded.model(idx, edits=edits)[0, -1]) for edits in (None, Edits(steering=(steering,))))
-    token = int((after - before).argmax()) if scene.a else int(before.argmax())
-    text = scene.t(
-        "concepts" if scene.a >= 0 else "concepts.weakened",
-        share=percent(-scene.a),
-        name=quoted_concept(loaded, (each.layer, each.feature)),
-        layer=each.layer,
-        most=quoted(loaded.tokenizer, ids[int(np.argmax(activity))]),
-        token=quoted(loaded.tokenizer, token),
+    before, after = (loaded.model(idx, edits=each)[0, -1] for each in (None, edits))
+    return Steered(loaded, ids, (each.layer, each.feature), activity, before, after)
+
+
+def concepts(s: Any) -> Drawing:
+    """Plot the activity of the concept, and describe its effect on the next token."""
+    found, strength = s[steered], s[Open].a
+    tokenizer = found.loaded.tokenizer
+    names = [visible(token_text(tokenizer, token)) for token in found.ids]
+    figure = grouped_bars(names, {words("concepts.activity"): found.activity}, y_title=words("concepts.activity"))
+    before, after = at_one(found.before), at_one(found.after)
+    token = int((after - before).argmax()) if strength else int(before.argmax())
+    return figure, words(
+        "concepts" if strength >= 0 else "concepts.weakened",
+        share=percent(-strength),
+        name=quoted_concept(found.loaded, found.place),
+        layer=found.place[0],
+        most=quoted(tokenizer, found.ids[int(np.argmax(found.activity))]),
+        token=quoted(tokenizer, token),
         before=percent(before[token].item()),
         after=percent(after[token].item()),
     )
-    return Drawn(chart=chart_data(figure, text), values={"after": after[token].item()})
 
 
 PICTURES: dict[str, Picture] = {

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 
 from components.figures.bars import grouped_bars
 from components.figures.lines import lines
 from components.labels import decimal, percent
-from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec
-from components.widgets.chart import chart_data
-from gpt import DEFAULT_MODEL, GPT, LoadedModel, get_model, load_model
+from components.tabs.lessons.figure import EXAMPLE, Drawn, Open, Picture, SliderSpec, checked_ids, computed, words
+from gpt import DEFAULT_MODEL, GPT, GPTConfig, get_model, load_model
 from gpt.experiments.architectures import (
+    BiasEffect,
+    NeuronCounts,
+    NormEffect,
     bias_effect,
     cache_bytes,
     neuron_counts,
@@ -25,142 +28,158 @@ from gpt.experiments.shapes import flops_per_token, parameter_parts
 from gpt.models.memory import format_bytes
 from gpt.models.sources import LLAMA_MODEL
 
+T = TypeVar("T")
 NAMES = {"gpt2": DEFAULT_MODEL, "llama": LLAMA_MODEL}
 MAX_SHIFT = 200
 SHIFTS = tuple(range(0, MAX_SHIFT + 1, 8))
 MAX_CACHED = 256  # context length of both models, in tokens
 
 
-def models() -> dict[str, LoadedModel]:
-    """Return the bundled models with the GPT-2 and Llama architectures."""
-    return {shape: get_model(name) for shape, name in NAMES.items()}
+def of_both(s: Any, measure: Callable[[GPT, list[int]], T]) -> dict[str, T]:
+    """Measure both bundled models, with the GPT-2 and Llama architectures, on the text in their vocabularies."""
+    models = {shape: get_model(name) for shape, name in NAMES.items()}
+    return {shape: measure(loaded.model, checked_ids(loaded, s[Open].text)) for shape, loaded in models.items()}
 
 
-def ids_of(scene: Scene, loaded: LoadedModel, least: int = 1) -> list[int]:
-    """Encode the scene's text in a model's vocabulary, with the same checks as `Scene.ids`."""
-    return replace(scene, loaded=loaded).ids(least)
+@computed
+def configs(s: Any) -> dict[str, GPTConfig]:
+    return {shape: get_model(name).model.config for shape, name in NAMES.items()}
 
 
-def table(scene: Scene, *rows: tuple[object, ...]) -> list[list[str]]:
+def table(*rows: tuple[object, ...]) -> list[list[str]]:
     """Return a table with a header and, in each row, a name and both models' values."""
-    head = ["", scene.t("llama.gpt2"), scene.t("llama.llama")]
-    return [head, *([scene.t(f"llama.{name}"), str(one), str(other)] for name, one, other in rows)]
+    head = ["", words("llama.gpt2"), words("llama.llama")]
+    return [head, *([words(f"llama.{name}"), str(one), str(other)] for name, one, other in rows)]
 
 
-def groups(scene: Scene, gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
+def groups(gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
     """Return both models' values, keyed by the models' displayed names."""
-    return {scene.t("llama.gpt2"): gpt2, scene.t("llama.llama"): llama}
+    return {words("llama.gpt2"): gpt2, words("llama.llama"): llama}
 
 
-def rms_norm(scene: Scene) -> Drawn:
+@computed
+def norm_effects(s: Any) -> dict[str, NormEffect]:
+    return of_both(s, lambda model, ids: norm_effect(model, ids, int(s[Open].a)))
+
+
+def rms_norm(s: Any) -> Drawn:
     """Compare the mean and root mean square of the last token's vector before and after a layer's first norm."""
-    layer = int(scene.a)
-    effects = {shape: norm_effect(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
-    gpt2, llama = effects["gpt2"], effects["llama"]
+    gpt2, llama = s[norm_effects].values()
     rows = (np.array([effect.mean_after, effect.rms_after]) for effect in (gpt2, llama))
-    names = [scene.t("llama.mean_after"), scene.t("llama.rms_after")]
-    figure = grouped_bars(names, groups(scene, *rows), y_title="")
-    text = scene.t(
+    names = [words("llama.mean_after"), words("llama.rms_after")]
+    figure = grouped_bars(names, groups(*rows), y_title="")
+    text = words(
         "rms_norm",
-        layer=layer,
+        layer=int(s[Open].a),
         mean=decimal(llama.mean_before, 2),
         after=decimal(llama.mean_after, 2),
         rms=decimal(llama.rms_after, 2),
     )
-    widths = {shape: m.model.config.n_embd for shape, m in models().items()}
-    parts = {shape: parameter_parts(m.model.config)["norms"] for shape, m in models().items()}
+    widths = [config.n_embd for config in s[configs].values()]
+    parts = [parameter_parts(config)["norms"] for config in s[configs].values()]
     content = table(
-        scene,
         ("mean_change", *(f"{decimal(e.mean_before, 2)} → {decimal(e.mean_after, 2)}" for e in (gpt2, llama))),
         ("rms_change", *(f"{decimal(e.rms_before, 2)} → {decimal(e.rms_after, 2)}" for e in (gpt2, llama))),
-        ("norm.learned", f"2 × {widths['gpt2']}", widths["llama"]),
-        ("norm.all", f"{parts['gpt2']:,}", f"{parts['llama']:,}"),
+        ("norm.learned", f"2 × {widths[0]}", widths[1]),
+        ("norm.all", *(f"{n:,}" for n in parts)),
     )
-    return Drawn(chart=chart_data(figure, text), table=content)
+    return Drawn(chart=(figure, text), table=content)
 
 
-def rotary(scene: Scene) -> Drawn:
+@computed
+def shift_effects(s: Any) -> dict[str, np.ndarray]:
+    return of_both(s, lambda model, ids: shift_effect(model, ids, SHIFTS).numpy())
+
+
+def rotary(s: Any) -> Drawn:
     """Plot how much the next-token prediction changes when all positions in the text are shifted."""
-    shift = int(scene.a) // SHIFTS[1] * SHIFTS[1]
-    changed = {shape: shift_effect(m.model, ids_of(scene, m), SHIFTS).numpy() for shape, m in models().items()}
+    shift = int(s[Open].a) // SHIFTS[1] * SHIFTS[1]
+    changed = s[shift_effects]
     figure = lines(
         np.array(SHIFTS),
-        groups(scene, **changed),
-        x_title=scene.t("llama.shift"),
-        y_title=scene.t("llama.changed"),
+        groups(**changed),
+        x_title=words("llama.shift"),
+        y_title=words("llama.changed"),
         mark=("", shift),
     )
     here = {shape: percent(float(values[SHIFTS.index(shift)])) for shape, values in changed.items()}
-    sizes = (f"{parameter_parts(m.model.config)['position_embedding']:,}" for m in models().values())
-    return Drawn(
-        chart=chart_data(figure, scene.t("rotary", n=shift, **here)), table=table(scene, ("position.learned", *sizes))
-    )
+    sizes = (f"{parameter_parts(config)['position_embedding']:,}" for config in s[configs].values())
+    return Drawn(chart=(figure, words("rotary", n=shift, **here)), table=table(("position.learned", *sizes)))
 
 
-def swiglu(scene: Scene) -> Drawn:
+@computed
+def counted_neurons(s: Any) -> dict[str, NeuronCounts]:
+    return of_both(s, lambda model, ids: neuron_counts(model, ids, int(s[Open].a)))
+
+
+def swiglu(s: Any) -> Drawn:
     """Plot a layer's neuron activations at the last token in both models, sorted by magnitude."""
-    layer = int(scene.a)
-    counts = {shape: neuron_counts(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
+    counts = s[counted_neurons]
     longest = max(len(count.values) for count in counts.values())
     sizes = {
         shape: np.pad(np.sort(count.values.abs().numpy())[::-1], (0, longest - len(count.values)))
         for shape, count in counts.items()
     }
-    figure = lines(
-        np.arange(1, longest + 1), groups(scene, **sizes), x_title=scene.t("llama.rank"), y_title=scene.t("llama.size")
-    )
-    text = scene.t("swiglu", layer=layer, **{shape: percent(count.active) for shape, count in counts.items()})
+    figure = lines(np.arange(1, longest + 1), groups(**sizes), x_title=words("llama.rank"), y_title=words("llama.size"))
+    text = words("swiglu", layer=int(s[Open].a), **{shape: percent(count.active) for shape, count in counts.items()})
     gpt2, llama = counts["gpt2"], counts["llama"]
     content = table(
-        scene,
         ("neurons.matrices", gpt2.n_matrices, llama.n_matrices),
         ("neurons.number", len(gpt2.values), len(llama.values)),
         ("neurons.weights", f"{gpt2.n_weights:,}", f"{llama.n_weights:,}"),
     )
-    return Drawn(chart=chart_data(figure, text), table=content)
+    return Drawn(chart=(figure, text), table=content)
 
 
-def grouped_queries(scene: Scene) -> Drawn:
+def grouped_queries(s: Any) -> Drawn:
     """Plot the memory used by the key-value cache against the length of the text."""
-    n, lengths = int(scene.a), np.arange(0, MAX_CACHED + 1, 16)
-    configs = {shape: m.model.config for shape, m in models().items()}
-    used = {shape: lengths * cache_bytes(config, 1) / 2**20 for shape, config in configs.items()}
-    figure = lines(
-        lengths, groups(scene, **used), x_title=scene.t("tokens"), y_title=scene.t("llama.memory"), mark=("", n)
-    )
-    gpt2, llama = configs["gpt2"], configs["llama"]
-    here = {shape: format_bytes(cache_bytes(config, n)) for shape, config in configs.items()}
+    n, lengths = int(s[Open].a), np.arange(0, MAX_CACHED + 1, 16)
+    used = {shape: lengths * cache_bytes(config, 1) / 2**20 for shape, config in s[configs].items()}
+    figure = lines(lengths, groups(**used), x_title=words("tokens"), y_title=words("llama.memory"), mark=("", n))
+    gpt2, llama = s[configs].values()
+    here = {shape: format_bytes(cache_bytes(config, n)) for shape, config in s[configs].items()}
     times = f"{cache_bytes(gpt2, 1) / cache_bytes(llama, 1):g}"
     content = table(
-        scene,
         ("heads.queries", gpt2.n_head, llama.n_head),
         ("heads.keys", gpt2.kv_heads, llama.kv_heads),
         ("heads.token", format_bytes(cache_bytes(gpt2, 1)), format_bytes(cache_bytes(llama, 1))),
     )
-    return Drawn(chart=chart_data(figure, scene.t("grouped_queries", n=n, times=times, **here)), table=content)
+    return Drawn(chart=(figure, words("grouped_queries", n=n, times=times, **here)), table=content)
 
 
-def no_biases(scene: Scene) -> Drawn:
+@computed
+def bias_effects(s: Any) -> list[BiasEffect]:
+    """Measure the models with unpacked weights."""
+    encoded = (checked_ids(get_model(name), s[Open].text, least=2) for name in NAMES.values())
+    return [bias_effect(exact(name), ids) for name, ids in zip(NAMES.values(), encoded, strict=True)]
+
+
+@computed
+def seconds(s: Any) -> list[float]:
+    """Return both models' time per token."""
+    models = [get_model(name).model for name in NAMES.values()]
+    return token_seconds(models, checked_ids(get_model(), s[Open].text))
+
+
+def no_biases(s: Any) -> Drawn:
     """Compare the loss with and without each model's biases, and list both models' sizes, costs and losses."""
-    gpt2, llama = (bias_effect(exact(name), ids_of(scene, get_model(name), least=2)) for name in NAMES.values())
+    gpt2, llama = s[bias_effects]
     figure = grouped_bars(
-        [scene.t("llama.loss"), scene.t("llama.loss_without")],
-        groups(scene, np.array([gpt2.loss, gpt2.loss_without]), np.array([llama.loss, llama.loss_without])),
-        y_title=scene.t("nats"),
+        [words("llama.loss"), words("llama.loss_without")],
+        groups(np.array([gpt2.loss, gpt2.loss_without]), np.array([llama.loss, llama.loss_without])),
+        y_title=words("nats"),
     )
-    one, other = (m.model.config for m in models().values())
-    times = token_seconds([m.model for m in models().values()], ids_of(scene, get_model()))
+    one, other = s[configs].values()
     content = table(
-        scene,
         ("biases", f"{gpt2.n_biases:,}", f"{llama.n_biases:,}"),
         ("parameters", *(f"{sum(parameter_parts(config).values()):,}" for config in (one, other))),
         ("operations", *(f"{flops_per_token(config, MAX_CACHED - 1).total / 1e6:.1f}" for config in (one, other))),
         ("heads.token", format_bytes(cache_bytes(one, 1)), format_bytes(cache_bytes(other, 1))),
-        ("milliseconds", *(f"{1000 * seconds:.2f}" for seconds in times)),
+        ("milliseconds", *(f"{1000 * each:.2f}" for each in s[seconds])),
         ("loss.text", f"{gpt2.loss:.2f}", f"{llama.loss:.2f}"),
     )
-    text = scene.t("no_biases", loss=f"{gpt2.loss:.2f}", without=f"{gpt2.loss_without:.2f}", n=f"{gpt2.n_biases:,}")
-    return Drawn(chart=chart_data(figure, text), table=content)
+    text = words("no_biases", loss=f"{gpt2.loss:.2f}", without=f"{gpt2.loss_without:.2f}", n=f"{gpt2.n_biases:,}")
+    return Drawn(chart=(figure, text), table=content)
 
 
 @lru_cache(maxsize=2)

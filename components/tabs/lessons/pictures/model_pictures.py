@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,11 +15,24 @@ from components.labels import ACTIVATIONS, decimal, percent, power, quoted, toke
 from components.next_tokens import at_one
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons.course import SMALL
-from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec, last_head, last_layer
-from components.widgets.chart import chart_data
-from gpt import GPT
-from gpt.experiments.dropout import DroppedPart, dropout_effect
-from gpt.experiments.masks import padding_effect
+from components.tabs.lessons.figure import (
+    EXAMPLE,
+    Drawn,
+    Open,
+    Picture,
+    SliderSpec,
+    computed,
+    last_head,
+    last_layer,
+    result_of,
+    text_ids,
+    trace,
+    words,
+)
+from components.widgets.chart import Drawing
+from gpt import GPT, LoadedModel
+from gpt.experiments.dropout import DropoutEffect, DroppedPart, dropout_effect
+from gpt.experiments.masks import MaskEffect, padding_effect
 from gpt.experiments.minimal.average import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
 
@@ -30,93 +44,92 @@ IDS = (2, 16)  # the small model's batch: rows, tokens
 STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
-def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
+def next_tokens(s: Any, logits: torch.Tensor, text: str) -> Drawing:
     """Plot the most probable next tokens at temperature 1 for one row of logits, (vocab_size,), with a caption."""
     best = at_one(logits).topk(min(TOP, len(logits)))
-    labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
+    labels = [token_text(s[Open].loaded.tokenizer, i) for i in best.indices.tolist()]
     shares = best.values.numpy()
-    figure = next_token_bars(labels, shares, shares)
-    return Drawn(chart=chart_data(figure, text, scene.t("at_one")))
+    return next_token_bars(labels, shares, shares), text, words("at_one")
 
 
-def activations(scene: Scene) -> Drawn:
+def activations(s: Any) -> Drawing:
     """Plot the curves from the Activations tab, marked at x."""
-    return Drawn(chart=curves_chart(scene.a))
+    return curves_chart(s[Open].a)
 
 
-def feed_forward(scene: Scene) -> Drawn:
+def feed_forward(s: Any) -> Drawing:
     """Plot one layer's neuron activations at the last token."""
-    layer = int(scene.a)
-    ids, part = scene.ids(), scene.trace().layers[layer]
+    layer = int(s[Open].a)
+    ids, part = text_ids(s), s[trace].layers[layer]
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
-    config = scene.loaded.model.config
-    after = scene.t("activation", activation=ACTIVATIONS[config.activation])
+    config = s[Open].loaded.model.config
+    after = words("activation", activation=ACTIVATIONS[config.activation])
     figure, width = (
-        histogram(values, np.arange(len(values) + 1) - 0.5, x_title=scene.t("neuron"), y_title=after, height=300),
+        histogram(values, np.arange(len(values) + 1) - 0.5, x_title=words("neuron"), y_title=after, height=300),
         config.n_embd,
     )
-    text = scene.t(
+    text = words(
         "feed_forward",
-        token=quoted(scene.loaded.tokenizer, ids[-1]),
+        token=quoted(s[Open].loaded.tokenizer, ids[-1]),
         layer=layer,
         shapes=" → ".join(str([1, len(ids), size]) for size in (width, len(values), width)),
         share=percent(float((values > 0.1).mean())),
         strongest=int(values.argmax()),
         value=f"{values.max():.2f}",
     )
-    return Drawn(chart=chart_data(figure, text))
+    return figure, text
 
 
-def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
+def heatmap(loaded: LoadedModel, weights: np.ndarray, ids: list[int]) -> Figure:
     """Plot attention weights (T, T) between the tokens in a text, with the last row framed."""
-    labels = [token_text(scene.loaded.tokenizer, i) for i in ids]
+    labels = [token_text(loaded.tokenizer, i) for i in ids]
     return attention_heatmap(
         weights,
         labels,
         labels,
         selected=len(ids) - 1,
-        query_title=scene.t("query"),
-        key_title=scene.t("key"),
-        weight_title=scene.t("weight"),
+        query_title=words("query"),
+        key_title=words("key"),
+        weight_title=words("weight"),
     )
 
 
 @torch.inference_mode()
-def average(scene: Scene) -> Drawn:
+def average(s: Any) -> Drawing:
     """Plot the weights of an average over all tokens so far."""
-    ids = scene.ids()
+    ids = text_ids(s)
     # Applied to one-hot vectors, the average returns its own weights.
     weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
-    text = scene.t("average", token=quoted(scene.loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
-    return Drawn(chart=chart_data(heatmap(scene, weights, ids), text))
+    text = words("average", token=quoted(s[Open].loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
+    return heatmap(s[Open].loaded, weights, ids), text
 
 
 @torch.inference_mode()
-def dot_products(scene: Scene) -> Drawn:
+def dot_products(s: Any) -> Drawing:
     """Plot the attention weights given by dot products of the normalised vectors that a layer reads."""
-    ids, layer = scene.ids(), int(scene.a)
-    x = scene.trace().layers[layer].resid_pre.float().cpu()
+    ids, layer = text_ids(s), int(s[Open].a)
+    x = s[trace].layers[layer].resid_pre.float().cpu()
     x = torch.nn.functional.layer_norm(x, x.shape[-1:])  # all vectors have the same length
     scores = (x @ x.transpose(-2, -1))[0]  # (T, T)
     future = torch.ones_like(scores, dtype=torch.bool).triu(1)
     weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
-    token, to_itself = quoted(scene.loaded.tokenizer, ids[-1]), (scores[-1, -1], weights[-1, -1])
+    token, to_itself = quoted(s[Open].loaded.tokenizer, ids[-1]), (scores[-1, -1], weights[-1, -1])
     score, share = map(float, to_itself)
-    text = scene.t("dot_products", layer=layer, token=token, score=f"{score:.0f}", share=percent(share))
-    return Drawn(chart=chart_data(heatmap(scene, weights.numpy(), ids), text))
+    text = words("dot_products", layer=layer, token=token, score=f"{score:.0f}", share=percent(share))
+    return heatmap(s[Open].loaded, weights.numpy(), ids), text
 
 
-def queries(scene: Scene) -> Drawn:
+def queries(s: Any) -> Drawing:
     """Plot one head's scores for the last token's query and each key, before the softmax."""
-    layer, head = int(scene.a), int(scene.b)
-    ids, part = scene.ids(), scene.trace().layers[layer]
+    layer, head = int(s[Open].a), int(s[Open].b)
+    ids, part = text_ids(s), s[trace].layers[layer]
     q, k = part.attn_q[0, head, -1].float().cpu(), part.attn_k[0, head].float().cpu()  # (hs,), (T, hs)
     scores = (k @ q / len(q) ** 0.5).numpy()
-    tokenizer = scene.loaded.tokenizer
+    tokenizer = s[Open].loaded.tokenizer
     names = [visible(token_text(tokenizer, i)) for i in ids]
-    figure = grouped_bars(names, {scene.t("score"): scores}, y_title=scene.t("score"))
+    figure = grouped_bars(names, {words("score"): scores}, y_title=words("score"))
     most = int(scores.argmax())
-    text = scene.t(
+    text = words(
         "queries",
         layer=layer,
         head=head,
@@ -125,17 +138,17 @@ def queries(scene: Scene) -> Drawn:
         score=decimal(float(scores[most]), 1),
         size=len(q),
     )
-    return Drawn(chart=chart_data(figure, text))
+    return figure, text
 
 
-def attention(scene: Scene) -> Drawn:
+def attention(s: Any) -> Drawing:
     """Plot one head's attention weights for a short text."""
-    layer, head = int(scene.a), int(scene.b)
-    ids, weights = scene.ids(), scene.trace().layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
-    tokenizer = scene.loaded.tokenizer
-    figure = heatmap(scene, weights, ids)
+    layer, head = int(s[Open].a), int(s[Open].b)
+    ids, weights = text_ids(s), s[trace].layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
+    tokenizer = s[Open].loaded.tokenizer
+    figure = heatmap(s[Open].loaded, weights, ids)
     most = int(weights[-1].argmax())
-    text = scene.t(
+    text = words(
         "attention",
         layer=layer,
         head=head,
@@ -143,65 +156,88 @@ def attention(scene: Scene) -> Drawn:
         target=quoted(tokenizer, ids[most]),
         share=percent(float(weights[-1, most])),
     )
-    on_previous = float(weights[-1, -2]) if len(ids) >= MIN_CHOICE else 0.0
-    return Drawn(chart=chart_data(figure, text), values={"on_previous": on_previous})
+    return figure, text
 
 
-def block(scene: Scene) -> Drawn:
+def attends_to_previous(s: Any) -> bool:
+    """Return whether the head's last token puts more than half its attention on the previous token."""
+    found = result_of(s, trace)
+    if found is None:
+        return False
+    weights = found.layers[int(s[Open].a)].attn_weights[0, int(s[Open].b)]
+    return len(weights) >= MIN_CHOICE and bool(weights[-1, -2] > 0.5)
+
+
+def block(s: Any) -> Drawing:
     """Plot the norms of the last token's vectors in one block: the stream and both branch outputs."""
-    layer = int(scene.a)
-    ids, part = scene.ids(), scene.trace().layers[layer]
+    layer = int(s[Open].a)
+    ids, part = text_ids(s), s[trace].layers[layer]
     lengths = {name: float(getattr(part, name)[0, -1].float().norm()) for name in STREAM}
-    names = [scene.t(f"block.{name}") for name in STREAM]
-    figure = grouped_bars(names, {scene.t("length"): np.array(list(lengths.values()))}, y_title=scene.t("length"))
+    names = [words(f"block.{name}") for name in STREAM]
+    figure = grouped_bars(names, {words("length"): np.array(list(lengths.values()))}, y_title=words("length"))
     written = {name: f"{length:.1f}" for name, length in lengths.items()}
-    text = scene.t("block", layer=layer, token=quoted(scene.loaded.tokenizer, ids[-1]), **written)
-    return Drawn(chart=chart_data(figure, text))
+    text = words("block", layer=layer, token=quoted(s[Open].loaded.tokenizer, ids[-1]), **written)
+    return figure, text
 
 
+@computed
 @torch.inference_mode()
-def model(scene: Scene) -> Drawn:
+def after_blocks(s: Any) -> torch.Tensor:
+    """Return the logits after the last token, read after each number of blocks, (n_layer + 1, vocab_size)."""
+    network, layers = s[Open].loaded.model, s[trace].layers
+    streams = [layers[0].resid_pre, *(layer.resid_post for layer in layers)]
+    return network.logits(network.ln_f(torch.stack([each[0, -1] for each in streams])))
+
+
+def settled(s: Any) -> float | None:
+    """Return the number of blocks after which the best token stays the same, or None until it is computed."""
+    logits = result_of(s, after_blocks)
+    if logits is None:
+        return None
+    top = logits.argmax(dim=-1)
+    return int((top != top[-1]).nonzero().max()) + 1 if bool((top != top[-1]).any()) else 0
+
+
+def model(s: Any) -> Drawn:
     """Show the shapes in the forward pass, and the prediction after a given number of blocks."""
-    network, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
-    depth = int(scene.a)
-    streams = [trace.layers[0].resid_pre, *(layer.resid_post for layer in trace.layers)]
-    stream = streams[depth]
-    logits_after = network.logits(
-        network.ln_f(torch.stack([each[0, -1] for each in streams]))
-    )  # (n_layer + 1, vocab_size)
-    logits, top = logits_after[depth], logits_after.argmax(dim=-1)
-    best = int(top[depth])
-    settled = int((top != top[-1]).nonzero().max()) + 1 if bool((top != top[-1]).any()) else 0
-    text = scene.t(
-        "model", n=depth, total=network.config.n_layer, best=quoted(scene.loaded.tokenizer, best),
+    network, ids, depth = s[Open].loaded.model, text_ids(s), int(s[Open].a)
+    logits = s[after_blocks][depth]
+    best = int(logits.argmax())
+    text = words(
+        "model", n=depth, total=network.config.n_layer, best=quoted(s[Open].loaded.tokenizer, best),
         share=percent(float(at_one(logits)[best])),
     )  # fmt: skip
     embedding = "wte" if network.wpe is None else "wte + wpe"
-    shapes = [("idx", [1, len(ids)]), (embedding, list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
-    shapes += [("ln_f", list(stream.shape)), ("lm_head", [1, len(ids), len(logits)])]
-    rows = [["", scene.t("shape")], *([name, str(shape)] for name, shape in shapes)]
-    return Drawn(chart=next_tokens(scene, logits, text).chart, table=rows, values={"settled": settled})
+    stream = [1, len(ids), network.config.n_embd]
+    shapes = [("idx", [1, len(ids)]), (embedding, stream), (f"h[0:{depth}]", stream)]
+    shapes += [("ln_f", stream), ("lm_head", [1, len(ids), len(logits)])]
+    rows = [["", words("shape")], *([name, str(shape)] for name, shape in shapes)]
+    return Drawn(chart=next_tokens(s, logits, text), table=rows)
 
 
-def dropout(scene: Scene) -> Drawn:
+@computed
+def dropped(s: Any) -> DropoutEffect:
+    return dropout_effect(s[Open].loaded.model, text_ids(s), p=s[Open].a, seed=int(s[Open].b))
+
+
+def dropout(s: Any) -> Drawn:
     """Compare the predictions of two passes in each mode, and list what the first training pass drops in each part."""
-    ids, tokenizer = scene.ids(), scene.loaded.tokenizer
-    effect = dropout_effect(scene.loaded.model, ids, p=scene.a, seed=int(scene.b))
+    effect, tokenizer = s[dropped], s[Open].loaded.tokenizer
     modes = {"training": effect.training, "evaluation": effect.evaluation}
     shares = {(mode, n): at_one(row) for mode, rows in modes.items() for n, row in enumerate(rows, 1)}
     first = shares["evaluation", 1]
     best = first.topk(min(5, len(first))).indices  # (5,)
-    passes = {scene.t(f"dropout.{mode}", n=n): row[best].numpy() for (mode, n), row in shares.items()}
+    passes = {words(f"dropout.{mode}", n=n): row[best].numpy() for (mode, n), row in shares.items()}
     names = [visible(token_text(tokenizer, token_id)) for token_id in best.tolist()]
-    figure = grouped_bars(names, passes, y_title=scene.t("dropout.probability"))
+    figure = grouped_bars(names, passes, y_title=words("dropout.probability"))
     one, two, three, four = (percent(float(values[0])) for values in passes.values())
-    text = scene.t("dropout", token=quoted(tokenizer, int(best[0])), one=one, two=two, three=three, four=four)
-    head = [scene.t(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
-    rows = [head, *(dropped_row(scene, part) for part in effect.parts)]
-    return Drawn(scene.t("dropout.scale", scale=f"{1 / (1 - scene.a):.3g}"), chart_data(figure, text), table=rows)
+    text = words("dropout", token=quoted(tokenizer, int(best[0])), one=one, two=two, three=three, four=four)
+    head = [words(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
+    rows = [head, *(dropped_row(part) for part in effect.parts)]
+    return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].a):.3g}"), (figure, text), table=rows)
 
 
-def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
+def dropped_row(part: DroppedPart) -> list[str]:
     """Return a part's name, its number of zeros, and SHOWN values around a dropped one, before and after dropout."""
     zeros = (part.after == 0).nonzero().flatten().tolist()
     first = max(0, min(zeros[0] - 1, len(part.after) - SHOWN)) if zeros else 0
@@ -209,18 +245,24 @@ def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
         "  ".join(decimal(x, 2) if x else "0" for x in row[first : first + SHOWN].tolist())
         for row in (part.before, part.after)
     )
-    return [scene.t(f"dropout.{part.part}"), f"{part.n_dropped} / {len(part.before)}", *shown]
+    return [words(f"dropout.{part.part}"), f"{part.n_dropped} / {len(part.before)}", *shown]
 
 
+@computed
 @torch.inference_mode()
-def skeleton(scene: Scene) -> Drawn:
-    """Show the prediction of the model, or of a model whose blocks and norms do nothing."""
-    real, ids = scene.loaded.model, scene.ids()
-    chosen = real if scene.choice == "real" else bare(real)
-    logits = chosen(torch.tensor([ids], device=real.device))
-    best = quoted(scene.loaded.tokenizer, int(logits[0, -1].argmax()))
-    shapes = {"ids": [1, len(ids)], "logits": list(logits.shape)}
-    return next_tokens(scene, logits[0, -1], scene.t(f"skeleton.{scene.choice}", best=best, **shapes))
+def predicted(s: Any) -> torch.Tensor:
+    """Return the logits of the model, or of a model whose blocks and norms do nothing, (1, T, vocab_size)."""
+    real = s[Open].loaded.model
+    chosen = real if s[Open].choice == "real" else bare(real)
+    return chosen(torch.tensor([text_ids(s)], device=real.device))
+
+
+def skeleton(s: Any) -> Drawing:
+    """Show the prediction with or without blocks."""
+    logits = s[predicted]
+    best = quoted(s[Open].loaded.tokenizer, int(logits[0, -1].argmax()))
+    shapes = {"ids": list(logits.shape[:2]), "logits": list(logits.shape)}
+    return next_tokens(s, logits[0, -1], words(f"skeleton.{s[Open].choice}", best=best, **shapes))
 
 
 @lru_cache(maxsize=1)
@@ -229,32 +271,38 @@ def bare(real: GPT) -> GPT:
     return make_skeleton(real.config, generator=torch.Generator().manual_seed(0)).eval().to(real.device)
 
 
+@computed
 @torch.inference_mode()
-def small(scene: Scene) -> Drawn:
-    """Run a tiny GPT on a batch of random tokens, and show the effect of left padding with and without the mask."""
-    gpt, n_padding = tiny(), int(scene.a)
-    rows, n_tokens = IDS
+def padded(s: Any) -> tuple[torch.Tensor, MaskEffect]:
+    """Run a tiny GPT on a batch of random tokens, one row of which has padding on the left.
+
+    Returns its logits, and the effect of such padding on the other row with and without the mask.
+    """
+    gpt, n_padding = tiny(), int(s[Open].a)
     idx = torch.randint(SMALL.vocab_size, IDS, generator=torch.Generator().manual_seed(0))
-    mask = torch.ones(rows, n_tokens)
+    mask = torch.ones(IDS)
     mask[0, :n_padding] = 0
-    logits = gpt(idx, attention_mask=mask)
-    effect = padding_effect(gpt, idx[1].tolist(), n_padding)
-    names = {scene.t("masked"): effect.with_mask, scene.t("unmasked"): effect.without_mask}
+    return gpt(idx, attention_mask=mask), padding_effect(gpt, idx[1].tolist(), n_padding)
+
+
+def small(s: Any) -> Drawing:
+    """Show the effect of left padding."""
+    logits, effect = s[padded]
+    names = {words("masked"): effect.with_mask, words("unmasked"): effect.without_mask}
     figure = grouped_bars(
-        [str(place) for place in range(n_tokens)],
+        [str(place) for place in range(IDS[1])],
         {name: values.cpu().numpy() for name, values in names.items()},
-        x_title=scene.t("place"),
-        y_title=scene.t("moved"),
+        x_title=words("place"),
+        y_title=words("moved"),
     )
-    text = scene.t(
+    return figure, words(
         "small",
-        ids=list(idx.shape),
+        ids=list(IDS),
         logits=list(logits.shape),
-        n=n_padding,
+        n=int(s[Open].a),
         masked=power(float(effect.with_mask.max())),
         unmasked=f"{float(effect.without_mask.max()):.2g}",
     )
-    return Drawn(chart=chart_data(figure, text))
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +11,10 @@ from components.figures.lines import lines
 from components.i18n import spoken
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
 from components.panels.shape_settings import shape_of, values_of
-from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
-from components.widgets.chart import chart_data
+from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, computed, words
+from components.widgets.chart import Drawing
 from gpt import PRESETS, GPTConfig
-from gpt.experiments.initialisation import residual_norms
+from gpt.experiments.initialisation import ResidualNorms, residual_norms
 from gpt.experiments.shapes import UNTIED_124M, cache_numbers
 from gpt.experiments.speed import next_token_cost
 from gpt.model import meta_model
@@ -25,17 +26,17 @@ from gpt.models.memory import format_bytes
 SMALL = GPTConfig(vocab_size=256, block_size=64, n_head=4, n_embd=64)  # small enough to initialise interactively
 
 
-def configuration(scene: Scene) -> Drawn:
+def configuration(s: Any) -> Drawn:
     """Show GPT-2 with a custom width, head count and layer count. Raises ValueError for an invalid combination."""
-    given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
+    given = values_of(PRESETS["gpt2"]) | {"n_embd": s[Open].a, "n_head": s[Open].b, "n_layer": int(s[Open].choice)}
     config = shape_of(given)
-    says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False))
+    says = words("configuration", size=config.head_size, total=parameter_count(config, False))
     return Drawn(says, parameter_bars(config, False))
 
 
-def parameters(scene: Scene) -> Drawn:
+def parameters(s: Any) -> Drawn:
     """Count the 124M configuration's parameters with or without weight tying, and list its size in each data type."""
-    config = UNTIED_124M if scene.choice == "untied" else GPTConfig(qkv_bias=False)
+    config = UNTIED_124M if s[Open].choice == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
         parameter_count(config, False),
         parameter_bars(config, False),
@@ -43,25 +44,29 @@ def parameters(scene: Scene) -> Drawn:
     )
 
 
-def initialisation(scene: Scene) -> Drawn:
+@computed
+def untrained_norms(s: Any) -> ResidualNorms:
+    return residual_norms(SMALL.with_layers(int(s[Open].a)), seed=int(s[Open].b))
+
+
+def initialisation(s: Any) -> Drawing:
     """Plot norms along the residual stream of an untrained model, with and without GPT-2's scaled initialisation."""
-    n_layer = int(scene.a)
-    norms = residual_norms(SMALL.with_layers(n_layer), seed=int(scene.b))
+    n_layer, norms = int(s[Open].a), s[untrained_norms]
     figure = lines(
         np.arange(n_layer + 1),
-        {scene.t("scaled"): np.array(norms.scaled), scene.t("unscaled"): np.array(norms.unscaled)},
-        x_title=scene.t("layers"),
-        y_title=scene.t("length"),
+        {words("scaled"): np.array(norms.scaled), words("unscaled"): np.array(norms.unscaled)},
+        x_title=words("layers"),
+        y_title=words("length"),
     )
     growth = {name: f"{row[-1] / row[0]:.1f}" for name, row in (("scaled", norms.scaled), ("unscaled", norms.unscaled))}
-    return Drawn(chart=chart_data(figure, scene.t("initialisation", n=n_layer, **growth)))
+    return figure, words("initialisation", n=n_layer, **growth)
 
 
-def layouts(scene: Scene) -> Drawn:
+def layouts(s: Any) -> Drawn:
     """List the names and shapes of GPT-2 small's weights in this app and in another layout."""
-    rows = name_rows(scene.choice)
-    head = [scene.t(key) for key in ("theirs", "shape", "ours", "shape")]
-    return Drawn(scene.t(f"layouts.{scene.choice}", n=len(rows)), table=[head, *rows])
+    rows = name_rows(s[Open].choice)
+    head = [words(key) for key in ("theirs", "shape", "ours", "shape")]
+    return Drawn(words(f"layouts.{s[Open].choice}", n=len(rows)), table=[head, *rows])
 
 
 @lru_cache(maxsize=4)
@@ -88,10 +93,10 @@ def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, 
     return [(their_name(ours, BOOK, (part, 0)), third, ours) for part in range(3)]
 
 
-def cost(scene: Scene) -> Drawn:
+def cost(s: Any) -> Drawing:
     """Plot the multiplications needed for one more token against the text length, with and without a KV cache."""
-    config = PRESETS[scene.choice]
-    length = min(int(scene.a), config.block_size)
+    config = PRESETS[s[Open].choice]
+    length = min(int(s[Open].a), config.block_size)
     lengths = np.unique(np.linspace(1, config.block_size, 65, dtype=int))
     counts = {
         cached: np.array([next_token_cost(config, int(n), cached=cached).multiplications for n in lengths])
@@ -99,17 +104,17 @@ def cost(scene: Scene) -> Drawn:
     }
     figure = lines(
         lengths,
-        {scene.t("cached"): counts[True], scene.t("uncached"): counts[False]},
-        x_title=scene.t("tokens"),
-        y_title=scene.t("multiplications"),
+        {words("cached"): counts[True], words("uncached"): counts[False]},
+        x_title=words("tokens"),
+        y_title=words("multiplications"),
         mark=("", length),
         log_y=True,
     )
     with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
     unit = 1e8 if spoken() == "zh" else 1e6  # Chinese text uses units of 10⁸
-    text = scene.t(
+    text = words(
         "cost",
-        model=scene.t(f"next.choice.{scene.choice}"),
+        model=words(f"next.choice.{s[Open].choice}"),
         n=f"{length:,}",
         cached=f"{with_cache.multiplications / unit:,.1f}",
         uncached=f"{without.multiplications / unit:,.1f}",
@@ -117,7 +122,7 @@ def cost(scene: Scene) -> Drawn:
         memory=format_bytes(with_cache.cache_bytes),
         each=format_bytes(4 * cache_numbers(config)),
     )
-    return Drawn(chart=chart_data(figure, text))
+    return figure, text
 
 
 PICTURES: dict[str, Picture] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,165 +15,196 @@ import torch
 from components.errors import PageError
 from components.figures.bars import grouped_bars, histogram
 from components.labels import listed, percent, quoted, token_text, visible
-from components.tabs.lessons.pictures.picture import (
+from components.tabs.lessons.figure import (
     EXAMPLE,
     MAX_TEXT_CHARS,
     MAX_TOKENS,
     Drawn,
+    Open,
     Picture,
-    Scene,
     SliderSpec,
+    admitted,
+    checked_ids,
+    computed,
+    text_ids,
+    words,
 )
 from components.text_views import document_lines, next_token_bars
-from components.widgets.chart import chart_data
+from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, get_model
 from gpt.experiments.minimal.merges import Merges
 from gpt.experiments.minimal.tokenizer import WORDS as WORD
-from gpt.experiments.text_loss import score_text
+from gpt.experiments.text_loss import TextScore, score_text
 
 SIMILAR = 6  # number of similar tokens
 
 
-def tokenizer(scene: Scene) -> Drawn:
+def tokenizer(s: Any) -> Drawn:
     """Show the tokens in a text, with their ids and bytes."""
-    vocabulary, ids = scene.loaded.tokenizer, scene.ids(whole=True)
+    vocabulary, ids = s[Open].loaded.tokenizer, text_ids(s, whole=True)
     rows = [
         [visible(token_text(vocabulary, i)), str(i), " ".join(f"{byte:02x}" for byte in vocabulary.token_bytes(i))]
         for i in ids
     ]
-    text = scene.t(
-        "tokenizer", n=len(ids), characters=len(scene.text), bytes=len(scene.text.encode("utf-8", "replace"))
+    text = words(
+        "tokenizer", n=len(ids), characters=len(s[Open].text), bytes=len(s[Open].text.encode("utf-8", "replace"))
     )
-    head = [scene.t(f"tokenizer.{column}") for column in ("token", "id", "bytes")]
+    head = [words(f"tokenizer.{column}") for column in ("token", "id", "bytes")]
     return Drawn(text, table=[head, *rows])
 
 
-def loss(scene: Scene) -> Drawn:
+@computed
+def scored(s: Any) -> TextScore:
+    return score_text(s[Open].loaded, text_ids(s, least=2, whole=True))
+
+
+def loss(s: Any) -> Drawing:
     """Plot the surprisal of each token in a text."""
-    loaded, ids = scene.loaded, scene.ids(least=2, whole=True)
-    read = score_text(loaded, ids)
+    tokenizer, read = s[Open].loaded.tokenizer, s[scored]
     bits = np.array([loss.surprisal for loss in read.losses])
-    names = [visible(token_text(loaded.tokenizer, token_id)) for token_id in ids[1:]]
-    figure = grouped_bars(names, {scene.t("surprise"): bits}, y_title=scene.t("surprise"))
+    names = [visible(token_text(tokenizer, token_id)) for token_id in read.ids[1:]]
+    figure = grouped_bars(names, {words("surprise"): bits}, y_title=words("surprise"))
     most = int(bits.argmax())
-    text = scene.t(
+    return figure, words(
         "loss",
         nats=f"{read.score.loss:.2f}",
         perplexity=f"{read.score.perplexity:.1f}",
-        token=quoted(loaded.tokenizer, ids[most + 1]),
+        token=quoted(tokenizer, read.ids[most + 1]),
         bits=f"{bits[most]:.1f}",
         share=percent(2 ** -float(bits[most])),
     )
-    return Drawn(chart=chart_data(figure, text))
 
 
-def greedy(scene: Scene) -> Drawn:
+@dataclass(frozen=True, eq=False)
+class Continued:
+    """A text with its continuation, and the probability of each new token."""
+
+    document: Generation
+    probabilities: list[float]
+
+    @property
+    def n_bytes(self) -> int:
+        return self.document.n_bytes
+
+
+def continued(loaded: LoadedModel, ids: list[int], params: SamplingParams, length: int) -> Continued:
+    """Continue a text by up to `length` tokens, once the model has time for it."""
+    document = Generation(loaded, ids)
+    with admitted(loaded):
+        probabilities = [step.probability for step in document.steps(params, length)]
+    document.read()
+    return Continued(document, probabilities)
+
+
+@computed
+def greedily(s: Any) -> Continued:
+    return continued(s[Open].loaded, text_ids(s), SamplingParams(temperature=0, seed=0), int(s[Open].a))
+
+
+def greedy(s: Any) -> Drawn:
     """Continue a text greedily."""
-    document = Generation(scene.loaded, scene.ids())
-    steps = list(document.steps(SamplingParams(temperature=0, seed=0), int(scene.a)))
+    found = s[greedily]
+    share = percent(math.prod(found.probabilities))
+    return Drawn(words("greedy", n=len(found.probabilities), share=share), strip=document_lines(found.document))
+
+
+@computed
+def document_read(s: Any) -> Generation:
+    document = Generation(s[Open].loaded, text_ids(s))
     document.read()
-    share = percent(math.prod(step.probability for step in steps))
-    return Drawn(scene.t("greedy", n=len(steps), share=share), strip=document_lines(document))
+    return document
 
 
-def sampling(scene: Scene) -> Drawn:
+def sampling(s: Any) -> Drawing:
     """Show Write's next-token bars after a text at a given temperature and top-k."""
-    document = Generation(scene.loaded, scene.ids())
-    document.read()
-    params = SamplingParams(temperature=scene.a, top_k=int(scene.b) or None)
-    return Drawn(chart=bars(document, params, scene))
+    return bars(s[document_read], SamplingParams(temperature=s[Open].a, top_k=int(s[Open].b) or None))
 
 
-def bars(document: Generation, params: SamplingParams, scene: Scene) -> dict[str, Any]:
+def bars(document: Generation, params: SamplingParams) -> dict[str, Any]:
     """Return the next-token bars for a document. The rows are not buttons, since there is no text to insert into."""
     return next_token_bars(document, document.n_prompt - 1, params) | {"rows": None}
 
 
-def model_of(scene: Scene) -> LoadedModel:
-    """Return the model with trained or random weights."""
-    return get_model(DEFAULT_MODEL if scene.choice == "trained" else "untrained")
-
-
-def untrained(scene: Scene) -> Drawn:
+@computed
+def written(s: Any) -> Continued:
     """Continue the same prompt with random or trained weights."""
-    scene = replace(scene, loaded=model_of(scene))
-    document = Generation(scene.loaded, scene.ids())
-    list(document.steps(SamplingParams(temperature=0.8, seed=int(scene.a)), 30))
-    document.read()
-    chart = bars(document, SamplingParams(), scene)
-    return Drawn(scene.t(f"untrained.{scene.choice}"), chart, document_lines(document))
+    loaded = get_model(DEFAULT_MODEL if s[Open].choice == "trained" else "untrained")
+    params = SamplingParams(temperature=0.8, seed=int(s[Open].a))
+    return continued(loaded, checked_ids(loaded, s[Open].text), params, 30)
+
+
+def untrained(s: Any) -> Drawn:
+    """Show what a model with random or trained weights writes."""
+    document = s[written].document
+    return Drawn(words(f"untrained.{s[Open].choice}"), bars(document, SamplingParams()), document_lines(document))
 
 
 WORDS = "low low lower lowest slow slow slower slowest"
 MAX_ROUNDS = 20
 
 
-def merges(scene: Scene) -> Drawn:
+def merges(s: Any) -> Drawn:
     """Show a text's tokens after a given number of merges learned from it."""
-    if not scene.text.strip():
+    if not s[Open].text.strip():
         raise PageError("picture.empty")
-    learned = Merges(regex.findall(WORD, scene.text[:MAX_TEXT_CHARS]))
+    learned = Merges(regex.findall(WORD, s[Open].text[:MAX_TEXT_CHARS]))
     before = sum(map(len, learned.words))
     rows = []
-    for n in range(1, int(scene.a) + 1):
+    for n in range(1, int(s[Open].a) + 1):
         counts = Counter(pair for parts in learned.words for pair in pairwise(parts))
         token = learned.learn()
         if token is None:
             break
         rows.append([str(n), visible(token.decode("utf-8", "replace")), str(max(counts.values()))])
     tokens = [visible(part.decode("utf-8", "replace")) for parts in learned.words for part in parts]
-    head = [scene.t(f"merges.{column}") for column in ("round", "token", "count")]
-    text = scene.t("merges", n=len(rows), before=before, after=len(tokens), tokens=" | ".join(tokens))
+    head = [words(f"merges.{column}") for column in ("round", "token", "count")]
+    text = words("merges", n=len(rows), before=before, after=len(tokens), tokens=" | ".join(tokens))
     return Drawn(text, table=[head, *reversed(rows)])
 
 
-def embedding(scene: Scene) -> Drawn:
-    """Plot the last token's vector, and list the tokens with the most similar vectors."""
-    tokenizer, weight = scene.loaded.tokenizer, scene.loaded.model.wte.weight.detach().float().cpu()  # (vocab_size, C)
-    token = scene.ids()[-1]
+@computed
+def nearest(s: Any) -> list[int]:
+    """Return the tokens whose vectors are most similar to the last token's."""
+    weight, token = s[Open].loaded.model.wte.weight.detach().float().cpu(), text_ids(s)[-1]  # (vocab_size, C)
     near = torch.cosine_similarity(weight, weight[token], dim=-1).argsort(descending=True)
-    likest = [quoted(tokenizer, i) for i in near[: SIMILAR + 1].tolist() if i != token][:SIMILAR]
-    name = quoted(tokenizer, token)
+    return [i for i in near[: SIMILAR + 1].tolist() if i != token][:SIMILAR]
+
+
+def embedding(s: Any) -> Drawing:
+    """Plot the last token's vector, and list the tokens with the most similar vectors."""
+    near, token, tokenizer = s[nearest], text_ids(s)[-1], s[Open].loaded.tokenizer
+    weight = s[Open].loaded.model.wte.weight  # (vocab_size, C)
     figure = histogram(
-        weight[token].numpy(),
+        weight[token].detach().float().cpu().numpy(),
         np.arange(weight.shape[1] + 1) - 0.5,
-        x_title=scene.t("number"),
-        y_title=scene.t("value"),
+        x_title=words("number"),
+        y_title=words("value"),
         height=300,
     )
-    text = scene.t("embedding", token=name, id=token, shape=list(weight.shape), tokens=listed(likest))
-    return Drawn(chart=chart_data(figure, text))
+    likest = listed(quoted(tokenizer, i) for i in near)
+    return figure, words("embedding", token=quoted(tokenizer, token), id=token, shape=list(weight.shape), tokens=likest)
 
 
-def batches(scene: Scene) -> Drawn:
+def batches(s: Any) -> Drawn:
     """Show the input and the target at each position in a row of a batch."""
-    ids, tokenizer = scene.ids(least=2), scene.loaded.tokenizer
+    ids, tokenizer = text_ids(s, least=2), s[Open].loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
     rows = [
-        [str(at), "".join(names[: at + 1]), names[at], names[at + 1]] for at in range(min(len(ids) - 1, int(scene.a)))
+        [str(at), "".join(names[: at + 1]), names[at], names[at + 1]] for at in range(min(len(ids) - 1, int(s[Open].a)))
     ]
-    head = [scene.t(f"batches.{column}") for column in ("position", "seen", "input", "target")]
-    return Drawn(scene.t("batches", n=len(rows), total=len(ids)), table=[head, *rows])
+    head = [words(f"batches.{column}") for column in ("position", "seen", "input", "target")]
+    return Drawn(words("batches", n=len(rows), total=len(ids)), table=[head, *rows])
 
 
 PICTURES: dict[str, Picture] = {
     "tokenizer": Picture(tokenizer, text="The dog said hello to grandmother."),
     "loss": Picture(loss, text="Once upon a time, there was a little dragon named Lily."),
-    "greedy": Picture(
-        greedy,
-        text="Once upon a time",
-        a=SliderSpec("picture.steps", 1, 60, 1, 12),
-        writes_with=lambda scene: scene.loaded,
-    ),
+    "greedy": Picture(greedy, text="Once upon a time", a=SliderSpec("picture.steps", 1, 60, 1, 12)),
     "sampling": Picture(
         sampling, text=EXAMPLE, a=SliderSpec("temperature", 0, 2, 0.05, 1), b=SliderSpec("picture.top_k", 0, 50, 1, 0)
     ),
     "untrained": Picture(
-        untrained,
-        text=EXAMPLE,
-        a=SliderSpec("picture.seed", 0, 20, 1, 1),
-        choices=("untrained", "trained"),
-        writes_with=model_of,
+        untrained, text=EXAMPLE, a=SliderSpec("picture.seed", 0, 20, 1, 1), choices=("untrained", "trained")
     ),
     "merges": Picture(merges, text=WORDS, a=SliderSpec("picture.merges.rounds", 0, MAX_ROUNDS, 1, 3)),
     "embedding": Picture(embedding, text="The little dog"),

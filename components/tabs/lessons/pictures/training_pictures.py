@@ -6,6 +6,7 @@ import math
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +14,8 @@ from torch import nn
 
 from components.figures.lines import lines
 from components.labels import visible
-from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
-from components.widgets.chart import chart_data
+from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, computed, words
+from components.widgets.chart import Drawing
 from gpt.experiments.minimal.batches import Batches
 from gpt.experiments.minimal.configuration import Config
 from gpt.experiments.minimal.initialisation import TiedGPT
@@ -99,18 +100,23 @@ def written(model: nn.Module, characters: list[str]) -> str:
     return "".join(characters[i] for i in ids)
 
 
-def training(scene: Scene) -> Drawn:
+@computed
+def recording(s: Any) -> Recording:
+    return run()
+
+
+def training(s: Any) -> Drawn:
     """Plot the run's losses, and show the sample after a given number of updates."""
-    done, step = run(), int(scene.a) // EVERY * EVERY
+    done, step = s[recording], int(s[Open].a) // EVERY * EVERY
     held_out = np.interp(np.arange(len(done.losses)), np.arange(len(done.held_out)) * EVERY, done.held_out)
     figure = lines(
         np.arange(len(done.losses)),
-        {scene.t("training.text"): np.array(done.losses), scene.t("training.held_out"): held_out},
-        x_title=scene.t("updates"),
-        y_title=scene.t("nats"),
+        {words("training.text"): np.array(done.losses), words("training.held_out"): held_out},
+        x_title=words("updates"),
+        y_title=words("nats"),
         mark=("", step),
     )
-    text = scene.t(
+    text = words(
         "training",
         step=step,
         loss=f"{done.losses[step]:.2f}",
@@ -119,23 +125,26 @@ def training(scene: Scene) -> Drawn:
         chance=f"{math.log(done.n_characters):.2f}",
         n=done.n_characters,
     )
-    return Drawn(
-        scene.t("training.wrote", step=step, text=visible(done.samples[step // EVERY])), chart_data(figure, text)
-    )
+    return Drawn(words("training.wrote", step=step, text=visible(done.samples[step // EVERY])), (figure, text))
 
 
-def optimizer(scene: Scene) -> Drawn:
+@computed
+def descents(s: Any) -> dict[str, list[float]]:
+    return {name: valley(name, s[Open].a) for name in ("descent", "adamw")}
+
+
+def optimizer(s: Any) -> Drawing:
     """Plot how two optimisers descend a valley that is 25 times as steep along one weight as along the other."""
-    found = {name: valley(name, scene.a) for name in ("descent", "adamw")}
+    found = s[descents]
     figure = lines(
         np.arange(VALLEY_STEPS + 1),
-        {scene.t(f"optimizer.{name}"): np.array(losses) for name, losses in found.items()},
-        x_title=scene.t("updates"),
-        y_title=scene.t("optimizer.loss"),
+        {words(f"optimizer.{name}"): np.array(losses) for name, losses in found.items()},
+        x_title=words("updates"),
+        y_title=words("optimizer.loss"),
         log_y=True,
     )
     ends = {name: f"{losses[-1]:.2g}" for name, losses in found.items()}
-    return Drawn(chart=chart_data(figure, scene.t("optimizer", rate=f"{scene.a:g}", n=VALLEY_STEPS, **ends)))
+    return figure, words("optimizer", rate=f"{s[Open].a:g}", n=VALLEY_STEPS, **ends)
 
 
 def valley(name: str, rate: float) -> list[float]:
@@ -155,17 +164,17 @@ def valley(name: str, rate: float) -> list[float]:
     return losses
 
 
-def schedule(scene: Scene) -> Drawn:
+def schedule(s: Any) -> Drawing:
     """Plot the learning rate for each update."""
     high, low, steps = SCHEDULE
-    warmup = int(scene.a)
+    warmup = int(s[Open].a)
     rates = [Schedule(high, low, warmup, steps).rate(step) for step in range(steps)]
     figure = lines(
-        np.arange(steps), {scene.t("schedule.rate"): np.array(rates)}, x_title=scene.t("updates"),
-        y_title=scene.t("schedule.rate"), mark=("", warmup),
+        np.arange(steps), {words("schedule.rate"): np.array(rates)}, x_title=words("updates"),
+        y_title=words("schedule.rate"), mark=("", warmup),
     )  # fmt: skip
-    text = scene.t("schedule", warmup=warmup, first=f"{rates[0]:.2g}", high=f"{high:g}", low=f"{low:g}", steps=steps)
-    return Drawn(chart=chart_data(figure, text))
+    text = words("schedule", warmup=warmup, first=f"{rates[0]:.2g}", high=f"{high:g}", low=f"{low:g}", steps=steps)
+    return figure, text
 
 
 PICTURES: dict[str, Picture] = {

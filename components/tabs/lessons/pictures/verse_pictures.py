@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
-import torch
+import numpy as np
 
 from components.labels import percent
 from components.tabs.lessons.course import HEADS, POEM
+from components.tabs.lessons.figure import Drawn, Open, Picture, admitted, computed, traced, words
 from components.tabs.lessons.pictures.model_pictures import heatmap
-from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene
-from components.widgets.chart import chart_data
 from gpt import Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.models.sources import POEMS_MODEL
 
 VERSE = 5
 TITLE, N_WRITTEN, PARAMS = "《春日》\n", 56, SamplingParams(temperature=0.8, seed=30)  # the generated poem
-
-
-def poems(scene: Scene | None = None) -> LoadedModel:
-    """Return the figure's model."""
-    return get_model(POEMS_MODEL)
 
 
 def looked_at(choice: str) -> list[tuple[int, int]]:
@@ -40,19 +34,33 @@ def looked_at(choice: str) -> list[tuple[int, int]]:
     return [(comma + i, comma + i - VERSE) for comma in commas for i in range(VERSE)]
 
 
-@torch.inference_mode()
-def verse(scene: Scene) -> Drawn:
+@computed
+def weights(s: Any) -> tuple[LoadedModel, np.ndarray]:
+    """Return the poem model and the chosen head's attention weights for the poem, (T, T)."""
+    loaded, (layer, head) = get_model(POEMS_MODEL), HEADS[s[Open].choice]
+    trace = traced(loaded, loaded.tokenizer.encode(POEM))
+    return loaded, trace.layers[layer].attn_weights[0, head].cpu().numpy()
+
+
+@computed
+def poems(s: Any) -> dict[str, str]:
+    """Return the poem that the model writes with and without the chosen head."""
+    loaded, found = get_model(POEMS_MODEL), {}
+    with admitted(loaded):
+        for name, edits in (("with", None), ("without", Edits(head_scale={HEADS[s[Open].choice]: 0.0}))):
+            steps = generate(loaded, TITLE, PARAMS, N_WRITTEN, edits=edits)
+            found[name] = "".join(step.text for step in steps).strip()
+    return found
+
+
+def verse(s: Any) -> Drawn:
     """Show a head's attention weights, and the poem that the model writes with and without that head."""
-    loaded, (layer, head) = poems(), HEADS[scene.choice]
-    ids = loaded.tokenizer.encode(POEM)
-    weights = replace(scene, loaded=loaded, text=POEM).trace().layers[layer].attn_weights[0, head].cpu().numpy()
-    share = sum(float(weights[i, j]) for i, j in looked_at(scene.choice)) / len(looked_at(scene.choice))
-    text = scene.t(f"verse.{scene.choice}", layer=layer, head=head, share=percent(share))
-    rows = [["", TITLE.strip()]]
-    for name, edits in (("with", None), ("without", Edits(head_scale={(layer, head): 0.0}))):
-        steps = generate(loaded, TITLE, PARAMS, N_WRITTEN, edits=edits)
-        rows.append([scene.t(f"verse.{name}"), "".join(step.text for step in steps).strip()])
-    return Drawn(chart=chart_data(heatmap(replace(scene, loaded=loaded), weights, ids), text), table=rows)
+    choice, (loaded, found) = s[Open].choice, s[weights]
+    layer, head = HEADS[choice]
+    share = sum(float(found[i, j]) for i, j in looked_at(choice)) / len(looked_at(choice))
+    text = words(f"verse.{choice}", layer=layer, head=head, share=percent(share))
+    rows = [["", TITLE.strip()], *([words(f"verse.{name}"), poem] for name, poem in s[poems].items())]
+    return Drawn(chart=(heatmap(loaded, found, loaded.tokenizer.encode(POEM)), text), table=rows)
 
 
-PICTURES = {"verse": Picture(verse, choices=tuple(HEADS), writes_with=poems)}
+PICTURES = {"verse": Picture(verse, choices=tuple(HEADS))}

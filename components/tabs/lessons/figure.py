@@ -1,0 +1,184 @@
+"""A lesson's figure: up to four controls, their values, and a function that draws the content from a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import torch
+
+from components.errors import PageError
+from components.i18n import t
+from components.kit import Panel
+from components.render import Lines
+from components.state.reads import Computed, Pending
+from components.widgets.chart import Drawing
+from gpt import GPTConfig, LoadedModel, Trace
+from gpt.inference.admission import enter
+from gpt.tokenizer import hold_back, prompt_ids
+
+EXAMPLE = "Once upon a time, there was a little"
+MAX_TOKENS = 40  # limit for typed text
+MAX_TEXT_CHARS = 400
+T = TypeVar("T")
+Verdict = Literal["", "right", "wrong", "unreadable"]
+
+panel = Panel("lesson")
+computed = panel.computed(while_writing=True)  # no figure needs the text that is being written
+
+
+class Reply(NamedTuple):
+    """The reply to an answer. `text` names the lesson's text that explains the mistake; "" for none."""
+
+    verdict: Verdict = ""
+    text: str = ""
+
+
+@panel.state
+class Open:
+    """The open lesson.
+
+    Attributes:
+        lesson: Its key; "" for none.
+        loaded: The model that figures and questions are about.
+        text, a, b, choice: Values of the figure's controls.
+        is_new: Whether no control has been used since the lesson was opened.
+        replies: Reply to the last answer to each question, keyed by the question's 1-based number.
+    """
+
+    lesson: str = ""
+    loaded: LoadedModel | None = None
+    text: str = ""
+    a: float = 0
+    b: float = 0
+    choice: str = ""
+    is_new: bool = True
+    replies: Mapping[int, Reply] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SliderSpec:
+    """A slider. `label` is a catalogue key; `high` may depend on the model's configuration."""
+
+    label: str
+    low: float
+    high: float | Callable[[GPTConfig], float]
+    step: float
+    value: float
+
+    def top(self, config: GPTConfig) -> float:
+        """Return the maximum, which is always above the minimum."""
+        return max(self._high(config), self.low + self.step)
+
+    def _high(self, config: GPTConfig) -> float:
+        return self.high(config) if callable(self.high) else self.high
+
+    def start(self, config: GPTConfig) -> float:
+        """Return the initial value."""
+        return max(self.low, min(self.value, self._high(config)))
+
+    def clamped(self, value: object, config: GPTConfig) -> float:
+        """Return the value clamped to the slider's range, or the initial value if it is not a number."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            return self.start(config)
+        inside = max(self.low, min(value, self._high(config)))
+        return int(inside) if self.step == int(self.step) else float(inside)
+
+
+def last_layer(config: GPTConfig) -> float:
+    """Return the maximum of a layer slider."""
+    return config.n_layer - 1
+
+
+def last_head(config: GPTConfig) -> float:
+    """Return the maximum of a head slider."""
+    return config.n_head - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The content of a figure: a sentence, a chart, a strip of tokens, and the rows of a table.
+
+    Empty parts are hidden.
+    """
+
+    summary: str = ""
+    chart: Drawing = None
+    strip: Lines = field(default_factory=Lines)
+    table: list[list[str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure's controls and draw function, a function of a snapshot like any picture's. It may raise ValueError.
+
+    Attributes:
+        draw: Returns the content, or only the chart.
+        text: Initial text; None for no text box.
+        choices: The switch's choices.
+        takes_time: Returns whether drawing the figure would currently take several seconds.
+    """
+
+    draw: Callable[[Any], Drawn | Drawing]
+    text: str | None = None
+    a: SliderSpec | None = None
+    b: SliderSpec | None = None
+    choices: tuple[str, ...] = ()
+    takes_time: Callable[[], bool] = lambda: False
+
+
+def words(key: str, **values: object) -> str:
+    """Return the text for the catalogue key `picture.<key>`."""
+    return t(f"picture.{key}", **values)
+
+
+def checked_ids(loaded: LoadedModel, text: str, least: int = 1, *, whole: bool = False) -> list[int]:
+    """Encode a text. Raises ValueError if it is too short or too long.
+
+    whole: whether to include white space at the end, which otherwise belongs to the next token.
+    """
+    text = text[: MAX_TEXT_CHARS + 1]
+    ids = prompt_ids(loaded.tokenizer, text if whole else hold_back(loaded.tokenizer, text)[0])
+    if len(ids) < least:
+        raise PageError("picture.short" if least > 1 else "picture.empty")
+    limit = min(MAX_TOKENS, loaded.model.config.block_size)
+    if len(ids) > limit or len(text) > MAX_TEXT_CHARS:
+        raise PageError("picture.long", limit=limit)
+    return ids
+
+
+def text_ids(s: Any, least: int = 1, *, whole: bool = False) -> list[int]:
+    """Encode the figure's text, as `checked_ids` does."""
+    return checked_ids(s[Open].loaded, s[Open].text, least, whole=whole)
+
+
+@computed
+def trace(s: Any) -> Trace:
+    """Return the trace of the text's forward pass."""
+    return traced(s[Open].loaded, text_ids(s))
+
+
+@torch.inference_mode()
+def traced(loaded: LoadedModel, ids: list[int]) -> Trace:
+    result = Trace()
+    loaded.model.hidden_states(torch.tensor([ids], device=loaded.model.device), trace=result)
+    return result
+
+
+def result_of(s: Any, key: Computed[T]) -> T | None:
+    """Return a result of the figure, or None while there is none or if there is an error instead."""
+    try:
+        return s[key]
+    except (Pending, ValueError):
+        return None
+
+
+@contextmanager
+def admitted(loaded: LoadedModel) -> Iterator[None]:
+    """Wait for a place in the model's admission queue, and keep it in the `with` block."""
+    with enter(loaded.engine.admission) as place:
+        for _ in place:
+            pass
+        yield
