@@ -9,7 +9,7 @@ import pytest
 from components.errors import localize_error
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
 from components.panels.shape_settings import shape_of, values_of
-from components.tabs.shapes.settings import TITLES
+from components.tabs.shapes.size import TITLES
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 from tests.components.drawing import spoken_in
