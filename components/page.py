@@ -39,8 +39,8 @@ from components.state.example import example, opening
 from components.state.store import SessionStore
 from components.tabs import activations, concepts, glossary, loss
 from components.tabs import course as build
-from components.tabs.challenges.handlers import challenge_key, open_challenge
-from components.tabs.challenges.tab import build_challenges
+from components.tabs.challenges.tab import challenge_key, open_challenge
+from components.tabs.challenges.tab import tab as challenges
 from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
 from components.tabs.inside.example import ExamplePass
@@ -136,7 +136,7 @@ def build_app(
                 with tab("lessons"):
                     lessons(loaded, OtherTabs(set_shape, loss.measure_text, open_film)).build(events)
                 with tab("challenges"):
-                    build_challenges(events)
+                    challenges.build(events)
                 with tab("learned"):
                     build_learned(events, ExamplePass)
                 with tab("build"):

@@ -29,7 +29,7 @@ from gpt import Edits, Generation, get_model
 OF_THE_TEXT = ("inside", "why", "concepts", "change", "activations")  # tabs that show what the model has read
 RAINING = (2, 3)  # " rain" "ing"
 OWN_SOFTMAX = {  # not the probabilities of a next token
-    "tabs/challenges/goals/text.py",  # a text's loss
+    "tabs/challenges/goals.py",  # a text's loss
     "tabs/lessons/pictures/model_pictures.py",  # attention
 }
 

@@ -2,59 +2,523 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeGuard
 
-from components.cards.card import Card, add_cards
-from components.events import Events
-from components.parts import Part, caption, column, columns
-from components.tabs.challenges import handlers
-from components.tabs.challenges.views import VIEWS, Piece, shows
-from components.widgets.arcs import arcs
+import numpy as np
+from torch import Tensor
+
+from components.concepts import concept_name, on_slider, slider_of, steer_labels
+from components.errors import localize_error
+from components.frame import short_name
+from components.i18n import has_text, t
+from components.kit import Tab, caption, card, column, columns, says
+from components.labels import percent, quoted, token_text, visible
+from components.next_tokens import best
+from components.parts import Part
+from components.state.example import language_of_model
+from components.state.reads import Pending, is_ready
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.state.typed_text import offered_text, shown_tokens
+from components.tabs.challenges.goals import LowerLoss, probabilities, strongest
+from components.tabs.challenges.reading import Answer, Reading, Tool, Verdict
+from components.tabs.challenges.table import BY_KEY, CHALLENGES, Challenge
+from components.widgets.arcs import arcs, arcs_data
 from components.widgets.challenge import challenge_foot, challenge_head
-from components.widgets.composer import composer
+from components.widgets.composer import box_line, composer, composer_data
+from components.widgets.encoding import to_base64
 from components.widgets.features import features
-from components.widgets.heads import heads
-from components.widgets.predictions import predictions
-from components.widgets.sentence import sentence
+from components.widgets.heads import heads, heads_data
+from components.widgets.predictions import Bar, predictions, predictions_data
 from components.widgets.steer import steer
-from components.widgets.toggle_grid import toggle_grid
+from components.widgets.toggle_grid import toggle_grid, toggle_grid_data
+from gpt import DEFAULT_MODEL, LoadedModel, get_model
+from gpt.analysis.concepts import Concepts
+from gpt.tokenizer import plain_text
 
-NAME = "challenges"
+MAX_CHARS = 2_000
+MAX_BARS = 8
 
-
-def build_challenges(events: Events) -> None:
-    """Build and wire the tab."""
-    title = Card(
-        "challenge-title",
-        challenge_head("challenge-head", on=handlers.choose),
-        sentence("challenge-note", kind="caption"),
-        caption("challenges.temperature"),
-    )
-    box = composer("challenge-box", on_input=handlers.type_text)
-    pictures = heads("challenge-heads", on=handlers.pick_head)
-    switches = (
-        sentence("challenge-tool", kind="caption"),
-        toggle_grid("challenge-toggles", on=handlers.toggle),
-    )
-    bars = predictions("challenge-bars", on=handlers.append_token)
-    foot = challenge_foot("challenge-foot", on=handlers.choose)
-    work = Card(
-        "challenge",
-        arcs("challenge-text", on=handlers.pick_token),
-        _where("typing", box, grow=0),
-        columns(
-            _where("pictures", pictures, grow=9, min_width=300),
-            _where("switches", *switches, grow=2),
-            _where("turning", steer("challenge-concepts", on=handlers.turn_concept), grow=3, min_width=300),
-            _where("features", features("challenge-features", on=handlers.pick_feature), grow=9, min_width=300),
-            _where("bars", bars, grow=3, min_width=300),
-            column(foot, grow=3, min_width=300, classes="gb-challenge-side"),
-        ),
-    )
-    add_cards(events, NAME, [title, work], VIEWS, handlers.ANALYSIS)
+tab = Tab("challenges")
 
 
-def _where(piece: Piece, *parts: Part, **layout: Any) -> Part:
+@tab.state
+class Play:
+    """challenge: key of the open challenge; "" if none is open. attempts: number of answers so far.
+
+    edited: time of the last edit by the browser's clock, in milliseconds.
+    """
+
+    challenge: str = ""
+    answer: Answer = Answer("")
+    edited: float = 0.0
+    attempts: int = 0
+
+
+# Judging an answer
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A judged answer. after: next-token probabilities with the visitor's interventions, (vocab_size,)."""
+
+    challenge: Challenge
+    reading: Reading
+    after: Tensor
+    verdict: Verdict
+
+    @property
+    def n_bytes(self) -> int:
+        return self.reading.trace.n_bytes
+
+    @property
+    def concepts(self) -> Concepts | None:
+        return self.reading.loaded.concepts
+
+
+def opened(s: Any) -> Challenge | None:
+    """Return the open challenge."""
+    return BY_KEY.get(s[Play].challenge)
+
+
+@tab.computed(while_writing=True)
+def judged(s: Any) -> Judged | None:
+    """Read the text, apply the visitor's interventions and compare the result with the goal.
+
+    Raises the same errors as `Reading.of`.
+    """
+    challenge, answer, loaded = opened(s), s[Play].answer, s.loaded
+    if challenge is None or loaded is None:
+        return None
+    reading = Reading.of(judge_of(loaded), challenge.text, answer)
+    after = challenge.goal.after(reading)
+    return Judged(challenge, reading, after, challenge.goal.judge(reading, after))
+
+
+def judge_of(loaded: LoadedModel) -> LoadedModel:
+    """Return the model to judge with: the chosen one if it is an English model, otherwise the bundled one."""
+    return loaded if language_of_model(loaded.name) == "en" else get_model()
+
+
+def latest(s: Any) -> Judged | None:
+    """Return the latest result for the open challenge, which may belong to an earlier answer."""
+    with suppress(Pending, ValueError):
+        s[judged]  # so that it is computed
+    found: Judged | None = s.snapshot[judged]
+    return found if found is not None and found.challenge is opened(s) else None
+
+
+def note(s: Any) -> str:
+    """Explain which model judges the answers if the chosen model is not the bundled one."""
+    if s.loaded is None or s.loaded.name == DEFAULT_MODEL:
+        return ""
+    names = {"model": short_name(s.loaded.name), "usual": short_name(DEFAULT_MODEL)}
+    return t("challenges.model" if language_of_model(s.loaded.name) == "en" else "challenges.other", **names)
+
+
+# The path through the challenges, and the verdict
+
+
+def choose(session: Session, sent: dict[str, Any]) -> None:
+    """Open the clicked challenge, or restart the open one. `sent` is an unvalidated browser payload."""
+    current = session.state(Play).challenge
+    if sent.get("again") is True:
+        open_challenge(session, current)
+    elif sent.get("challenge") != current:
+        open_challenge(session, sent.get("challenge"))
+
+
+def open_challenge(session: Session, key: object) -> bool:
+    """Open a challenge. Returns False if there is no challenge with this key."""
+    if not isinstance(key, str) or key not in BY_KEY:
+        return False
+    session.change(Play, challenge=key, answer=Answer(BY_KEY[key].text), attempts=0)
+    return True
+
+
+def challenge_key(s: Snapshot) -> str | None:
+    """Return the key of the open challenge."""
+    return s.state(Play).challenge or None
+
+
+def attempt(session: Session, answer: Answer, **changes: Any) -> None:
+    """Set an answer. It counts as a new attempt only if the previous answer was judged wrong."""
+    s = session.snapshot()
+    before, found = s.state(Play), latest(s)
+    is_wrong = is_ready(s, judged) and not (found is not None and found.verdict.done)
+    is_new = is_wrong and answer != before.answer
+    session.change(Play, answer=answer, attempts=before.attempts + is_new, **changes)
+
+
+def draw_head(s: Any) -> dict[str, Any]:
+    """Show the list of challenges and the open challenge's goal."""
+    challenge = opened(s)
+
+    def items(group: str) -> list[dict[str, str]]:
+        of_group = (each.key for each in CHALLENGES if each.group == group)
+        return [{"key": key, "title": t(f"challenge.{key}.title")} for key in of_group]
+
+    groups = dict.fromkeys(each.group for each in CHALLENGES)
+    return {
+        "open": None if challenge is None else challenge.key,
+        "title": "" if challenge is None else t(f"challenge.{challenge.key}.title"),
+        "goal": "" if challenge is None else t(f"challenge.{challenge.key}.goal"),
+        "groups": [{"name": t(f"challenges.{group}"), "items": items(group)} for group in groups],
+        "labels": _labels("name", "seen", "solved", "progress"),
+    }
+
+
+def draw_foot(s: Any) -> dict[str, Any]:
+    """Show the verdict on the answer, and the hint."""
+    challenge, found, problem = opened(s), latest(s), None
+    if challenge is None:
+        return {"open": None}
+    try:
+        s[judged]
+    except (Pending, ValueError) as error:
+        problem = error
+    verdict = "" if found is None else t(f"challenge.now.{found.verdict.key}", **found.verdict.values)
+    later = CHALLENGES[CHALLENGES.index(challenge) + 1 :]
+    return {
+        "open": challenge.key,
+        "verdict": localize_error(problem) if isinstance(problem, ValueError) else verdict,
+        "solved": found is not None and found.verdict.done,
+        "score": None if found is None else found.verdict.score,
+        "attempts": t("challenges.attempts", n=s[Play].attempts) if s[Play].attempts else "",
+        "learned": t(f"challenge.{challenge.key}.learned"),
+        "hint": t(f"challenge.{challenge.key}.hint"),
+        "next": later[0].key if later else None,
+        "labels": _labels("hint", "again", "link", "copied", "next", "record"),
+    }
+
+
+def _labels(*names: str) -> dict[str, str]:
+    return {name: t(f"challenges.{name}") for name in names}
+
+
+# Which tools a challenge needs
+
+
+Piece = Literal["typing", "pictures", "switches", "bars", "turning", "features"]
+PIECES: dict[Tool, Piece] = {
+    "text": "typing",
+    "head": "pictures",
+    "switches": "switches",
+    "layer": "switches",
+    "place": "switches",
+    "concepts": "turning",
+    "feature": "features",
+}
+
+
+def shows(piece: Piece, s: Any) -> bool:
+    """Return whether the open challenge needs this piece of the tab."""
+    challenge = opened(s)
+    if challenge is None:
+        return False
+    return challenge.goal.shows_bars if piece == "bars" else PIECES.get(challenge.goal.tool) == piece
+
+
+def where(piece: Piece, *parts: Part, **layout: Any) -> Part:
     """Return a column that is visible only if the goal needs it."""
     return column(*parts, name=f"challenge-{piece}", show=partial(shows, piece), **layout)
+
+
+def found_for(session: Session, *tools: Tool) -> Judged | None:
+    """Return the latest result if the open challenge has one of these tools."""
+    found = latest(session.snapshot())
+    return found if found is not None and found.challenge.goal.tool in tools else None
+
+
+def is_index(value: object, count: int) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < count
+
+
+def head_of(found: Judged, layer: object, head: object) -> tuple[int, int] | None:
+    """Return the head if the model has it, else None."""
+    config = found.reading.loaded.model.config
+    return (layer, head) if is_index(layer, config.n_layer) and is_index(head, config.n_head) else None
+
+
+# Writing a text
+
+
+def type_text(session: Session, sent: dict[str, Any]) -> None:
+    """Accept the text in the box, unless newer text has arrived or another challenge has been opened since.
+
+    `sent` is a payload from `components.widgets.composer`; its document is the challenge's key.
+    """
+    state, text, edited = session.state(Play), sent.get("text"), sent.get("edited")
+    challenge = BY_KEY.get(state.challenge)
+    if challenge is None or challenge.goal.tool != "text" or sent.get("document") != challenge.key:
+        return
+    if isinstance(text, str) and isinstance(edited, int | float) and edited > state.edited:
+        attempt(session, replace(state.answer, text=text[:MAX_CHARS]), edited=edited)
+
+
+def append_token(session: Session, sent: dict[str, Any]) -> None:
+    """Append the clicked bar's token to the text."""
+    answer, token, found = session.state(Play).answer, sent.get("token"), found_for(session, "text")
+    if found is None or not is_index(token, len(found.after)) or found.reading.answer.text != answer.text:
+        return  # the bar may belong to an older text
+    text = plain_text(found.reading.tokenizer, [*found.reading.ids, token])
+    attempt(session, replace(answer, text=text))
+
+
+def draw_box(s: Any) -> dict[str, Any]:
+    """Show the text box, shaded by probability if the goal is about the loss."""
+    state, found = s[Play], latest(s)
+    labels = {"name": t("challenges.text"), "placeholder": t("prompt.placeholder")}
+    typed, common = state.answer.text, {"document": state.challenge, "edited": state.edited}
+    if found is None:
+        return composer_data([], labels, unwritten=typed, **common)
+    reading, goal = found.reading, found.challenge.goal
+    tints: list[float | None] = [None] * len(reading.ids)
+    if isinstance(goal, LowerLoss):
+        tints = [None, *probabilities(reading).tolist()]
+    tokens = shown_tokens(reading.tokenizer, reading.ids)
+    offered = offered_text(reading.tokenizer, reading.ids, int(found.after.argmax()), reading.held)
+    return composer_data(
+        [box_line(token, tint) for token, tint in zip(tokens, tints, strict=True)],
+        labels,
+        unwritten=None if typed == reading.answer.text else typed,
+        selected=len(reading.ids) - 1 if goal.shows_bars else -1,
+        ghost=offered if goal.shows_bars else "",
+        held=reading.held,
+        **common,
+    )
+
+
+def draw_bars(s: Any) -> dict[str, Any]:
+    """Show the most likely next tokens before and after the visitor's interventions."""
+    title, found = t("bars.question"), latest(s)
+    if found is None:
+        return predictions_data(title, "", [])
+    before, after, tokenizer = found.reading.before.numpy(), found.after.numpy(), found.reading.tokenizer
+    writes = found.challenge.goal.tool == "text"
+
+    def bar(i: int) -> Bar:
+        shares = {"before": percent(before[i]), "after": percent(after[i])}
+        name = t("challenges.bar", token=quoted(tokenizer, i), **shares)
+        sent: dict[str, object] = {"token": i} if writes else {}
+        return Bar(visible(token_text(tokenizer, i)), float(before[i]), float(after[i]), name, sent)
+
+    listed = [bar(i) for i in best(after, before, MAX_BARS).tolist()]
+    return predictions_data(title, "" if writes else t("challenges.bars"), listed)
+
+
+# Picking a token or a head
+
+
+def pick_token(session: Session, sent: dict[str, Any]) -> None:
+    """Pick the clicked token."""
+    index, found = sent.get("index"), found_for(session, "token", "place")
+    if found is not None and is_index(index, len(found.reading.ids)):
+        attempt(session, replace(session.state(Play).answer, token=index))
+
+
+def draw_text(s: Any) -> dict[str, Any]:
+    """Show the text and its arcs, unless the goal uses the text box or the feature list."""
+    found = latest(s)
+    if found is None or found.challenge.goal.tool in ("text", "feature"):
+        return arcs_data([], "")
+    reading, goal = found.reading, found.challenge.goal
+    picks = goal.tool in ("token", "place")
+    return arcs_data(
+        shown_tokens(reading.tokenizer, reading.ids),
+        t("challenges.text"),
+        arcs=goal.arcs(reading),
+        is_flat=not goal.has_arcs,
+        n_head=reading.loaded.model.config.n_head,
+        selectable=picks,
+        selected=reading.answer.token if picks and reading.answer.token is not None else -1,
+    )
+
+
+def pick_head(session: Session, sent: dict[str, Any]) -> None:
+    """Pick the clicked head."""
+    found = found_for(session, "head")
+    if found is not None and (head := head_of(found, sent.get("layer"), sent.get("head"))):
+        attempt(session, replace(session.state(Play).answer, head=head))
+
+
+def draw_heads(s: Any) -> dict[str, Any]:
+    """Show a thumbnail of each head's attention."""
+    found = latest(s)
+    if found is None:
+        return {}
+    layers, n = found.reading.trace.layers, len(found.reading.ids)
+    weights = np.stack([each.attn_weights[0].float().cpu().numpy() for each in layers])  # (n_layer, n_head, T, T)
+    levels = np.round(255 * weights).astype(np.uint8)
+    layer, head = found.reading.answer.head or (-1, -1)
+    content = {"layer": layer, "head": head, "tokens": n, "text": t("challenges.heads")}
+    labels = {key: t(f"heads.{key}") for key in ("name", "title", "axis")}
+    data = heads_data([levels[..., row, : row + 1] for row in range(n)], np.zeros((*weights.shape[:2], 3)), content)
+    return data | {"closer": None, "labels": labels}
+
+
+# Switching heads off, and picking a layer
+
+
+def toggle(session: Session, sent: dict[str, Any]) -> None:
+    """Switch a head on or off, or pick a layer. `sent` contains "row", "column" and "on"."""
+    answer, row, column = session.state(Play).answer, sent.get("row"), sent.get("column")
+    found = found_for(session, "switches", "layer", "place")
+    if found is None:
+        return
+    goal = found.challenge.goal
+    if goal.tool == "switches":
+        if head := head_of(found, row, column):
+            off = answer.off - {head} if sent.get("on") is True else answer.off | {head}
+            attempt(session, replace(answer, off=off, tried=answer.tried | off if len(off) == 1 else answer.tried))
+        return
+    layers = goal.layers(found.reading.loaded.model.config.n_layer)
+    if is_index(column, len(layers)):
+        attempt(session, replace(answer, layer=layers[column]))
+
+
+def draw_toggles(s: Any) -> dict[str, Any]:
+    """Show the head switches, or the layers to choose from."""
+    found = latest(s)
+    if found is None:
+        return toggle_grid_data("")
+    config, answer, goal = found.reading.loaded.model.config, found.reading.answer, found.challenge.goal
+    if goal.tool == "switches":
+        every = {(layer, head) for layer in range(config.n_layer) for head in range(config.n_head)}
+        return toggle_grid_data(
+            t("challenges.switches"),
+            [str(layer) for layer in range(config.n_layer)],
+            [str(head) for head in range(config.n_head)],
+            on=every - answer.off,
+            marked=goal.marked(found.reading),
+            cell=t("challenges.switch"),
+        )
+    layers = goal.layers(config.n_layer)
+    on = [(0, layers.index(answer.layer))] if answer.layer in layers else []
+    names = [str(layer) for layer in layers]
+    return toggle_grid_data(t("challenges.layers"), [""], names, on=on, cell=t("challenges.layer"))
+
+
+def tool(s: Any) -> str:
+    """Explain how to use the goal's controls."""
+    challenge = opened(s)
+    key = "" if challenge is None else f"challenges.tool.{challenge.goal.tool}"
+    return t(key) if has_text(key) else ""
+
+
+# Concepts and features
+
+
+def turn_concept(session: Session, sent: dict[str, Any]) -> None:
+    """Turn a concept up or off. `sent` is a payload from `components.widgets.steer`."""
+    answer, found = session.state(Play).answer, found_for(session, "concepts")
+    if found is None or found.concepts is None:
+        return
+    strengths = dict(answer.turned)
+    match sent:
+        case {"reset": True}:
+            strengths = {}
+        case {"place": [int(layer), int(feature)]}:
+            place = layer, feature
+            strength = sent.get("strength")
+            if not isinstance(strength, int | float):
+                strength = 0.0 if strengths.get(place) else 1.0
+            found.concepts.steering(*place, on_slider(strength))  # raises if the feature does not exist
+            strengths.pop(place, None)
+            strengths[place] = on_slider(strength)
+    attempt(session, replace(answer, turned=tuple(strengths.items())))
+
+
+def draw_concepts(s: Any) -> dict[str, Any]:
+    """Show the concepts that can be turned up."""
+    found, turned = latest(s), s[Play].answer.turned
+    if found is None:
+        return {"chips": []}
+    loaded, strengths = found.reading.loaded, {place for place, strength in turned if strength}
+    places = [(each.layer, each.feature) for each in (found.concepts.offered if found.concepts else ())]
+    chips = [{"place": each, "name": concept_name(loaded, each), "on": each in strengths} for each in places]
+    data: dict[str, Any] = {"chips": chips, "slider": None, "labels": steer_labels()}
+    return data | (slider_of(loaded, *turned[-1]) if turned else {})
+
+
+def pick_feature(session: Session, sent: dict[str, Any]) -> None:
+    """Pick a token to list its features, or pick a listed feature.
+
+    `sent` is a payload from `components.widgets.features`.
+    """
+    answer, found = session.state(Play).answer, found_for(session, "feature")
+    if found is None or found.concepts is None:
+        return
+    match sent:
+        case {"index": int(index)} if is_index(index, len(found.reading.ids)):
+            session.change(Play, answer=replace(answer, token=index))
+        case {"place": [int(layer), int(feature)]}:
+            found.concepts.steering(layer, feature, 0.0)  # raises if the feature does not exist
+            attempt(session, replace(answer, feature=(layer, feature)))
+
+
+def draw_features(s: Any) -> dict[str, Any]:
+    """Show the text and the features active at the picked token."""
+    found, answer = latest(s), s[Play].answer
+    if found is None or found.concepts is None:
+        return {"tokens": [], "features": []}
+    reading, last = found.reading, len(found.reading.ids) - 1
+    position = last if answer.token is None else min(answer.token, last)
+    listed = strongest(reading, position)
+    most = max((float(along[position]) for _, along in listed), default=1.0)
+
+    def feature(place: tuple[int, int], along: Tensor) -> dict[str, Any]:
+        name = concept_name(reading.loaded, place)
+        says = t("concepts.feature", name=name, layer=place[0])
+        return {"place": place, "name": name, "value": round(float(along[position]) / most, 3), "says": says}
+
+    return {
+        "tokens": shown_tokens(reading.tokenizer, reading.ids),
+        "selected": position,
+        "first": 0,
+        "chosen": answer.feature,
+        "features": [feature(place, along) for place, along in listed],
+        "tints": {
+            ".".join(map(str, place)): to_base64(np.round(255 * along.numpy()).astype(np.uint8))
+            for place, along in listed
+        },
+        "labels": {name: t(f"concepts.{name}") for name in ("text", "list")},
+    }
+
+
+tab.cards(
+    card(
+        "challenge-title",
+        challenge_head("challenge-head", on=choose, draw=draw_head),
+        says("challenge-note", note, kind="caption"),
+        caption("challenges.temperature"),
+    ),
+    card(
+        "challenge",
+        arcs("challenge-text", on=pick_token, draw=draw_text),
+        where("typing", composer("challenge-box", on_input=type_text, draw=draw_box), grow=0),
+        columns(
+            where("pictures", heads("challenge-heads", on=pick_head, draw=draw_heads), grow=9, min_width=300),
+            where(
+                "switches",
+                says("challenge-tool", tool, kind="caption"),
+                toggle_grid("challenge-toggles", on=toggle, draw=draw_toggles),
+                grow=2,
+            ),
+            where("turning", steer("challenge-concepts", on=turn_concept, draw=draw_concepts), grow=3, min_width=300),
+            where(
+                "features", features("challenge-features", on=pick_feature, draw=draw_features), grow=9, min_width=300
+            ),
+            where("bars", predictions("challenge-bars", on=append_token, draw=draw_bars), grow=3, min_width=300),
+            column(
+                challenge_foot("challenge-foot", on=choose, draw=draw_foot),
+                grow=3,
+                min_width=300,
+                classes="gb-challenge-side",
+            ),
+        ),
+    ),
+)

@@ -5,14 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from components.tabs.challenges.goals.circuit import Copied, Meets, OffEach, PutBack
-from components.tabs.challenges.goals.concepts import Speaks, TurnsUp
-from components.tabs.challenges.goals.goal import Goal
-from components.tabs.challenges.goals.heads import Finds, Keeps, Looks, Tops
-from components.tabs.challenges.goals.places import Leads, Matters, Twin
-from components.tabs.challenges.goals.text import LowerLoss, Says, Sure, Torn
-
-Group = Literal["hunt", "goals"]
+from components.tabs.challenges.goals import (
+    Copied,
+    Finds,
+    Keeps,
+    Leads,
+    Looks,
+    LowerLoss,
+    Matters,
+    Meets,
+    OffEach,
+    PutBack,
+    Says,
+    Speaks,
+    Sure,
+    Tops,
+    Torn,
+    TurnsUp,
+    Twin,
+)
+from components.tabs.challenges.reading import Goal
 
 
 @dataclass(frozen=True)
@@ -20,7 +32,7 @@ class Challenge:
     """A challenge. `key` also identifies it in links; `text` is its initial text."""
 
     key: str
-    group: Group
+    group: Literal["hunt", "goals"]
     text: str
     goal: Goal
 
@@ -32,7 +44,6 @@ STRANGE = (
     "Once upon a time, there was a little girl named Griselda. She loved to play with her thermometer. One day, she "
     "went to the volcano with her mom."
 )
-
 CHALLENGES = (
     Challenge("copied", "hunt", COPIED, Copied()),
     Challenge("back", "hunt", COPIED, Looks("previous_token")),

@@ -11,7 +11,7 @@ from components.share.opening import open_link, open_stop
 from components.share.sequence import MAX_STOPS, SEQUENCES, SequenceState, parse
 from components.state.selection import Selection
 from components.state.session import Session
-from components.tabs.challenges.handlers import challenge_key, open_challenge
+from components.tabs.challenges.tab import challenge_key, open_challenge
 from gpt import Generation, get_model
 from gpt.documents.edit_text import parse_edits
 from tests.components.drawing import spoken_in

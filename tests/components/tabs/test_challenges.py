@@ -12,13 +12,12 @@ from components.labels import percent
 from components.share.address import LinkedPage
 from components.share.opening import open_link
 from components.state.session import Session
-from components.tabs.challenges import handlers
-from components.tabs.challenges.goals.circuit import Circuit
-from components.tabs.challenges.state import ChallengesState, latest
+from components.tabs.challenges import tab as challenges
+from components.tabs.challenges.goals import Circuit
+from components.tabs.challenges.tab import Play, latest, shows
 from components.tabs.challenges.table import BY_KEY, CHALLENGES, STRANGE
-from components.tabs.challenges.views import VIEWS, shows
 from gpt import Generation, get_model
-from tests.components.drawing import in_its_language
+from tests.components.drawing import Drawn
 from tests.gpt.fake_models import tiny_model
 
 BACK, FIND = (4, 1), (6, 0)  # the previous-token head and the induction head
@@ -28,23 +27,23 @@ SPARE = [each for each in EVERY if each not in NEEDED]  # 40 of the 48 heads
 
 
 def token(index):
-    return handlers.pick_token, {"index": index}
+    return challenges.pick_token, {"index": index}
 
 
 def head(layer, head):
-    return handlers.pick_head, {"layer": layer, "head": head}
+    return challenges.pick_head, {"layer": layer, "head": head}
 
 
 def switch(row, column, on=False):
-    return handlers.toggle, {"row": row, "column": column, "on": on}
+    return challenges.toggle, {"row": row, "column": column, "on": on}
 
 
 def concept(layer, number, strength):
-    return handlers.turn_concept, {"place": [layer, number], "strength": strength}
+    return challenges.turn_concept, {"place": [layer, number], "strength": strength}
 
 
 def feature(layer, number):
-    return handlers.pick_feature, {"place": [layer, number]}
+    return challenges.pick_feature, {"place": [layer, number]}
 
 
 EDITED = count(1)  # milliseconds of the browser's clock
@@ -52,8 +51,8 @@ EDITED = count(1)  # milliseconds of the browser's clock
 
 def text(written):
     def write(session, sent):
-        challenge = session.state(ChallengesState).challenge
-        handlers.type_text(session, {"text": sent, "edited": next(EDITED), "document": challenge})
+        challenge = session.state(Play).challenge
+        challenges.type_text(session, {"text": sent, "edited": next(EDITED), "document": challenge})
 
     return write, written
 
@@ -100,50 +99,47 @@ WRONG = {
 }
 
 
-def session_of(loaded):
-    return Session(Generation(loaded, "The dog ran"))
+def drawn_of(loaded):
+    return Drawn(Session(Generation(loaded, "The dog ran")), challenges.tab)
 
 
 @pytest.fixture
-def session():
-    return session_of(get_model())
+def drawn():
+    return drawn_of(get_model())
 
 
-def analysed(session):
-    for _ in handlers.ANALYSIS.run(session):
-        pass
-    assert handlers.ANALYSIS.wanted(session.snapshot()) is None
-    return latest(session.state(ChallengesState))
+@pytest.fixture
+def session(drawn):
+    return drawn.session
 
 
-def after(session, key, actions):
+def judged(drawn):
+    drawn.update()
+    return latest(drawn.session.snapshot())
+
+
+def after(drawn, key, actions):
     """Return the result of a challenge after some actions, each judged before the next."""
-    assert handlers.open_challenge(session, key)
-    result = analysed(session)
+    assert challenges.open_challenge(drawn.session, key)
+    result = judged(drawn)
     for handler, sent in actions:
-        handler(session, sent)
-        result = analysed(session)
+        handler(drawn.session, sent)
+        result = judged(drawn)
     return result
-
-
-@in_its_language
-def drawn(session):
-    snapshot = session.snapshot()
-    return {view.name: view.draw(snapshot) for view in VIEWS}
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("key", BY_KEY)
-def test_each_challenge_is_solved_by_its_solution_and_by_nothing_less(session, key):
-    assert not after(session, key, []).verdict.done
-    assert not drawn(session)["challenge-foot"]["solved"]
-    assert not after(session, key, WRONG[key]).verdict.done
-    assert after(session, key, SOLUTIONS[key]).verdict.done
-    views = drawn(session)
-    assert views["challenge-foot"]["solved"]
-    assert bool(views["challenge-bars"]["bars"]) == shows("bars", session.snapshot())
-    has_own_text = any(shows(piece, session.snapshot()) for piece in ("typing", "features"))
-    assert bool(views["challenge-text"]["tokens"]) != has_own_text
+def test_each_challenge_is_solved_by_its_solution_and_by_nothing_less(drawn, key):
+    assert not after(drawn, key, []).verdict.done
+    assert not drawn.views["challenge-foot"]["solved"]
+    assert not after(drawn, key, WRONG[key]).verdict.done
+    assert after(drawn, key, SOLUTIONS[key]).verdict.done
+    assert drawn.views["challenge-foot"]["solved"]
+    s = drawn.session.snapshot()
+    assert ("challenge-bars" in drawn.views) == shows("bars", s)
+    has_own_text = any(shows(piece, s) for piece in ("typing", "features"))
+    assert bool(drawn.views["challenge-text"]["tokens"]) != has_own_text
 
 
 @pytest.mark.parametrize(
@@ -156,39 +152,39 @@ def test_each_challenge_is_solved_by_its_solution_and_by_nothing_less(session, k
         ("rare", "volcano volcano volcano volcano volcano volcano", "own.repeated"),
     ],
 )
-def test_a_text_that_reaches_a_goal_by_deleting_or_repeating_is_told_so(session, key, written, reason):
-    verdict = after(session, key, [text(written)]).verdict
+def test_a_text_that_reaches_a_goal_by_deleting_or_repeating_is_told_so(drawn, key, written, reason):
+    verdict = after(drawn, key, [text(written)]).verdict
     assert (verdict.key, verdict.done) == (reason, False)
 
 
-def test_attempts_are_counted_until_the_goal_is_reached(session):
+def test_attempts_are_counted_until_the_goal_is_reached(drawn, session):
     def attempts():
-        return session.state(ChallengesState).attempts
+        return session.state(Play).attempts
 
-    after(session, "matters", [token(6), token(6), token(5)])
+    after(drawn, "matters", [token(6), token(6), token(5)])
     assert attempts() == 2, "the same answer again is no attempt"
-    assert drawn(session)["challenge-foot"]["attempts"] == "Attempts: 2"
-    handlers.pick_token(session, {"index": 3})
-    assert analysed(session).verdict.done
+    assert drawn.views["challenge-foot"]["attempts"] == "Attempts: 2"
+    challenges.pick_token(session, {"index": 3})
+    assert judged(drawn).verdict.done
     assert attempts() == 3
-    handlers.pick_token(session, {"index": 4})
+    challenges.pick_token(session, {"index": 4})
     assert attempts() == 3
-    handlers.choose(session, {"again": True})
-    analysed(session)
+    challenges.choose(session, {"again": True})
+    judged(drawn)
     assert attempts() == 0
-    after(session, "sure", [])
+    after(drawn, "sure", [])
     for written in ("T", "Th", "The"):
         handler, sent = text(written)
         handler(session, sent)
     assert attempts() == 1, "what is typed before it is judged is one attempt"
 
 
-def test_the_record_of_heads_is_the_number_of_those_that_are_off(session):
-    assert after(session, "spare", SOLUTIONS["spare"]).verdict.score == 40
-    assert drawn(session)["challenge-foot"]["score"] == 40
-    handlers.toggle(session, {"row": 5, "column": 1, "on": False})
-    assert analysed(session).verdict.score == 41
-    assert after(session, "spare", WRONG["spare"]).verdict.score is None
+def test_the_record_of_heads_is_the_number_of_those_that_are_off(drawn, session):
+    assert after(drawn, "spare", SOLUTIONS["spare"]).verdict.score == 40
+    assert drawn.views["challenge-foot"]["score"] == 40
+    challenges.toggle(session, {"row": 5, "column": 1, "on": False})
+    assert judged(drawn).verdict.score == 41
+    assert after(drawn, "spare", WRONG["spare"]).verdict.score is None
 
 
 def test_each_challenge_has_its_words_and_twelve_follow_the_hunt():
@@ -199,62 +195,61 @@ def test_each_challenge_has_its_words_and_twelve_follow_the_hunt():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_verdict_says_the_model_s_own_numbers(session, language):
+def test_the_verdict_says_the_model_s_own_numbers(drawn, session, language):
     session.language = language
-    result = after(session, "off", SOLUTIONS["off"])
+    result = after(drawn, "off", SOLUTIONS["off"])
     copied = result.reading.ids[result.reading.circuit.source]
-    said = drawn(session)["challenge-foot"]["verdict"]
+    said = drawn.views["challenge-foot"]["verdict"]
     assert percent(result.reading.before[copied].item()) in said
     assert percent(result.after[copied].item()) in said  # the induction head is off
-    assert drawn(session)["challenge-toggles"]["marked"] == [BACK, FIND]
+    assert drawn.views["challenge-toggles"]["marked"] == [[*BACK], [*FIND]]
 
 
 def test_another_model_is_judged_by_its_own_numbers_and_a_note_says_so():
-    session = session_of(tiny_model(block_size=128))
+    drawn = drawn_of(tiny_model(block_size=128))
     for key in BY_KEY:
-        after(session, key, [])
-        views = drawn(session)
-        assert views["challenge-foot"]["verdict"]
-        assert views["challenge-note"]["text"]
-        assert ("does not copy" in views["challenge-foot"]["verdict"]) == isinstance(BY_KEY[key].goal, Circuit)
-    assert not after(session, "sure", SOLUTIONS["sure"]).verdict.done
+        after(drawn, key, [])
+        verdict = drawn.views["challenge-foot"]["verdict"]
+        assert drawn.views["challenge-note"]["text"]
+        assert ("does not copy" in verdict) == isinstance(BY_KEY[key].goal, Circuit)
+    assert not after(drawn, "sure", SOLUTIONS["sure"]).verdict.done
 
 
-def test_input_that_no_challenge_has_changes_nothing(session):
+def test_input_that_no_challenge_has_changes_nothing(drawn, session):
     for wrong in ({}, {"challenge": "none"}, {"challenge": 3}, {"again": True}):
-        handlers.choose(session, wrong)
-    assert session.state(ChallengesState).challenge == ""
-    after(session, "dragon", [])
-    before = session.state(ChallengesState)
+        challenges.choose(session, wrong)
+    assert session.state(Play).challenge == ""
+    after(drawn, "dragon", [])
+    before = session.state(Play)
     for handler, sent in (token(1), head(0, 0), text("x"), switch(99, 0), switch("0", 0), switch(None, None)):
         handler(session, sent)
-    handlers.append_token(session, {"token": 1})
-    after(session, "copied", [])
+    challenges.append_token(session, {"token": 1})
+    after(drawn, "copied", [])
     for index in (-1, 99, "1", None, True):
-        handlers.pick_token(session, {"index": index})
-    assert session.state(ChallengesState).answer.token is None
+        challenges.pick_token(session, {"index": index})
+    assert session.state(Play).answer.token is None
     assert before.answer == replace(before.answer, text=BY_KEY["dragon"].text)
 
 
-def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(session):
-    after(session, "sure", [])
-    handlers.append_token(session, drawn(session)["challenge-bars"]["bars"][0][4])
-    assert session.state(ChallengesState).answer.text == BY_KEY["sure"].text + " little"
-    handlers.append_token(session, {"token": 1})  # a bar for the text before
-    assert session.state(ChallengesState).answer.text == BY_KEY["sure"].text + " little"
+def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(drawn, session):
+    after(drawn, "sure", [])
+    challenges.append_token(session, drawn.views["challenge-bars"]["bars"][0][4])
+    assert session.state(Play).answer.text == BY_KEY["sure"].text + " little"
+    challenges.append_token(session, {"token": 1})  # a bar for the text before
+    assert session.state(Play).answer.text == BY_KEY["sure"].text + " little"
     for written, said in (("", t("challenges.empty")), (" dog" * 97, t("challenges.long", n=97, limit=96))):
         handler, sent = text(written)
         handler(session, sent)
-        analysed(session)
-        foot = drawn(session)["challenge-foot"]
+        judged(drawn)
+        foot = drawn.views["challenge-foot"]
         assert (foot["verdict"], foot["solved"]) == (said, False)
     for late in ({"edited": 0, "document": "sure"}, {"edited": next(EDITED), "document": "torn"}, {"document": "sure"}):
-        handlers.type_text(session, {"text": "late", **late})
-    assert session.state(ChallengesState).answer.text == " dog" * 97
+        challenges.type_text(session, {"text": "late", **late})
+    assert session.state(Play).answer.text == " dog" * 97
 
 
-def test_a_link_opens_a_challenge(session):
-    pages = {"challenge": LinkedPage("challenges", handlers.open_challenge, handlers.challenge_key)}
+def test_a_link_opens_a_challenge(drawn, session):
+    pages = {"challenge": LinkedPage("challenges", challenges.open_challenge, challenges.challenge_key)}
     for query, refused in (("challenge=dragon", False), ("challenge=none", True)):
         for _ in open_link(session, query, ["challenges"], pages):
             pass
