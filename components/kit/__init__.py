@@ -11,7 +11,7 @@ from components.kit.controls import (
     text_box,
 )
 from components.kit.settings import setting
-from components.kit.tab import Panel, Tab, card
+from components.kit.tab import Panel, Tab, card, no_text
 from components.parts import (
     button,
     caption,
@@ -47,6 +47,7 @@ __all__ = [
     "fold",
     "layer_select",
     "lead",
+    "no_text",
     "picture",
     "position_slider",
     "question",

@@ -28,6 +28,7 @@ from functools import partial
 from typing import Any, TypeVar, overload
 
 from components.cards.card import Card, add_cards
+from components.errors import PageError
 from components.events import Events
 from components.i18n import t
 from components.kit.settings import state_class
@@ -97,6 +98,11 @@ class Tab(Panel):
         more: further cards, which depend on the page's options. Takes the options of `add_cards`.
         """
         return add_cards(events, self.name, [make() for make in (*self._cards, *more)], **options)
+
+
+def no_text(s: Any) -> PageError | None:
+    """Return the error for a page without a text that the model has read, or None if there is one."""
+    return PageError("error.no_text") if s.text is None or s.text.n_read == 0 else None
 
 
 def card(name: str, *parts: Part, classes: str = "gb-card") -> Callable[[], Card]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import torch
 
 from components.figures.lines import activation_curves
 from components.i18n import t
 from components.labels import ACTIVATIONS, decimal
-from components.widgets.chart import chart_data
+from components.widgets.chart import Drawing
 from gpt.config import Activation
 from gpt.experiments.activations import activation_curve, lowest_point
 
@@ -19,7 +18,7 @@ POINTS = 241
 DRAWN: tuple[Activation, ...] = ("gelu_tanh", "relu", "silu")  # the exact GELU would coincide with the tanh version
 
 
-def curves_chart(x: float) -> dict[str, Any]:
+def curves_chart(x: float) -> Drawing:
     """Draw the functions with their derivatives, and their values at x."""
     at = torch.tensor(float(x))
     grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend shows the values at x
@@ -37,8 +36,7 @@ def curves_chart(x: float) -> dict[str, Any]:
     )
     values = {name: decimal(curve.y.item(), 4) for name, curve in here.items()}
     slopes = {f"d_{name}": decimal(curve.slope.item(), 4) for name, curve in here.items()}
-    text = t("activations.values", x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
-    return chart_data(figure, text)
+    return figure, t("activations.values", x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
 
 
 @lru_cache(maxsize=1)

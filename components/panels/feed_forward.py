@@ -14,9 +14,8 @@ from components.figures.bars import size_bars
 from components.figures.maps import grid
 from components.figures.style import Figure
 from components.i18n import t
-from components.kit import Panel, column, columns, layer_select, picture, position_slider, row, says
+from components.kit import Panel, column, columns, layer_select, no_text, picture, position_slider, row, says
 from components.labels import ACTIVATIONS, decimal, percent, quoted
-from components.panels.no_text import no_text
 from components.parts import Part
 from components.state.text import Text
 from components.widgets.chart import Drawing

@@ -10,10 +10,9 @@ import numpy as np
 from components.figures.bars import histogram
 from components.figures.lines import lines
 from components.i18n import t
-from components.kit import Panel, column, columns, picture, question, row, select, setting, slider
+from components.kit import Panel, column, columns, no_text, picture, question, row, select, setting, slider
 from components.labels import percent
 from components.next_tokens import at_one
-from components.panels.no_text import no_text
 from components.widgets.chart import Drawing
 from gpt import GPTConfig
 from gpt.experiments.initialisation import (

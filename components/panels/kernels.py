@@ -8,8 +8,7 @@ import numpy as np
 
 from components.figures.lines import lines
 from components.i18n import t
-from components.kit import Panel, caption, picture, question
-from components.panels.no_text import no_text
+from components.kit import Panel, caption, no_text, picture, question
 from components.widgets.chart import Drawing
 from components.widgets.table import table
 from gpt import GPTConfig

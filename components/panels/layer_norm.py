@@ -17,6 +17,7 @@ from components.kit import (
     column,
     columns,
     layer_select,
+    no_text,
     picture,
     position_slider,
     question,
@@ -27,7 +28,6 @@ from components.kit import (
     slider,
 )
 from components.labels import decimal, quoted
-from components.panels.no_text import no_text
 from components.parts import Part
 from components.widgets.chart import Drawing
 from components.widgets.table import table

@@ -9,9 +9,8 @@ import numpy as np
 
 from components.figures.bars import stacked_bars
 from components.i18n import t
-from components.kit import Panel, caption, column, columns, picture, question
+from components.kit import Panel, caption, column, columns, no_text, picture, question
 from components.labels import quoted
-from components.panels.no_text import no_text
 from components.parts import Part
 from components.state.text import Text
 from components.widgets.chart import Drawing

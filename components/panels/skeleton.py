@@ -10,10 +10,9 @@ import torch
 
 from components.figures.bars import next_token_bars
 from components.i18n import t
-from components.kit import Panel, column, columns, picture, question, says
+from components.kit import Panel, column, columns, no_text, picture, question, says
 from components.labels import percent, quoted, token_text
 from components.next_tokens import best_of_both
-from components.panels.no_text import no_text
 from components.widgets.chart import Drawing
 from components.widgets.table import table
 from gpt import GPT, Edits, GPTConfig

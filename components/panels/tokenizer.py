@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from components.errors import PageError
-from components.figures.bars import grouped_bars
+from components.figures.bars import Cell, grouped_bars, merge_ladder
 from components.i18n import t
 from components.kit import Panel, column, columns, picture, question, says, setting, text_box
-from components.panels import token_views
+from components.labels import visible
 from components.parts import Part
 from components.render import Lines
 from components.state.session import Session
@@ -20,10 +20,11 @@ from components.widgets.chart import Drawing
 from components.widgets.table import table
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
-from gpt.experiments.tokens import language_costs, merge_steps, split_words
+from gpt.experiments.tokens import MergeStep, language_costs, merge_steps, split_words, text_cost
 
 MAX_WORD_BYTES = 24  # each byte takes a row
 MAX_TEXT_CHARS = 200
+MAX_LISTED_CHARS = 8
 Side = Literal["own", "gpt2"]
 
 panel = Panel("bpe")
@@ -74,14 +75,45 @@ def checked_word(typed: object, tokenizer: Tokenizer) -> str:
     if not word:
         raise PageError("bpe.error.none")
     if (n := len(word.encode("utf-8", "replace"))) > MAX_WORD_BYTES:
-        raise PageError("bpe.error.long", word=token_views.shown(word), n=n, limit=MAX_WORD_BYTES)
+        raise PageError("bpe.error.long", word=quoted_word(word), n=n, limit=MAX_WORD_BYTES)
     if (n := len(split_words(tokenizer, word))) > 1:
-        raise PageError("bpe.error.several", word=token_views.shown(word), n=n)
+        raise PageError("bpe.error.several", word=quoted_word(word), n=n)
     return word
 
 
+def merge_summary(steps: list[MergeStep], word: str) -> str:
+    """Summarise a word: its tokens, and the number of bytes, merges and tokens."""
+    parts = steps[-1].parts
+    return t(
+        "bpe.says",
+        word=quoted_word(word),
+        bytes=counted("bytes", len(b"".join(parts))),
+        merges=counted("merges", len(steps) - 1),
+        parts=counted("parts", len(parts)),
+        tokens=" | ".join(encodable_text(part) for part in parts),
+    )
+
+
+def counted(what: str, n: int) -> str:
+    """Return a number followed by its singular or plural noun."""
+    return t(f"bpe.{what}", n=n)
+
+
+def quoted_word(word: str) -> str:
+    """Return a word in quotation marks, with visible spaces."""
+    return f"“{visible(word)}”"
+
+
+def encodable_text(data: bytes) -> str:
+    """Return bytes as text with visible spaces, or in hexadecimal if they are not valid UTF-8."""
+    try:
+        return visible(data.decode())
+    except UnicodeDecodeError:
+        return data.hex(" ").upper()
+
+
 def answer(s: Any) -> str:
-    return token_views.merge_summary(merge_steps(s[vocabularies].own, s[Typed].word), s[Typed].word)
+    return merge_summary(merge_steps(s[vocabularies].own, s[Typed].word), s[Typed].word)
 
 
 def side_name(side: Side, s: Any) -> str:
@@ -89,11 +121,20 @@ def side_name(side: Side, s: Any) -> str:
 
 
 def ladder(side: Side, s: Any) -> Drawing:
-    """Draw the word's merges from bytes to tokens."""
+    """Draw the word's merges from bytes to tokens, one per row."""
     word = s[Typed].word
     steps = merge_steps(getattr(s[vocabularies], side), word)
-    says = t("bpe.picture") if side == "own" else token_views.merge_summary(steps, word)
-    return token_views.ladder(steps, says)
+    rows: list[list[Cell]] = []
+    for step, before in zip(steps, [None, *steps], strict=False):
+        new = None if before is None else before.at
+        ranks = "" if before is None or before.rank is None else t("bpe.rank", rank=f"{before.rank:,}")
+        rows.append(
+            [
+                Cell(encodable_text(part), len(part), at == new, ranks if at == new else "")
+                for at, part in enumerate(step.parts)
+            ]
+        )
+    return merge_ladder(rows), t("bpe.picture") if side == "own" else merge_summary(steps, word)
 
 
 def strip(side: Side, s: Any) -> dict[str, Any]:
@@ -104,8 +145,23 @@ def strip(side: Side, s: Any) -> dict[str, Any]:
 
 
 def cost(s: Any) -> str:
-    own, gpt2 = s[vocabularies]
-    return token_views.cost(own, gpt2, s[Typed].text)
+    """Return a sentence with the text's token counts in both vocabularies; "" for an empty text."""
+    text, (own, gpt2) = s[Typed].text, s[vocabularies]
+    if not text:
+        return ""
+    found = text_cost(own, text)
+    counts = {"own": found.tokens, "gpt2": text_cost(gpt2, text).tokens}
+    return t("bpe.text.says", characters=found.characters, bytes=found.n_bytes, **counts)
+
+
+def characters(s: Any) -> dict[str, Any]:
+    """Return the code point and UTF-8 bytes of each multi-byte character in the text as a table."""
+    wide = list(dict.fromkeys(c for c in s[Typed].text if ord(c) > 127))[:MAX_LISTED_CHARS]
+    if not wide:
+        return {"rows": []}
+    heads = [t(f"bpe.{key}") for key in ("character", "code_point", "utf8")]
+    rows = ([visible(c), f"U+{ord(c):04X}", c.encode("utf-8", "replace_surrogate").hex(" ").upper()] for c in wide)
+    return {"rows": [heads, *rows]}
 
 
 def languages(s: Any) -> Drawing:
@@ -141,7 +197,7 @@ SECTION = panel.section(
     text_box(Typed.text, "bpe.text"),
     says("bpe-cost", cost),
     columns(*map(strip_of, get_args(Side))),
-    table("bpe-bytes", draw=lambda s: {"rows": token_views.characters(s[Typed].text)}),
+    table("bpe-bytes", draw=characters),
     question("bpe.language.question"),
     picture("bpe-languages", languages),
     notice=lambda s: s[Typed].problem,

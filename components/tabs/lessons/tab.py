@@ -16,9 +16,8 @@ from components.state.example import first_prompt
 from components.state.reads import Pending, Reads
 from components.state.session import Session
 from components.tabs.lessons.code_view import Excerpt, excerpt, printed
-from components.tabs.lessons.course import BY_KEY, LESSONS
+from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson
 from components.tabs.lessons.figure import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Open, Picture, Reply
-from components.tabs.lessons.lesson import Lesson
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.places import OtherTabs, open_film, open_place
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
