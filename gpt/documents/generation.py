@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -361,12 +361,18 @@ class Generation(Document):
         """Read the unread tokens in this process, then sample and append one token. See `append_draw`."""
         began = time.perf_counter()
         self.check_room()
-        self._read_here()
+        if self.n_read == len(self.ids):
+            return self._sampled(params, began, joined=joined, left=left, slides=slides)
+        with self._engine.turn(*self._unread) as read:
+            self._keep(*read)
+            return self._sampled(params, began, joined=joined, left=left, slides=slides)
+
+    def _sampled(self, params: SamplingParams, began: float, **options: Any) -> Step:
         position = len(self.ids) - 1
         logits = self.possible(position, self._logits(position)) if self.held else self._logits(position)
         with threads_for(len(logits)) if len(logits) > MAX_SERIAL else nullcontext():
             draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
-        return self.append_draw(draw, params, began, joined=joined, left=left, slides=slides)
+        return self.append_draw(draw, params, began, **options)
 
     def append_draw(
         self,

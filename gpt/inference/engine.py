@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -38,7 +38,7 @@ class ReadRequest:
     """A request to read ids into one text's cache.
 
     states: final-norm states of the chunks read so far. logits: (vocab_size,), after the last token, once all are read.
-    woken: set when the request is done, or when its caller is to run the passes. thread: of the caller.
+    woken: set when the caller has its turn with the result, or is to run the passes. thread: of the caller.
     """
 
     ids: Sequence[int]
@@ -83,11 +83,12 @@ class Engine:
         self._can_batch = can_batch(model)
         self._decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
-        self._requests: list[ReadRequest] = []  # those that can share a pass
+        self._requests: list[ReadRequest] = []  # those that can share a pass and are not done
+        self._done: list[ReadRequest] = []  # those whose callers wait for their turn
         self._leader: int | None = None  # thread that runs their passes
         self._n_expected = 0  # number of texts likely to share the next pass
         self._last_seconds = 0.0  # duration of the last pass
-        self._changed = threading.Condition()  # guards the four attributes above
+        self._changed = threading.Condition()  # guards the five attributes above
         self._pass_lock = threading.Lock()  # held while caches are written
 
     @property
@@ -111,17 +112,32 @@ class Engine:
         Whatever the model and the edits raise, SystemExit included, propagates to this caller and no other. The cache
         is then as before. The same applies to a KeyboardInterrupt at any point.
         """
+        with self.turn(ids, cache, edits) as found:
+            return found
+
+    @contextmanager
+    def turn(self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Read as in `read`. The next text of the same pass has its turn when the block ends.
+
+        If all texts sampled at the same time, they would hand the GIL over at every operation of torch, which takes
+        longer than their turns.
+        """
         request = ReadRequest(ids, cache, edits)
         try:
-            if self._shares(request):
-                self._wait_or_lead(request)
-            else:
-                self._run([request])
-            return request.result()
-        except BaseException:
-            with self._pass_lock:  # a leader may still be reading it
-                cache.crop(min(request.start, cache.length))
-            raise
+            try:
+                if self._shares(request):
+                    self._wait_or_lead(request)
+                else:
+                    self._run([request])
+                found = request.result()
+            except BaseException as error:
+                request.error = error  # no later pass reads it
+                with self._pass_lock:
+                    cache.crop(min(request.start, cache.length))
+                raise
+            yield found
+        finally:
+            self._leave(request)
 
     def read_together(
         self, texts: Sequence[tuple[Sequence[int], KVCache, Edits | None]]
@@ -158,66 +174,69 @@ class Engine:
 
     def _wait_or_lead(self, request: ReadRequest) -> None:
         """Run passes for all requests, or wait for another caller that does, until this one is done."""
-        try:
-            with self._changed:
-                # An interrupted call from this thread may have left its request behind.
-                self._requests = [other for other in self._requests if other.thread != request.thread] + [request]
-                if self._leader in (None, request.thread):
-                    self._leader = request.thread
-                elif len(self._requests) >= self._n_expected:
-                    self._changed.notify_all()
-            while not request.done:
-                if self._leader == request.thread:
-                    self._lead()
-                else:
-                    request.woken.wait()
-        finally:
-            self._leave(request)
+        with self._changed:
+            # An interrupted call from this thread may have left its request behind.
+            self._requests = [other for other in self._requests if other.thread != request.thread] + [request]
+            if self._leader in (None, request.thread):
+                self._leader = request.thread
+            elif len(self._requests) >= self._n_expected:
+                self._changed.notify_all()
+        while not request.done:
+            if self._leader == request.thread:
+                self._lead()
+                if not request.done:
+                    with self._changed:
+                        self._wake_next()
+            else:
+                request.woken.wait()
 
     def _leave(self, request: ReadRequest) -> None:
-        """Withdraw a request. If its caller leads, another takes over."""
+        """Withdraw a request, and let the next caller go on. If this one led, another takes over."""
         with self._changed:
             self._requests = [other for other in self._requests if other is not request]
+            self._done = [other for other in self._done if other is not request]
+            self._wake_next()
             if self._leader == request.thread:
-                following = next((other for other in self._requests if not other.done), None)
-                self._leader = None if following is None else following.thread
-                for other in self._requests:
-                    if other.done or other is following:
-                        other.woken.set()
+                self._leader = self._requests[0].thread if self._requests else None
+                if self._requests:
+                    self._requests[0].woken.set()
+
+    def _wake_next(self) -> None:
+        """Let the next caller whose request is done go on."""
+        self._done += [request for request in self._requests if request.done]
+        self._requests = [request for request in self._requests if not request.done]
+        if self._done:
+            self._done.pop(0).woken.set()
 
     def _lead(self) -> None:
         """Wait briefly for the texts of the last pass to send their next requests, and run a pass."""
         with self._changed:
             timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
             self._changed.wait_for(lambda: len(self._requests) >= self._n_expected, timeout)
-            requests = [request for request in self._requests if not request.done]
+            requests = list(self._requests)
         began = time.perf_counter()
         with self._pass_lock:
             self._run_pass(requests)
         with self._changed:
             self._n_expected, self._last_seconds = len({*requests, *self._requests}), time.perf_counter() - began
-            self._requests = [request for request in self._requests if not request.done]
-        for request in requests:
-            if request.done:
-                request.woken.set()
 
     def _run(self, requests: Sequence[ReadRequest]) -> None:
         """Run passes for these requests alone until all are done."""
-        while requests := [request for request in requests if not request.done]:
+        while not all(request.done for request in requests):
             with self._pass_lock:
                 self._run_pass(requests)
 
     @torch.inference_mode()
     def _run_pass(self, requests: Sequence[ReadRequest]) -> None:
         """Read one token of each text and, up to a limit, a chunk of each prompt."""
-        batch = self._batch(requests)
+        batch = self._batch([request for request in requests if not request.done])
         parts = [request.ids[request.n_read : request.n_read + size] for request, size in batch]
         texts = [request for request, _ in batch]
         try:
             for request in texts:
                 request.cache.crop(request.start + request.n_read)  # drop the positions from an interrupted pass
             with self._threads(sum(map(len, parts))):
-                states = self._hidden_states(texts, parts)
+                states = self._hidden_states(texts, parts) if texts else []
                 ends = [i for i, (request, size) in enumerate(batch) if request.n_read + size == len(request.ids)]
                 logits = self.model.logits(torch.stack([states[i][-1] for i in ends])).float() if ends else None
         except BaseException as error:

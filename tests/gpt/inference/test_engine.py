@@ -168,8 +168,19 @@ def test_a_pass_waits_for_the_texts_of_the_last_one_and_for_those_that_came_mean
     engine._run_pass = lambda requests: (run_pass(requests), engine._requests.append(second))
     engine._requests, engine._n_expected = [first], 1
     engine._lead()
-    assert (first.done, second.done, engine._requests) == (True, False, [second])
-    assert engine._n_expected == 2
+    assert (first.done, second.done, engine._n_expected) == (True, False, 2)
+
+
+def test_the_texts_of_a_pass_have_their_turns_one_after_the_other(loaded):
+    engine = Engine(loaded.model)
+    leader, *others = requests = [ReadRequest([1], KVCache(loaded.model.config), thread=n) for n in range(4)]
+    unread = ReadRequest([1], KVCache(loaded.model.config), thread=4)
+    engine._run_pass(requests)
+    engine._requests, engine._leader = [*requests, unread], leader.thread
+    for n, request in enumerate(requests):
+        engine._leave(request)
+        assert [other.woken.is_set() for other in others] == [other in others[: n + 1] for other in others]
+    assert (engine._leader, unread.woken.is_set()) == (unread.thread, True)
 
 
 def test_a_text_that_fails_ends_and_the_others_continue(loaded):
