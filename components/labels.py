@@ -64,6 +64,11 @@ def visible(text: str) -> str:
     return marked(text).replace(" ", "·")
 
 
+def visible_token(tokenizer: Vocabulary, token_id: int) -> str:
+    """Return a token's characters with each invisible one marked, including the space."""
+    return visible(token_text(tokenizer, token_id))
+
+
 def alone(text: str) -> str:
     """Return the visible form of a text that stands alone in a drawing.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,10 @@ from torch import Tensor
 
 from components.figures.bars import next_token_bars, next_token_end
 from components.i18n import is_exact, t
-from components.labels import percent, token_text
+from components.labels import bar_label, percent, quoted, token_text
+from components.widgets.predictions import Bar
 from gpt import Generation, SamplingParams, Stages, distribution
+from gpt.tokenizer import Vocabulary
 
 
 class NextTokens(NamedTuple):
@@ -54,6 +57,29 @@ def next_tokens(document: Generation, position: int, stages: Stages, most: int) 
         ids[-1] = chosen
     labels = [token_text(document.loaded.tokenizer, token_id) for token_id in ids.tolist()]
     return NextTokens(ids, chosen, labels, raw[ids], final[ids])
+
+
+def token_bars(
+    tokenizer: Vocabulary,
+    ids: Iterable[int],
+    before: np.ndarray,
+    after: np.ndarray,
+    says: str,
+    *,
+    label: Callable[[Vocabulary, int], str] = bar_label,
+    sends: bool = True,
+) -> list[Bar]:
+    """Return bars for the list of next tokens. before, after: the probabilities of all tokens, (vocab_size,).
+
+    says: key of the sentence for one bar, with the values `token`, `before` and `after`. sends: whether a click on a
+    bar sends its token.
+    """
+
+    def bar(i: int) -> Bar:
+        name = t(says, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(after[i]))
+        return Bar(label(tokenizer, i), float(before[i]), float(after[i]), name, {"token": i} if sends else {})
+
+    return [bar(i) for i in ids]
 
 
 def at_one(logits: Tensor) -> Tensor:

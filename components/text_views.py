@@ -196,21 +196,25 @@ def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
         key_title=t("attention.key"),
         weight_title=t("attention.weight"),
     )
-    row = weights[position, : position + 1]
-    most = np.argsort(-row, kind="stable")[:2]
-    sentence = t(
-        "attention.says",
-        layer=selection.layer,
-        head=head_name(selection.head),
-        token=quoted(tokenizer, text.ids[position]),
-        targets=listed(f"{quoted(tokenizer, text.ids[i])} ({percent(row[i])})" for i in most),
-    )
+    sentence = attention_sentence(text, position, selection, weights[position, : position + 1])
     if window is not None:
         sentence += t("attention.sight", layer=selection.layer, window=window)
     if start > 0 or end < text.n_read:
         sentence += t("attention.window", start=start, end=end - 1)
     cells = np.asarray(figure["data"][0].pop("z"))
     return chart_data(figure, sentence, cells=heatmap_rows(cells))
+
+
+def attention_sentence(text: Text, position: int, selection: Selection, row: np.ndarray) -> str:
+    """Name the tokens with the most attention from a position. row: the selected head's weights, (position + 1,)."""
+    most = np.argsort(-row, kind="stable")[:2].tolist()
+    return t(
+        "attention.says",
+        layer=selection.layer,
+        head=head_name(selection.head),
+        token=quoted(text.tokenizer, text.ids[position]),
+        targets=listed(f"{quoted(text.tokenizer, text.ids[i])} ({percent(float(row[i]))})" for i in most),
+    )
 
 
 def heatmap_rows(cells: np.ndarray) -> Lines:

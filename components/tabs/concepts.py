@@ -29,13 +29,13 @@ from components.concepts import (
 )
 from components.i18n import t
 from components.kit import Tab, card, choice, column, columns, question, says, section, setting, text_box, title_row
-from components.labels import bar_label, listed, marked, percent, quoted
-from components.next_tokens import best
+from components.labels import listed, marked, quoted
+from components.next_tokens import best, token_bars
 from components.state.session import Session
 from components.state.typed_text import shown_tokens
 from components.widgets.encoding import to_base64
 from components.widgets.features import features
-from components.widgets.predictions import Bar, predictions, predictions_data
+from components.widgets.predictions import predictions, predictions_data
 from components.widgets.snippets import snippets
 from components.widgets.steer import steer
 from gpt.analysis.concepts import Snippet, trace_activity
@@ -259,12 +259,8 @@ def bars(s: Any) -> dict[str, Any]:
     now = s.stages(s.text.document.logits(position), s.text.ids[: position + 1]).final
     plain = unsteered_probabilities(s)
     final, before = now.numpy(), (now if plain is None else plain).numpy()
-    shown = []
-    for i in best(np.maximum(final, before), before, MAX_BARS).tolist():
-        key = "bars.row.one" if plain is None else "bars.row.steered"
-        spoken = t(key, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
-        shown.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), spoken, {"token": i}))
-    shown.sort(key=lambda bar: -bar.after)
+    ids = sorted(best(np.maximum(final, before), before, MAX_BARS).tolist(), key=lambda i: -final[i])
+    shown = token_bars(tokenizer, ids, before, final, "bars.row.one" if plain is None else "bars.row.steered")
     return predictions_data(name, risen_sentence(s, now).strip(), shown)
 
 

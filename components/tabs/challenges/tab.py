@@ -15,8 +15,8 @@ from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import has_text, t
 from components.kit import Tab, caption, card, column, columns, says
-from components.labels import percent, quoted, token_text, visible
-from components.next_tokens import best
+from components.labels import visible_token
+from components.next_tokens import best, token_bars
 from components.parts import Part
 from components.state.example import language_of_model
 from components.state.reads import Pending, is_ready
@@ -32,7 +32,7 @@ from components.widgets.composer import box_line, composer, composer_data
 from components.widgets.encoding import to_base64
 from components.widgets.features import features
 from components.widgets.heads import heads, heads_data
-from components.widgets.predictions import Bar, predictions, predictions_data
+from components.widgets.predictions import predictions, predictions_data
 from components.widgets.steer import steer
 from components.widgets.toggle_grid import toggle_grid, toggle_grid_data
 from gpt import DEFAULT_MODEL, LoadedModel, get_model
@@ -299,14 +299,8 @@ def draw_bars(s: Any) -> dict[str, Any]:
         return predictions_data(title, "", [])
     before, after, tokenizer = found.reading.before.numpy(), found.after.numpy(), found.reading.tokenizer
     writes = found.challenge.goal.tool == "text"
-
-    def bar(i: int) -> Bar:
-        shares = {"before": percent(before[i]), "after": percent(after[i])}
-        name = t("challenges.bar", token=quoted(tokenizer, i), **shares)
-        sent: dict[str, object] = {"token": i} if writes else {}
-        return Bar(visible(token_text(tokenizer, i)), float(before[i]), float(after[i]), name, sent)
-
-    listed = [bar(i) for i in best(after, before, MAX_BARS).tolist()]
+    ids = best(after, before, MAX_BARS).tolist()
+    listed = token_bars(tokenizer, ids, before, after, "challenges.bar", label=visible_token, sends=writes)
     return predictions_data(title, "" if writes else t("challenges.bars"), listed)
 
 

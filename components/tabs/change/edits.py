@@ -25,7 +25,8 @@ from components.kit import (
     section,
     title_row,
 )
-from components.labels import ACTIVATIONS, percent, placed, quoted, token_text, visible
+from components.labels import ACTIVATIONS, percent, placed, quoted, token_text, visible_token
+from components.next_tokens import token_bars
 from components.parts import Part, check_box, choice
 from components.render import Lines, compute
 from components.state.jobs import Job, result_of, stop
@@ -46,7 +47,7 @@ from components.tabs.change.effect import (
     turned_in,
 )
 from components.widgets.chart import Drawing
-from components.widgets.predictions import Bar, predictions, predictions_data
+from components.widgets.predictions import predictions, predictions_data
 from components.widgets.switches import LABELS, switches, switches_data
 from gpt import Edits, SamplingParams
 from gpt.background import Cancelled
@@ -392,14 +393,10 @@ def bars(s: Any) -> dict[str, Any]:
     if follower is not None and follower not in order:
         order[-1] = follower
     order.sort(key=lambda i: -after[i])
-
-    def bar(i: int) -> Bar:
-        name = f"{quoted(tokenizer, i)}: {percent(before[i])} → {percent(after[i])}"
-        return Bar(visible(token_text(tokenizer, i)), before[i], after[i], name, {})
-
+    listed = token_bars(tokenizer, order, before, after, "change.bar", label=visible_token, sends=False)
     where = t("change.bars.after_token", token=quoted(tokenizer, ids[position]))
     chosen = -1 if follower is None else order.index(follower)
-    return predictions_data(title, where, [bar(i) for i in order], chosen=chosen)
+    return predictions_data(title, where, listed, chosen=chosen)
 
 
 def probabilities(s: Any, found: Effect, position: int) -> tuple[np.ndarray, np.ndarray]:

@@ -54,7 +54,7 @@ from components.tabs.why.explained import (
     traced,
 )
 from components.tabs.why.lens import lens_sections
-from components.text_views import head_name, strip_labels, token_lines
+from components.text_views import attention_sentence, strip_labels, token_lines
 from components.widgets.chart import Drawing
 from components.widgets.paths import paths
 from components.widgets.ribbons import ribbons
@@ -401,15 +401,7 @@ def head_bars(s: Any, e: Explained) -> Drawing:
     most = np.argsort(-of_head, kind="stable")[:MAX_BARS].tolist()
     shares = [percent(float(of_head[i])) for i in most]
     figure = signed_bars([f"{short(e.tokenizer, e.ids[i])} {i}" for i in most], of_head[most], shares)
-    return figure, t(
-        "attention.says",
-        layer=selection.layer,
-        head=head_name(selection.head),
-        token=quoted(e.tokenizer, e.ids[position]),
-        targets=listed(
-            f"{quoted(e.tokenizer, e.ids[i])} ({share})" for i, share in zip(most[:2], shares, strict=False)
-        ),
-    )
+    return figure, attention_sentence(e.text, position, selection, of_head)
 
 
 def roles_section() -> Part:

@@ -14,8 +14,8 @@ from components.concepts import (
     unsteered_probabilities,
 )
 from components.i18n import t
-from components.labels import bar_label, listed, marked, percent, quoted
-from components.next_tokens import best, held_sentence
+from components.labels import listed, marked, percent, quoted
+from components.next_tokens import best, held_sentence, token_bars
 from components.render import Lines, View
 from components.state.hidden import CLICKS, HiddenState, WithoutAttention
 from components.state.selection import NEWEST
@@ -190,12 +190,8 @@ def _bars(
     if also and also[0] in ids[VISIBLE_BARS:]:  # the token that follows in the text must be visible
         ids.insert(VISIBLE_BARS - 1, ids.pop(ids.index(also[0])))
     has_changed = not np.array_equal(before, final)
-    listed = []
-    for i in ids:
-        key = f"bars.row.{_behind(s)}" if has_changed else "bars.row.one"
-        says = t(key, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
-        listed.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), says, {"token": i}))
-    return listed, ids
+    says = f"bars.row.{_behind(s)}" if has_changed else "bars.row.one"
+    return token_bars(tokenizer, ids, before, final, says), ids
 
 
 def _behind(s: Snapshot) -> str:
