@@ -53,7 +53,8 @@ from components.tabs.playground.handlers.generation import prepare_prompt, writt
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.size import set_shape
 from components.tabs.shapes.tab import build_shapes
-from components.tabs.train.tab import build_learned, build_train
+from components.tabs.train.learned import build_learned
+from components.tabs.train.tab import build_train
 from components.tabs.why.tab import tab as why
 from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 from torch import Tensor
@@ -18,6 +19,12 @@ from components.state.typed_text import TypedText
 from gpt import Edits, FinishReason, LoadedModel, Stages, distribution
 
 S = TypeVar("S")
+
+
+@cache
+def _default(cls: type) -> object:
+    """Return a tab's initial state, always the same object, so that it counts as unchanged."""
+    return cls()
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class Snapshot:
     def state(self, cls: type[S]) -> S:
         """Return the current state of a tab or panel, given its dataclass."""
         found = self.states.get(cls)
-        return cls() if found is None else found  # type: ignore[return-value]
+        return _default(cls) if found is None else found  # type: ignore[return-value]
 
     def __getitem__(self, key: Any) -> Any:
         """Return the current state of a tab, or the latest value of a `Computed`, None before the first."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from components.cards.card import Card
 from components.figures.lines import CurveNames, Share, learning_curve
 from components.i18n import t
+from components.kit import card, picture, question, section
 from components.labels import percent
-from components.tabs.train.shown import Shown, shares_of_next
-from components.widgets.chart import chart_data
+from components.state.session import Session
+from components.tabs.train.film import Film, Shown, is_number, shares_of_next
+from components.widgets.chart import Drawing
 from gpt.analysis.heads import HeadScore
 from gpt.training.recorded_run import RecordedRun
 from gpt.training.tasks import N_TEST_EXAMPLES
@@ -19,7 +24,7 @@ from gpt.training.tasks import N_TEST_EXAMPLES
 GOAL = 0.99
 
 
-def curve_chart(shown: Shown) -> dict[str, Any]:
+def curve_chart(shown: Shown) -> Drawing:
     """Plot the losses and shares over the steps, with the displayed step marked."""
     run, progress = shown.run, shown.progress
     n_vocab = run.dataset.vocabulary.n_vocab
@@ -44,7 +49,7 @@ def curve_chart(shown: Shown) -> dict[str, Any]:
         names=names,
     )
     text, note = _recorded_sentence(shown, run) if isinstance(run, RecordedRun) else _sentence(shown)
-    return chart_data(figure, text, note)
+    return figure, text, note
 
 
 def _shares(shown: Shown) -> list[Share]:
@@ -119,3 +124,26 @@ def _recorded_sentence(shown: Shown, run: RecordedRun) -> tuple[str, str]:
         return text, t("train.curve.never", layer=layer, head=head)
     before, after = (f"{step:,}" for step in appeared)
     return text, t("train.curve.appeared", layer=layer, head=head, before=before, after=after)
+
+
+def choose_step(film: Film, session: Session, sent: dict[str, Any]) -> None:
+    """Show the step that was clicked in the curve."""
+    step, shown = sent.get("x"), film.shown(session.snapshot())
+    if shown is None or not is_number(step) or not 0 <= step <= shown.progress.steps:
+        return
+    is_newest = step >= shown.progress.evaluations[-1].step
+    film.change(session, step=None if is_newest else int(step))
+
+
+def curve_card(film: Film, advances: Callable[[Any], Any] = lambda s: None) -> Callable[[], Card]:
+    """Return the card with the learning curve. advances: reads what changes with every step of a run."""
+
+    def curve(s: Any) -> Drawing:
+        advances(s)
+        shown = film.shown(s)
+        return None if shown is None else curve_chart(shown)
+
+    name = film.name
+    chart = picture(f"{name}-curve", curve, clickable=True, on=partial(choose_step, film))
+    parts = section(question("train.curve.question"), chart, name=f"{name}-loss", show=film.is_shown)
+    return card(f"{name}-loss", parts, classes="")

@@ -13,37 +13,13 @@ from components.cards.card import Card
 from components.errors import localize_error
 from components.figures.lines import ScalingLine, scaling_curves
 from components.i18n import t
+from components.kit import card, column, columns, lead, picture, question, says
 from components.labels import power
-from components.parts import column, columns, lead, question
-from components.render import View
-from components.state.snapshot import Snapshot
-from components.widgets.chart import chart, chart_data
-from components.widgets.sentence import sentence
+from components.widgets.chart import Drawing
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
 MOMENTS = 4  # lines in the chart of loss against parameters, one per point in training
 FIRST = 4  # points omitted at the beginning of a curve
-
-
-def scaling_card() -> Card:
-    """Build the card with three charts from recorded runs."""
-    charts = (column(chart(f"scaling-{axis}")) for axis in PICTURES)
-    honest = sentence("scaling-honest", kind="caption")
-    return Card("scaling", question("scaling.question"), lead("scaling.lead"), columns(*charts), honest)
-
-
-def _picture(draw: Callable[[Scaling], dict[str, Any]], s: Snapshot) -> dict[str, Any]:
-    try:
-        return draw(load_scaling())
-    except ValueError:  # the error is shown below the charts
-        return chart_data(None, "")
-
-
-def _limitations(s: Snapshot) -> dict[str, Any]:
-    try:
-        return {"text": limitations(load_scaling())}
-    except ValueError as problem:
-        return {"text": t("scaling.missing", message=localize_error(problem))}
 
 
 @dataclass(frozen=True)
@@ -70,7 +46,7 @@ class Parts:
         return min(ends), max(ends)
 
 
-def by_tokens(found: Scaling) -> dict[str, Any]:
+def by_tokens(found: Scaling) -> Drawing:
     """Plot each model's loss against tokens."""
     parts = Parts.of(found)
     small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
@@ -80,7 +56,7 @@ def by_tokens(found: Scaling) -> dict[str, Any]:
     return _along(parts, "tokens", lambda point: point.tokens, text)
 
 
-def by_flops(found: Scaling) -> dict[str, Any]:
+def by_flops(found: Scaling) -> Drawing:
     """Plot each model's loss against training FLOPs."""
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
@@ -96,7 +72,7 @@ def loss_at(curve: ScalingCurve, flops: float) -> float:
     return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
 
 
-def by_parameters(found: Scaling) -> dict[str, Any]:
+def by_parameters(found: Scaling) -> Drawing:
     """Plot the loss against parameters, with one line for each of several points in training."""
     parts = Parts.of(found)
     sizes = np.array([curve.block_parameters for curve in parts.curves])
@@ -118,7 +94,7 @@ def by_parameters(found: Scaling) -> dict[str, Any]:
     return _drawn(lines, [llama], parts, "parameters", at, text)
 
 
-def _along(parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str) -> dict[str, Any]:
+def _along(parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str) -> Drawing:
     def line(name: str, curve: ScalingCurve) -> ScalingLine:
         points = curve.points[FIRST:]
         return ScalingLine(name, np.array([x(point) for point in points]), np.array([point.loss for point in points]))
@@ -135,7 +111,7 @@ def _drawn(
     axis: str,
     x: float,
     text: str,
-) -> dict[str, Any]:
+) -> Drawing:
     loss = parts.bundled.points[-1].loss
     star = ScalingLine(t("scaling.bundled"), np.array([x]), np.array([loss]))
     figure = scaling_curves(
@@ -146,7 +122,7 @@ def _drawn(
         y_title=t("scaling.loss"),
         moments=axis == "parameters",
     )
-    return chart_data(figure, text)
+    return figure, text
 
 
 def limitations(found: Scaling) -> str:
@@ -182,7 +158,28 @@ def short(number: float) -> str:
 
 
 PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # keyed by horizontal axis
-SCALING_VIEWS = (
-    *(View(f"scaling-{axis}", partial(_picture, draw)) for axis, draw in PICTURES.items()),
-    View("scaling-honest", _limitations),
-)
+
+
+def scaling_card() -> Callable[[], Card]:
+    """Return the card with three charts from recorded runs."""
+
+    def drawn(draw: Callable[[Scaling], Drawing], s: Any) -> Drawing:
+        try:
+            return draw(load_scaling())
+        except ValueError:  # the error is shown below the charts
+            return None
+
+    def honest(s: Any) -> str:
+        try:
+            return limitations(load_scaling())
+        except ValueError as problem:
+            return t("scaling.missing", message=localize_error(problem))
+
+    charts = (column(picture(f"scaling-{axis}", partial(drawn, draw))) for axis, draw in PICTURES.items())
+    return card(
+        "scaling",
+        question("scaling.question"),
+        lead("scaling.lead"),
+        columns(*charts),
+        says("scaling-honest", honest, kind="caption"),
+    )

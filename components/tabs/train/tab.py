@@ -1,64 +1,363 @@
-"""The Train tab and the recorded run's tab, which show the same pictures.
-
-The Train tab trains a tiny GPT live on a task or a text, and shows how the loss scales with size, data and compute.
-"""
+"""The Train tab: trains a tiny GPT live on a task or a text, and shows how the loss scales."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
+from components import parts
 from components.cards.card import Card, add_cards
+from components.downloads import offer
+from components.errors import PageError
 from components.events import Events
 from components.i18n import t
-from components.localized import Localizer
-from components.monitoring import TRAININGS_WAITING
-from components.panels.panel import Settings, of_state, one_of, within
-from components.parts import (
-    Choices,
-    Live,
-    Part,
+from components.kit import (
+    Tab,
     button,
-    case,
+    card,
     choice,
     column,
-    columns,
     fold,
     lead,
-    number_box,
     question,
     row,
+    says,
     section,
-    text_box,
+    setting,
+    slider,
     timer,
 )
+from components.limits import MAX_TRAINED_MODELS
+from components.localized import Localizer
+from components.monitoring import TRAININGS_WAITING
+from components.parts import choice as plain_choice
+from components.parts import number_box
 from components.render import Control
 from components.state.session import Session
-from components.state.snapshot import Snapshot
-from components.tabs.train import choices, handlers
-from components.tabs.train.analysis import analysis
-from components.tabs.train.scaling import SCALING_VIEWS, scaling_card
-from components.tabs.train.shown import OWN, RECORDED, Film, progress_of
-from components.tabs.train.state import Machine, TrainState
-from components.tabs.train.views import LEARNED_VIEWS, VIEWS
-from components.widgets.chart import chart
-from components.widgets.flow import flow
-from components.widgets.heads import heads
-from components.widgets.player import player
-from components.widgets.sentence import sentence
-from components.widgets.table import table
+from components.state.snapshot import Message, Snapshot
+from components.tabs.train import choices
+from components.tabs.train.choices import UploadedText
+from components.tabs.train.curve import curve_card
+from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, is_number, shown_at
+from components.tabs.train.scaling import scaling_card
+from gpt.training.live_run import LiveRun, RunProgress
+from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.run_queue import RunQueue
 from gpt.training.text_dataset import MAX_TEXT_BYTES
 
-NAME, LEARNED = "train", "learned"
 TICK_SECONDS = 0.7  # interval between updates of a run
-SETTINGS = Settings(
-    TrainState,
-    {name: one_of(*values) for name, values in choices.SHAPE.items()}
-    | {"steps": within(*choices.STEPS), "seconds": within(*choices.SECONDS)},
-)
+# None selects the newest step and the default head and position.
+NOTHING_PINNED: dict[str, Any] = dict.fromkeys(("step", "layer", "head", "position"))
+
+_RECIPE = LIVE_RECIPES[choices.KINDS[0]]
+
+tab = Tab("train")
+
+
+def numbers(values: tuple[float, ...]) -> dict[float, str]:
+    return {value: f"{value:g}" for value in values}
+
+
+@tab.state
+class Train(FilmState):
+    """The choices, the newest run, and earlier runs whose models are in the visitor's list.
+
+    Attributes:
+        rate: The maximum learning rate as typed; None if it is not a number.
+        seconds: The time limit, in seconds.
+        notice: An error or a message.
+    """
+
+    task: str = choices.KINDS[0]
+    text: str = ""
+    uploaded: UploadedText | None = None
+    n_layer: int = setting(_RECIPE.n_layer, numbers(choices.SHAPE["n_layer"]))
+    n_head: int = setting(_RECIPE.n_head, numbers(choices.SHAPE["n_head"]))
+    n_embd: int = setting(_RECIPE.n_embd, numbers(choices.SHAPE["n_embd"]))
+    dropout: float = setting(_RECIPE.dropout, numbers(choices.SHAPE["dropout"]))
+    steps: int = setting(_RECIPE.steps, low=choices.STEPS[0], high=choices.STEPS[1], step=50)
+    rate: float | None = _RECIPE.learning_rate
+    seconds: int = setting(choices.SECONDS[1], low=choices.SECONDS[0], high=choices.SECONDS[1], step=10)
+    factor: float = 1.0
+    run: LiveRun | None = None
+    queue: RunQueue | None = None
+    opened: tuple[LiveRun, ...] = ()
+    notice: Message | Exception | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory used by the newest run's evaluations, in bytes. Evaluations from earlier runs are freed."""
+        return 0 if self.run is None else sum(each.n_bytes for each in self.run.progress.evaluations)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is active and must not be interrupted."""
+        return self.run is not None and not self.run.progress.ended
+
+    def progress(self) -> RunProgress | None:
+        """Return the newest run's current progress, with its position in the queue."""
+        if self.run is None or self.queue is None:
+            return None
+        return replace(self.run.progress, queue_position=self.queue.position(self.run))
+
+
+def progress_of(s: Any) -> RunProgress | None:
+    """Return the progress of the visitor's newest run; the same for everything drawn in one update."""
+    return s.cached(_progress) if isinstance(s, Snapshot) else s.watch(progress_of)
+
+
+def _progress(s: Any) -> RunProgress | None:
+    return s.state(Train).progress()
+
+
+def _find(s: Snapshot) -> Shown | None:
+    state, progress = s.state(Train), progress_of(s)
+    return None if state.run is None or progress is None else shown_at(state, state.run, progress)
+
+
+OWN = Film("train", Train, _find)
+
+
+def choose_task(session: Session, kind: object) -> None:
+    """Choose a task, with its default settings."""
+    if kind not in choices.KINDS:
+        return
+    recipe = LIVE_RECIPES[str(kind)]
+    shape = {name: getattr(recipe, name) for name in choices.SHAPE}
+    session.change(Train, task=kind, steps=recipe.steps, rate=recipe.learning_rate, notice=None, **shape)
+
+
+def set_rate(session: Session, rate: object) -> None:
+    """Set the learning rate, which is validated when the run starts."""
+    session.change(Train, rate=rate if is_number(rate) else None)
+
+
+def type_text(session: Session, text: object) -> None:
+    """Set the typed text, which replaces an uploaded one."""
+    if isinstance(text, str):
+        session.change(Train, text=text, uploaded=None)
+
+
+def take_file(session: Session, path: str | None) -> None:
+    """Read an uploaded file and delete it."""
+    if not path:
+        return
+    try:
+        session.change(Train, uploaded=choices.read_text_file(path), text="", notice=None)
+    except ValueError as problem:
+        session.change(Train, uploaded=None, notice=problem)
+    Path(path).unlink(missing_ok=True)
+
+
+def take_code(session: Session) -> None:
+    """Choose the built-in text for training."""
+    session.change(Train, uploaded=choices.own_code(), text="", notice=None)
+
+
+def start(queue: RunQueue, session: Session) -> None:
+    """Start a run or add it to the queue. Errors are shown on the page."""
+    state = session.change(Train, notice=None)
+    try:
+        if state.busy:
+            raise PageError("train.error.busy")
+        run = _new_run(state)
+        queue.submit(run, session.address)
+    except ValueError as problem:
+        session.change(Train, notice=problem)
+        return
+    session.resources.callback(run.close)
+    if state.run in state.opened:
+        state.run.drop_evaluations()
+    elif state.run is not None:
+        state.run.close()
+    session.change(Train, run=run, queue=queue, factor=1.0, **NOTHING_PINNED)
+
+
+def _new_run(state: Train) -> LiveRun:
+    text = state.text or (state.uploaded.text if state.uploaded else "")
+    shape = {name: getattr(state, name) for name in (*choices.SHAPE, "steps")}
+    recipe = choices.checked_recipe(state.task, shape, state.rate)
+    return LiveRun(choices.dataset_for(state.task, text), recipe, time_limit_seconds=state.seconds)
+
+
+def pause(session: Session) -> None:
+    """Pause or resume the run."""
+    run = session.state(Train).run
+    if run is not None:
+        (run.resume if run.state == "paused" else run.pause)()
+
+
+def cancel(session: Session) -> None:
+    run = session.state(Train).run
+    if run is not None:
+        run.cancel()
+
+
+def download(session: Session) -> Iterator[None]:
+    """Offer the trained model for download."""
+    run = session.state(Train).run
+    if run is not None and run.state == "finished":
+        yield from offer(session, run.write_archive)
+
+
+def change_rate(session: Session, factor: object) -> None:
+    """Change the learning-rate multiplier, starting with the next step."""
+    run = session.state(Train).run
+    if run is not None and factor in choices.FACTORS:
+        run.set_rate_factor(float(factor))
+        session.change(Train, factor=factor)
+
+
+def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:
+    """Add the model to this visitor's list, choose it, set a prompt, and let `write` continue the prompt."""
+    state = session.state(Train)
+    if state.run is None:
+        raise PageError("train.gone")
+    name = state.run.register()
+    others = [run for run in state.opened if run is not state.run]
+    replaceable = [run for run in others if run.registered_name != session.model]
+    closed = replaceable[: max(0, len(others) + 1 - MAX_TRAINED_MODELS)]
+    kept = (*(run for run in others if run not in closed), state.run)
+    for run in closed:
+        run.close()
+    session.own_models = tuple(str(run.registered_name) for run in kept)
+    session.model, session.tab = name, "playground"
+    session.set_typed(state.run.dataset.start, is_current=False)
+    session.change(Train, opened=kept, notice=Message("train.opened"))
+    yield from write(session)
+
+
+def status_sentence(run: LiveRun, progress: RunProgress) -> str:
+    """Describe the progress of a run, or how it ended."""
+    state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
+    key = "early" if early else {"diverged": "infinite", "crashed": "broke"}.get(state, state)
+    training = progress.seconds - progress.paused_seconds
+    return t(
+        f"train.{key}",
+        place=progress.queue_position,
+        step=f"{progress.step:,}",
+        steps=f"{progress.steps:,}",
+        seconds=f"{progress.seconds:.0f}",
+        limit=f"{run.time_limit_seconds:g}",
+        rate=f"{progress.step / training:.0f}" if training > 0 else "0",
+        parameters=f"{run.n_parameters:,}",
+        lr=f"{progress.losses[-1].rate:.2g}" if progress.losses else "0",
+    )
+
+
+def status(s: Any) -> str:
+    run, progress = s[Train].run, progress_of(s)
+    return t("train.idle") if run is None or progress is None else status_sentence(run, progress)
+
+
+def source(s: Any) -> str:
+    uploaded = s[Train].uploaded
+    return "" if not is_text(s) or uploaded is None else choices.source(uploaded)
+
+
+def is_text(s: Any) -> bool:
+    return bool(s[Train].task == choices.TEXT)
+
+
+def goes_on(s: Any) -> bool:
+    progress = progress_of(s)
+    return progress is not None and not progress.ended
+
+
+def has_begun(s: Any) -> bool:
+    return goes_on(s) and not is_in(s, "waiting")
+
+
+def is_in(s: Any, state: str) -> bool:
+    progress = progress_of(s)
+    return progress is not None and progress.state == state
+
+
+def task_card() -> Callable[[], Card]:
+    """Return the choice of a task or a text."""
+    task = plain_choice(
+        "train-task",
+        lambda s: [(t(f"train.task.{kind}"), kind) for kind in choices.KINDS],
+        label="train.task",
+        value=lambda s: s[Train].task,
+        on=choose_task,
+    )
+    typed = parts.text_box(
+        "train-text",
+        max_length=MAX_TEXT_BYTES,
+        label="train.text",
+        placeholder="train.text.placeholder",
+        value=lambda s: s[Train].text,
+        on=type_text,
+        show=is_text,
+    )
+    about = says("train-about", lambda s: choices.about(s[Train].task), kind="caption")
+    return card("train-what", question("train.question"), lead("train.lead"), task, about, typed, classes="")
+
+
+def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Callable[[], Card]:
+    """Return the controls for the model's configuration and recipe, and the buttons that control a run."""
+    rate = number_box(
+        "train-rate",
+        whole=False,
+        label="train.rate",
+        info="train.rate.info",
+        value=lambda s: s[Train].rate,
+        on=set_rate,
+    )
+    factor = plain_choice(
+        "train-factor",
+        [(f"{value:g}", value) for value in choices.FACTORS],
+        labelled=True,
+        label="train.factor",
+        value=lambda s: s[Train].factor,
+        on=change_rate,
+        show=has_begun,
+    )
+    shape = (
+        choice(each, f"train.{name}", labelled=True)
+        for name, each in (
+            ("n_layer", Train.n_layer),
+            ("n_head", Train.n_head),
+            ("n_embd", Train.n_embd),
+            ("dropout", Train.dropout),
+        )
+    )
+    recipe = (
+        slider(Train.steps, "train.steps", info="train.steps.info"),
+        slider(Train.seconds, "train.seconds", info="train.seconds.info"),
+        rate,
+    )
+
+    def finished(s: Any) -> bool:
+        return is_in(s, "finished")
+
+    def pause_label(s: Any) -> str:
+        return t("train.continue" if is_in(s, "paused") else "train.pause")
+
+    return card(
+        "train-run",
+        says("train-source", source, kind="caption"),
+        fold("train-settings", "train.settings", column(row(*shape), row(*recipe))),
+        row(
+            button("train-start", "train.start", partial(start, queue), enabled=lambda s: not goes_on(s), primary=True),
+            button("train-pause", pause_label, pause, enabled=has_begun),
+            button("train-cancel", "train.cancel", cancel, enabled=goes_on),
+            button("train-open", "train.open", partial(open_model, write), queue="model", show=finished),
+            button("train-download", "train.download", download, queue="model", show=finished),
+            classes="gb-buttons gb-short",
+        ),
+        factor,
+        says("train-notice", lambda s: s[Train].notice, kind="notice"),
+        says("train-status", status, kind="status"),
+        timer("train-timer", TICK_SECONDS, lambda session: None, active=goes_on),
+        classes="",
+    )
 
 
 def build_train(
@@ -66,202 +365,24 @@ def build_train(
 ) -> None:
     """Build and wire the tab.
 
-    `machine` runs the forward pass shown in the picture of the model. `write` continues the prompt with a trained
-    model.
+    machine: runs the forward pass shown in the picture of the model. write: continues the prompt with a trained model.
     """
     queue = RunQueue()
     TRAININGS_WAITING.set_function(lambda: queue.n_waiting)
     with gr.Row(elem_classes="gb-cards gb-train"):
         with gr.Column(min_width=0):
             with gr.Column(elem_classes="gb-card"):
-                task = _task()
+                task = task_card()()
                 with gr.Row(visible=False, elem_classes="gb-train-own") as texts:
                     small = {"size": "sm", "min_width": 0, "type": "filepath", "elem_id": "train-file"}
                     file = localizer.build(gr.UploadButton, {"label": "train.upload"}, **small)
-                    code = Card("train-own", row(button("train-code", "train.example", handlers.take_code)), classes="")
-                run = _run(queue, machine, write)
-            shown = _shown(OWN)
-        loss = _loss(OWN, machine)
-    film, scaling = _film(OWN, machine), scaling_card()
-    events.on(file.upload, handlers.take_file, [file])
-    add_cards(
-        events, NAME, [task, code, run, shown, loss, film, scaling], (*VIEWS, *SCALING_VIEWS), analysis(OWN, machine)
-    )
-    events.renderer.add(NAME, controls=[Control(texts, lambda s: {"visible": _is_text(s)})])
-
-
-def build_learned(events: Events, machine: Machine) -> None:
-    """Build and wire the recorded run's tab."""
-    copying = button("learned-copying", "learned.copying", partial(handlers.show_copying, machine))
-    with gr.Row(elem_classes="gb-cards gb-train"):
-        shown, loss = _shown(RECORDED, copying), _loss(RECORDED, machine)
-    add_cards(events, LEARNED, [shown, loss, _film(RECORDED, machine)], LEARNED_VIEWS, analysis(RECORDED, machine))
-
-
-def _task() -> Card:
-    """Build the choice of a task or a text."""
-    task = choice(
-        "train-task",
-        _named("train.task", choices.KINDS),
-        label="train.task",
-        value=of_state(TrainState, "task"),
-        on=handlers.choose_task,
-    )
-    text = text_box(
-        "train-text",
-        max_length=MAX_TEXT_BYTES,
-        label="train.text",
-        placeholder="train.text.placeholder",
-        value=of_state(TrainState, "text"),
-        on=handlers.type_text,
-        show=_is_text,
-    )
-    about = sentence("train-about", kind="caption")
-    return Card("train-what", question("train.question"), lead("train.lead"), task, about, text, classes="")
-
-
-def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[None]]) -> Card:
-    """Build the controls for the model's configuration and recipe, and the buttons that control a run."""
-    rate = number_box(
-        "train-rate",
-        whole=False,
-        label="train.rate",
-        info="train.rate.info",
-        value=of_state(TrainState, "rate"),
-        on=handlers.set_rate,
-    )
-    factor = choice(
-        "train-factor",
-        _numbers(choices.FACTORS),
-        labelled=True,
-        label="train.factor",
-        value=of_state(TrainState, "factor"),
-        on=handlers.change_rate,
-        show=_has_begun,
-    )
-
-    def finished(s: Snapshot) -> bool:
-        return _is(s, "finished")
-
-    def pause(s: Snapshot) -> str:
-        return t("train.continue" if _is(s, "paused") else "train.pause")
-
-    return Card(
-        "train-run",
-        sentence("train-source", kind="caption"),
-        fold(
-            "train-settings",
-            "train.settings",
-            column(
-                row(*(SETTINGS.choice(f"train.{name}", _numbers(values)) for name, values in choices.SHAPE.items())),
-                row(
-                    SETTINGS.slider("train.steps", *choices.STEPS, 50, info="train.steps.info"),
-                    SETTINGS.slider("train.seconds", *choices.SECONDS, 10, info="train.seconds.info"),
-                    rate,
-                ),
-            ),
-        ),
-        row(
-            button(
-                "train-start",
-                "train.start",
-                partial(handlers.start, queue),
-                enabled=lambda s: not _goes_on(s),
-                primary=True,
-            ),
-            button("train-pause", pause, handlers.pause, enabled=_has_begun),
-            button("train-cancel", "train.cancel", handlers.cancel, enabled=_goes_on),
-            button("train-open", "train.open", partial(handlers.open_model, write), queue="model", show=finished),
-            button("train-download", "train.download", handlers.download, queue="model", show=finished),
-            classes="gb-buttons gb-short",
-        ),
-        factor,
-        sentence("train-notice", kind="notice"),
-        sentence("train-status", kind="status"),
-        timer("train-timer", TICK_SECONDS, partial(handlers.pass_over_example, OWN, machine), active=_goes_on),
-        classes="",
-    )
-
-
-def _shown(film: Film, *more: Part) -> Card:
-    """Build the card that names the training run shown in the pictures."""
-    name = film.name
-    about = sentence(f"{name}-film", kind="lead")
-    title = question("train.film.question" if film is OWN else "learned.question")
-    return Card(
-        f"{name}-shown",
-        section(title, about, *more, name=f"{name}-whose", show=partial(_is_shown, film)),
-        classes="",
-    )
-
-
-def _loss(film: Film, machine: Machine) -> Card:
-    """Build the learning curve."""
-    name = film.name
-    on = partial(handlers.choose_step, film, machine)
-    curve = chart(f"{name}-curve", clickable=True, on=on)
-    parts = section(question("train.curve.question"), curve, name=f"{name}-loss", show=partial(_is_shown, film))
-    return Card(f"{name}-loss", parts, classes="")
-
-
-def _film(film: Film, machine: Machine) -> Card:
-    """Build the player, which stays in view, and the pictures of the step that it shows."""
-    name = film.name
-    step = player(f"{name}-player", on_input=partial(handlers.show_moment, film, machine))
-    grid = heads(f"{name}-heads", on=partial(handlers.choose_head, film))
-    parts = column(
-        row(step, classes="gb-card gb-train-player"),
-        row(
-            section(
-                question("train.samples.question"),
-                sentence(f"{name}-samples-says", kind="caption"),
-                table(f"{name}-samples"),
-                sentence(f"{name}-sample", kind="lead"),
-                grow=1,
-            ),
-            section(
-                question("train.attention.question"),
-                columns(column(grid), column(chart(f"{name}-heatmap"))),
-                grow=2,
-            ),
-            classes="gb-train-pictures",
-        ),
-        section(
-            question("train.machine.question"),
-            lead("train.machine.lead"),
-            flow(f"{name}-flow", on=partial(handlers.select_in_machine, film)),
-        ),
-        classes="gb-train-film",
-    )
-    return Card(f"{name}-results", case(f"{name}-pictures", partial(_is_shown, film), {True: parts}), classes="")
-
-
-def _named(prefix: str, values: tuple[str, ...]) -> Live:
-    """Return choices labelled with `<prefix>.<value>` from the catalogue."""
-    return lambda s: [(t(f"{prefix}.{value}"), value) for value in values]
-
-
-def _numbers(values: tuple[float, ...]) -> Choices:
-    return [(f"{value:g}", value) for value in values]
-
-
-def _is_text(s: Snapshot) -> bool:
-    return s.state(TrainState).task == choices.TEXT
-
-
-def _goes_on(s: Snapshot) -> bool:
-    progress = progress_of(s)
-    return progress is not None and not progress.ended
-
-
-def _has_begun(s: Snapshot) -> bool:
-    return _goes_on(s) and not _is(s, "waiting")
-
-
-def _is(s: Snapshot, state: str) -> bool:
-    progress = progress_of(s)
-    return progress is not None and progress.state == state
-
-
-def _is_shown(film: Film, s: Snapshot) -> bool:
-    return film.shown(s) is not None
+                    code = Card("train-own", row(button("train-code", "train.example", take_code)), classes="")
+                run = run_card(queue, write)()
+            whose = section(
+                question("train.film.question"), lead("train.film.own"), name="train-whose", show=OWN.is_shown
+            )
+            shown = Card("train-shown", whose, classes="")
+        loss = curve_card(OWN, progress_of)()
+    events.on(file.upload, take_file, [file])
+    add_cards(events, tab.name, [task, code, run, shown, loss, film_card(OWN, machine)(), scaling_card()()])
+    events.renderer.add(tab.name, controls=[Control(texts, lambda s: {"visible": is_text(s)})])

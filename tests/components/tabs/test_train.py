@@ -11,11 +11,11 @@ import pytest
 from components.frame import model_choices, short_name
 from components.state.session import Session
 from components.tabs.inside.example import ExamplePass
-from components.tabs.train import choices, handlers
-from components.tabs.train.shown import OWN
-from components.tabs.train.state import TrainState
-from components.tabs.train.tab import SETTINGS
-from components.tabs.train.views import VIEWS
+from components.tabs.train import choices
+from components.tabs.train import tab as train
+from components.tabs.train.curve import choose_step, curve_card
+from components.tabs.train.film import choose_head, choose_moment, film_card, select_in_machine
+from components.tabs.train.tab import OWN, Train, progress_of
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import get_model, list_models
 from gpt.tokenizer import Tokenizer
@@ -23,7 +23,7 @@ from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES, RECIPE_PRESETS, Recipe
 from gpt.training.run_queue import RunQueue
 from gpt.training.tasks import TASKS, TaskDataset
-from tests.components.drawing import spoken_in
+from tests.components.drawing import Drawn, spoken_in
 
 TINY = Recipe(n_layer=1, n_head=1, n_embd=8, steps=1, batch_size=2, warmup=1)
 ENDLESS = replace(TINY, steps=5000)
@@ -41,8 +41,8 @@ def queue() -> Iterator[RunQueue]:
 @pytest.fixture
 def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Session]]:
     """Two sessions whose runs are tiny."""
-    monkeypatch.setattr(handlers, "_new_run", lambda state: LiveRun(TaskDataset(TASKS["add"]), state.recipe))
-    monkeypatch.setattr(TrainState, "recipe", TINY, raising=False)
+    monkeypatch.setattr(train, "_new_run", lambda state: LiveRun(TaskDataset(TASKS["add"]), state.recipe))
+    monkeypatch.setattr(Train, "recipe", TINY, raising=False)
     sessions = [Session(None), Session(None)]
     yield sessions
     for session in sessions:
@@ -50,8 +50,8 @@ def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Session]]:
 
 
 def start(queue: RunQueue, session: Session) -> LiveRun:
-    handlers.start(queue, session)
-    return session.state(TrainState).run
+    train.start(queue, session)
+    return session.state(Train).run
 
 
 def finish(queue: RunQueue, session: Session) -> LiveRun:
@@ -69,7 +69,7 @@ def opened(queue: RunQueue, session: Session) -> str:
 
 def open_model(session: Session) -> None:
     """Open the model in every tab without generating."""
-    list(handlers.open_model(lambda session: iter(()), session))
+    list(train.open_model(lambda session: iter(()), session))
 
 
 def known(name: str) -> bool:
@@ -81,8 +81,10 @@ def known(name: str) -> bool:
 
 
 def drawn(session: Session) -> dict:
-    snapshot = session.snapshot()
-    return {view.name: view.draw(snapshot) for view in VIEWS}
+    """Return the data of the views of a newly opened page."""
+    session.sent.clear()
+    cards = train.run_card(RunQueue(), iter), curve_card(OWN, progress_of), film_card(OWN, ExamplePass)
+    return Drawn(session, train.tab, *cards).update()
 
 
 def test_an_opened_model_is_its_visitors_until_the_session_closes(queue: RunQueue, visitors: list[Session]) -> None:
@@ -100,7 +102,7 @@ def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(
     queue: RunQueue, visitors: list[Session]
 ) -> None:
     session = visitors[0]
-    names = [opened(queue, session) for _ in range(handlers.MAX_TRAINED_MODELS)]
+    names = [opened(queue, session) for _ in range(train.MAX_TRAINED_MODELS)]
     session.model = names[0]
     finish(queue, session)
     session.model = names[0]
@@ -108,17 +110,17 @@ def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(
     assert names[0] in session.own_models
     assert names[1] not in session.own_models
     assert not known(names[1])
-    assert len(session.own_models) == handlers.MAX_TRAINED_MODELS
+    assert len(session.own_models) == train.MAX_TRAINED_MODELS
 
 
 def test_snapshots_of_the_newest_run_alone_are_in_memory_and_counted(queue: RunQueue, visitors: list[Session]) -> None:
     session = visitors[0]
     opened(queue, session)
-    first = session.state(TrainState).run
-    assert session.state(TrainState).n_bytes > 2 * first.n_parameters  # before and after the step
+    first = session.state(Train).run
+    assert session.state(Train).n_bytes > 2 * first.n_parameters  # before and after the step
     second = finish(queue, session)
     assert (first.progress.evaluations, first.state) == ((), "finished")
-    assert session.state(TrainState).n_bytes == sum(each.n_bytes for each in second.progress.evaluations)
+    assert session.state(Train).n_bytes == sum(each.n_bytes for each in second.progress.evaluations)
 
 
 def test_a_run_that_was_not_opened_is_closed_by_the_next(queue: RunQueue, visitors: list[Session]) -> None:
@@ -130,14 +132,14 @@ def test_a_run_that_was_not_opened_is_closed_by_the_next(queue: RunQueue, visito
 def test_a_visitor_has_one_run_at_a_time_and_is_told_so(
     queue: RunQueue, visitors: list[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TrainState, "recipe", ENDLESS)
+    monkeypatch.setattr(Train, "recipe", ENDLESS)
     first = start(queue, visitors[0])
     assert start(queue, visitors[0]) is first
     assert drawn(visitors[0])["train-notice"]["text"]
     waiting = start(queue, visitors[1])
     assert waiting.state == "waiting"
     assert visitors[1].busy
-    assert visitors[1].state(TrainState).progress().queue_position == 1
+    assert visitors[1].state(Train).progress().queue_position == 1
     visitors[0].close()
     assert first.state == "cancelled"
     queue.position(waiting)
@@ -147,17 +149,17 @@ def test_a_visitor_has_one_run_at_a_time_and_is_told_so(
 def test_pause_and_cancel_are_those_of_the_run(
     queue: RunQueue, visitors: list[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TrainState, "recipe", ENDLESS)
+    monkeypatch.setattr(Train, "recipe", ENDLESS)
     session = visitors[0]
     run = start(queue, session)
-    handlers.pause(session)
+    train.pause(session)
     assert run.state == "paused"
-    handlers.pause(session)
+    train.pause(session)
     assert run.state == "training"
-    handlers.change_rate(session, 3.0)
-    handlers.change_rate(session, 7.0)  # not one of the choices
-    assert session.state(TrainState).factor == 3.0
-    handlers.cancel(session)
+    train.change_rate(session, 3.0)
+    train.change_rate(session, 7.0)  # not one of the choices
+    assert session.state(Train).factor == 3.0
+    train.cancel(session)
     assert run.state == "cancelled"
     assert not session.busy
 
@@ -168,12 +170,12 @@ def test_pause_and_cancel_are_those_of_the_run(
 def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Session], sent: dict) -> None:
     session = visitors[0]
     finish(queue, session)
-    handlers.choose_step(OWN, ExamplePass, session, sent)
-    handlers.show_moment(OWN, ExamplePass, session, {"moment": sent.get("x", sent.get("layer"))})
-    handlers.choose_head(OWN, session, sent)
-    handlers.select_in_machine(OWN, session, {"position": sent.get("x")})
-    handlers.choose_task(session, sent.get("x"))
-    state = session.state(TrainState)
+    choose_step(OWN, session, sent)
+    choose_moment(OWN, session, {"moment": sent.get("x", sent.get("layer"))})
+    choose_head(OWN, session, sent)
+    select_in_machine(OWN, session, {"position": sent.get("x")})
+    train.choose_task(session, sent.get("x"))
+    state = session.state(Train)
     assert (state.layer, state.head, state.position) == (None, None, None)
     assert drawn(session)["train-curve"]["figure"] is not None
 
@@ -181,8 +183,8 @@ def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Se
 def test_another_task_brings_its_own_settings() -> None:
     session = Session(None)
     for kind in choices.KINDS:
-        handlers.choose_task(session, kind)
-        recipe, state = LIVE_RECIPES[kind], session.state(TrainState)
+        train.choose_task(session, kind)
+        recipe, state = LIVE_RECIPES[kind], session.state(Train)
         assert (state.n_layer, state.steps, state.rate) == (recipe.n_layer, recipe.steps, recipe.learning_rate)
 
 
@@ -201,7 +203,8 @@ def test_every_default_is_among_the_choices_and_gives_its_own_recipe() -> None:
     for kind in choices.KINDS:
         recipe = LIVE_RECIPES[kind]
         shape = {name: getattr(recipe, name) for name in SHAPE}
-        assert {name: SETTINGS.checks[name](value) for name, value in shape.items()} == shape
+        for name, value in shape.items():
+            assert getattr(Train, name).checked(Session(None), value) == value
         assert choices.checked_recipe(kind, shape, recipe.learning_rate) == recipe
 
 
@@ -211,21 +214,13 @@ def test_both_learning_rates_follow_the_one_that_is_asked_for() -> None:
     assert recipe.adamw_lr / recipe.muon_lr == usual.adamw_lr / usual.muon_lr
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("n_layer", 5), ("n_head", 3), ("n_embd", None), ("dropout", [0.2]), ("steps", 10_000), ("seconds", "many")],
-)
-def test_settings_that_are_not_offered_are_not_taken(name: str, value: object) -> None:
-    assert SETTINGS.checks[name](value) is None
-
-
 @pytest.mark.parametrize("rate", [0, -1.0, 101, float("nan"), float("inf"), None, True, "fast"])
 def test_a_learning_rate_that_cannot_be_used_is_refused_by_name(rate: object) -> None:
     session = Session(None)
-    handlers.set_rate(session, rate)
+    train.set_rate(session, rate)
     for language in LANGUAGES:
         with pytest.raises(ValueError, match=spoken_in(language, choices.t, "train.rate")):
-            spoken_in(language, choices.checked_recipe, "sort", SHAPE, session.state(TrainState).rate)
+            spoken_in(language, choices.checked_recipe, "sort", SHAPE, session.state(Train).rate)
 
 
 @pytest.mark.parametrize(

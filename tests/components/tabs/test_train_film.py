@@ -15,11 +15,12 @@ from components.figures.lines import ZERO_AT
 from components.labels import percent
 from components.state.session import Session
 from components.tabs.inside.example import ExamplePass
-from components.tabs.train import handlers
-from components.tabs.train.analysis import analysis
-from components.tabs.train.shown import OWN, RECORDED, Film
-from components.tabs.train.state import LearnedState
-from components.tabs.train.views import film_views
+from components.tabs.train import learned
+from components.tabs.train import tab as train
+from components.tabs.train.curve import choose_step, curve_card
+from components.tabs.train.film import Film, choose_head, choose_moment, film_card, select_in_machine
+from components.tabs.train.learned import RECORDED, Learned, recorded, show_copying
+from components.tabs.train.tab import OWN
 from gpt import GPT, GPTConfig
 from gpt.trace import Trace
 from gpt.training import recorded_run
@@ -30,10 +31,10 @@ from gpt.training.run_queue import RunQueue
 from gpt.training.snapshots import SnapshotFigures, Snapshots, save_snapshot
 from gpt.training.tasks import TASKS, TaskDataset
 from gpt.training.text_dataset import byte_vocabulary
+from tests.components.drawing import Drawn, compute_now
 
 STEPS = (0, 10, 100)
 INDUCTION = {0: 0.01, 10: 0.2, 100: 0.9}  # of layer 1, head 0
-ANALYSIS = analysis(RECORDED, ExamplePass)
 
 
 @pytest.fixture(scope="module")
@@ -69,16 +70,18 @@ def session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     monkeypatch.setattr(recorded_run, "ASSETS", folder)
     bundled_recording.cache_clear()
     session = Session(None)
-    assert ANALYSIS.wanted(session.snapshot()) is not None
-    list(ANALYSIS.run(session))
+    compute_now(session, recorded)
     yield session
     session.close()
     bundled_recording.cache_clear()
 
 
 def drawn(session: Session, film: Film = RECORDED) -> dict:
-    snapshot = session.snapshot()
-    return {view.name.removeprefix(f"{film.name}-"): view.draw(snapshot) for view in film_views(film)}
+    """Return the data of the views of a newly opened page."""
+    session.sent.clear()
+    tab = train.tab if film is OWN else learned.tab
+    views = Drawn(session, tab, curve_card(film), film_card(film, ExamplePass)).update()
+    return {name.removeprefix(f"{film.name}-"): data for name, data in views.items()}
 
 
 def marked_step(figure: dict) -> float:
@@ -105,10 +108,10 @@ def test_induction_appears_between_the_last_step_below_one_half_and_the_first_ab
 
 
 def test_everything_moves_with_the_step_and_the_head_stays(session: Session) -> None:
-    handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
+    choose_head(RECORDED, session, {"layer": 1, "head": 0})
     flows = []
     for moment, step in enumerate(STEPS):
-        handlers.show_moment(RECORDED, ExamplePass, session, {"moment": moment})
+        choose_moment(RECORDED, session, {"moment": moment})
         shown = drawn(session)
         assert (shown["player"]["moment"], shown["player"]["moments"]) == (moment, 3)
         assert marked_step(shown["curve"]["figure"]) == max(step, ZERO_AT)
@@ -126,7 +129,7 @@ def test_everything_moves_with_the_step_and_the_head_stays(session: Session) -> 
 
 
 def test_the_curve_beside_the_loss_is_that_of_the_chosen_head_and_of_the_one_before_it(session: Session) -> None:
-    handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
+    choose_head(RECORDED, session, {"layer": 1, "head": 0})
     lines = drawn(session)["curve"]["figure"]["data"]
     curves = {line["name"]: np.frombuffer(b64decode(line["y"]["bdata"]), "f4") for line in lines}
     assert list(curves["layer 1, head 0: induction"]) == pytest.approx([1, 20, 90])
@@ -134,28 +137,28 @@ def test_the_curve_beside_the_loss_is_that_of_the_chosen_head_and_of_the_one_bef
 
 
 def test_a_click_in_the_whole_model_keeps_a_token_a_layer_or_a_head(session: Session) -> None:
-    handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
-    handlers.select_in_machine(RECORDED, session, {"position": 5})
-    handlers.select_in_machine(RECORDED, session, {"head": 1})
-    handlers.select_in_machine(RECORDED, session, {"layer": 2})  # no such layer
-    state = session.state(LearnedState)
+    choose_head(RECORDED, session, {"layer": 1, "head": 0})
+    select_in_machine(RECORDED, session, {"position": 5})
+    select_in_machine(RECORDED, session, {"head": 1})
+    select_in_machine(RECORDED, session, {"layer": 2})  # no such layer
+    state = session.state(Learned)
     assert (state.position, state.layer, state.head) == (5, 1, 1)
     assert drawn(session)["flow"]["selected"] == 5
 
 
 def test_a_step_clicked_in_the_curve_is_the_last_evaluated_until_then(session: Session) -> None:
     for x, step in ((ZERO_AT, 0), (9.9, 0), (10.0, 10), (99.0, 10), (100.0, 100)):
-        handlers.choose_step(RECORDED, ExamplePass, session, {"x": x})
+        choose_step(RECORDED, session, {"x": x})
         assert f"At step {step}, " in drawn(session)["curve"]["text"]
 
 
 def test_the_moment_when_copying_appears_is_one_click_away(session: Session) -> None:
-    handlers.choose_head(RECORDED, session, {"layer": 0, "head": 0})
-    handlers.show_copying(ExamplePass, session)
-    assert session.state(LearnedState).step is None, "this head never copies"
-    handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
-    handlers.show_copying(ExamplePass, session)
-    assert session.state(LearnedState).step == 100
+    choose_head(RECORDED, session, {"layer": 0, "head": 0})
+    show_copying(session)
+    assert session.state(Learned).step is None, "this head never copies"
+    choose_head(RECORDED, session, {"layer": 1, "head": 0})
+    show_copying(session)
+    assert session.state(Learned).step == 100
 
 
 def test_a_training_of_ones_own_is_shown_in_its_tab_and_the_recorded_one_stays_as_it_is(
@@ -163,14 +166,11 @@ def test_a_training_of_ones_own_is_shown_in_its_tab_and_the_recorded_one_stays_a
 ) -> None:
     monkeypatch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 4)
     run = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=2, n_embd=8, steps=2, batch_size=2, warmup=1))
-    monkeypatch.setattr(handlers, "_new_run", lambda state: run)
-    queue, own = RunQueue(max_running=1), analysis(OWN, ExamplePass)
-    assert drawn(session, OWN)["player"]["moments"] == 0
-    handlers.start(queue, session)
+    monkeypatch.setattr(train, "_new_run", lambda state: run)
+    queue = RunQueue(max_running=1)
+    assert "player" not in drawn(session, OWN)
+    train.start(queue, session)
     assert run.wait(120)
-    assert own.wanted(session.snapshot()) is not None
-    handlers.pass_over_example(OWN, ExamplePass, session)
-    assert own.wanted(session.snapshot()) is None
     shown = drawn(session, OWN)
     assert (shown["flow"]["n_layer"], shown["player"]["moments"]) == (1, 3)
     assert drawn(session)["flow"]["n_layer"] == 2
@@ -184,21 +184,19 @@ def test_without_a_recording_the_page_names_the_command_that_makes_it(
     monkeypatch.setattr(recorded_run, "ASSETS", tmp_path)
     bundled_recording.cache_clear()
     session = Session(None)
-    list(ANALYSIS.run(session))
-    assert ANALYSIS.wanted(session.snapshot()) is None
-    shown = drawn(session)
-    assert (shown["player"]["moments"], shown["flow"]["tokens"]) == (0, None)
-    assert "python -m gpt.training tinystories.txt --out stories-small" in shown["film"]["text"]
+    compute_now(session, recorded)
+    assert "player" not in drawn(session)
+    assert "python -m gpt.training tinystories.txt --out stories-small" in learned.about(session.snapshot())
     bundled_recording.cache_clear()
 
 
 def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
     session = Session(None)
-    handlers.pause(session)
-    handlers.cancel(session)
-    handlers.show_moment(RECORDED, ExamplePass, session, {"moment": 3})
-    handlers.choose_step(RECORDED, ExamplePass, session, {"x": 3})
-    handlers.select_in_machine(RECORDED, session, {"layer": 0})
+    train.pause(session)
+    train.cancel(session)
+    choose_moment(RECORDED, session, {"moment": 3})
+    choose_step(RECORDED, session, {"x": 3})
+    select_in_machine(RECORDED, session, {"layer": 0})
     with pytest.raises(PageError):
-        list(handlers.open_model(iter, session))
-    assert drawn(session)["player"]["moments"] == 0
+        list(train.open_model(iter, session))
+    assert session.state(Learned).step is None

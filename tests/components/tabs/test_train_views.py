@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from components.figures.lines import ZERO_AT, Share, learning_curve, log_grouped, stairs
-from components.tabs.train import choices, scaling, views
+from components.tabs.train import choices, film, scaling
 from components.tabs.train.curve import curve_chart
-from components.tabs.train.shown import Shown, shares_of_next, shown_at
-from components.tabs.train.state import TrainState
+from components.tabs.train.film import Shown, shares_of_next, shown_at
+from components.tabs.train.tab import Train, status_sentence
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import SIZES, llama_recipe, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
@@ -35,7 +35,7 @@ def run() -> LiveRun:
 
 def at(run: LiveRun, step: int | None = None, **chosen: int) -> Shown:
     """Return the run at a step, by default the newest."""
-    return shown_at(TrainState(step=step, **chosen), run, run.progress)
+    return shown_at(Train(step=step, **chosen), run, run.progress)
 
 
 def look_of(weights: np.ndarray) -> Evaluation:
@@ -63,13 +63,13 @@ def test_a_line_through_the_stairs_has_every_jump() -> None:
 
 def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
     progress = run.progress
-    content = curve_chart(at(run))
-    assert f"{progress.evaluations[-1].val_loss:.3f} nats" in content["text"]
-    assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in content["text"]
-    assert "of 500 held-out examples" in content["text"]
-    early = curve_chart(at(run, 0))
-    assert f"{progress.evaluations[0].val_loss:.3f} nats" in early["text"]
-    marks = [shape for shape in early["figure"]["layout"]["shapes"] if shape["x0"] == shape["x1"]]
+    _, text, _ = curve_chart(at(run))
+    assert f"{progress.evaluations[-1].val_loss:.3f} nats" in text
+    assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in text
+    assert "of 500 held-out examples" in text
+    figure, early, _ = curve_chart(at(run, 0))
+    assert f"{progress.evaluations[0].val_loss:.3f} nats" in early
+    marks = [shape for shape in figure["layout"]["shapes"] if shape["x0"] == shape["x1"]]
     assert [mark["x0"] for mark in marks] == [ZERO_AT]
 
 
@@ -104,14 +104,14 @@ def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
     weights = look.attn_weights[1, 0].astype(np.float32)
     row = run.dataset.query
     assert run.dataset.test_examples[0].prompt[row] == ">"
-    best = views.labels(run)[int(weights[row, : row + 1].argmax())]
-    text = views.heatmap(at(run, 0, layer=1, head=0))["text"]
+    best = film.labels(run)[int(weights[row, : row + 1].argmax())]
+    text = film.heatmap(at(run, 0, layer=1, head=0))[1]
     assert f"layer 1, head 0 attends most to “{best}”" in text
     assert f"when the model predicts “{run.dataset.test_examples[0].answer[0]}”" in text
 
 
 def test_samples_say_what_is_right(run: LiveRun) -> None:
-    _, *rows = views.samples_rows(at(run))["rows"]
+    _, *rows = film.samples_rows(at(run))["rows"]
     for row, sample in zip(rows, run.progress.evaluations[-1].samples, strict=True):
         assert row[0] == sample.prompt
         assert row[2] == sample.expected.removesuffix("\n")
@@ -122,12 +122,12 @@ def test_every_state_of_a_run_has_its_sentence(run: LiveRun) -> None:
     waiting = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=1, n_embd=8, steps=9))
     for language in ("en", "zh"):
         told = {
-            spoken_in(language, views.status_sentence, waiting, waiting.progress),
-            spoken_in(language, views.status_sentence, run, run.progress),
+            spoken_in(language, status_sentence, waiting, waiting.progress),
+            spoken_in(language, status_sentence, run, run.progress),
         }
         assert len(told) == 2
     waiting.cancel()
-    assert views.status_sentence(waiting, waiting.progress) == "Cancelled at step 0."
+    assert status_sentence(waiting, waiting.progress) == "Cancelled at step 0."
 
 
 def test_the_recorded_sizes_are_those_of_their_models() -> None:
@@ -155,14 +155,14 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
     common = min(len(curve.points) for curve in found.curves[:-1]) - 1
     small, large = found.curves[0].points[common], found.curves[-2].points[common]
     assert small.tokens == large.tokens
-    text = scaling.by_tokens(found)["text"]
+    text = scaling.by_tokens(found)[1]
     assert f"{small.loss - large.loss:.2f} nats ahead" in text
     assert f"{found.llama[-1].points[-1].loss:.2f}." in text
     budget = min(curve.points[-1].flops for curve in found.curves[:-1])
     best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
-    assert scaling.named(best) in scaling.by_flops(found)["text"]
+    assert scaling.named(best) in scaling.by_flops(found)[1]
     for draw in scaling.PICTURES.values():
-        *lines, star = spoken_in("zh", draw, found)["figure"]["data"]
+        *lines, star = spoken_in("zh", draw, found)[0]["data"]
         assert sum("Llama" in line["name"] for line in lines) == (1 if draw is scaling.by_parameters else 3)
         assert sum("Llama" not in line["name"] for line in lines) >= 3
         assert star["marker"]["symbol"] == "star"

@@ -1,0 +1,306 @@
+"""The film of a training run: one displayed step, with a head and a token that stay selected across steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol, TypeGuard
+
+import numpy as np
+
+from components.cards.card import Card
+from components.figures.maps import attention_heatmap
+from components.i18n import t
+from components.kit import card, case, column, columns, lead, picture, question, row, says, section
+from components.labels import listed, marked, percent, quoted, token_text, visible
+from components.state.reads import Computed
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.widgets.chart import Drawing
+from components.widgets.flow import flow
+from components.widgets.heads import heads, heads_data, max_pooled, thumbnail_side
+from components.widgets.player import player
+from components.widgets.table import table
+from gpt import LoadedModel, SamplingParams
+from gpt.training.live_run import Evaluation, LiveRun, RunProgress
+from gpt.training.recorded_run import RecordedRun
+
+Run = LiveRun | RecordedRun
+
+
+class MachinePass(Protocol):
+    """A forward pass over the example, from which the machine picture is drawn."""
+
+    def draw(self, position: int, layer: int, head: int, settings: SamplingParams) -> dict[str, Any]:
+        """Return the data for the flow widget."""
+
+
+Machine = Callable[[LoadedModel, Sequence[int]], MachinePass]
+
+
+@dataclass(frozen=True, eq=False)
+class FilmState:
+    """The displayed part of a training run.
+
+    Attributes:
+        step: The displayed step; None for the newest.
+        layer, head, position: Selection in the example; None until chosen.
+    """
+
+    step: int | None = None
+    layer: int | None = None
+    head: int | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A training run at the evaluation for the displayed step.
+
+    Attributes:
+        layer, head: The chosen head, or the one with the highest `shares_of_next` in the newest evaluation.
+        position: The chosen position in the example, or the first one that predicts a token in the answer.
+    """
+
+    run: Run
+    progress: RunProgress
+    evaluation: Evaluation
+    layer: int
+    head: int
+    position: int
+
+
+def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
+    """Return the run at the last evaluation up to the state's step, or None if there are no evaluations yet."""
+    evaluations = progress.evaluations
+    if not evaluations:
+        return None
+    until = [each for each in evaluations if state.step is None or each.step <= state.step] or evaluations
+    n_layer, n_head = evaluations[-1].attn_weights.shape[:2]
+    layer, head, position = state.layer, state.head, state.position
+    if layer is None or head is None or layer >= n_layer or head >= n_head:
+        layer, head = divmod(int(shares_of_next(evaluations[-1], run).argmax()), n_head)
+    if position is None or position >= len(run.dataset.example):
+        position = run.dataset.query
+    return Shown(run, progress, until[-1], layer, head, position)
+
+
+def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
+    """Return each head's attention to earlier occurrences of the next token, (n_layer, n_head), in 0..1.
+
+    The attention is averaged over the positions in the answer.
+    """
+    tokens, first = np.array(run.dataset.example), run.dataset.query
+    same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j equals the one after token i
+    weights = evaluation.attn_weights[:, :, first:-1].astype(np.float32)
+    return (weights * same[first:]).sum(axis=-1).mean(axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Film:
+    """A training run whose steps can be replayed.
+
+    name: its tab, and the beginning of its parts' names. state: the class of its state. find: returns the run at the
+    displayed step, or None before its first evaluation. needs: results that `find` reads.
+    """
+
+    name: Literal["train", "learned"]
+    state: type[FilmState]
+    find: Callable[[Snapshot], Shown | None]
+    needs: tuple[Computed[Any], ...] = ()
+
+    def shown(self, s: Any) -> Shown | None:
+        """Return the run at the displayed step. What reads it is drawn again when another evaluation is displayed."""
+        if isinstance(s, Snapshot):
+            return s.cached(self.find)
+        for each in self.needs:
+            s[each]
+        s.watch(self._evaluated)
+        return self.shown(s.snapshot)
+
+    def _evaluated(self, s: Snapshot) -> tuple[Any, ...]:
+        shown, state = self.shown(s), s.state(self.state)
+        return (state,) if shown is None else (state, shown.run, shown.evaluation.step, len(shown.progress.evaluations))
+
+    def is_shown(self, s: Any) -> bool:
+        return self.shown(s) is not None
+
+    def change(self, session: Session, **chosen: Any) -> None:
+        session.change(self.state, **chosen)
+
+
+def choose_moment(film: Film, session: Session, sent: dict[str, Any]) -> None:
+    """Show the evaluation at an index. Choosing the last one makes the display follow new evaluations."""
+    moment, shown = sent.get("moment"), film.shown(session.snapshot())
+    if shown is None or type(moment) is not int or moment < 0:
+        return
+    evaluations = shown.progress.evaluations
+    film.change(session, step=None if moment >= len(evaluations) - 1 else evaluations[moment].step)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def choose_head(film: Film, session: Session, sent: dict[str, Any]) -> None:
+    """Pin the clicked head."""
+    layer, head = sent.get("layer"), sent.get("head")
+    if type(layer) is int and type(head) is int and layer >= 0 and head >= 0:
+        film.change(session, layer=layer, head=head)
+
+
+def select_in_machine(film: Film, session: Session, sent: dict[str, Any]) -> None:
+    """Pin the clicked token, layer or head."""
+    shown = film.shown(session.snapshot())
+    if shown is None:
+        return
+    config, n = shown.run.config, len(shown.run.dataset.example)
+    limits = {"layer": config.n_layer, "head": config.n_head, "position": n}
+    chosen = {name: at for name, limit in limits.items() if type(at := sent.get(name)) is int and 0 <= at < limit}
+    if chosen:
+        film.change(session, **{"layer": shown.layer, "head": shown.head} | chosen)
+
+
+def samples_sentence(shown: Shown) -> str:
+    """Return the sentence above the samples."""
+    step, samples = f"{shown.evaluation.step:,}", shown.evaluation.samples
+    if shown.evaluation.accuracy is None:
+        return t("train.samples.says.text", step=step)
+    right = sum(bool(sample.correct) for sample in samples)
+    return t("train.samples.says", step=step, right=right, n=len(samples))
+
+
+def samples_rows(shown: Shown) -> dict[str, Any]:
+    """List the model's answers beside the correct ones, or nothing for a text."""
+    if shown.evaluation.accuracy is None:
+        return {"rows": []}
+    head = [t(f"train.samples.{key}") for key in ("given", "written", "expected")]
+    rows = [
+        [
+            visible(sample.prompt),
+            visible(sample.text.removesuffix("\n")),
+            visible((sample.expected or "").removesuffix("\n")),
+            t("train.samples.right" if sample.correct else "train.samples.wrong"),
+        ]
+        for sample in shown.evaluation.samples
+    ]
+    return {"rows": [[*head, ""], *rows]}
+
+
+def sample_text(shown: Shown) -> str:
+    """Show a sample from a model trained on a text, or nothing for a task."""
+    if shown.evaluation.accuracy is not None:
+        return ""
+    text = "".join(each.prompt + each.text for each in shown.evaluation.samples)
+    return "\n".join(map(marked, text.split("\n")))
+
+
+def labels(run: Run) -> list[str]:
+    """Return the example's tokens as labels for the attention map."""
+    return [token_text(run.dataset.vocabulary, token_id) for token_id in run.dataset.example]
+
+
+def overview(shown: Shown) -> dict[str, Any]:
+    """Show all heads' attention on the example at the displayed step."""
+    evaluation, layer, head = shown.evaluation, shown.layer, shown.head
+    n_layer, n_head, T, _ = evaluation.attn_weights.shape
+    weights = evaluation.attn_weights.astype(np.float32)
+    pictures = max_pooled(weights, thumbnail_side(n_layer, n_head, T))
+    diagonals = [np.trace(weights, offset=-k, axis1=2, axis2=3) / (T - k) for k in (1, 0)]
+    shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
+    share = shares_of_next(evaluation, shown.run)[layer, head]
+    text = t("train.attention.heads", step=f"{evaluation.step:,}", layer=layer, head=head, share=percent(share))
+    levels = np.round(255 * pictures).astype(np.uint8)
+    rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
+    content = {"layer": layer, "head": head, "text": text, "tokens": len(rows)}
+    words = {key: t(f"heads.{key}") for key in ("name", "title", "share", "axis")}
+    words |= {key: t(f"train.attention.{key}") for key in ("hint", "keys")}
+    return heads_data(rows, shares, content) | {"labels": words}
+
+
+def heatmap(shown: Shown) -> Drawing:
+    """Show one head's attention on the example at the displayed step, with the selected row framed."""
+    evaluation, layer, head, row = shown.evaluation, shown.layer, shown.head, shown.position
+    names, ids, vocabulary = labels(shown.run), shown.run.dataset.example, shown.run.dataset.vocabulary
+    weights = evaluation.attn_weights[layer, head].astype(np.float32)
+    figure = attention_heatmap(
+        weights,
+        names,
+        names,
+        selected=row,
+        full=1.0,
+        query_title=t("attention.query"),
+        key_title=t("attention.key"),
+        weight_title=t("attention.weight"),
+    )
+    most = np.argsort(-weights[row, : row + 1], kind="stable")[:2]
+    text = t(
+        "train.attention.says",
+        step=f"{evaluation.step:,}",
+        layer=layer,
+        head=head,
+        next=quoted(vocabulary, ids[row + 1]) if row + 1 < len(ids) else "…",
+        targets=listed(f"{quoted(vocabulary, ids[i])} ({percent(float(weights[row, i]))})" for i in most),
+    )
+    return figure, text
+
+
+def player_data(shown: Shown) -> dict[str, Any]:
+    """Return the number of moments in the film and the index of the displayed one."""
+    evaluations = shown.progress.evaluations
+    texts = {key: t(f"train.film.{key}") for key in ("name", "play", "pause", "back", "forward")}
+    step = t("train.film.step", step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
+    return {"moments": len(evaluations), "moment": evaluations.index(shown.evaluation), "text": step, "labels": texts}
+
+
+def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
+    """Return the card with the player, which stays in view, and the pictures of the step that it shows.
+
+    machine: runs the forward pass over the example.
+    """
+
+    @Computed
+    def passed(s: Any) -> MachinePass | None:
+        shown = film.shown(s)
+        return None if shown is None else machine(shown.run.loaded_at(shown.evaluation), shown.run.dataset.example)
+
+    def whole_model(s: Any) -> dict[str, Any]:
+        shown, settings, made = film.shown(s), s.settings.sampling(), s[passed]
+        assert shown is not None
+        assert made is not None
+        return made.draw(shown.position, shown.layer, shown.head, settings)
+
+    def of(draw: Callable[[Shown], Any]) -> Callable[[Any], Any]:
+        """Return a function of a snapshot that draws the displayed step; it is on the page only if there is one."""
+        return lambda s: draw(film.shown(s))  # type: ignore[arg-type]
+
+    name = film.name
+    step = player(f"{name}-player", draw=of(player_data), on_input=partial(choose_moment, film))
+    grid = heads(f"{name}-heads", draw=of(overview), on=partial(choose_head, film))
+    pictures = column(
+        row(step, classes="gb-card gb-train-player"),
+        row(
+            section(
+                question("train.samples.question"),
+                says(f"{name}-samples-says", of(samples_sentence), kind="caption"),
+                table(f"{name}-samples", draw=of(samples_rows)),
+                says(f"{name}-sample", of(sample_text)),
+                grow=1,
+            ),
+            section(
+                question("train.attention.question"),
+                columns(column(grid), column(picture(f"{name}-heatmap", of(heatmap)))),
+                grow=2,
+            ),
+            classes="gb-train-pictures",
+        ),
+        section(
+            question("train.machine.question"),
+            lead("train.machine.lead"),
+            flow(f"{name}-flow", draw=whole_model, on=partial(select_in_machine, film)),
+        ),
+        classes="gb-train-film",
+    )
+    return card(f"{name}-results", case(f"{name}-pictures", film.is_shown, {True: pictures}), classes="")

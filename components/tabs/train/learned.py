@@ -1,0 +1,71 @@
+"""The Learned tab: a recorded training run in which heads learn to copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from components.cards.card import add_cards
+from components.events import Events
+from components.i18n import t
+from components.kit import Tab, button, card, question, says, section
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.tabs.train.curve import curve_card
+from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, shown_at
+from gpt.training.recorded_run import RecordedRun, bundled_recording, recording_command
+
+tab = Tab("learned")
+
+
+@tab.state
+class Learned(FilmState):
+    """What is selected in the recorded run."""
+
+
+@tab.computed
+def recorded(s: Any) -> RecordedRun | None:
+    """Load the run from the assets; None if it is not there."""
+    return bundled_recording()
+
+
+def _find(s: Snapshot) -> Shown | None:
+    run = recorded.latest(s)
+    return None if run is None else shown_at(s.state(Learned), run, run.progress)
+
+
+RECORDED = Film("learned", Learned, _find, needs=(recorded,))
+
+
+def about(s: Any) -> str:
+    """Name the run, or say how to record it."""
+    run = s[recorded]
+    if run is None:
+        return t("learned.missing", command=recording_command())
+    config = run.config
+    return t(
+        "train.film.recorded",
+        steps=f"{run.progress.steps:,}",
+        parameters=f"{run.n_parameters:,}",
+        n_layer=config.n_layer,
+        n_head=config.n_head,
+    )
+
+
+def show_copying(session: Session) -> None:
+    """Show the run at the step where the displayed head begins to copy."""
+    shown = RECORDED.shown(session.snapshot())
+    if shown is not None and isinstance(shown.run, RecordedRun):
+        appeared = shown.run.appearance(shown.layer, shown.head)
+        if appeared is not None:
+            RECORDED.change(session, step=appeared[1])
+
+
+def build_learned(events: Events, machine: Machine) -> None:
+    """Build and wire the tab. machine: runs the forward pass shown in the picture of the model."""
+    copying = button("learned-copying", "learned.copying", show_copying, show=RECORDED.is_shown)
+    whose = section(question("learned.question"), says("learned-film", about), copying)
+    with gr.Row(elem_classes="gb-cards gb-train"):
+        shown, loss = card("learned-shown", whose, classes="")(), curve_card(RECORDED)()
+    add_cards(events, tab.name, [shown, loss, film_card(RECORDED, machine)()])
