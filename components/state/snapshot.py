@@ -85,7 +85,7 @@ class Snapshot:
     def state(self, cls: type[S]) -> S:
         """Return the current state of a tab or panel, given its dataclass."""
         found = self.states.get(cls)
-        return _default(cls) if found is None else found  # type: ignore[return-value]
+        return _default(cls) if found is None else found  # type: ignore[arg-type, return-value]
 
     def __getitem__(self, key: Any) -> Any:
         """Return the current state of a tab, or the latest value of a `Computed`, None before the first."""
