@@ -1,19 +1,27 @@
-"""The Change it tab in Why?: edits, their descriptions, and their effect on a text in numbers."""
+"""The Change it tab in Why?: edits and their effect in numbers, both texts, and patches."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 from dataclasses import replace
+from threading import Event
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from components.labels import token_text, visible
+from components.labels import quoted, token_text, visible
 from components.share.address import page_values
-from components.state.jobs import stop
+from components.share.link import encode
+from components.share.opening import open_link
+from components.state.jobs import Job, stop
 from components.state.session import Session
 from components.tabs.change import edits as change
-from components.tabs.change.edits import Editing
+from components.tabs.change import patching
+from components.tabs.change import tab as texts
+from components.tabs.change.edits import Editing, Writing
 from components.tabs.change.effect import (
     EXPERIMENTS,
     describe_edits,
@@ -23,20 +31,20 @@ from components.tabs.change.effect import (
     read_prompt,
     summary,
 )
+from components.tabs.change.patching import Patching, choices, chosen, prompts
 from components.tabs.change.tab import tab
 from gpt import Edits, Generation, SamplingParams
+from gpt.analysis.patching import patch_from
 from gpt.analysis.predictions import kl_divergence
 from tests.components.drawing import Drawn, spoken_in
 from tests.gpt.fake_models import tiny_model
-
-PARAMS = SamplingParams(temperature=2.0, seed=3)
 
 
 @pytest.fixture(scope="module")
 def document() -> Generation:
     """A text whose second part was generated."""
     made = Generation(tiny_model(), "the cat sat")
-    list(made.steps(PARAMS, 6))
+    list(made.steps(SamplingParams(temperature=2.0, seed=3), 6))
     made.read()
     return made
 
@@ -44,6 +52,7 @@ def document() -> Generation:
 @pytest.fixture
 def drawn(document: Generation) -> Drawn:
     drawn = Drawn(Session(document.copy()), tab)
+    drawn.session.settings = replace(drawn.session.settings, seed="3", length=6, temperature=2.0, pace=0)
     drawn.update()
     return drawn
 
@@ -51,6 +60,12 @@ def drawn(document: Generation) -> Drawn:
 @pytest.fixture
 def session(drawn: Drawn) -> Session:
     return drawn.session
+
+
+def other_model() -> Generation:
+    made = Generation(tiny_model(n_layer=1, seed=9), "the dog")
+    made.read()
+    return made
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -100,8 +115,7 @@ def test_switches_replace_all_factors_leave_the_other_edits_and_select_their_hea
 def test_another_model_keeps_the_edits_that_fit_names_the_others_and_they_leave_the_link(drawn, session):
     session.edits = Edits({(0, 0): 0.0}, {1: 0.0}, drop_positions=True)
     assert drawn.update()["change-notice"]["text"] == ""
-    session.document = Generation(tiny_model(n_layer=1, seed=9), "the dog")
-    session.document.read()
+    session.document = other_model()
     shown = drawn.update()
     assert "layer 1 attention off" in shown["change-notice"]["text"]
     assert "layer 1" not in shown["change-lead"]["text"]
@@ -219,3 +233,199 @@ def test_a_stopped_measurement_changes_no_edit(session, monkeypatch):
     list(change.switch_off_costliest(session))
     state = session.state(Editing)
     assert (session.edits, state.costs, state.job) == (Edits(), None, None)
+
+
+# Both texts
+
+
+def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(drawn, session):
+    session.edits = Edits(attn_scale={0: 0.0, 1: 0.0})
+    steps = texts.generate_both(session)
+    next(steps)
+    assert session.busy
+    list(steps)
+    assert not session.busy
+    pair, prompt = session.state(Writing).written, session.document.prompt_ids
+    for text, edits in ((pair.original, None), (pair.edited, session.edits)):
+        alone = Generation(session.document.loaded, prompt, edits=edits)
+        list(alone.steps(pair.params, 6))
+        assert list(text.ids) == alone.ids
+    index = pair.divergence_index
+    left, right = (quoted(session.document.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
+    shown = drawn.update()
+    parted = f"diverge: the original continues with {left}, the changed text with {right}."
+    assert parted in shown["change-parted"]["text"]
+    for side, text in (("original", pair.original), ("edited", pair.edited)):
+        assert len(shown[f"change-{side}"]["lines"]) == len(text.ids)
+        assert shown[f"change-{side}"]["parted"] == index
+    assert shown["change-original"]["selected"] == index - 1
+    assert "Reset" in shown["change-own"]["text"]
+    before = session.selection
+    change.select_bar(session, {"x": 3})  # the text differs from Write's, so only this tab selects
+    assert drawn.update()["change-original"]["selected"] == 3
+    assert session.selection == before
+    assert shown["change-stale"]["text"] == ""
+    change.drop_positions(session, True)
+    assert "attention in all layers off" in drawn.update()["change-stale"]["text"]  # the edits that generated it
+    change.reset(session)
+    assert drawn.update()["change-own"]["text"] == shown["change-parted"]["text"] == ""
+    change.select_position(session, 2)
+    assert session.selection.position == drawn.update()["change-original"]["selected"] == 2
+
+
+def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_another_text(drawn, session):
+    session.settings = replace(session.settings, length=12, pace=5)
+    before = dict(drawn.views["change-bars"])
+    steps = texts.generate_both(session)
+    for _ in range(3):
+        next(steps)
+    assert "previous text stays" in drawn.update()["change-bars-note"]["text"]
+    assert drawn.views["change-bars"] == before
+    stop(Writing, session)
+    list(steps)
+    assert len(session.state(Writing).written.original.ids) == session.document.n_prompt + 1
+    assert drawn.update()["change-own"]["text"]
+    session.document.append(7)
+    session.document.read()
+    assert drawn.update()["change-own"]["text"] == ""
+    assert drawn.views["change-edited"]["doc"] == ""
+
+
+def test_both_texts_pause_without_a_place(session, monkeypatch):
+    admission, resting = session.document.loaded.engine.admission, []
+
+    class Watched(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            resting.append(len(admission._resting))
+            return True
+
+    monkeypatch.setattr(texts, "started", lambda *_: contextlib.nullcontext(Job(stopped=Watched())))
+    session.settings = replace(session.settings, length=3, pace=5)
+    list(texts.generate_both(session))
+    assert resting == [1, 1, 1]
+
+
+def test_both_texts_wait_for_one_place_and_give_it_back(drawn, session):
+    admission = session.document.loaded.engine.admission
+    with contextlib.ExitStack() as others:
+        for _ in range(admission.limit):
+            others.enter_context(admission.enter())
+        steps = texts.generate_both(session)
+        next(steps)
+        next(steps)
+        assert "ahead of you" in drawn.update()["change-status"]["text"]
+        assert session.state(Writing).growing is None
+    list(steps)
+    assert len(session.state(Writing).written.edited.ids) > session.document.n_prompt
+    assert admission.n_admitted == 0
+
+
+def run_program(source: str, loaded: Any) -> tuple[dict[str, Any], str]:
+    """Run the program with this model in place of the named one."""
+    out, space = io.StringIO(), {}
+    head, body = source.split("\nloaded = ", 1)
+    exec(head, space)
+    with contextlib.redirect_stdout(out):
+        exec("loaded = given\n" + body.split("\n", 1)[1], space | (made := {"given": loaded}) | space, made)
+    return made, out.getvalue()
+
+
+@pytest.mark.parametrize("patched", [False, True])
+def test_the_program_writes_both_texts_and_measures_the_same(drawn, session, patched):
+    loaded = session.document.loaded
+    edits = Edits({(0, 1): 0.0}, activation="relu")
+    if patched:
+        clean = loaded.tokenizer.encode("the dog")
+        edits = replace(edits, patches=(patch_from(loaded.model, clean, "resid_pre", 1, 4),))
+    session.edits = edits
+    list(texts.generate_both(session))
+    source = drawn.update()["card.change"]["live.change-code"]["text"]
+    space, printed = run_program(source, loaded)
+    pair = session.state(Writing).written
+    assert [space["original"].ids, space["edited"].ids] == [list(pair.original.ids), list(pair.edited.ids)]
+    assert all(space[name].text in printed for name in ("original", "edited"))
+    torch.testing.assert_close(space["states"], session.snapshot()[change.effect].states, atol=1e-5, rtol=1e-4)
+
+
+def test_a_prompt_that_is_not_the_tokens_of_its_text_is_a_list_in_the_program(session):
+    read = read_prompt(session.document.loaded, (116, 104), "")
+    assert "prompt = [116, 104]" in texts.program(read, Edits(), texts.DEFAULT_PARAMS, 5)
+
+
+# Patches
+
+
+@pytest.fixture
+def swept(drawn: Drawn) -> Drawn:
+    """The tab with the map of a sweep."""
+    drawn.session.change(Patching, clean="the cat", corrupted="the dog", patched="attn_out")
+    list(patching.sweep(drawn.session))
+    return drawn
+
+
+def test_a_link_with_a_patch_opens_on_its_prompt_until_there_is_another_text(swept, session):
+    patching.choose_cell(session, {"x": 4, "y": 1})
+    patching.keep(session)
+    swept.update()
+    values = page_values(session.snapshot())
+    query = encode({name: values[name] for name in ("tab", "edits", "edits_on")})
+
+    opened = Session(session.document.copy())
+    list(open_link(opened, query, [tab.name], {}))
+    again = Drawn(opened, tab)
+    again.update()
+    s = opened.snapshot()
+    assert prompts(s) == ("the cat", "the dog")
+    assert list(s[change.text].ids) == session.document.loaded.tokenizer.encode("the dog")
+    torch.testing.assert_close(s[change.effect].states, session.snapshot()[change.effect].states)
+    opened.document = other_model()
+    assert "attention output of layer 1" in again.update()["change-notice"]["text"]
+    assert opened.snapshot()[change.effect].edits == Edits()
+    assert not opened.snapshot()[change.text].own
+
+
+def test_a_kept_patch_does_what_its_cell_of_the_map_says(swept, session):
+    sweeps = session.state(Patching).sweeps
+    pair, sweep = sweeps.pair, sweeps.by_name["attn_out"]
+    layer, position = 1, len(pair.clean) - 1
+    for sent in ({"x": position, "y": 99}, {"x": "0", "y": 0}, {}):
+        patching.choose_cell(session, sent)
+        patching.keep(session)
+        assert session.edits == Edits()
+    patching.choose_cell(session, {"x": position, "y": layer})
+    patching.keep(session)
+    assert f"attention output of layer {layer}" in swept.update()["change-lead"]["text"]
+    effect = session.snapshot()[change.effect]
+    assert effect.text.ids == session.edits_on == pair.corrupted
+    _, edited = effect.logits(position)
+    difference = (edited[pair.answer] - edited[pair.other]).item()
+    expected = sweep.corrupted + sweep.recovered[layer, position].item() * (sweep.clean - sweep.corrupted)
+    assert difference == pytest.approx(expected, abs=1e-3)
+
+
+def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(swept, session):
+    def trouble(clean: str, corrupted: str, **answers: object) -> str:
+        patching.set_prompt("clean", session, clean)
+        patching.set_prompt("corrupted", session, corrupted)
+        list(patching.sweep(session))
+        for name, value in answers.items():
+            list(patching.choose_answer(name, session, [value]))
+        return swept.update()["change-trouble"]["text"]
+
+    assert "but both need the same number" in trouble("the cat", "the catalogue")
+    assert swept.views["change-map"]["figure"] is None
+    assert "Type both" in trouble("", "the")
+    assert "the same." in trouble("the cat", "the cat")
+    assert trouble("the cat", "the dog") == ""
+    assert "The logit difference" in swept.views["change-map"]["text"]
+    assert "must differ" in trouble("the cat", "the dog", answer=7, other=7)
+    assert swept.views["change-map"]["figure"] is None
+    assert "is not a single token" in trouble("the cat", "the dog", answer="zebra")
+
+
+def test_what_was_measured_on_a_model_is_not_shown_for_another(swept, session):
+    assert swept.update()["change-map"]["figure"] is not None
+    assert chosen("answer", session.snapshot()) == [session.state(Patching).sweeps.pair.answer]
+    session.document = other_model()
+    assert swept.update()["change-map"]["figure"] is None
+    assert (choices(session.snapshot()), chosen("answer", session.snapshot())) == ([], [])
