@@ -45,28 +45,10 @@ def test_a_number_may_be_typed_as_people_write_it(text):
     assert parse_number(text) == pytest.approx(WRITTEN[text])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "ten",
-        "nan",
-        "inf",
-        "1 2",
-        "9" * 41,
-        "9^9^9^9",
-        "1/0",
-        "(",
-        "√",
-        "-",
-        "%",
-        "四",
-        "__import__",
-        "1;2",
-        12,
-        None,
-    ],
-)
+NO_NUMBERS = ("", "ten", "nan", "inf", "1 2", "9" * 41, "9^9^9^9", "1/0", "(", "√", "-", "%", "四", "__import__", "1;2")
+
+
+@pytest.mark.parametrize("text", [*NO_NUMBERS, 12, None])
 def test_text_that_is_not_a_number_is_none(text):
     assert parse_number(text) is None
 
@@ -82,13 +64,6 @@ def test_a_number_is_read_in_every_notation(number, unit):
     )
     for text in (english, german, spaced, full_width, f"{number:.2f}", english.replace("-", "−")):
         assert parse_number(text + unit) == pytest.approx(factor * number)
-
-
-@given(st.integers(1, 10**6), st.integers(1, 10**6))
-def test_fractions_and_roots_are_read(a, b):
-    assert parse_number(f"{a}/{b}") == pytest.approx(a / b)
-    assert parse_number(f"−{a}/√{b}") == pytest.approx(-a / b**0.5)
-    assert parse_number(f"√({a} / {b})") == pytest.approx((a / b) ** 0.5)
 
 
 @given(st.text(max_size=40))
