@@ -12,7 +12,7 @@ import pytest
 import components
 from components.errors import PageError
 from components.i18n.catalogue import CATALOGUES
-from components.kit import Tab, card, picture, setting
+from components.kit import Tab, card, code_text, picture, setting
 from components.state.session import Session
 from gpt import Generation, get_model
 from tests.components.drawing import Drawn
@@ -65,7 +65,8 @@ def of_kit(session: Session | None = None) -> tuple[Drawn, list[str], Any]:
         ran.append("draw")
         return None, str(s[second])
 
-    tab.cards(card("one", picture("sum", draw)))
+    copied = code_text("copy", "copy", lambda s: str(s[second]))
+    tab.cards(card("one", picture("sum", draw), copied))
     return Drawn(session or Session(None), tab), ran, Chosen
 
 
@@ -85,7 +86,9 @@ def test_a_result_is_computed_after_those_it_needs_and_only_if_what_it_read_has_
         "rows": None,
         "waiting": True,
     }
+    assert drawn.views["card.one"]["live.copy"] == {"text": "11"}  # a control also keeps what it shows
     assert drawn.update()["sum"]["text"] == "21"
+    assert drawn.views["card.one"]["live.copy"] == {"text": "21"}
 
 
 def test_an_error_of_a_result_takes_the_place_of_its_picture_until_it_is_mended() -> None:

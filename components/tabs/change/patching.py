@@ -86,13 +86,14 @@ class Sweeps:
 
 @tab.state
 class Patching:
-    """clean, corrupted: the prompts, if a person has set them. answer, other: the tokens to compare.
+    """prompts: the clean and the corrupted prompt, if a person has set them; edits_on: `Session.edits_on` at that time.
 
-    cell: selected cell in the recovery map, (layer, position). trouble: why the prompts cannot be compared.
+    answer, other: the tokens to compare. cell: selected cell in the recovery map, (layer, position). trouble: why the
+    prompts cannot be compared.
     """
 
-    clean: str | None = None
-    corrupted: str | None = None
+    prompts: tuple[str, str] | None = None
+    edits_on: tuple[int, ...] = ()
     answer: Any = None
     other: Any = None
     patched: str = setting(PATCHED[0], lambda s: {name: t(f"change.patch.{name}") for name in PATCHED})
@@ -110,22 +111,31 @@ class Patching:
 
 
 def prompts(s: Any) -> tuple[str, str]:
-    """Return the prompts: by default those of a patch from a link, or an example in the model's language."""
-    clean, corrupted = next(iter(PROMPT_PAIRS[language_of_model(s.model)].values()))
-    if s.text is not None and s.edits_on and s.edits.patches:
-        clean, corrupted = (plain_text(s.text.tokenizer, ids) for ids in (s.edits.patches[0].ids or (), s.edits_on))
-    chosen = s[Patching]
-    return clean if chosen.clean is None else chosen.clean, corrupted if chosen.corrupted is None else chosen.corrupted
+    """Return the prompts: those that a person has set, those of a patch from a newer link, or an example."""
+    state, patches = s[Patching], s.edits.patches
+    is_linked = s.text is not None and bool(s.edits_on and patches)
+    if state.prompts is not None and not (is_linked and s.edits_on != state.edits_on):
+        return state.prompts  # type: ignore[no-any-return]
+    if is_linked:
+        return plain_text(s.text.tokenizer, patches[0].ids or ()), plain_text(s.text.tokenizer, s.edits_on)
+    return next(iter(PROMPT_PAIRS[language_of_model(s.model)].values()))
 
 
-def set_prompt(name: str, session: Session, value: object) -> None:
-    """Set the clean or the corrupted prompt."""
-    session.change(Patching, **{name: str(value or "")[:MAX_CHARACTERS]})
+def set_prompts(session: Session, clean: str, corrupted: str) -> None:
+    """Set both prompts."""
+    session.change(Patching, prompts=(clean, corrupted), edits_on=session.edits_on)
+
+
+def type_prompt(index: int, session: Session, value: object) -> None:
+    """Set the clean (0) or the corrupted (1) prompt."""
+    both = [*prompts(session.snapshot())]
+    both[index] = str(value or "")[:MAX_CHARACTERS]
+    set_prompts(session, *both)
 
 
 def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
     """Load an example pair of prompts, and start the sweep."""
-    session.change(Patching, clean=pair[0], corrupted=pair[1])
+    set_prompts(session, *pair)
     yield from sweep(session)
 
 
@@ -184,8 +194,8 @@ def _sweep(session: Session, job: Job) -> Generator[None]:
     else:
         session.change(Patching, cell=None)
     pair, name = sweeps.pair, state.patched
-    clean, corrupted = texts
-    session.change(Patching, sweeps=sweeps, clean=clean, corrupted=corrupted, answer=pair.answer, other=pair.other)
+    set_prompts(session, *texts)
+    session.change(Patching, sweeps=sweeps, answer=pair.answer, other=pair.other)
     yield
     if name in sweeps.by_name:
         return
@@ -365,7 +375,7 @@ def patching_section() -> Part:
             max_length=MAX_CHARACTERS,
             label=f"change.patch.{name}",
             value=partial(_prompt, i),
-            on=partial(set_prompt, name),
+            on=partial(type_prompt, i),
         )
         for i, name in enumerate(("clean", "corrupted"))
     ]

@@ -358,7 +358,8 @@ def test_a_prompt_that_is_not_the_tokens_of_its_text_is_a_list_in_the_program(se
 @pytest.fixture
 def swept(drawn: Drawn) -> Drawn:
     """The tab with the map of a sweep."""
-    drawn.session.change(Patching, clean="the cat", corrupted="the dog", patched="attn_out")
+    patching.set_prompts(drawn.session, "the cat", "the dog")
+    drawn.session.change(Patching, patched="attn_out")
     list(patching.sweep(drawn.session))
     return drawn
 
@@ -371,6 +372,7 @@ def test_a_link_with_a_patch_opens_on_its_prompt_until_there_is_another_text(swe
     query = encode({name: values[name] for name in ("tab", "edits", "edits_on")})
 
     opened = Session(session.document.copy())
+    patching.type_prompt(0, opened, "typed before the link was opened")
     list(open_link(opened, query, [tab.name], {}))
     again = Drawn(opened, tab)
     again.update()
@@ -405,8 +407,8 @@ def test_a_kept_patch_does_what_its_cell_of_the_map_says(swept, session):
 
 def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(swept, session):
     def trouble(clean: str, corrupted: str, **answers: object) -> str:
-        patching.set_prompt("clean", session, clean)
-        patching.set_prompt("corrupted", session, corrupted)
+        patching.type_prompt(0, session, clean)
+        patching.type_prompt(1, session, corrupted)
         list(patching.sweep(session))
         for name, value in answers.items():
             list(patching.choose_answer(name, session, [value]))
