@@ -115,7 +115,7 @@ def prompts(s: Any) -> tuple[str, str]:
     state, patches = s[Patching], s.edits.patches
     is_linked = s.text is not None and bool(s.edits_on and patches)
     if state.prompts is not None and not (is_linked and s.edits_on != state.edits_on):
-        return state.prompts  # type: ignore[no-any-return]
+        return state.prompts
     if is_linked:
         return plain_text(s.text.tokenizer, patches[0].ids or ()), plain_text(s.text.tokenizer, s.edits_on)
     return next(iter(PROMPT_PAIRS[language_of_model(s.model)].values()))
