@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
+from typing import TypeVar
 
 from components.limits import MAX_CONCURRENT_ANALYSES
 from components.state.session import Session
@@ -11,6 +14,7 @@ from components.state.snapshot import Message
 from gpt import LoadedModel
 from gpt.inference.admission import AdmissionQueue, Place, enter
 
+T = TypeVar("T")
 ANALYSES = AdmissionQueue(MAX_CONCURRENT_ANALYSES)  # the page's and the endpoints'
 
 
@@ -38,6 +42,28 @@ class Admission:
     def rest(self) -> None:
         """Forward to `Place.rest`."""
         self._place.rest()
+
+    def paced(
+        self, steps: Iterator[T], stopped: Event, pace: float, interval: Callable[[], float]
+    ) -> Iterator[tuple[T, bool]]:
+        """Take steps until they end or `stopped` is set, resting in between. Yields each step, and whether to update.
+
+        pace: steps per second; 0 for as fast as possible. interval: returns the minimum seconds between two updates.
+        """
+        began, updated = time.perf_counter(), 0.0
+        for count, step in enumerate(steps, start=1):
+            now = time.perf_counter()
+            is_due = now - updated >= interval()
+            updated = now if is_due else updated
+            yield step, is_due
+            if pace:
+                self.rest()
+                stopped.wait(max(0.0, began + count / pace - time.perf_counter()))
+            for _ in self.after_token():
+                if stopped.is_set():
+                    return
+            if stopped.is_set():
+                return
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -122,27 +121,20 @@ def _generate(
     def shown() -> WrittenPair:
         return replace(pair, original=writers[0].text, edited=writers[1].text)
 
+    def interval() -> float:
+        return max(min_update_interval(documents[0].loaded), 0.0 if pace else UPDATE_SECONDS)
+
     try:
         session.change(Writing, growing=shown())
         yield
-        began, last = time.perf_counter(), 0.0
-        for count, steps in enumerate(paired_steps(*documents, pair.params, pair.params, pair.length), start=1):
+        both = paired_steps(*documents, pair.params, pair.params, pair.length)
+        for steps, is_due in waiting.paced(both, job.stopped, pace, interval):
             for writer, step in zip(writers, steps, strict=True):
                 if step is not None:
                     writer.statistics.add(writer.document, step)
-            now = time.perf_counter()
-            if now - last >= max(min_update_interval(documents[0].loaded), 0.0 if pace else UPDATE_SECONDS):
-                last = now
+            if is_due:
                 session.change(Writing, growing=shown())
                 yield
-            if pace:
-                waiting.rest()
-                job.stopped.wait(max(0.0, began + count / pace - time.perf_counter()))
-            for _ in waiting.after_token():
-                if job.stopped.is_set():
-                    break
-            if job.stopped.is_set():
-                return
     finally:
         documents[0].read()
         read = read_document(documents[0], ("written", documents[0].key), own=True)

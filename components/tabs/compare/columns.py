@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -162,7 +161,7 @@ def generate(session: Session) -> Iterator[None]:
     if _made_with(session) == session.state(Compare).ran:
         session.change(Compare, columns=other_seeds(session.state(Compare).columns))
     session.change(Compare, ran=_made_with(session))
-    yield from run_steps(session, Compare, lambda job: _write(session))
+    yield from run_steps(session, Compare, partial(_write, session))
     state = session.state(Compare)
     if state.pair is not None and state.job is None:
         state.pair.read()
@@ -186,10 +185,10 @@ def other_seeds(columns: tuple[ColumnSettings, ColumnSettings]) -> tuple[ColumnS
     return left, right
 
 
-def _write(session: Session) -> Generator[None]:
+def _write(session: Session, job: Job) -> Generator[None]:
     pair = yield from _prepare(session)
     try:
-        yield from _steps(session, pair)
+        yield from _steps(session, job, pair)
     finally:
         pair.stop()
         session.change(Compare, measured=None)
@@ -226,7 +225,7 @@ def _check_fits(session: Session, texts: tuple[str, str], models: list[LoadedMod
             raise PageError(f"compare.{side}.too_long", problem=problem)
 
 
-def _steps(session: Session, pair: Pair) -> Iterator[None]:
+def _steps(session: Session, job: Job, pair: Pair) -> Iterator[None]:
     with admitted(session, *(document.loaded for document in pair.documents)) as waiting:
         yield from waiting
         pair.read()
@@ -235,16 +234,10 @@ def _steps(session: Session, pair: Pair) -> Iterator[None]:
             session.change(Compare, measured=(n, pair.comparison.n_measurable))
             yield
         session.change(Compare, measured=None)
-        began, shown = time.perf_counter(), 0.0
-        for count, _ in enumerate(pair.steps(session.state(Compare).length), start=1):
-            now = time.perf_counter()
-            if now - shown >= UPDATE_SECONDS:
-                shown = now
+        steps = pair.steps(session.state(Compare).length)
+        for _, is_due in waiting.paced(steps, job.stopped, TOKENS_PER_SECOND, lambda: UPDATE_SECONDS):
+            if is_due:
                 yield from _shown(session)
-                waiting.rest()
-                time.sleep(max(0.0, began + count / TOKENS_PER_SECOND - time.perf_counter()))
-            for _ in waiting.after_token():
-                pass
 
 
 def _shown(session: Session) -> Iterator[None]:

@@ -73,11 +73,9 @@ def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
     assert "only the draws differ" in columns.divergence(snapshot_of(pair))[1]
 
 
-def test_a_run_takes_a_slot_of_each_model_and_none_while_it_sleeps(monkeypatch):
-    session, naps = new_session(monkeypatch), []
+def test_a_run_takes_a_slot_of_each_model(monkeypatch):
+    session = new_session(monkeypatch)
     queues = [get_model(name).engine.admission for name in ("stories", "untrained")]
-    monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 100)
-    monkeypatch.setattr(columns.time, "sleep", lambda seconds: naps.extend(len(queue._resting) for queue in queues))
     columns.set_value(1, "model", session, "untrained")
     for queue in queues:
         with contextlib.ExitStack() as others:
@@ -89,7 +87,6 @@ def test_a_run_takes_a_slot_of_each_model_and_none_while_it_sleeps(monkeypatch):
             assert session.state(Compare).pair.documents[0].n_read == 0
         list(run)
         assert session.state(Compare).pair.finish_reasons == ["max_new_tokens", "max_new_tokens"]
-    assert {*naps} == {1}
     assert [queue.n_admitted for queue in queues] == [0, 0]
 
 
