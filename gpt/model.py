@@ -135,8 +135,8 @@ class CausalSelfAttention(nn.Module):
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
         ctx = ctx or ForwardContext.of_text(self.config, x)
         ctx = ctx if ctx.windowed is None else ctx.of_layer(self.config, self.layer)
-        qkv = self.c_attn(x).unflatten(-1, (-1, self.head_size)).transpose(-3, -2)  # (B, nh + 2 kv, T, hs)
-        q, k, v = qkv.split((self.n_head, self.kv_heads, self.kv_heads), dim=-3)
+        qkv = torch.unflatten(self.c_attn(x), -1, (-1, self.head_size)).transpose(-3, -2)  # (B, nh + 2 kv, T, hs)
+        q, k, v = torch.split_with_sizes(qkv, (self.n_head, self.kv_heads, self.kv_heads), dim=-3)
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         if ctx.rotary is not None and self.config.is_rotated(self.layer):
@@ -329,12 +329,12 @@ class GPT(nn.Module):
     @property
     def device(self) -> torch.device:
         """Device of the weights. idx must be on the same device."""
-        return next(self.parameters()).device
+        return self.wte.weight.device
 
     @property
     def dtype(self) -> torch.dtype:
         """Data type of the parameters."""
-        return next(self.parameters()).dtype
+        return self.wte.weight.dtype
 
     def new_cache(self, batch_size: int = 1, max_length: int | None = None, **keeps: bool) -> KVCache:
         """Create an empty cache for this model. Takes the same arguments as `KVCache`."""
