@@ -212,7 +212,11 @@ class Engine:
         """Wait briefly for the texts of the last pass to send their next requests, and run a pass."""
         with self._changed:
             timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
-            self._changed.wait_for(lambda: len(self._requests) >= self._n_expected, timeout)
+            n_done = 0  # of those still to have their turns with the results of the last pass
+            while not self._changed.wait_for(lambda: len(self._requests) >= self._n_expected, timeout):
+                if len(self._done) in (0, n_done):
+                    break
+                n_done = len(self._done)
             requests = list(self._requests)
         began = time.perf_counter()
         with self._pass_lock:
