@@ -147,9 +147,10 @@ class TokenTree:
                 last=number - 1,
                 parent=token.parent,
             )
-        self.tokens.append(token)
+        del self.depths[number:], self._children[number:]  # of an interrupted call
         self.depths.append(0 if token.parent is None else self.depths[token.parent] + 1)
         self._children.append([])
+        self.tokens.append(token)
         if token.parent is not None:
             self._children[token.parent].append(number)
 
