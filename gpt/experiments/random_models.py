@@ -91,14 +91,6 @@ def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> 
     return model
 
 
-def skeleton_of(model: GPT) -> GPT:
-    """Return a skeleton of a model that shares the model's embeddings and head."""
-    with torch.device("meta"):  # only the modules without weights are used
-        made = skeleton(model.config)
-    made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
-    return made.eval()
-
-
 def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
     """Return a vocabulary with exactly `size` tokens, derived from another one.
 

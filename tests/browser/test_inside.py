@@ -194,15 +194,6 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     expect(opened.locator("#neurons .gb-says")).to_contain_text("At “ing”, neuron")
     tab(opened, "The machine").click()
     expect(flow(opened)).to_contain_text("“ing” attends")
-    opened.locator("#flow-model input[value=skeleton]").click()
-    expect(flow(opened)).to_contain_text("“ing”, not the tokens before it")
-    expect(opened.locator("#flow .gb-flow-heads")).to_be_hidden()
-    part(opened, "attn").focus()
-    opened.keyboard.press("ArrowRight")  # there is nothing to open
-    opened.keyboard.press("ArrowUp")
-    expect(flow(opened)).to_contain_text("“rain”, not the tokens before it")
-    opened.locator("#flow-model input[value=whole]").click()
-    expect(opened.locator("#flow .gb-flow-heads")).to_be_visible()
     with opened.expect_download() as download:
         opened.locator("#trace-save").click()
     download.value.save_as(tmp_path / "trace.npz")

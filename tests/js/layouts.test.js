@@ -20,19 +20,12 @@ const GATED = { has_post_norm: true, strips: { mid: {}, gate: {}, up: {} } };
 const PARALLEL = { is_parallel: true, strips: {} };
 
 test("the columns of the flow fill its width, one after the other", () => {
-  for (const data of [flow(3), flow(3, { layer: 0 }), flow(3, { bare: true }), flow(3, { strips: { mid: {} }, n_layer: 48, layer: 47 }), flow(3, GATED), flow(3, PARALLEL)]) {
+  for (const data of [flow(3), flow(3, { layer: 0 }), flow(3, { strips: { mid: {} }, n_layer: 48, layer: 47 }), flow(3, GATED), flow(3, PARALLEL)]) {
     const placed = Object.values(columns(data, 1300));
     placed.slice(1).forEach(({ x }, i) => assert.ok(x >= placed[i].x + placed[i].w - 1e-9));
     const last = placed.at(-1);
     assert.ok(Math.abs(last.x + last.w - 1300) < 1e-9);
   }
-});
-
-test("a skeleton is as wide as the flow, with one passage for attention and one for the feed-forward part", () => {
-  const [whole, bare] = [columns(flow(3), 1300), columns(flow(3, { bare: true }), 1300)];
-  for (const name of ["tok", "pre", "mid", "post", "fin", "next"]) assert.ok(Math.abs(whole[name].x - bare[name].x) < 1e-9);
-  assert.ok(bare.attn && bare.mlp && !bare.q && !bare.ff);
-  assert.ok(whole.q && !whole.attn);
 });
 
 test("gated neurons are a product of two vectors, parallel branches are added once, and norms after the branches are there", () => {

@@ -13,7 +13,7 @@ from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, SkeletonPass, Stories
+from components.tabs.inside.results import PositionTrace, Stories
 from components.tabs.inside.state import InsideState
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
@@ -79,7 +79,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
     """
     before = session.state(InsideState).recording
     if before is None or before.document is not text.document:
-        nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace"))
+        nothing = dict.fromkeys(("recording", "overview", "position_trace"))
         session.change(InsideState, windows=None, closer=None, **nothing)
         return Recording.empty(text.document, max_bytes)
     if not before.is_beginning(text):
@@ -96,8 +96,6 @@ def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
     if state.part == "machine":
         if state.overview is None or not state.overview.is_complete(recording):
             return "overview", recording, state.overview
-        if shows_skeleton(s) and (state.skeleton is None or state.skeleton.recording is not recording):
-            return "skeleton", recording
     elif state.part == "stream":
         position = recorded_position(s, recording)
         if state.position_trace is None or not state.position_trace.is_at(recording, position):
@@ -115,8 +113,6 @@ def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str,
     if state.part == "machine":
         overview = state.overview or HeadOverview.empty(recording.document)
         computed["overview"] = overview.extended(recording, OVERVIEW_SECONDS)
-        if shows_skeleton(s):
-            computed["skeleton"] = SkeletonPass.of(recording)
     elif state.part == "stream":
         computed["position_trace"] = PositionTrace.of(recording, recorded_position(s, recording))
     return computed
@@ -127,11 +123,6 @@ def has_film(state: InsideState, recording: Recording, position: int) -> bool:
     trace, stories = state.position_trace, state.stories
     is_of_model = stories is not None and stories.loaded is recording.document.loaded
     return is_of_model and trace is not None and trace.is_at(recording, position)
-
-
-def shows_skeleton(s: Snapshot) -> bool:
-    """Return whether the current model's skeleton is shown instead of the model."""
-    return s.text is not None and s.state(InsideState).skeleton_of == s.text.loaded.name
 
 
 def recorded_position(s: Snapshot, recording: Recording) -> int:

@@ -12,7 +12,7 @@ from components.errors import PageError
 from components.state.admission import admitted
 from components.state.session import Session
 from components.tabs.inside.beats import NAMES, beat_named
-from components.tabs.inside.state import FLOW_ROWS, InsideState, Model, Part
+from components.tabs.inside.state import FLOW_ROWS, InsideState, Part
 from components.tabs.inside.trace_file import TraceFile
 from components.tabs.inside.views.film import draw_at
 from components.tabs.inside.views.head_stages import window_starts
@@ -85,19 +85,12 @@ def magnify_head(session: Session, sent: dict[str, Any]) -> None:
             session.change(InsideState, closer=head)
 
 
-def choose_model(session: Session, model: object) -> None:
-    """Show the full model or its skeleton until another model is chosen."""
-    if model in get_args(Model):
-        name = "" if session.document is None else session.document.loaded.name
-        session.change(InsideState, skeleton_of=name if model == "skeleton" else "")
-
-
 def open_film(session: Session, beat: str = NAMES[0]) -> None:
     """Open the film in the machine picture, at the named beat."""
     if session.document is None:
         raise PageError("error.no_text")
     clicks = session.state(InsideState).film_clicks + 1
-    session.change(InsideState, part="machine", skeleton_of="", film_plays=True, film_clicks=clicks)
+    session.change(InsideState, part="machine", film_plays=True, film_clicks=clicks)
     session.tab, session.film = "inside", beat_named(beat)
 
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from components.state.example import language_of_model
 from components.tabs.inside.recording import Recording
 from gpt import Generation, LoadedModel, Trace
-from gpt.experiments.random_models import skeleton_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,32 +63,3 @@ def _read(loaded: LoadedModel, text: str) -> tuple[tuple[int, ...], Tensor]:
     document = Generation(loaded, text)
     document.read()
     return tuple(document.ids), document.logits(len(document.ids) - 1)
-
-
-@dataclass(frozen=True, eq=False)
-class SkeletonPass:
-    """A forward pass through the skeleton: the embeddings, without any block. Each tensor is (T, n_embd).
-
-    `position` is None for a model without learned positions.
-    """
-
-    recording: Recording
-    token: Tensor = field(repr=False)
-    position: Tensor | None = field(repr=False)
-    states: Tensor = field(repr=False)
-
-    @classmethod
-    @torch.inference_mode()
-    def of(cls, recording: Recording) -> SkeletonPass:
-        document, trace = recording.document, Trace(attention=False)
-        model = skeleton_of(document.loaded.model)
-        idx = torch.tensor([recording.ids], device=model.device)
-        states = model.hidden_states(idx, trace=trace, edits=document.edits)[0]
-        position = trace.position_embedding
-        return cls(recording, trace.token_embedding[0], None if position is None else position.view_as(states), states)
-
-    @torch.inference_mode()
-    def logits(self, position: int) -> Tensor:
-        """Return the skeleton's logits after a position, (vocab_size,) in float32."""
-        model = self.recording.document.loaded.model
-        return model.logits(self.states[position : position + 1])[0].float()

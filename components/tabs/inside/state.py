@@ -7,11 +7,10 @@ from typing import Literal
 
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, SkeletonPass, Stories
+from components.tabs.inside.results import PositionTrace, Stories
 from components.tabs.inside.trace_file import TraceFile
 
 Part = Literal["machine", "one_head", "stream", "embeddings"]
-Model = Literal["whole", "skeleton"]
 FLOW_ROWS = (12, 64)  # tokens in the flow by default, and on request
 
 
@@ -24,7 +23,6 @@ class InsideState:
         windows: First query and first key shown in the One head part, as of the last selection there.
         closer: Layer and head under the pointer in the overview.
         flow_rows: Number of tokens in the flow, one of FLOW_ROWS.
-        skeleton_of: The model whose skeleton is shown instead of the full model.
         reading: Number of tokens in a long forward pass that is in progress.
         resumes: Time from time.perf_counter() until which the analysis pauses during generation.
         film_plays: Whether the film was opened by a click; a link opens it paused.
@@ -37,7 +35,6 @@ class InsideState:
     windows: tuple[int, int] | None = None
     closer: tuple[int, int] | None = None
     flow_rows: int = FLOW_ROWS[0]
-    skeleton_of: str = ""
     reading: int = 0
     resumes: float = 0.0
     film_plays: bool = False
@@ -45,7 +42,6 @@ class InsideState:
     film_played: str = ""
     recording: Recording | None = None
     overview: HeadOverview | None = None
-    skeleton: SkeletonPass | None = None
     position_trace: PositionTrace | None = None
     stories: Stories | None = None
     trace_file: TraceFile | None = None

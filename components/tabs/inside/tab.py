@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import get_args
 
 import gradio as gr
 
 from components.cards.card import Card, add_cards
 from components.events import Events
-from components.i18n import t
 from components.limits import MAX_VISITOR_BYTES
 from components.localized import Localizer
-from components.parts import button, caption, choice, question, row, section, title_row
+from components.parts import button, caption, question, row, section, title_row
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.inside import handlers
-from components.tabs.inside.analysis import analysis, shows_skeleton
-from components.tabs.inside.state import InsideState, Model, Part
+from components.tabs.inside.analysis import analysis
+from components.tabs.inside.state import InsideState, Part
 from components.tabs.inside.views import VIEWS
 from components.widgets.chart import chart
 from components.widgets.flow import flow
@@ -55,24 +53,16 @@ def _notice() -> Card:
 
 def _machine() -> Card:
     """Build the flow diagram, in which the film plays, and the overview of all heads."""
-    model = choice(
-        "flow-model",
-        lambda s: [(t(f"bare.{model}"), model) for model in get_args(Model)],
-        label="bare.shown",
-        value=lambda s: "skeleton" if shows_skeleton(s) else "whole",
-        on=handlers.choose_model,
-    )
     return Card(
         "inside-machine",
         section(
-            title_row(question("inside.question"), button("follow", "film.open", handlers.open_film), model),
+            title_row(question("inside.question"), button("follow", "film.open", handlers.open_film)),
             sentence("flow-lead", kind="lead"),
             sentence("flow-family", kind="caption"),
             flow("flow", on=handlers.select_in_flow, on_input=handlers.write_next, input_queue="model"),
         ),
         section(
             question("inside.heads.question"),
-            sentence("heads-whose", kind="caption"),
             heads("heads", on=handlers.select, on_input=handlers.magnify_head),
         ),
         classes="",

@@ -80,8 +80,8 @@ export function paintNames(ctx, scene) {
     write(ctx, t(name), centre(place[name]), isExact() ? HEAD - 30 : HEAD - 14, { font: fonts.name, colour, align: "center" });
   }
   if (isExact()) paintSizes(ctx, scene);
-  else if (!data.bare) paintPurposes(ctx, scene);
-  if (!data.bare && data.kv_heads < data.n_head) paintSharing(ctx, scene);
+  else paintPurposes(ctx, scene);
+  if (data.kv_heads < data.n_head) paintSharing(ctx, scene);
   write(ctx, t("embedding"), place.tok.x, 21, { font: fonts.title, colour: colours.text });
   write(ctx, t("next"), place.next.x, scene.barsTop - 16, { font: fonts.title, colour: colours.text });
   for (let layer = 0; layer < data.n_layer; layer += 1) {

@@ -53,11 +53,10 @@ function mount(root, host) {
     root.classList.toggle("gb-nothing", !data.tokens);
     setText(find(root, ".gb-flow-scale"), t("scale"));
     setText(find(root, "figcaption .gb-says"), data.text ?? "");
-    setHint(find(root, "figcaption .gb-note"), data.hint ?? t("hint"), data.keys ?? t("keys"));
+    setHint(find(root, "figcaption .gb-note"), t("hint"), t("keys"));
     setText(more, data.offered_rows ? t("rows", { n: Math.min(data.offered_rows, data.total ?? 0) }) : "");
     more.hidden = !data.offered_rows;
-    parts.setAttribute("aria-label", data.name ?? t("name"));
-    layerPick.hidden = headPicks.hidden = Boolean(data.bare); // in a skeleton, every part is an identity
+    parts.setAttribute("aria-label", t("name"));
     if (!data.tokens) scene = null;
     else if (!again) build(/** @type {Flow} */ (data));
     if (!scene || scroller.clientWidth < 50) return;
@@ -238,7 +237,6 @@ function mount(root, host) {
 
   /** @param {"position" | "layer" | "head"} name @param {number} number @param {number} limit */
   function select(name, number, limit) {
-    if (scene?.data.bare && name !== "position") return; // a skeleton has no layers to open
     if (number >= 0 && number < limit) requests.want({ [name]: number });
   }
 

@@ -23,7 +23,7 @@ export const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // in these par
  * Returns the height below the rows for the residual stream and, if both branches are added at once, for attention's
  * output. @param {Flow} data @returns {number} px
  */
-export const foot = ({ is_parallel, bare }) => (is_parallel && !bare ? 66 : 44);
+export const foot = ({ is_parallel }) => (is_parallel ? 66 : 44);
 
 /** Returns the columns from the stream to attention's output. @param {Flow} data @returns {Sequence} */
 const attention = ({ has_post_norm, is_parallel }) => [
@@ -43,14 +43,8 @@ const widthOf = (parts) => parts.reduce((sum, [, width]) => sum + width, 0);
 
 /** @param {Flow} data @returns {Sequence} */
 function sequence(data) {
-  const { bare, n_layer, layer, strips } = data;
+  const { n_layer, layer, strips } = data;
   const thin = Math.max(3, Math.min(15, 132 / n_layer));
-
-  /**
-   * Returns the parts or, in a skeleton, an empty passage of the same width.
-   * @param {string} name @param {Sequence} parts @returns {Sequence}
-   */
-  const passage = (name, parts) => (bare ? [[name, widthOf(parts)]] : parts);
 
   /** Returns the columns for closed layers. @param {number} from @param {number} to @returns {Sequence} */
   const stack = (from, to) =>
@@ -62,7 +56,7 @@ function sequence(data) {
   const middle = strips.mid ? [["mid", 42]] : [];
   return [
     ["tokens", 92], ["", 10], ["tok", 40], ...position, ["", 14], ...stack(0, layer), ["", 10], ["open", 0], ["", 12], ["pre", 42],
-    ...passage("attn", attention(data)), ...middle, ...passage("mlp", feedForward(data)), ["post", 42],
+    ...attention(data), ...middle, ...feedForward(data), ["post", 42],
     ["", 12], ["close", 0], ["", 10], ...stack(layer + 1, n_layer), ["", 14], ["fin", 42], ["", 44], ["next", 168],
   ];
 }

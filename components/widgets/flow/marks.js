@@ -105,7 +105,6 @@ export function paintMarks(ctx, scene) {
   const { place, data } = scene;
   for (const plus of ["plus1", "plus2"]) if (place[plus]) cross(ctx, scene, centre(place[plus]), 9);
   if (place.pos) cross(ctx, scene, (right(place.tok) + place.pos.x) / 2, 6);
-  if (data.bare) return;
   if (place.gate) {
     cross(ctx, scene, (right(place.gate) + place.up.x) / 2, 8, Math.PI / 4);
     equals(ctx, scene, (right(place.up) + place.ff.x) / 2, 8);

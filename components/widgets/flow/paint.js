@@ -14,7 +14,7 @@ export function paint(ctx, scene) {
   ctx.clearRect(0, 0, scene.width, scene.height);
   ctx.imageSmoothingEnabled = false;
   ctx.textBaseline = "middle";
-  const inside = scene.data.bare ? [paintPassages] : [paintLanes, paintNorms, paintRail, paintWeights, paintMix];
+  const inside = [paintLanes, paintNorms, paintRail, paintWeights, paintMix];
   for (const each of [paintBlock, ...inside, paintStrips, paintMarks, paintNext, paintNames, paintTokens]) each(ctx, scene);
 }
 
@@ -146,30 +146,4 @@ function paintStrip(ctx, scene, name) {
     ctx.lineWidth = 1.25;
     ctx.strokeRect(x, y, w, h);
   });
-}
-
-/** Paints a skeleton, in which each row's vector passes directly from its embedding to the output head. @param {Context} ctx @param {Scene} scene */
-function paintPassages(ctx, scene) {
-  const { data, place, colours, fonts, chosen, t } = scene;
-  data.tokens.forEach((_, row) => {
-    const [y, h] = [middle(scene, row), thickness(scene, row)];
-    let from = right(place.tokens) + 6;
-    for (const stop of ["pre", "mid", "post", "fin"]) {
-      ribbon(ctx, [from, y, h], [place[stop].x, y, h], colours.muted, row === chosen ? 0.3 : 0.06);
-      from = right(place[stop]);
-    }
-  });
-  ctx.strokeStyle = colours.muted;
-  ctx.lineWidth = 1;
-  ctx.setLineDash([4, 4]);
-  const ink = { colour: colours.muted, align: /** @type {const} */ ("center") };
-  for (const [name, label] of [["attn", t("att")], ["mlp", t("out")]]) {
-    const { x, w } = place[name];
-    box(ctx, x + 14, HEAD - 42, w - 28, bottom(scene) + 10 - (HEAD - 42), 8);
-    ctx.stroke();
-    write(ctx, label, x + w / 2, HEAD - 30, { ...ink, font: fonts.name });
-    write(ctx, data.identity ?? "", x + w / 2, HEAD - 14, { ...ink, font: fonts.shape });
-  }
-  ctx.setLineDash([]);
-  write(ctx, data.title ?? "", place.open.x + 12, 21, { font: fonts.title, colour: colours.text });
 }

@@ -37,12 +37,6 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number | null} [offered_rows]  an alternative number of tokens to show
  * @property {number} chosen  index of the token that follows in the text; -1 for none
  * @property {string} text  a sentence that describes the picture
- * @property {boolean} [bare]  whether it is a skeleton, whose attention and feed-forward network are identities, labelled `identity`
- * @property {string} [identity]
- * @property {string} [title]  a skeleton's title
- * @property {string} [name]  the parts' name for screen readers
- * @property {string} [hint]  help for the mouse
- * @property {string} [keys]  help for the keyboard
  * @property {import("../film/paint.js").Film | null} [film]  the film that plays in the picture
  * @property {string | null} [beat]  the film's open beat
  * @property {string} [played]  the last beat that this page has reported reaching by playing

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
 
-from components.labels import percent, quoted, token_text, visible
+from components.labels import percent, quoted
 from components.state.selection import Selection
 from components.tabs.inside import handlers
 from components.tabs.inside.pooling import pool_mean
 from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording
 from components.tabs.inside.state import FLOW_ROWS
 from components.tabs.inside.views import flow
-from components.tabs.inside.views.skeleton import STREAM
 from components.widgets.flow import PARTS
 from gpt import Generation, Tokenizer
 from gpt.layers import ACTIVATIONS
@@ -143,14 +140,11 @@ def test_a_recording_that_grew_with_the_text_equals_one_made_at_the_end(document
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("skeleton_of", ["", "tiny"], ids=["whole", "skeleton"])
-def test_every_part_has_three_lines(document: Generation, language: str, skeleton_of: str) -> None:
-    inside = Inside(document, LOOK, skeleton_of=skeleton_of)
+def test_every_part_has_three_lines(document: Generation, language: str) -> None:
+    inside = Inside(document, LOOK)
     inside.session.language = language
     captions = inside.shown("flow")["words"]
     assert all(text.count("\n") == 2 for text in captions.values())
-    if skeleton_of:
-        return
     config = document.loaded.model.config
     missing = {
         "pos": config.position != "learned",
@@ -226,48 +220,3 @@ def test_one_line_says_what_comes_next(document: Generation) -> None:
     lead = Inside(document, LOOK).shown("flow-lead")["text"]
     assert lead.startswith(f"After {quoted(document.tokenizer, document.ids[11])}")
     assert f"{quoted(document.tokenizer, int(best))} ({percent(float(p))})" in lead
-
-
-def test_the_skeleton_is_the_head_on_the_embeddings_alone(document: Generation) -> None:
-    content = Inside(document, LOOK, skeleton_of="tiny", flow_rows=ALL).shown("flow")
-    logits = F.linear(embedded(document)[LOOK.position], document.loaded.model.lm_head.weight).detach()
-    if (cap := document.loaded.model.config.logit_softcap) is not None:
-        logits = (logits / cap).tanh() * cap
-    best = (logits / TEMPERATURE).softmax(0).topk(8)
-    assert [p for _, p in content["next"]] == pytest.approx(best.values.tolist(), rel=1e-3)
-    names = [visible(token_text(document.loaded.tokenizer, i)) for i in best.indices.tolist()]
-    assert [name for name, _ in content["next"]] == names
-    for name in STREAM:
-        assert_strip(content["strips"][name], embedded(document).numpy())
-    learned = document.loaded.model.wpe is not None
-    assert set(content["strips"]) == {"tok", *STREAM} | ({"pos"} if learned else set())
-    assert not any(content["row"])
-
-
-def test_earlier_tokens_change_nothing_for_the_skeleton(document: Generation) -> None:
-    other = Generation(document.loaded, [5] * (len(document.ids) - 1) + document.ids[-1:])
-    other.read()
-    for skeleton_of, same in (("tiny", True), ("", False)):
-        bars = [Inside(each, skeleton_of=skeleton_of).shown("flow")["next"] for each in (document, other)]
-        assert (bars[0] == bars[1]) is same
-
-
-def test_the_skeleton_stays_until_it_is_left_or_another_model_comes(document: Generation) -> None:
-    inside, parts = Inside(document, LOOK), list(document.loaded.model.named_modules())
-    whole = inside.shown("flow")
-    handlers.choose_model(inside.session, "skeleton")
-    inside.analyse()
-    bare = inside.shown("flow")
-    assert bare["bare"]
-    assert inside.shown("heads-whose")["text"]
-    same = ("doc", "start", "total", "selected", "layer", "head", "n_layer", "n_head", "tokens")
-    assert [bare[name] for name in same] == [whole[name] for name in same]
-    inside.write(5)
-    assert inside.shown("flow")["bare"]
-    document.loaded = replace(document.loaded, name="another")
-    assert not inside.shown("flow")["bare"]
-    handlers.choose_model(inside.session, "skeleton")
-    handlers.choose_model(inside.session, "whole")
-    assert not inside.shown("flow")["bare"]
-    assert not inside.shown("heads-whose")["text"]
-    assert list(document.loaded.model.named_modules()) == parts  # the shared model keeps its blocks

@@ -29,11 +29,10 @@ _SHORT = (
     *("embedding", "tok", "pos", "pre", "q", "k", "weights", "v", "z"),
     *("att", "mid", "gate", "up", "ff", "out", "post", "fin", "next"),
 )
-_OF_SKELETON = ("bare", "title", "identity", "name", "hint", "keys")
 
 
 def flow(scene: Scene, rows: slice) -> Data:
-    """Return the full model's flow data. `rows` are the positions that the flow shows."""
+    """Return the flow data. `rows` are the positions that the flow shows."""
     recording, position = scene.recording, scene.position
     vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
@@ -43,7 +42,6 @@ def flow(scene: Scene, rows: slice) -> Data:
     after_layer = [recording.pooled(layer, "resid_post") for layer in range(scene.config.n_layer)]
     return {
         **row_fields(scene, rows),
-        **dict.fromkeys(_OF_SKELETON),
         "strips": {
             name: strip(pooled, rows, min_scales.get(name, 0.0))
             for name, pooled in _columns(scene, vectors).items()
@@ -76,7 +74,7 @@ def window(length: int, position: int, rows: int) -> slice:
 
 
 def row_fields(scene: Scene, rows: slice) -> Data:
-    """Return the rows, and the fields shared by the full model and its skeleton."""
+    """Return the rows, and the fields for the whole model."""
     config = scene.config
     return {
         "doc": str(scene.document.key),

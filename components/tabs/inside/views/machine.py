@@ -1,4 +1,4 @@
-"""The flow of the full model or its skeleton, and the overview of all heads."""
+"""The flow of the model, and the overview of all heads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from components.i18n import t
 from components.labels import percent
 from components.render import Lines
 from components.state.snapshot import Snapshot
-from components.tabs.inside.analysis import shows_skeleton
 from components.tabs.inside.beats import beat_named
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.state import FLOW_ROWS, InsideState
@@ -16,38 +15,27 @@ from components.tabs.inside.views.family import family_sentence
 from components.tabs.inside.views.film import film
 from components.tabs.inside.views.flow import flow, prediction_sentence, window
 from components.tabs.inside.views.scene import Data, Scene, part_view
-from components.tabs.inside.views.skeleton import skeleton_flow
 from components.widgets.heads import closer_data, heads_data
 
 
 def flow_lead(s: Snapshot, scene: Scene) -> Data:
-    """State the prediction in one line, or explain the skeleton."""
-    return {"text": t("bare.lead") if shows_skeleton(s) else prediction_sentence(scene)}
+    """State the prediction in one line."""
+    return {"text": prediction_sentence(scene)}
 
 
 def family(s: Snapshot, scene: Scene) -> Data:
     """Describe how the model differs from GPT-2."""
-    return {"text": "" if shows_skeleton(s) else family_sentence(scene)}
+    return {"text": family_sentence(scene)}
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
-    """Return the flow of the full model or its skeleton, and the number of rows to offer for a long text."""
+    """Return the flow of the model, and the number of rows to offer for a long text."""
     state, length = s.state(InsideState), scene.recording.length
     rows = window(length, scene.position, state.flow_rows)
     offered = next(n for n in FLOW_ROWS if n != state.flow_rows) if length > FLOW_ROWS[0] else None
-    if not shows_skeleton(s):
-        beat = None if s.film is None else beat_named(s.film)
-        shown = {"offered_rows": offered, "film": film(s, scene, rows), "beat": beat, "played": state.film_played}
-        return flow(scene, rows) | shown
-    skeleton = state.skeleton
-    if skeleton is None or skeleton.recording is not scene.recording:
-        return {}
-    return skeleton_flow(scene, skeleton, rows) | {"offered_rows": offered, "film": None}
-
-
-def heads_owner(s: Snapshot, scene: Scene) -> Data:
-    """Point out that the heads do not belong to the skeleton."""
-    return {"text": t("bare.heads") if shows_skeleton(s) else ""}
+    beat = None if s.film is None else beat_named(s.film)
+    shown = {"offered_rows": offered, "film": film(s, scene, rows), "beat": beat, "played": state.film_played}
+    return flow(scene, rows) | shown
 
 
 def heads(s: Snapshot, scene: Scene) -> Data:
@@ -92,6 +80,5 @@ VIEWS = (
     part_view("flow-lead", "machine", flow_lead, {"text": ""}),
     part_view("flow-family", "machine", family, {"text": ""}),
     part_view("flow", "machine", flow_of_model, {"tokens": None, "text": ""}),
-    part_view("heads-whose", "machine", heads_owner, {"text": ""}),
     part_view("heads", "machine", heads, _NO_HEADS),
 )
