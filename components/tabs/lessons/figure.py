@@ -167,7 +167,7 @@ def traced(loaded: LoadedModel, ids: list[int]) -> Trace:
     return result
 
 
-def result_of(s: Any, key: Computed[T]) -> T | None:
+def known(s: Any, key: Computed[T]) -> T | None:
     """Return a result of the figure, or None while there is none or if there is an error instead."""
     try:
         return s[key]

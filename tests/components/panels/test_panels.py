@@ -1,14 +1,20 @@
-"""Properties of all panels, in both languages."""
+"""Properties of all panels, in both languages, and experiments that run for seconds."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event
+from typing import Any
 
 import pytest
 import torch
 
 from components.figures.palette import DARK_PARTNERS
 from components.i18n import t
+from components.panels import masks, positions
 from components.panels.layer_norm import Chosen
 from components.state.example import example
+from components.state.jobs import run_results, stop
 from components.state.session import Session
 from gpt import GPT, GPTConfig, LoadedModel
 from gpt.models.checkpoints.token_table import Characters
@@ -63,3 +69,38 @@ def test_a_first_answer_says_what_it_waits_for(session: Session) -> None:
     session.select(position=1)
     views = panel.update(compute=False)
     assert (said(views, "skeleton-answer"), views["skeleton-answer"]["waiting"]) == (answer, True)
+
+
+@pytest.mark.parametrize(("module", "chart"), [(masks, "masks-losses"), (positions, "positions-beyond")])
+def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is_stopped(
+    session: Session, module: Any, chart: str
+) -> None:
+    ended = Event()
+
+    def endless(s: Any) -> Iterator[Any]:
+        """Yield the first result repeatedly, so that the run cannot end by itself."""
+        first = next(module.train(s))
+        while not ended.wait(0.01):
+            yield first
+
+    state, panel = module.Chosen, drawn(session, module.panel.name)
+    running = run_results(state, endless, session)
+    next(running)
+    assert session.busy
+    while session.state(state).latest is None:
+        next(running)
+    stop(state, session)
+    assert list(running) == []
+    ended.set()
+    assert not session.busy
+    for session.language in ("en", "zh"):
+        assert panel.update()[chart]["figure"] is not None
+
+
+def test_an_older_run_ends_without_touching_the_one_that_was_started_after_it(session: Session) -> None:
+    older, newer = (run_results(masks.Chosen, lambda s, n=n: iter([n]), session) for n in (1, 2))
+    next(older)
+    next(newer)
+    assert list(older) == []
+    list(newer)
+    assert session.state(masks.Chosen).latest == 2

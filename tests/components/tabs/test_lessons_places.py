@@ -13,8 +13,8 @@ from components.tabs.inside.handlers import open_film
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.figure import EXAMPLE, Open
 from components.tabs.lessons.pictures import PICTURES
+from components.tabs.lessons.places import OtherTabs, open_place
 from components.tabs.lessons.places import open_film as open_lesson_film
-from components.tabs.lessons.places import open_place
 from components.tabs.lessons.tab import lesson_key, move, open_lesson, type_text
 from gpt import get_model
 from gpt.models.sources import LLAMA_MODEL
@@ -33,28 +33,24 @@ def session():
     return session
 
 
-class OtherTabs:
-    """Records the calls to other tabs."""
+def other_tabs(calls, open_film=None):
+    """Return actions in other tabs that are recorded in `calls`."""
 
-    def __init__(self):
-        self.shapes, self.scored, self.beats = [], [], []
-
-    def set_shape(self, session, config, skeleton=False):
-        self.shapes.append((config, skeleton))
-
-    def score_text(self, session, *, text):
-        self.scored.append(text)
+    def score_text(session, *, text):
+        calls.append(text)
         yield
 
-    def open_film(self, session, beat):
-        self.beats.append(beat)
+    def set_shape(session, config, skeleton=False):
+        calls.append((config, skeleton))
+
+    return OtherTabs(set_shape, score_text, open_film or (lambda session, beat: calls.append(beat)))
 
 
 def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of_the_lesson(session, loaded):
-    tabs, own = OtherTabs(), session.document
+    calls, own = [], session.document
 
     def go():
-        finish(open_place(loaded, tabs, session))
+        finish(open_place(loaded, other_tabs(calls), session))
 
     go()
     assert session.tab == "playground", "no lesson is open"
@@ -81,23 +77,23 @@ def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of
     move("b", session, 7)
     go()
     assert (session.tab, session.settings.temperature, session.settings.top_k) == ("playground", 0.5, 7)
-    assert tabs.shapes == tabs.scored == []
+    assert calls == []
     open_lesson(loaded, session, "loss")
     go()
-    assert (session.tab, tabs.scored) == ("loss", [PICTURES["loss"].text])
+    assert (session.tab, calls.pop()) == ("loss", PICTURES["loss"].text)
     for key in ("parameters", "skeleton"):
         open_lesson(loaded, session, key)
         go()
         place = LESSONS[INDEX[key]].place
-        assert (session.tab, tabs.shapes.pop()) == ("shapes", (place.shape, key == "skeleton"))
+        assert (session.tab, calls.pop()) == ("shapes", (place.shape, key == "skeleton"))
 
 
 def test_the_film_of_a_lesson_shows_its_text(session, loaded):
-    tabs = OtherTabs()
+    calls = []
     for key in ("skeleton", "attention"):
         open_lesson(loaded, session, key)
-        finish(open_lesson_film(loaded, tabs, session))
-    assert tabs.beats == ["answer"]
+        finish(open_lesson_film(loaded, other_tabs(calls), session))
+    assert calls == ["answer"]
     assert session.document.ids == loaded.tokenizer.encode(EXAMPLE)
 
 
@@ -106,17 +102,15 @@ def test_the_film_of_a_lesson_shows_its_text(session, loaded):
 )
 def test_film_and_place_of_a_lesson_on_llama_show_its_model(session, loaded, lesson):
     open_lesson(loaded, session, lesson.key)
-    finish(open_place(loaded, OtherTabs(), session))
+    finish(open_place(loaded, other_tabs([]), session))
     assert session.document.loaded.name == session.model == session.loaded.name == LLAMA_MODEL
     assert session.document.loaded.model.config.gated
-    tabs = OtherTabs()
-    tabs.open_film = open_film
-    finish(open_lesson_film(loaded, tabs, session))
+    finish(open_lesson_film(loaded, other_tabs([], open_film), session))
     assert (session.tab, session.document.loaded.name) == ("inside", LLAMA_MODEL)
     assert session.film == lesson.beat
     if lesson.key == "rotary":
         open_lesson(loaded, session, "attention")
-        finish(open_place(loaded, OtherTabs(), session))
+        finish(open_place(loaded, other_tabs([]), session))
         assert session.document.loaded is loaded, "and an earlier lesson its own again"
 
 

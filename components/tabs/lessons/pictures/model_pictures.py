@@ -22,9 +22,9 @@ from components.tabs.lessons.figure import (
     Picture,
     SliderSpec,
     computed,
+    known,
     last_head,
     last_layer,
-    result_of,
     text_ids,
     trace,
     words,
@@ -161,7 +161,7 @@ def attention(s: Any) -> Drawing:
 
 def attends_to_previous(s: Any) -> bool:
     """Return whether the head's last token puts more than half its attention on the previous token."""
-    found = result_of(s, trace)
+    found = known(s, trace)
     if found is None:
         return False
     weights = found.layers[int(s[Open].a)].attn_weights[0, int(s[Open].b)]
@@ -191,7 +191,7 @@ def after_blocks(s: Any) -> torch.Tensor:
 
 def settled(s: Any) -> float | None:
     """Return the number of blocks after which the best token stays the same, or None until it is computed."""
-    logits = result_of(s, after_blocks)
+    logits = known(s, after_blocks)
     if logits is None:
         return None
     top = logits.argmax(dim=-1)
