@@ -22,7 +22,7 @@ PICTURES = {
     "activations": ("curves .main-svg", "pre-activations .main-svg"),
 }
 PARTS = {  # parts of Inside
-    "One head": ("stages canvas", "lines canvas"),
+    "One head": ("stages canvas",),
     "Stream and neurons": ("stream-norms .main-svg", "neurons .main-svg"),
     "Embeddings": ("nearest-tokens .main-svg",),
 }
