@@ -203,15 +203,6 @@ def test_a_key_is_selected_with_its_query_and_left_with_it(document: Generation)
     assert inside.state.key is None
 
 
-@pytest.mark.parametrize("handler", [handlers.choose_model])
-@pytest.mark.parametrize("sent", ["", "mean ", None, 3, [], {}])
-def test_a_choice_that_does_not_exist_changes_nothing(document: Generation, handler: Any, sent: object) -> None:
-    inside = Inside(document)
-    before = inside.state
-    handler(inside.session, sent)
-    assert inside.state == before
-
-
 def test_the_saved_file_holds_every_activation_of_the_text_or_of_its_end(
     document: Generation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
