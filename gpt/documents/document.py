@@ -462,13 +462,12 @@ class Document:
         if shared < len(self.path):
             self._cut(shared)
         ids = [self.tree.tokens[each].token_id for each in added]
-        self.path += added
-        self.ids += ids
+        self.path, self.ids = self.path + added, self.ids + ids  # both or, if interrupted, neither
         return "".join(map(self._decoder.feed, ids))
 
     def _cut(self, length: int) -> None:
         """End the text after its first `length` tokens."""
-        del self.path[length:], self.ids[length:]
+        self.path, self.ids = self.path[:length], self.ids[:length]
         self._restart_decoder()
 
     def _node(self, position: int) -> int:

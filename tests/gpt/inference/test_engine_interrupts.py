@@ -79,6 +79,7 @@ def test_a_text_interrupted_at_any_line_continues_as_without_the_interrupt():
         list(document.steps(params, len(expected.ids) - len(document.ids)))
         document.read()
         assert document.ids == expected.ids, line
+        assert len(document.path) == len(document.ids), line
         assert document.n_read == expected.n_read == len(document.ids), line
         for position in range(document.n_read):
             assert torch.allclose(document.logits(position), expected.logits(position), **CLOSE), line
