@@ -48,4 +48,5 @@ def release_threads() -> None:
 
 @cache
 def openmp() -> ThreadpoolController:
+    """Return what limits the process's OpenMP threads; made once, because it looks for libraries."""
     return ThreadpoolController().select(user_api="openmp")

@@ -1,10 +1,12 @@
 """The Activations tab in a browser."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.playground_page import CHIPS, open_playground, says, set_slider
 
 
+@pytest.mark.thorough
 def test_the_functions_follow_x_the_histogram_the_layer_and_the_swap_the_choice_and_the_selected_token(stay, site):
     page = stay(lambda page: open_playground(page, site))
     page.locator(CHIPS).first.click()

@@ -81,6 +81,7 @@ def test_a_switch_stays_as_it_was_set_last_when_older_edits_arrive(change):
     expect(lead(change)).to_contain_text("layer 0, head 4 off")
 
 
+@pytest.mark.thorough
 def test_both_texts_are_written_in_step_and_the_patch_of_a_cell_becomes_an_edit(change):
     change.locator("#change-try-attention-all").click()
     expect(lead(change)).to_contain_text("attention in all layers off")

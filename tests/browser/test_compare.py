@@ -55,6 +55,7 @@ def test_the_tab_opens_with_an_example_whose_parting_is_marked_in_both_strips_an
     expect(compare.locator(f"#compare-right-strip {CHIPS}").nth(5)).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.thorough
 def test_a_preset_writes_what_is_typed_and_writing_can_be_stopped_and_refused_in_place(compare, monkeypatch):
     prompt = compare.locator("#compare-prompt textarea")
     prompt.fill("<img src=x onerror=alert(1)> <b>Tom</b> \x00")

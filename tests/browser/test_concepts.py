@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.playground_page import open_playground, open_tab
@@ -31,6 +32,7 @@ def test_a_chip_turns_a_concept_up_and_the_slider_moves_the_bars(page, site):
     expect(concepts.get_by_role("term")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_a_feature_tints_the_text_while_it_is_pointed_at_and_shows_its_evidence_by_a_click(page, site):
     open_playground(page, site)
     open_tab(page, "concepts")

@@ -73,6 +73,7 @@ def part(page: Page, name: str) -> Any:
     return page.locator(f"#flow [data-part={name}]")
 
 
+@pytest.mark.thorough
 def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_and_fit_a_phone(opened: Page) -> None:
     for _ in range(2):
         for widget in ("#flow", "#heads"):
@@ -163,6 +164,7 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     expect(flow(opened)).to_contain_text("layer 1, head 4")
 
 
+@pytest.mark.thorough
 def test_a_click_counts_although_its_button_is_drawn_again_while_it_is_pressed(opened: Page) -> None:
     tab(opened, "Stream and neurons").click()
     expect(opened.locator("#stream-layer")).to_contain_text("Layer 0")
@@ -177,6 +179,7 @@ def test_a_click_counts_although_its_button_is_drawn_again_while_it_is_pressed(o
     expect(opened.locator("#stream-layer")).to_contain_text("Layer 2")
 
 
+@pytest.mark.thorough
 def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: Path) -> None:
     tab(opened, "One head").click()
     worked = opened.locator("#stages .gb-stages-sum")

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.playground_page import open_playground, open_tab
@@ -10,6 +11,7 @@ CHIPS = "#loss-strip .gb-strip [role=option]"
 SHADE = "chip => Number(chip.style.getPropertyValue('--s'))"
 
 
+@pytest.mark.thorough
 def test_a_text_has_its_loss_its_tokens_are_shaded_and_selected_and_an_example_is_scored_as_often_as_it_is_chosen(
     stay, site
 ):

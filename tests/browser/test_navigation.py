@@ -19,6 +19,7 @@ def opened(stay, site):
     return page
 
 
+@pytest.mark.thorough
 def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of_them(opened):
     expect(opened.locator("#dock")).to_be_hidden()  # the larger text is visible
     open_tab(opened, "why")
@@ -42,6 +43,7 @@ def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of
     expect(opened.locator("#layer select")).to_have_value(layer)
 
 
+@pytest.mark.thorough
 def test_a_link_opens_an_inner_tab_and_its_row_remembers_it(page, site):
     page.goto(f"{site}?tab=loss")
     expect(page.locator("#loss-strip .gb-chip").first).to_be_visible()

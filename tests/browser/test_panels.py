@@ -85,6 +85,7 @@ def test_a_panel_speaks_the_new_language_refuses_in_it_and_keeps_the_last_word(l
     expect(answer).to_contain_text("11 bytes")
 
 
+@pytest.mark.thorough
 def test_training_stops_when_told(lessons):
     open_lesson(lessons, "positions")
     lessons.locator("#positions-start").click()

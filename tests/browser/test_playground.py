@@ -432,6 +432,7 @@ def test_nothing_jumps_while_a_text_is_written(opened):
     assert opened.evaluate("window.shifts.reduce((sum, each) => sum + each, 0)") < 0.02
 
 
+@pytest.mark.thorough
 def test_a_selected_token_moves_every_picture_and_so_do_layer_head_and_settings(opened):
     generate(opened, "Once upon a time", length=6)
     opened.locator(CHIPS).nth(1).click()
@@ -452,6 +453,7 @@ def test_a_selected_token_moves_every_picture_and_so_do_layer_head_and_settings(
     expect(says(opened, "bars")).not_to_contain_text("removed")
 
 
+@pytest.mark.thorough
 def test_presets_set_the_sliders_and_the_pipeline_follows_them_and_a_token_that_is_searched(opened):
     generate(opened, "Once upon a time", length=2)
     opened.locator("#pipeline > summary").click()

@@ -25,6 +25,7 @@ def type_number(page, name, value):
     number.blur()
 
 
+@pytest.mark.thorough
 def test_a_preset_stands_in_every_control_and_what_is_moved_is_counted_at_once(shapes):
     headline, preset = shapes.locator("#shape-headline"), shapes.locator("#shape-preset select")
     layers = shapes.locator("#shape-n-layer input[type=number]")

@@ -84,6 +84,7 @@ def test_any_text_and_any_token_of_the_vocabulary_can_be_put_there(opened):
     assert text(opened).endswith(" cat ran away")
 
 
+@pytest.mark.thorough
 def test_back_to_a_token_and_on_from_there(opened):
     generate(opened, "Once upon a time", length=8)
     expect(opened.locator("#back")).to_be_disabled()
@@ -133,6 +134,7 @@ def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(op
     expect(opened.locator(CHIPS).nth(int(count) - 1)).to_have_text(chosen)
 
 
+@pytest.mark.thorough
 def test_tints_lines_and_the_draw_say_how_sure_the_model_was(opened):
     generate(opened, "Once upon a time", length=6)
     tints = set()

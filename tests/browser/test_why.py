@@ -173,6 +173,7 @@ def test_watched_tokens_are_chosen_or_typed_and_stay_at_another_position(why):
     expect(why.locator("#why-path .gb-note")).to_be_empty()
 
 
+@pytest.mark.thorough
 def test_a_choice_stays_marked_while_the_server_answers_an_earlier_one(why):
     ask(why, 9)
     why.evaluate(

@@ -243,6 +243,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(shown: Page) -> Non
     shown.set_viewport_size({"width": 1280, "height": 900})
 
 
+@pytest.mark.thorough
 def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> None:
     held: list[Route] = []
     page.route(f"**/{PLOTLY_URL}", lambda route: held.append(route))

@@ -100,6 +100,7 @@ def shrink(config: dict[str, Any]) -> dict[str, Any]:
     return small | {name: config[name][:n_layer] for name in BY_LAYER if config.get(name)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 @torch.inference_mode()
 def test_a_published_configuration_is_refused_with_the_reason_or_gives_transformers_logits(

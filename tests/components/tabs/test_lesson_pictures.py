@@ -127,6 +127,7 @@ def test_no_number_is_lost_between_layouts(layout):
     assert len({name for name, *_ in rows}) == len(rows)
 
 
+@pytest.mark.thorough
 def test_the_pupil_begins_at_chance_and_learns():
     run = training_pictures.run()
     assert abs(run.losses[0] - math.log(run.n_characters)) < 0.2

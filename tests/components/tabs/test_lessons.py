@@ -96,6 +96,7 @@ def test_a_figure_waits_with_its_last_drawing_but_never_with_that_of_another_les
     assert (views["says"]["text"], views["strip"]["lines"]) == ("", [])
 
 
+@pytest.mark.thorough
 def test_while_the_tiny_model_learns_the_page_says_so(page, loaded):
     training_pictures._run.cache_clear()
     open_lesson(loaded, page.session, "training")

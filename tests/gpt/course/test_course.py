@@ -49,6 +49,7 @@ def test_a_mistake_is_recognised_in_the_learners_process(checker: Checker, tmp_p
         assert checker.judge(step, test, answer).hint == step.mistakes[0].hint
 
 
+@pytest.mark.thorough
 def test_each_mistake_gets_its_hint_and_no_other(verdicts: list[Verdict]) -> None:
     wrong = [
         (step.key, mistake.hint.en, None if verdict.hint is None else verdict.hint.en)

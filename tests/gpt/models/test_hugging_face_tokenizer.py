@@ -29,6 +29,7 @@ def ours(tmp_path: Path, family: str) -> HuggingFaceTokenizer:
     return found
 
 
+@pytest.mark.thorough
 def test_ids_and_text_of_1000_strings_are_the_librarys(tmp_path: Path, family: str, ours: HuggingFaceTokenizer) -> None:
     theirs = write_family(tmp_path, family)
     theirs.encode_special_tokens = True

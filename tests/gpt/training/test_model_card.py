@@ -23,6 +23,7 @@ from gpt.training.trainer import Trainer
 from tests.gpt.training.tiny_run import CARD, assert_one_sentence, contents
 
 
+@pytest.mark.thorough
 def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: Path) -> None:
     card = (whole_run / "best" / "README.md").read_text(encoding="utf-8")
     _, front, body = card.split("---\n", 2)

@@ -150,6 +150,7 @@ def test_every_dataset_fits_its_model(task: Task) -> None:
     assert LIVE_RECIPES[task.name].dropout == 0
 
 
+@pytest.mark.thorough
 def test_a_tiny_model_learns_a_task_and_generalises_to_test_examples() -> None:
     """Reversing four of six letters takes a fraction of the updates that the page's tasks need."""
 
