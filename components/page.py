@@ -38,7 +38,7 @@ from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
 from components.tabs import activations, concepts, glossary, loss
-from components.tabs import course as build
+from components.tabs import course as build_tab
 from components.tabs.challenges.tab import challenge_key, open_challenge
 from components.tabs.challenges.tab import tab as challenges
 from components.tabs.change.tab import tab as change
@@ -141,7 +141,7 @@ def build_app(
                 with tab("learned"):
                     build_learned(events, ExamplePass)
                 with tab("build"):
-                    build.tab.build(events, *build.cards(course))
+                    build_tab.tab.build(events, *build_tab.cards(course))
                 with tab("glossary"):
                     glossary.tab.build(events)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:

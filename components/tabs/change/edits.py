@@ -103,10 +103,6 @@ class Editing:
     job: Job | None = None
     place: tuple[Hashable, int] = (None, NEWEST)
 
-    @property
-    def busy(self) -> bool:
-        return self.job is not None
-
 
 @tab.state
 class Writing:
@@ -115,10 +111,6 @@ class Writing:
     growing: WrittenPair | None = None
     written: WrittenPair | None = None
     job: Job | None = None
-
-    @property
-    def busy(self) -> bool:
-        return self.job is not None
 
 
 # The text and the effect of the edits on it

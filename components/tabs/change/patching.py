@@ -102,10 +102,6 @@ class Patching:
     trouble: Exception | None = None
     job: Job | None = None
 
-    @property
-    def busy(self) -> bool:
-        return self.job is not None
-
 
 # The prompts and the answers
 

@@ -111,7 +111,8 @@ def prompts(s: Any) -> tuple[str, str]:
 
 def pair_of(s: Any) -> Pair | None:
     """Return the pair; what reads it is drawn again whenever it has grown."""
-    return s[Compare].pair if s[Compare].pair_version >= 0 else None
+    _ = s[Compare].pair_version  # counts as read, because the pair grows in place
+    return s[Compare].pair
 
 
 def shown_pair(s: Any) -> Pair | None:

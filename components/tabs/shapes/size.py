@@ -207,12 +207,12 @@ def size_section() -> Part:
     return section(
         question("shapes.question"),
         caption("shapes.says"),
-        says("shape-headline", lambda s: parameter_count(*_both(s))),
+        says("shape-headline", lambda s: parameter_count(*_chosen_shape(s))),
         says("shape-notice", lambda s: choice_of(s).problem, kind="notice"),
         columns(
-            column(picture("shape-parts", lambda s: parameter_bars(*_both(s))), min_width=320),
+            column(picture("shape-parts", lambda s: parameter_bars(*_chosen_shape(s))), min_width=320),
             column(
-                table("shape-sizes", draw=lambda s: {"rows": size_rows(*_both(s))}),
+                table("shape-sizes", draw=lambda s: {"rows": size_rows(*_chosen_shape(s))}),
                 says("shape-cost", lambda s: cost_sentence(choice_of(s).shape), kind="caption"),
                 min_width=320,
             ),
@@ -220,13 +220,13 @@ def size_section() -> Part:
         fold(
             "shape-every-weight",
             "shapes.weights",
-            table("shape-weights", draw=lambda s: {"rows": weight_rows(*_both(s))}),
+            table("shape-weights", draw=lambda s: {"rows": weight_rows(*_chosen_shape(s))}),
         ),
         classes="gb-size",
     )
 
 
-def _both(s: Any) -> tuple[GPTConfig, bool]:
+def _chosen_shape(s: Any) -> tuple[GPTConfig, bool]:
     shape = choice_of(s).shape
     return shape.config, shape.skeleton
 

@@ -108,7 +108,9 @@ class Train(FilmState):
 
 def progress_of(s: Any) -> RunProgress | None:
     """Return the progress of the visitor's newest run; the same for everything drawn in one update."""
-    return s.cached(_progress) if isinstance(s, Snapshot) else s.watch(progress_of)
+    if isinstance(s, Snapshot):
+        return s.cached(_progress)
+    return s.watch(progress_of)  # a run advances without the session, so its progress is what counts as read
 
 
 def _progress(s: Any) -> RunProgress | None:
