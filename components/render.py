@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -26,12 +27,15 @@ from components.i18n import Language, speaking, t
 from components.monitoring import count_error
 from components.state.admission import ANALYSES
 from components.state.document_lock import DocumentLock
-from components.state.reads import Computed, Pending, Reads, Result, Seen, is_ready, is_same
+from components.state.reads import Computed, Pending, Reads, Result, Seen, is_ready, is_same, value_of
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from gpt.inference.threads import threads_for
 
 WAITING = "waiting"
+FOLLOWING_SECONDS = 0.4  # shortest pause between two rounds of computing while a text is written
+PAUSE_FACTOR = 3  # shortest pause, as a multiple of the round's duration
+POLL_SECONDS = 0.02
 Draw = Callable[[Any], Any]  # a function of a snapshot that records what is read from it
 
 
@@ -158,7 +162,8 @@ class Renderer:
 
     def missing(self, session: Page, s: Snapshot) -> list[Computed[Any]]:
         """Return the results that shown views have read but that do not exist yet or are out of date."""
-        read = (key for view in self.shown(s) if view.name in session.sent for key in session.sent[view.name].seen)
+        sent = session.sent
+        read = (key for view in self.shown(s) if view.name in sent for key in sent[view.name].seen)
         results = dict.fromkeys(key for key in read if isinstance(key, Computed))
         able = (each for each in results if each.while_writing or not s.generating)
         return [each for each in able if not is_ready(s, each)]
@@ -169,18 +174,27 @@ class Renderer:
         If something is missing, the page triggers `tick`.
         """
         of_analyses = tuple(_wanted(analysis, s) for analysis in self.analyses.get(s.tab, ()))
-        computed = tuple((each, s.states.get(each)) for each in self.missing(session, s))
+        computed = tuple((each, *value_of(s, each)) for each in self.missing(session, s))
         return (s.tab, of_analyses, computed) if computed or any(each is not None for each in of_analyses) else None
 
-    def due(self, session: Session) -> list[Callable[[], Iterator[None]]]:
+    def due(self, session: Session) -> list[Callable[[], Iterator[None] | None]]:
         """Return functions that compute what is missing for the open tab, yielding after each result."""
         s = session.snapshot()
         missing = self.missing(session, s)
         analyses = [each for each in self.analyses.get(s.tab, ()) if _wanted(each, s) is not None]
+        began = time.perf_counter()
         return [
-            *(partial(_in_slot, partial(compute, session, each)) for each in missing),
+            *(partial(_in_slot, partial(self._compute, session, each)) for each in missing),
             *(partial(_run, each, session) for each in analyses),
+            *(partial(rest, session, began) for _ in missing[:1]),
         ]
+
+    def _compute(self, session: Session, computed: Computed[Any]) -> Iterator[None]:
+        """Compute a result until nothing that is shown reads it any more, or the text that it belongs to is gone."""
+        for _ in compute(session, computed):
+            yield
+            if computed not in self.missing(session, session.snapshot()):
+                return
 
     def build(self, session: Session) -> str:
         """Return the frame that is part of the page's HTML, drawn from the initial session.
@@ -291,26 +305,28 @@ def look(draw: Draw, s: Snapshot, before: Sent | None) -> tuple[Any, Reads, str]
         return {}, reads, t("view.failed")
 
 
-def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
-    """Compute a result, after those that it needs, and keep it in the session. Yields after each result."""
+def compute(session: Session, computed: Computed[Any], fresh: frozenset[Computed[Any]] = frozenset()) -> Iterator[None]:
+    """Compute a result, after those that it needs, and keep it in the session. Yields after each result.
+
+    fresh: results that have just been computed, and need not include what has been written since.
+    """
+    if computed.is_usable is not None and not value_of(session.snapshot(), computed)[1]:
+        session.keep(computed, None)
     s = session.snapshot()
-    reads = Reads(s)
+    reads = Reads(s, fresh)
     try:
         with threads_for(_n_parameters(s)):
             value = computed.function(reads)
-        if isinstance(value, Iterator):
-            parts, value = value, None
-            for value in parts:
-                session.keep(computed, Result(value, reads.seen, is_partial=True))
-                yield
+        if isinstance(value, Generator):
+            value = yield from _partial_results(session, computed, value, reads.seen)
         session.keep(computed, Result(value, reads.seen))
     except Pending:
         needed = [key for key in reads.seen if isinstance(key, Computed) and not is_ready(s, key)]
         for each in needed:
             yield from compute(session, each)
         now = session.snapshot()
-        if all(is_ready(now, each) for each in needed):
-            yield from compute(session, computed)
+        if all(value_of(now, each)[1] for each in needed):
+            yield from compute(session, computed, fresh | {*needed})
         return
     except Exception as problem:
         if not isinstance(problem, ValueError):
@@ -318,6 +334,35 @@ def compute(session: Session, computed: Computed[Any]) -> Iterator[None]:
         error = problem if isinstance(problem, ValueError) else PageError("view.failed")
         session.keep(computed, Result(None, reads.seen, error))
     yield
+
+
+def _partial_results(
+    session: Session, computed: Computed[Any], values: Generator[Any, None, Any], seen: Seen
+) -> Generator[None, None, Any]:
+    """Keep each value that a function yields, and return the one that it returns, or else the last one."""
+    last = None
+    while True:
+        try:
+            last = next(values)
+        except StopIteration as end:
+            return last if end.value is None else end.value
+        session.keep(computed, Result(last, seen, is_partial=True))
+        yield
+
+
+def rest(session: Session, began: float) -> None:
+    """Wait between two rounds of computing while a text is written, until the visitor does something else.
+
+    began: when the first round began, a time from `time.perf_counter`.
+    """
+
+    def looked_at() -> tuple[Any, ...]:
+        return session.tab, session.selection, session.film, session.chosen()
+
+    ended, before = time.perf_counter(), looked_at()
+    resumes = ended + max(FOLLOWING_SECONDS, PAUSE_FACTOR * (ended - began))
+    while session.lock.streaming and time.perf_counter() < resumes and looked_at() == before:
+        time.sleep(POLL_SECONDS)
 
 
 def _n_parameters(s: Snapshot) -> int:

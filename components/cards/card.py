@@ -13,7 +13,7 @@ import gradio as gr
 from components.events import Carried, Events, in_turn
 from components.i18n import t
 from components.monitoring import count_error
-from components.parts import Action, Handler, Part, Queue, streams
+from components.parts import Action, Handler, Live, Part, Queue, streams
 from components.render import Analysis, View
 from components.state.reads import Pending
 from components.state.session import Session
@@ -28,11 +28,12 @@ class Card:
 
     name: used for the view `card.<name>` and the page element `card-<name>`. html: the component, which triggers
     one of EVENTS for each queue. For each event, its value contains the pending actions of that queue and of the
-    interactive queue: {queue: [[number, action, value], ...]}.
+    interactive queue: {queue: [[number, action, value], ...]}. opened: whether the part of the tab that contains the
+    card is open; otherwise its pictures are not drawn.
     """
 
-    def __init__(self, name: str, *parts: Part, classes: str = "gb-card") -> None:
-        self.name = name
+    def __init__(self, name: str, *parts: Part, classes: str = "gb-card", opened: Live | None = None) -> None:
+        self.name, self._is_open = name, opened
         self.root = Part("box", fixed={"classes": f"gb-stack {classes}".strip()}, children=parts)
         self.layout = self.root.described()
         self.words: dict[str, Mapping[str, object]] = {}  # placeholder values for each catalogue key
@@ -67,7 +68,7 @@ class Card:
 
     def _opened(self, s: Snapshot) -> list[Part]:
         """Return the parts that are on the page."""
-        parts = [self.root]
+        parts = [self.root] if self._is_open is None or self._is_open(s) else []
         for part in parts:
             with suppress(Exception):  # `_draw` reports it
                 parts.extend(part.opened(s))

@@ -56,14 +56,15 @@ class Panel:
     @overload
     def computed(self, function: Callable[[Any], T]) -> Computed[T]: ...
     @overload
-    def computed(self, *, while_writing: bool) -> Callable[[Callable[[Any], T]], Computed[T]]: ...
-    def computed(self, function: Any = None, *, while_writing: bool = False) -> Any:
+    def computed(self, **options: Any) -> Callable[[Callable[[Any], Any]], Computed[Any]]: ...
+    def computed(self, function: Any = None, **options: Any) -> Any:
         """Decorate a function that runs the model or takes long; `s[function]` is its result.
 
         It runs off the page's thread, and only while something that is shown reads its result. A ValueError appears in
-        place of the pictures that read it. while_writing: whether it also runs while a text is being written.
+        place of the pictures that read it. A generator function yields partial results, and may return the last one.
+        Takes the options of `Computed`.
         """
-        return partial(Computed, while_writing=while_writing) if function is None else Computed(function)
+        return partial(Computed, **options) if function is None else Computed(function)
 
     def section(self, answer: Callable[[Any], Said], *parts: Part, notice: Callable[[Any], Said] | None = None) -> Part:
         """Return the section: its question, a sentence that answers it, a notice, and further parts."""
@@ -105,6 +106,6 @@ def no_text(s: Any) -> PageError | None:
     return PageError("error.no_text") if s.text is None or s.text.n_read == 0 else None
 
 
-def card(name: str, *parts: Part, classes: str = "gb-card") -> Callable[[], Card]:
-    """Return a card, to be built with its tab."""
-    return partial(Card, name, *parts, classes=classes)
+def card(name: str, *parts: Part, **options: Any) -> Callable[[], Card]:
+    """Return a card, to be built with its tab. Takes the options of `Card`."""
+    return partial(Card, name, *parts, **options)

@@ -6,8 +6,8 @@ function runs again only if one of these values has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, Generic, TypeVar
 
@@ -25,11 +25,14 @@ class Pending(Exception):
 class Computed(Generic[T]):
     """A result that `function(snapshot)` computes off the page's thread, while something on the open tab reads it.
 
-    while_writing: also compute it while a text is being written.
+    while_writing: also compute it while a text is being written. is_usable: whether a result that is out of date can
+    still be drawn, such as one for the beginning of the text, given the value and a snapshot. One that can't is dropped
+    before it is computed again.
     """
 
     function: Callable[[Any], T]
     while_writing: bool = False
+    is_usable: Callable[[Any, Snapshot], bool] | None = None
 
     def latest(self, s: Snapshot) -> T | None:
         """Return the latest result, which may be out of date, or None if there is none."""
@@ -48,13 +51,14 @@ class Watched:
 class Result(Generic[T]):
     """The latest result of a `Computed`: its value or the error that it raised, and what it depends on.
 
-    is_partial: whether it is still being computed.
+    is_partial: whether it is still being computed. stamp: stands for it in what has been read, which keeps no results.
     """
 
     value: T | None
     seen: Seen
     error: Exception | None = None
     is_partial: bool = False
+    stamp: object = field(default_factory=object)
 
     @property
     def n_bytes(self) -> int:
@@ -67,11 +71,12 @@ class Reads:
 
     `s.text` reads an attribute, `s[Chosen].x` a field of a tab's state, and `s[histogram]` the result of a `Computed`.
     Reading a result that does not exist yet or is out of date raises `Pending`. If it is an error, that error is raised
-    and becomes `problem`.
+    and becomes `problem`. fresh: if not None, results other than these also raise `Pending` if they are only partial or
+    usable.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot, self.seen = snapshot, Seen()
+    def __init__(self, snapshot: Snapshot, fresh: Collection[Computed[Any]] | None = None) -> None:
+        self.snapshot, self.seen, self.fresh = snapshot, Seen(), fresh
         self.problem: Exception | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -92,8 +97,10 @@ class Reads:
     state = __getitem__
 
     def _result(self, computed: Computed[Any]) -> Any:
-        result, is_current, _ = self.seen[computed] = value_of(self.snapshot, computed)
-        if not is_current:
+        _, is_current = self.seen[computed] = value_of(self.snapshot, computed)
+        result: Any = self.snapshot.states.get(computed)
+        is_early = self.fresh is not None and computed not in self.fresh and not is_ready(self.snapshot, computed)
+        if is_early or not is_current:
             raise Pending
         if result.error is not None:
             self.problem = result.error
@@ -121,7 +128,7 @@ class Reads:
         """Return make(self), computed once per snapshot."""
 
         def read(snapshot: Snapshot) -> tuple[T | None, Reads, Exception | None]:
-            inner = Reads(snapshot)
+            inner = Reads(snapshot, self.fresh)
             try:
                 return make(inner), inner, None
             except Exception as problem:
@@ -154,7 +161,7 @@ class ReadState:
 def value_of(snapshot: Snapshot, key: Any) -> Any:
     """Return the current value for a key of `Seen`.
 
-    For a Computed: its latest result, whether that is up to date, and whether it is complete.
+    For a Computed: the stamp of its latest result, None before the first, and whether it can be drawn.
     """
     match key:
         case str():
@@ -162,8 +169,8 @@ def value_of(snapshot: Snapshot, key: Any) -> Any:
         case Computed():
             result = snapshot.states.get(key)
             if not isinstance(result, Result):
-                return None, False, False
-            return result, is_same(result.seen, snapshot), not result.is_partial
+                return None, False
+            return result.stamp, is_same(result.seen, snapshot) or is_still_usable(key, result, snapshot)
         case Watched(function):
             return function(snapshot)
         case (cls, name):
@@ -176,7 +183,14 @@ def is_same(seen: Seen, snapshot: Snapshot) -> bool:
     return all(now is before or now == before for key, before in seen.items() for now in (value_of(snapshot, key),))
 
 
+def is_still_usable(computed: Computed[Any], result: Result[Any], snapshot: Snapshot) -> bool:
+    """Return whether a result that is out of date can still be drawn."""
+    return computed.is_usable is not None and result.error is None and computed.is_usable(result.value, snapshot)
+
+
 def is_ready(snapshot: Snapshot, computed: Computed[Any]) -> bool:
-    """Return whether the result of something computed is up to date and complete."""
-    _, is_current, is_complete = value_of(snapshot, computed)
-    return bool(is_current and is_complete)
+    """Return whether a result is complete and, like all those that it read, up to date."""
+    result = snapshot.states.get(computed)
+    if not isinstance(result, Result) or result.is_partial or not is_same(result.seen, snapshot):
+        return False
+    return all(is_ready(snapshot, key) for key in result.seen if isinstance(key, Computed))

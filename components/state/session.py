@@ -171,6 +171,11 @@ class Session:
         with self._states_lock:
             self._states[key] = result
 
+    def chosen(self) -> list[object]:
+        """Return the current states of the tabs and panels (see `components.kit`)."""
+        with self._states_lock:
+            return [state for state in self._states.values() if hasattr(state, "read_by_field")]
+
     def is_new(self, card: str, queue: str, number: int) -> bool:
         """Return whether a card's action is newer than all handled ones, and mark it as handled."""
         with self._states_lock:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import components
+from components import render
 from components.errors import PageError
 from components.i18n.catalogue import CATALOGUES
 from components.kit import Tab, card, code_text, picture, setting
@@ -99,3 +100,50 @@ def test_an_error_of_a_result_takes_the_place_of_its_picture_until_it_is_mended(
     chosen.n.set(drawn.session, 1)
     shown = drawn.update()["sum"]
     assert (shown["failed"], shown["text"]) == ("", "11")
+
+
+def test_a_usable_result_is_drawn_until_the_next_one_is_ready_and_any_other_is_dropped_first() -> None:
+    tab, before = Tab("kit"), list[int | None]()
+
+    @tab.state
+    class Chosen:
+        n: int = setting(3, low=0, high=9)
+
+    @tab.computed(while_writing=True, is_usable=lambda value, s: value <= s[Chosen].n)
+    def grown(s: Any) -> Generator[int, None, int]:
+        before.append(s.snapshot[grown])
+        yield 0
+        return int(s[Chosen].n)
+
+    @tab.computed(while_writing=True)
+    def doubled(s: Any) -> int:
+        return 2 * int(s[grown])
+
+    tab.cards(card("one", picture("sum", lambda s: (None, f"{s.ready(grown)} {s[doubled]}"))))
+    drawn = Drawn(Session(None), tab)
+    assert drawn.update()["sum"]["text"] == "3 6"
+    Chosen.n.set(drawn.session, 5)
+    shown = drawn.update(compute=False)["sum"]
+    assert (shown["text"], shown["waiting"], drawn.is_waiting) == ("3 6", False, True)
+    assert drawn.update()["sum"]["text"] == "5 10"
+    Chosen.n.set(drawn.session, 2)
+    assert drawn.update(compute=False)["sum"]["waiting"]
+    assert drawn.update()["sum"]["text"] == "2 4"
+    assert before == [None, 3, None]
+
+
+def test_a_text_that_is_written_is_followed_at_intervals_that_an_action_cuts_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, naps = Session(None), list[float]()
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        session.film = "ending"
+
+    monkeypatch.setattr(render.time, "sleep", sleep)
+    render.rest(session, 0)
+    assert naps == []
+    session.lock.begin()
+    render.rest(session, 0)
+    assert len(naps) == 1
