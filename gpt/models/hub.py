@@ -35,7 +35,8 @@ from tqdm.auto import tqdm
 from gpt.background import Progress
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON
-from gpt.models.checkpoints.checkpoint import (
+from gpt.models.checkpoints.family_options import check_config
+from gpt.models.checkpoints.files import (
     ADAPTER_CONFIG,
     CONFIG,
     INDEXES,
@@ -44,7 +45,6 @@ from gpt.models.checkpoints.checkpoint import (
     is_adapter,
     listed_files,
 )
-from gpt.models.checkpoints.family_options import check_config
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import FILES

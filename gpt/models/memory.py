@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor
 
 MEMINFO, MAPS = Path("/proc/meminfo"), Path("/proc/self/maps")
+MAPPED_FILE = re.compile(r"^(\w+)-(\w+) \S+ \S+ \S+ [1-9]", re.MULTILINE)  # a line of MAPS: addresses ... inode
 M_ARENA_MAX = -8  # parameter of mallopt(3)
 CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 2
 
@@ -84,13 +87,13 @@ def release_file_pages(tensors: Iterable[Tensor]) -> None:
     if not any(spans):
         return
     try:
-        lines = [line.split() for line in MAPS.read_text().splitlines()]
-        files = [range(*(int(end, 16) for end in line[0].split("-"))) for line in lines if line[4] != "0"]
+        files = [range(int(start, 16), int(stop, 16)) for start, stop in MAPPED_FILE.findall(MAPS.read_text())]
         advise = ctypes.CDLL(None).madvise
     except (AttributeError, OSError, TypeError, LookupError, ValueError):
         return
+    starts = [file.start for file in files]  # in ascending order
     for span in filter(None, spans):
-        if any(span[0] in file and span[-1] in file for file in files):
+        if (place := bisect_right(starts, span.start) - 1) >= 0 and span.stop <= files[place].stop:
             advise(ctypes.c_void_p(span.start), ctypes.c_size_t(len(span)), mmap.MADV_DONTNEED)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.checkpoint import CONFIG
+from gpt.models.checkpoints.files import CONFIG
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
 from gpt.tokenizer import Vocabulary

@@ -9,7 +9,9 @@ from torch import Tensor
 
 from gpt import GPT, GPTConfig
 from gpt.models.checkpoints import Hints
+from gpt.models.checkpoints.contents import Contents
 from gpt.models.checkpoints.detection import detect_layout
+from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.conftest import randomized
 
 CHOICES: dict[str, list[str]] = {
@@ -69,6 +71,6 @@ def test_no_weight_is_mistaken_for_another(names: dict[str, str], has_biases: bo
             block, role = f"{names['h']}.{n}.", role.removeprefix(f"h.{n}.")
         theirs = names["qkv"].split() if role == "attn.c_attn" else [parts[role]]
         state |= {f"{block}{each}.{leaf}": p for each, p in zip(theirs, tensor.chunk(len(theirs)), strict=True)}
-    found = detect_layout(state, hints=Hints(n_head=3, activation="gelu_tanh", names="infer"))
-    weights = {name: torch.cat(tensors) for name, tensors in found.weights.items()}
+    _, _, found = detect_layout(Contents(state, PlainIds), Hints(n_head=3, activation="gelu_tanh", names="infer"))
+    weights = {name: torch.cat(tensors) for name, tensors in found.items()}
     assert {name for name, tensor in model.state_dict().items() if not torch.equal(weights[name], tensor)} == set()

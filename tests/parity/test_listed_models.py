@@ -10,8 +10,10 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from gpt.models.checkpoints.contents import Contents
 from gpt.models.checkpoints.detection import detect_layout
 from gpt.models.checkpoints.families import FAMILIES, GPT2
+from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import HUB_MODELS
 from tests.gpt.models.published import CONFIGS
 from tests.gpt.models.test_real_vocabularies import ROWS
@@ -76,8 +78,8 @@ def test_tensors_of_transformers_class_have_a_place_and_the_stated_number_of_par
     config = {option: value for option, value in published(name).items() if option not in ("auto_map", "architectures")}
     with torch.device("meta"):
         reference = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
-    found = detect_layout(reference.state_dict(), config=config)
-    assert found.layout.title == FAMILIES[config["model_type"]].layout.title
+    layout, _, _ = detect_layout(Contents(reference.state_dict(), PlainIds, config))
+    assert layout.title == FAMILIES[config["model_type"]].layout.title
     assert HUB_MODELS[name].n_parameters == sum(parameter.numel() for parameter in reference.parameters())
 
 

@@ -1,6 +1,7 @@
 """Models on disk: read checkpoints in many layouts, and write them in our own format or Hugging Face's."""
 
-from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint, weight_files
+from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint
+from gpt.models.checkpoints.files import weight_files
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, SCALES, HeadsUnknown, NamesInferred, NamesUnknown, ScaleUnknown
 from gpt.models.checkpoints.stated import INFER, AttnScale, Hints
 from gpt.models.checkpoints.weight_file import WeightsUnknown

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from gpt.checks import is_integer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import meta_model
+from gpt.models.checkpoints.contents import Contents, Deferred
 from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
 from gpt.models.checkpoints.family_options import (
     MAX_CONTEXT,
@@ -82,35 +84,22 @@ BUFFERS = re.compile(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class DetectedLayout:
-    """A checkpoint's weights and configuration, under our names."""
-
-    layout: Layout
-    config: GPTConfig
-    weights: Weights
+# The layout of a checkpoint, and its configuration and weights under our names.
+Translated = tuple[Layout, GPTConfig, Weights]
 
 
-def detect_layout(
-    tensors: Mapping[str, Tensor],
-    *,
-    config: Mapping[str, object] | None = None,
-    settings: Beside | None = None,
-    entries: Mapping[str, object] | None = None,
-    given: Layout | None = None,
-    hints: Hints = NO_HINTS,
-) -> DetectedLayout:
-    """Find the layout of these weights and translate them to our names.
+def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
+    """Find the layout of a checkpoint's weights and translate them to our names.
 
-    config: Contents of config.json. settings: Another file next to the weights that states options.
-    entries: Checkpoint entries other than the weights. given: A layout to use instead of a known one.
     Raises NamesInferred if the layout had to be inferred from names and shapes and the hints do not accept that;
     HeadsUnknown or ScaleUnknown if the number of heads or the attention scale is unknown; and ValueError for an unknown
     layout, an unsupported option, or weights that do not fit, which the message lists.
     """
+    tensors, config, entries, given = contents.tensors, contents.config, contents.entries, contents.layout
     family = None if config is None else check_config(config)
-    beside = settings if config is None else Beside("config.json", config)
-    entries = entries or {}
+    beside = contents.settings if config is None else Beside("config.json", config)
+    if config is not None and family is None and given is None:
+        return detect_own(tensors, config, hints)
     named = clean_names(tensors)
     check_classifier(named)
     if config and family and is_written_by_transformers(named, family):
@@ -122,7 +111,7 @@ def detect_layout(
             "no such part",
             names=", ".join(absent),
         )
-    known = given or known_layout(tensors, named, config, entries)
+    known = given or known_layout(tensors, named, entries)
     layout = known or infer_layout(named)
     if layout.title == CUSTOM:
         named = {name: tensor for name, tensor in named.items() if tensor.is_floating_point()}
@@ -142,10 +131,6 @@ def detect_layout(
             layout=replace(layout, **told).to_json(),
             n_embd=sizes["n_embd"],
         )
-    if layout.title == OURS:  # contains every option; older checkpoints have qkv_bias=True with bias=False
-        sizes = {name: value for name, value in sizes.items() if name not in ("bias", "qkv_bias")}
-        if stated.get("qkv_bias") and not stated.get("bias") and "h.0.attn.c_attn.bias" not in weights:
-            stated["qkv_bias"] = None
     if stated.get("tie_weights") is False:
         check_has_head(weights, layout)
     found = match_config(sizes, stated, hints, layout)
@@ -154,7 +139,21 @@ def detect_layout(
     return fitted(layout, found, weights)
 
 
-def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints) -> DetectedLayout:
+def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, Any], hints: Hints) -> Translated:
+    """Return a checkpoint in our own format, which states every option and has our names."""
+    layout = GPT2_LAYOUTS[OURS]
+    given = known_options(options, OUR_OPTIONS, "config.json")
+    if given.get("qkv_bias") and not given.get("bias") and "h.0.attn.c_attn.bias" not in tensors:
+        given["qkv_bias"] = None  # older checkpoints
+    config = GPTConfig(**given)
+    check_hints({"n_head": config.n_head, "activation": config.activation}, hints)
+    match_scale(config, {"attn_scale": config.attn_scale}, hints, layout)
+    weights: Weights = {name: (tensor,) for name, tensor in tensors.items()}
+    check_weights(expected_shapes(config), weights, layout)
+    return layout, config, weights
+
+
+def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints) -> Translated:
     """Translate the weights of a model from a known family. The configuration determines every option.
 
     Raises:
@@ -176,7 +175,7 @@ def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hin
     return fitted(layout, found, weights)
 
 
-def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> DetectedLayout:
+def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> Translated:
     """Check the weights and sort them into the model's order. Raises ValueError if they do not fit."""
     expected = expected_shapes(config)
     unused = {name for name in weights.keys() - expected.keys() if is_unused(name, weights)}
@@ -184,7 +183,7 @@ def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> DetectedLayou
     check_weights(expected, weights, layout)
     if layout.rotary_pairs == "interleaved":
         weights = with_half_pairs(weights, config)
-    return DetectedLayout(layout, config, weights)
+    return layout, config, weights
 
 
 def is_unused(name: str, weights: Weights) -> bool:
@@ -224,10 +223,7 @@ def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def known_layout(
-    tensors: Mapping[str, Tensor],
-    named: Mapping[str, Tensor],
-    config: Mapping[str, object] | None,
-    entries: Mapping[str, object],
+    tensors: Mapping[str, Tensor], named: Mapping[str, Tensor], entries: Mapping[str, object]
 ) -> Layout | None:
     """Return the known layout that uses these names, or None if no known layout does.
 
@@ -241,8 +237,6 @@ def known_layout(
             return layout
     if "wte.weight" not in named or not any(name.startswith("h.") for name in named):
         return None
-    if config is not None and "tie_weights" in config:
-        return GPT2_LAYOUTS[OURS]
     found = {role_of(name) for name in named}
     if GPT2_WEIGHTS - found and found - GPT2_WEIGHTS - GPT2_BIASES - {"lm_head.weight"}:  # only some of GPT-2's names
         return None
@@ -265,8 +259,6 @@ def stated_options(layout: Layout, beside: Beside | None, entries: Mapping[str, 
 
     Raises ValueError with both values if the two sources contradict each other.
     """
-    if layout.title == OURS:
-        return known_options(beside.options, OUR_OPTIONS, beside.file) if beside else {}
     model_args = entries.get(MODEL_ARGS)
     if layout.title == NANOGPT and isinstance(model_args, dict):
         known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
@@ -298,7 +290,7 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
     """Return whether the output head is tied to the embedding, that is, missing or equal to it."""
     if head is None:
         return True
-    return head.shape == wte.shape and (head.data_ptr() == wte.data_ptr() or torch.equal(head, wte))
+    return head is wte or (not isinstance(head, Deferred) and torch.equal(head, wte))
 
 
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
@@ -317,10 +309,7 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
                 found=found[name],
             )
     known = {name: value for name, value in stated.items() if value is not None} | found
-    for name in ("n_head", "activation"):
-        value = getattr(hints, name)
-        if value is not None and known.setdefault(name, value) != value:
-            raise contradicts(name, known[name], value)
+    check_hints(known, hints)
     if "n_head" not in known:
         raise HeadsUnknown(known["n_embd"], layout.activation)
     usual = {"n_ff": 4 * known["n_embd"], "n_kv_head": known["n_head"]}
@@ -331,6 +320,14 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
         known["block_size"] = min(known["block_size"], MAX_CONTEXT)
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     return replace(config, attn_scale=match_scale(config, stated, hints, layout))
+
+
+def check_hints(known: Options, hints: Hints) -> None:
+    """Add the number of heads and the activation in the hints. Raises ValueError if the checkpoint states another."""
+    for name in ("n_head", "activation"):
+        value = getattr(hints, name)
+        if value is not None and known.setdefault(name, value) != value:
+            raise contradicts(name, known[name], value)
 
 
 def contradicts(name: str, stated: object, given: object) -> GPTError:
@@ -425,7 +422,7 @@ def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, lay
         "missing": [name for name in expected if name not in found],
         "unexpected": [name for name in found if name not in expected],
         "wrong shape": [name for name in expected if found.get(name, expected[name]) != expected[name]],
-        "not floating point": [name for name, part in weights.items() if not all(t.is_floating_point() for t in part)],
+        "not floating point": [name for name, part in weights.items() if not part[0].is_floating_point()],
     }
     listed = []
     for kind, names in problems.items():
@@ -441,6 +438,8 @@ def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, lay
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
     """Return the shape of tensors after concatenation along the first axis, or () if their shapes do not match."""
+    if len(part) == 1:
+        return tuple(part[0].shape)
     if any(t.dim() == 0 or t.shape[1:] != part[0].shape[1:] for t in part):
         return ()
     return (sum(t.shape[0] for t in part), *part[0].shape[1:])

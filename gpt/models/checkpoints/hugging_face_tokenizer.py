@@ -48,6 +48,7 @@ from gpt.models.checkpoints.tokenizer_json import (
     SEQUENCES,
     TokenizerJson,
     check_tokenizer_json,
+    ids_of_tokens,
     lacks_parts,
     removes_edges,
 )
@@ -303,33 +304,46 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
     else:
         content, tokens = sentence_piece_json(folder / file), SENTENCE_PIECE_TOKENS | tokens
         starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
-    checked = check_tokenizer_json(content, n_vocab, file)
     more = added_beside(settings, added, tokens)
     if file != TOKENIZER_JSON:
-        names = [name for name in tokens.values() if name in checked.ids]
+        vocab = ids_of_tokens(content["model"], file)
+        names = [name for name in tokens.values() if name in vocab]
         if file == VOCAB_JSON and not tokens:
-            names = control_names(checked.ids, content["model"]["merges"])
+            names = control_names(vocab, content["model"]["merges"])
         more = [{"content": name, "special": True} for name in names] + more
         roles = ("cls_token", "sep_token") if file == VOCAB_TXT else ("", "")
         if settings.get("add_bos_token", starts) is True:
             roles = ("bos_token", roles[1])
-        put_around_texts(content, checked.ids, *(tokens.get(role) for role in roles))
-    tokenizer = load_library_tokenizer(content, checked.ids, more, n_vocab, file)
+        put_around_texts(content, vocab, *(tokens.get(role) for role in roles))
     ends = generation.get("eos_token_id")
     ends = model.get("eos_token_id") if ends is None else ends
     end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
     chat = read_chat_template(folder, settings, tokens)
-    return HuggingFaceTokenizer(tokenizer, checked, n_vocab, TokenizerSettings(tokens, end_ids, chat))
+    return library_vocabulary(content, n_vocab, file, TokenizerSettings(tokens, end_ids, chat), more)
+
+
+def library_vocabulary(
+    content: dict[str, Any],
+    n_vocab: int,
+    file: str,
+    settings: TokenizerSettings | None = None,
+    more: Iterable[Mapping[str, Any]] = (),
+) -> HuggingFaceTokenizer:
+    """Return the vocabulary that the contents of a tokenizer.json describe, for a model with n_vocab tokens.
+
+    file: name of the file that they come from, for errors. more: additional tokens, like those in "added_tokens".
+    Raises ValueError if the contents do not pass `check_tokenizer_json` or do not fit the model.
+    """
+    checked = check_tokenizer_json(content, n_vocab, file)
+    tokenizer = load_library_tokenizer(content, checked.ids, more, n_vocab, file)
+    return HuggingFaceTokenizer(tokenizer, checked, n_vocab, settings or TokenizerSettings())
 
 
 def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
     """Create a tokenizer for a vocabulary in tiktoken's format that lacks some bytes, which tiktoken cannot handle."""
     content = byte_level_json(*letters_and_merges(ranks))
-    checked = check_tokenizer_json(content, n_vocab, file)
     more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
-    return HuggingFaceTokenizer(
-        load_library_tokenizer(content, checked.ids, more, n_vocab, file), checked, n_vocab, TokenizerSettings()
-    )
+    return library_vocabulary(content, n_vocab, file, more=more)
 
 
 def added_beside(

@@ -44,6 +44,13 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
         raise unreadable(path, error) from None
 
 
+def existing(path: Path) -> Path:
+    """Return the path of a file or a folder. Raises ValueError if it does not exist."""
+    if not (path.is_file() or path.is_dir()):
+        raise GPTError("file.unknown", "there is no file or folder {path}", path=path)
+    return path
+
+
 def read_pickle(path: Path) -> object:
     """Read a pickle as plain data; see `gpt.models.checkpoints.pickles`. Raises ValueError if it would run code."""
     data = read_bytes(path)

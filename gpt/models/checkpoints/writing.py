@@ -20,8 +20,9 @@ from safetensors.torch import save_file
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
 from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON, write_gpt2_files
-from gpt.models.checkpoints.checkpoint import CHECKSUM, CONFIG, WEIGHTS, folder_digest, open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.families import GPT2
+from gpt.models.checkpoints.files import CHECKSUM, CONFIG, WEIGHTS, folder_digest
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES, TOKENIZER_CONFIG, write_json
 from gpt.models.checkpoints.stated import Hints
 from gpt.models.checkpoints.to_transformers import to_transformers

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 import pytest
 import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from gpt.config import RotaryScaling
-from gpt.models.checkpoints import convert, open_checkpoint, save_model, writing
+from gpt.models.checkpoints import Checkpoint, convert, open_checkpoint, save_model, writing
+from gpt.models.checkpoints.contents import Deferred
+from gpt.models.checkpoints.detection import detect_layout
+from gpt.models.checkpoints.files import read_folder
+from gpt.models.checkpoints.stated import NO_HINTS
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 from tests.gpt.models.tiny import N_VOCAB, tiny
 
+TINY_SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+TINY_SIZES |= {"n_embd": 16, "n_layer": 2, "n_head": 2, "rotary_dim": 4, "num_key_value_heads": 2}
 FILES = ["config.json", "model.safetensors", "vocab.tiktoken"]
 OLD_OPTIONS = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "n_ff", "dropout", "bias", "head_bias")
 OLD_OPTIONS += ("tie_weights", "activation", "position")
@@ -50,6 +63,37 @@ def test_loaded_model_equals_the_saved_one(
     state = loaded.model.state_dict()
     assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
     assert loaded.tokenizer.encode("wörld the 你") == byte_tokenizer.encode("wörld the 你")
+
+
+def test_loading_the_bundled_model_makes_few_calls() -> None:
+    load_model("stories")  # what is computed once for all models
+    calls = []
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and f"{os.sep}gpt{os.sep}" in frame.f_code.co_filename:
+            calls.append(frame.f_code.co_name)
+
+    sys.setprofile(count)
+    load_model("stories")
+    sys.setprofile(None)
+    assert len(calls) < 2500, Counter(calls).most_common(5)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "gptj", "phi3", "llama"])
+def test_tensors_that_are_read_only_when_needed_give_the_same_model(tmp_path: Path, family: str) -> None:
+    config = AutoConfig.for_model(family, vocab_size=50, pad_token_id=0, **TINY_SIZES)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    contents, read = read_folder(tmp_path, NO_HINTS), []
+
+    def deferred(name: str, tensor: Tensor) -> Tensor:
+        return Deferred(lambda: read.append(name) or tensor, tensor.shape, tensor.dtype)  # type: ignore[func-returns-value]
+
+    later = replace(contents, tensors={name: deferred(name, tensor) for name, tensor in contents.tensors.items()})
+    layout, found, weights = detect_layout(later)
+    assert read == []
+    model = Checkpoint(layout.title, found, weights, PlainIds(50), layout.norm_offset).build()
+    expected = open_checkpoint(tmp_path).build().state_dict()
+    assert all(torch.equal(expected[name], value) for name, value in model.state_dict().items())
 
 
 def test_a_config_from_before_the_biases_of_each_part_is_read(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:

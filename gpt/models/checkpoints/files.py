@@ -1,0 +1,177 @@
+"""Read the folders of transformers, of this project and of training programs: weights, options and a vocabulary."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from gpt.errors import GPTError
+from gpt.models.checkpoints.contents import Contents, Reader
+from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
+from gpt.models.checkpoints.stated import INFER, Beside, Hints
+from gpt.models.checkpoints.token_table import table_inside, token_table
+from gpt.models.checkpoints.untrusted import damaged, existing, read_json, read_yaml
+from gpt.models.checkpoints.vocabularies import FILES, pad_vocabulary, vocabulary_or_ids
+from gpt.models.checkpoints.weight_file import open_weights
+from gpt.tokenizer import Vocabulary
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+# Files of other programs that state options. They are read if there is no config.json.
+SETTINGS = ("params.json", "model_config.json", "model_config.yaml", "hparams.json", "args.json")
+ADAPTER_CONFIG = "adapter_config.json"
+CHECKSUM = "sha256"  # key in our config.json
+TORCH_WEIGHTS = "pytorch_model.bin"
+TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
+INDEX_SUFFIX = ".index.json"  # suffix of files that list the shards of the weights
+INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
+SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
+# Other files found next to weights: adapters, concepts, data, settings, and optimizer, schedule and generator states.
+NO_WEIGHTS = re.compile(
+    r"(adapter_model|concepts|(.*[_.-])?optim(izer)?s?|scheduler|scaler|rng_state|random_states|training_args"
+    r"|(train|val|valid|test)\.bin$)(?![a-z])"
+)
+
+
+def read_folder(path: Path, hints: Hints) -> Contents:
+    """Read a folder, a weight file or an index of shards, with the options and the vocabulary in the same folder."""
+    files = weight_files(path)
+    folder = files[0].parent
+    config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
+    if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != folder_digest(config, folder):
+        raise GPTError(
+            "checkpoint.checksum",
+            "{folder} is damaged: its files do not match the checksum in {file}",
+            folder=folder.resolve().name,
+            file=CONFIG,
+        )
+    tensors, entries = open_weights(files[0], hints.weights)
+    for file in files[1:]:
+        tensors |= open_weights(file, hints.weights)[0]
+    if any(".lora_" in name for name in tensors):
+        raise is_adapter(files[0].name)
+    settings = settings_beside(folder) if config is None else None
+    vocabulary = partial(read_vocabulary, folder, entries)
+    return Contents(tensors, vocabulary, config, settings, entries, given_layout(folder, hints.names), folder)
+
+
+def read_vocabulary(folder: Path, entries: Mapping[str, object], n_vocab: int) -> Vocabulary:
+    """Return the vocabulary among a checkpoint's entries or in its folder, for a model with n_vocab tokens."""
+    if table := table_inside(entries, n_vocab):
+        return pad_vocabulary(token_table(table), n_vocab)
+    return vocabulary_or_ids(vocabulary_folder(folder, entries), n_vocab)
+
+
+def settings_beside(folder: Path) -> Beside | None:
+    """Return the options in one of SETTINGS, or None if there is no such file."""
+    file = next((folder / name for name in SETTINGS if (folder / name).is_file()), None)
+    if file is None:
+        return None
+    return Beside(file.name, read_yaml(file) if file.suffix == ".yaml" else read_json(file, dict))
+
+
+def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
+    """Return the layout in a layout file, or None if there is no such file. names: see `Hints`."""
+    if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
+        return None
+    path = folder / LAYOUT_FILE if names is None else Path(names)
+    return read_layout(existing(path))
+
+
+def weight_files(path: Path) -> list[Path]:
+    """Return the weight files in a folder or an index. For a weight file, return only that file."""
+    if path.is_file():
+        return shards(path) if path.name.endswith(INDEX_SUFFIX) else [path]
+    if adapters := [file.name for file in sorted(path.glob("adapter_*")) if file.is_file()]:
+        raise is_adapter(adapters[0])
+    for name in (WEIGHTS, *INDEXES):
+        if (path / name).is_file():
+            return weight_files(path / name)
+    if parts := sorted(path.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):
+        if len(parts) != int(parts[0].stem.rpartition("-")[2]):
+            raise GPTError(
+                "checkpoint.missing_shards",
+                "{folder} has only {n} of a model's parts: see {file}",
+                folder=path.name,
+                n=len(parts),
+                file=parts[0].name,
+            )
+        return parts
+    usual = [path / name for name in TORCH_FILES if (path / name).is_file()]
+    found = [file for file in sorted(path.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
+    others = [file for file in found if not NO_WEIGHTS.match(file.name)]
+    if not others:
+        raise GPTError(
+            "checkpoint.no_weights",
+            "there is no weight file here (.safetensors, .pt, .pth, .ckpt or .bin); unpack a .zip first",
+        )
+    if not usual and len(others) > 1:
+        raise GPTError(
+            "checkpoint.several_weights",
+            "there are {n} weight files here ({names}): name the one to read",
+            n=len(others),
+            names=", ".join(file.name for file in others[:5]) + (", …" if len(others) > 5 else ""),
+        )
+    return usual[:1] or others
+
+
+def is_adapter(file: str) -> GPTError:
+    """Return the error for an adapter that is not merged into its base model."""
+    return GPTError(
+        "checkpoint.adapter",
+        "{file} belongs to an adapter (LoRA), which changes the weights of its base model: merge it into the model "
+        "first (merge_and_unload in peft)",
+        file=file,
+    )
+
+
+def shards(index: Path) -> list[Path]:
+    """Return the files that an index lists. Raises ValueError if a file is missing or in another folder."""
+    names = listed_files(index)
+    for name in names:
+        if not (index.parent / name).is_file():
+            raise GPTError(
+                "checkpoint.missing_file", "{index} lists {file}, which is missing", index=index.name, file=name
+            )
+    return [index.parent / name for name in names]
+
+
+def listed_files(index: Path) -> list[str]:
+    """Return the names of the files that an index lists. Raises ValueError for files outside the index's folder."""
+    listed = read_json(index, dict).get("weight_map")
+    names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
+    suffix = Path(index.name.removesuffix(INDEX_SUFFIX)).suffix
+    if not names or not all(re.fullmatch(rf"\w[\w.-]*\{suffix}", name) for name in names):
+        raise damaged(index, f"weight_map: {names[:3]}")
+    return names
+
+
+def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
+    """Return the folder that contains the vocabulary: the weights' folder or, in nanoGPT, ../data/<dataset>."""
+    settings = extras.get("config")
+    dataset = settings.get("dataset") if isinstance(settings, dict) else None
+    if (
+        isinstance(dataset, str)
+        and Path(dataset).name == dataset
+        and not any((folder / name).is_file() for name in FILES)
+    ):
+        data = folder.resolve().parent / "data" / dataset
+        return data if data.is_dir() else folder
+    return folder
+
+
+def folder_digest(config: Mapping[str, object], folder: Path) -> str:
+    """Return the SHA-256 of a configuration together with the vocabulary and the weights in a folder."""
+    total = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    for name in (*FILES, WEIGHTS):
+        if (folder / name).is_file():
+            with (folder / name).open("rb") as file:
+                while block := file.read(1 << 20):
+                    total.update(block)
+    return total.hexdigest()
+
+
+FOLDERS = Reader("Hugging Face, PyTorch", lambda path: True, read_folder)
