@@ -1,7 +1,8 @@
 // Identifies the session of this browser tab: a random id and the saved session, both in sessionStorage.
 
 import { read, write } from "./storage.js";
-import { speak } from "./widgets/numbers.js";
+import { speak } from "./widgets/i18n.js";
+import { setExact } from "./widgets/numbers.js";
 import { isSettled, store } from "./widgets/runtime.js";
 
 const ID = "glassbox-session";
@@ -93,11 +94,11 @@ store.on("session", (known) => {
   begin(known);
 });
 store.on("restore", () => location.reload());
-store.on("language", (chosen) => {
-  document.documentElement.lang = chosen;
-});
+/** @type {string[]} */ const languages = window.glassbox.options.languages;
+speak(languages.includes(language()) ? language() : languages[0]);
 store.on("voice", (voice) => {
-  if (!voice) return;
-  speak(voice);
+  if (!hasBegun) return; // the frame in the page's HTML is in English for every visitor
+  speak(voice.language);
+  setExact(voice.exact);
   document.body.toggleAttribute("data-numbers", voice.exact); // redraws everything
 });

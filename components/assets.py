@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from plotly.offline import get_plotlyjs_version
 from starlette.requests import Request
@@ -24,7 +25,8 @@ from starlette.routing import Route
 from components import monitoring
 from components.classroom import room
 from components.downloads import ROUTE
-from components.i18n import in_all_languages
+from components.i18n import LANGUAGES, Language, in_all_languages
+from components.i18n.catalogue import CATALOGUES, FALLBACK
 from components.i18n.glossary import GLOSSARY
 from components.share import short_links
 from components.theme import CSS
@@ -97,13 +99,37 @@ def _as_constants(importing: str, names: str | None, imported: str) -> str:
     return f'const {names.replace(" as ", ": ")} = modules["{_module(importing, imported)}"];' if names else ""
 
 
+_KEY = re.compile(r'"([a-z_]+(?:\.\w+)+)"')
+_PREFIX = re.compile(r"`([a-z_]+\.[\w.]*)\$\{")
+
+
+def named_keys() -> tuple[set[str], set[str]]:
+    """Return the catalogue keys that scripts name, and the beginnings of keys whose end is a value."""
+    source = "".join(path.read_text(encoding="utf-8") for path in _FOLDER.rglob("*.js"))
+    keys = {key for key in _KEY.findall(source) if not key.endswith(".js")}
+    return keys, set(_PREFIX.findall(source))
+
+
+def browser_catalogue(language: Language) -> dict[str, Any]:
+    """Return what scripts say in a language: their texts by key, and the technical terms."""
+    keys, beginnings = named_keys()
+    texts = {**CATALOGUES[FALLBACK], **CATALOGUES[language]}
+    named = {key for key in texts if {key, key.removesuffix(".one")} & keys or key.startswith(tuple(beginnings))}
+    spacing = {key: texts[key] for key in ("language.spacing",) if key in texts}
+    chosen = {key: texts[key] for key in sorted(named)}
+    return {"language": language, "texts": chosen | spacing, "terms": GLOSSARY[language]}
+
+
 _STYLE_OF_CLASS = (_FOLDER / CLASS / "class.css").read_text(encoding="utf-8")
-_BUNDLES = {name: text.encode() for name, text in {**bundles(), "class.css": _STYLE_OF_CLASS}.items()}
+_CATALOGUES = {
+    f"{language}.json": json.dumps(browser_catalogue(language), ensure_ascii=False) for language in LANGUAGES
+}
+_BUNDLES = {name: text.encode() for name, text in {**bundles(), "class.css": _STYLE_OF_CLASS, **_CATALOGUES}.items()}
 _VERSION = hashlib.sha256(b"".join(_BUNDLES.values())).hexdigest()[:12]
 _URL = f"glassbox/{_VERSION}/"
 # The page's HTML calls `glassbox` before the modules have loaded, so calls wait in a queue.
 _CALLS = f"""window.glassbox = {{
-  options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}, "glossary": GLOSSARY}, ensure_ascii=False)},
+  options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}, "languages": [*LANGUAGES]})},
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   card(...call) {{ this.waiting.push(() => window.glassbox.card(...call)); }},
@@ -120,6 +146,9 @@ _CALLS = f"""window.glassbox = {{
 _SCRIPTS = f'<script>{_CALLS}</script><script type="module" src="{_URL}first.js"></script>'
 HEAD = f"{_STYLE}{_SCRIPTS}"
 ON_OPEN = "() => glassbox.opened()"  # called by gradio after drawing the page
+
+
+_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
 
 
 @lru_cache
@@ -139,7 +168,7 @@ def _route(url: str) -> Route:
             headers["Content-Encoding"] = "gzip"
         else:
             body = gzip.decompress(body)
-        return Response(body, media_type=f"text/{'css' if url.endswith('.css') else 'javascript'}", headers=headers)
+        return Response(body, media_type=_MEDIA_TYPES[Path(url).suffix], headers=headers)
 
     return Route(f"/{url}", answer, methods=["GET", "HEAD"])
 

@@ -248,7 +248,7 @@ def steer_data(s: Any) -> dict[str, Any]:
     shown = offered if state.all_shown else offered[:N_CHIPS]
     shown += [place for place in strengths if place not in shown]
     chips = [{"place": place, "name": concept_name(loaded, place), "on": place in strengths} for place in shown]
-    data: dict[str, Any] = {"chips": chips, "more": "", "slider": None, "note": "", "labels": steer_labels()}
+    data: dict[str, Any] = {"chips": chips, "more": "", "slider": None, "note": ""}
     if strengths or state.all_shown:
         data["more"] = t("concepts.less" if state.all_shown else "concepts.more")
     if state.chosen in shown and state.chosen in strengths:
@@ -291,12 +291,6 @@ def comparison(s: Any) -> dict[str, Any]:
         return {}
     labels = t("concepts.without"), t("concepts.with", names=t("list.and").join(turned_names(s)))
     return {"texts": [(label, f"{marked(text).strip()} …") for label, text in zip(labels, found, strict=True)]}
-
-
-def steer_labels() -> dict[str, str]:
-    """Return the labels for the `steer` widget."""
-    names = ("question", "weaker", "stronger", "reset", "strength", "weakened")
-    return {name: t(f"concepts.{name}") for name in names}
 
 
 def risen_sentence(s: Any, now: Tensor) -> str:

@@ -22,12 +22,6 @@ from components.state.snapshot import Snapshot
 from components.state.store import is_session_id
 
 
-def voice(s: Snapshot) -> dict[str, Any]:
-    """Return how the browser formats numbers (see `numbers.js`), and its sentence for what it can't draw."""
-    numbers = {name: t(f"number.{name}") for name in ("under", "over")}
-    return {"exact": s.numbers, **numbers, "failed": t("view.failed")}
-
-
 def to_save(s: Snapshot) -> dict[str, Any] | None:
     """Return the data that the page saves.
 
@@ -40,8 +34,7 @@ SIGNALS = (
     Signal("saved", to_save, by_field=True),
     Signal("session", lambda s: s.id),
     DOWNLOAD,
-    Signal("language", lambda s: s.language),
-    Signal("voice", lambda s: voice(s)),
+    Signal("voice", lambda s: {"language": s.language, "exact": s.numbers}),
 )
 
 

@@ -28,7 +28,6 @@ AVERAGE = -1  # the head picker's value for the average over all heads
 MAX_BARS = 20
 HEATMAP_WINDOW = 128  # maximum number of positions in a heatmap
 HEATMAP_STEP = 16  # positions by which the heatmap of a growing text moves on
-STRIP_LABELS = ("name", "token", "id", "probability", "rank", "attention", "marks")
 
 
 def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
@@ -61,11 +60,6 @@ def token_lines(
 def prompt_lines(tokenizer: Vocabulary, ids: Sequence[int]) -> Lines:
     """Return a prompt's lines, without statistics."""
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
-
-
-def strip_labels(empty: str = "") -> dict[str, str]:
-    """Return the labels for a token strip. empty: shown before the first token."""
-    return {key: t(f"strip.{key}") for key in STRIP_LABELS} | {"empty": empty}
 
 
 def _measured_line(

@@ -12,19 +12,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from components.i18n import speaking
+from components.i18n import speaking, t
 from components.labels import decimal, marked, percent, visible
 
 ROOT = Path(__file__).parent.parent
 WRITE = """
 import { readFileSync } from "node:fs";
-import { decimal, percent, speak } from "./components/widgets/numbers.js";
+import { t } from "./components/widgets/i18n.js";
+import { decimal, percent, setExact } from "./components/widgets/numbers.js";
 import { marked, visible } from "./components/widgets/text.js";
-const { shares, numbers, texts } = JSON.parse(readFileSync(0));
+import { speak } from "./tests/js/catalogue.js";
+const { shares, numbers, texts, sentences } = JSON.parse(readFileSync(0));
+const spoken = ["en", "zh"].map((language) => (speak(language), sentences.map(([key, values]) => t(key, values))));
+speak("en");
 const plain = shares.map(percent);
-speak({ exact: true });
+setExact(true);
 const written = [plain, shares.map(percent), numbers.map((number) => decimal(number, 3))];
-console.log(JSON.stringify([...written, texts.map(visible), texts.map(marked)]));
+console.log(JSON.stringify([...written, texts.map(visible), texts.map(marked), ...spoken]));
 """
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; .ci/run requires it")
@@ -56,9 +60,14 @@ def test_the_browser_writes_numbers_and_tokens_as_python_does() -> None:
     texts = [" a\n\t\r\0·狐", "\xa0" * 3 + "\U000e0100" * 2 + " שלום\u202e", "e\u0301\ud83d"]
     # Assigned characters that Python knows.
     texts += [chr(i) for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) != "Cn"]
-    given = json.dumps({"shares": shares, "numbers": numbers, "texts": texts})
+    words = [{"token": word, "layer": 1, "head": 2, "p": "1%"} for word in ("雨", "“rain”", "雨 a", "a 雨")]
+    sentences = [("why.flow.read.off", values) for values in words] + [("bpe.parts", {"n": n}) for n in (1, "1", 2)]
+    given = json.dumps({"shares": shares, "numbers": numbers, "texts": texts, "sentences": sentences})
     written = json.loads(run_node("--input-type=module", "-e", WRITE, given=given))
     assert written[0] == [percent(p) for p in shares]
     with speaking("en", exact=True):
         assert written[1:3] == [[percent(p) for p in shares], [decimal(x, 3) for x in numbers]]
-    assert written[3:] == [[visible(text) for text in texts], [marked(text) for text in texts]]
+    assert written[3:5] == [[visible(text) for text in texts], [marked(text) for text in texts]]
+    for language, spoken in zip(("en", "zh"), written[5:], strict=True):
+        with speaking(language, exact=False):
+            assert spoken == [t(key, **values) for key, values in sentences]

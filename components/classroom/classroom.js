@@ -2,6 +2,7 @@
 
 import { register } from "../class_loader.js";
 import { make, makeButton } from "../widgets/dom.js";
+import { SPOKEN, t } from "../widgets/i18n.js";
 import { CHANGED, endPresentation, isPresenting, present, steppers } from "../widgets/presenting.js";
 import { askClass } from "../widgets/runtime.js";
 import { createDialog } from "./dialog.js";
@@ -12,7 +13,6 @@ import { createFollower } from "./follower.js";
  * @property {{ at: number, n: number, title: string } | null} stop  the open stop of a sequence
  * @property {import("./dialog.js").Answer | null} answer
  * @property {string} code  code of the class that this page last followed
- * @property {Record<string, string>} words
  */
 
 document.head.append(make("link", "", "", { rel: "stylesheet", href: new URL("class.css", import.meta.url).href }));
@@ -50,27 +50,26 @@ function step(by) {
 
 /** Builds the bar's content. */
 function parts() {
-  const { stop = null, words = {}, code = "" } = shown ?? {};
-  const place = stop ? [make("b", "", words.stop), make("span", "", stop.title)] : [];
-  if (follower.code()) return [make("i", "", words.following), ...place, button(words.alone, follower.leave)];
+  const { stop = null, code = "" } = shown ?? {};
+  const place = stop ? [make("b", "", t("class.stop", { at: stop.at + 1, total: stop.n })), make("span", "", stop.title)] : [];
+  if (follower.code()) return [make("i", "", t("class.following")), ...place, button(t("class.alone"), follower.leave)];
   const why = follower.ended();
-  const again = code && why !== "over" ? [button(words.again, () => follower.follow(code))] : [];
-  const ended = why ? [make("i", "", words[why]), button("×", follower.forget, words.close)] : [];
+  const again = code && why !== "over" ? [button(t("class.again"), () => follower.follow(code))] : [];
+  const ended = why ? [make("i", "", t(`class.${why}`)), button("×", follower.forget, t("class.close"))] : [];
   if (!stop) return [...ended, ...again];
-  const back = button("←", () => step(-1), words.back);
-  const next = button("→", () => step(1), words.next);
+  const back = button("←", () => step(-1), t("class.back"));
+  const next = button("→", () => step(1), t("class.next"));
   [back.disabled, next.disabled] = [stop.at === 0, stop.at === stop.n - 1];
-  const whole = button(isPresenting() ? words.leave : words.present, () => (isPresenting() ? endPresentation() : present()), "", "gb-class-present");
-  return [...ended, back, next, ...place, ...again, whole, button("×", () => askClass({ do: "end" }), words.close)];
+  const whole = button(isPresenting() ? t("class.leave") : t("class.present"), () => (isPresenting() ? endPresentation() : present()), "", "gb-class-present");
+  return [...ended, back, next, ...place, ...again, whole, button("×", () => askClass({ do: "end" }), t("class.close"))];
 }
 
 const measure = () => document.body.style.setProperty("--gb-bar", `${bar.offsetHeight}px`); // sticky elements stay below the bar
 
 function draw() {
-  const words = shown?.words ?? {};
-  bar.setAttribute("aria-label", words.name ?? "");
+  bar.setAttribute("aria-label", t("class.name"));
   const focused = [...bar.children].indexOf(/** @type {Element} */ (document.activeElement));
-  bar.replaceChildren(...(words.name ? parts() : []));
+  bar.replaceChildren(...(shown ? parts() : []));
   if (focused >= 0) /** @type {HTMLElement | undefined} */ (bar.children[focused])?.focus();
   bar.hidden = !bar.childElementCount;
   document.body.toggleAttribute("data-class", !bar.hidden);
@@ -79,13 +78,13 @@ function draw() {
 }
 
 addEventListener("resize", measure);
-document.addEventListener(CHANGED, draw);
+for (const event of [CHANGED, SPOKEN]) document.addEventListener(event, draw);
 register({
   open: (what) => (what === "present" ? present() : dialog.open()),
   draw: (value) => {
     if (value?.stop?.at !== shown?.stop?.at) waitsUntil = 0;
     shown = value;
     draw();
-    if (value?.answer) dialog.draw(value.answer, value.words);
+    if (value?.answer) dialog.draw(value.answer);
   },
 });

@@ -2,7 +2,7 @@
 
 import { read, write } from "../storage.js";
 import { make, makeButton, makeShape, setText } from "../widgets/dom.js";
-import { fill } from "../widgets/text.js";
+import { SPOKEN, t } from "../widgets/i18n.js";
 import { askClass } from "../widgets/runtime.js";
 
 /**
@@ -42,7 +42,6 @@ export function createDialog() {
   sections.page.element.open = true;
 
   /** @type {Answer | null} */ let answer = null;
-  /** @type {Record<string, string>} */ let words = {};
   let asks = false; // whether the response opens the dialog
   let handled = 0; // number of the last response
   /** @type {ReturnType<typeof setInterval> | undefined} */ let counting;
@@ -77,9 +76,9 @@ export function createDialog() {
         element.hidden = !link;
         if (!link) return;
         field.value = link.url;
-        setText(copy, words.copy);
-        field.ariaLabel = words.title;
-        code.ariaLabel = code.title = words.qr;
+        setText(copy, t("class.copy"));
+        field.ariaLabel = t("class.title");
+        code.ariaLabel = code.title = t("class.qr");
         const picture = makeShape("svg", { viewBox: `0 0 ${link.qr.size} ${link.qr.size}`, "shape-rendering": "crispEdges" });
         picture.append(makeShape("path", { d: link.qr.path }));
         code.replaceChildren(picture);
@@ -91,9 +90,9 @@ export function createDialog() {
   async function copyText(text, button) {
     try {
       await navigator.clipboard.writeText(text);
-      setText(button, words.copied);
+      setText(button, t("class.copied"));
     } catch {
-      prompt(words.copy, text); // fallback if the browser blocks the clipboard
+      prompt(t("class.copy"), text); // fallback if the browser blocks the clipboard
     }
   }
 
@@ -109,22 +108,23 @@ export function createDialog() {
     const code = answer?.room?.code;
     if (!root.open || !code) return;
     const n = await (await fetch(`glassbox/class/${code}/pages`)).json();
-    setText(followers, fill(words["room.pages"], { n }));
+    setText(followers, t("class.room.pages", { n }));
   }
 
   function drawWords() {
-    setText(title, words.title);
-    close.ariaLabel = words.close;
+    setText(title, t("class.title"));
+    close.ariaLabel = t("class.close");
     for (const [name, { summary, says }] of Object.entries(sections)) {
-      setText(summary, words[name]);
-      setText(says, words[`${name}.says`]);
+      setText(summary, t(`class.${name}`));
+      setText(says, t(`class.${name}.says`));
     }
-    const labels = /** @type {[HTMLElement, string][]} */ ([[add, "stops.add"], [start, "stops.start"], [make_link, "stops.link"]]);
-    for (const [button, key] of labels) setText(button, words[key]);
-    setText(follow, words[answer?.room ? "room.close" : "room.open"]);
-    lines.ariaLabel = words.stops;
+    const labels = /** @type {[HTMLElement, string][]} */ ([[add, "class.stops.add"], [start, "class.stops.start"], [make_link, "class.stops.link"]]);
+    for (const [button, key] of labels) setText(button, t(key));
+    setText(follow, t(answer?.room ? "class.room.close" : "class.room.open"));
+    lines.ariaLabel = t("class.stops");
   }
 
+  document.addEventListener(SPOKEN, drawWords);
   close.addEventListener("click", () => root.close());
   root.addEventListener("close", () => clearInterval(counting));
   root.addEventListener("click", ({ target }) => target === root && root.close()); // a click outside the dialog
@@ -153,9 +153,9 @@ export function createDialog() {
       ask();
     },
 
-    /** @param {Answer} newest @param {Record<string, string>} texts */
-    draw(newest, texts) {
-      [answer, words] = [newest, texts];
+    /** @param {Answer} newest */
+    draw(newest) {
+      answer = newest;
       if (!lines.value) lines.value = answer.sequences[0] ?? "";
       drawWords();
       if (answer.n === handled) return;

@@ -1,6 +1,7 @@
 // Follows another page: shows its frames and blocks the visitor's own actions until the visitor leaves the class.
 
 import { session } from "../arrival.js";
+import { isLoading, language } from "../widgets/i18n.js";
 import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
 
 const RETRY_MS = 2000; // delay after a failed request
@@ -27,11 +28,12 @@ export function createFollower(onChange) {
 
   /** Requests frames in a loop. @param {AbortSignal} signal */
   async function listen(signal) {
-    await session(); // the language is set in the session
+    await session();
+    await isLoading(); // until the session's language is used
     let seen = "";
     while (!signal.aborted) {
       const numbers = document.body.hasAttribute("data-numbers") ? "1" : "";
-      const query = new URLSearchParams({ page, seen, numbers, language: document.documentElement.lang });
+      const query = new URLSearchParams({ page, seen, numbers, language: language() });
       try {
         const answer = await fetch(`glassbox/class/${code}?${query}`, { signal });
         if (answer.status === 404 || answer.status === 409) return end(answer.status === 409 ? "busy" : "over");

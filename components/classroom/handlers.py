@@ -11,7 +11,6 @@ from typing import Any
 from components.classroom.room import Room, room_of
 from components.errors import PageError, localize_error
 from components.events import Events
-from components.i18n import t
 from components.parts import Handler
 from components.render import Signal
 from components.share.address import Places, page_values
@@ -30,11 +29,6 @@ MAX_TEXT_CHARS = 12_000  # maximum length of a sequence
 MAX_CODE_CHARS = 20
 MAX_BASE_CHARS = 300  # maximum length of the page's address
 _numbers = count(1)
-BAR = ("stop", "back", "next", "present", "leave", "close", "following", "alone", "again", "over", "busy", "name")
-DIALOG = (
-    *("title", "page", "page.says", "copy", "copied", "qr", "stops", "stops.says", "stops.add", "stops.start"),
-    *("stops.link", "room", "room.says", "room.open", "room.close", "room.pages", "close"),
-)
 
 
 @dataclass(frozen=True)
@@ -183,14 +177,9 @@ def shown(s: Snapshot) -> dict[str, Any] | None:
     sequence, state, is_followed = s.state(SequenceState), s.state(ClassState), not s.id
     if not (sequence.link or state.answer or state.code or is_followed):
         return None
-    words = {name: t(f"class.{name}") for name in BAR}
     at, n = sequence.at, len(sequence.stops)
-    if n:
-        words["stop"] = t("class.stop", at=at + 1, total=n)
     stop = {"at": at, "n": n, "title": sequence.stops[at].title} if n else None
-    if state.answer is not None:
-        words |= {name: t(f"class.{name}") for name in DIALOG}
-    return {"stop": stop, "answer": state.answer, "code": state.code, "words": words}
+    return {"stop": stop, "answer": state.answer, "code": state.code}
 
 
 def wire_class(events: Events, places: Places, *, is_open: bool) -> None:

@@ -182,7 +182,7 @@ def _card(s: Snapshot) -> str:
         '<div class="first-card">'
         f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
         f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div><svg aria-hidden="true"></svg>'
-        f'<textarea spellcheck="false" aria-label="{escape(text["labels"]["name"])}">\n{typed}</textarea></div></div>'
+        f'<textarea spellcheck="false" aria-label="{_text("prompt.text")}">\n{typed}</textarea></div></div>'
         f'<p class="first-status">{_text("prompt.hint")}</p>'
         '<div class="first-next"><figure class="gb-predictions">'
         f"<figcaption><h2>{escape(predicted['title'])}</h2>"
@@ -205,7 +205,7 @@ def _concepts(s: Snapshot) -> str:
     chips = "".join(_button(chip["name"], "first-small first-chip") for chip in shown["chips"])
     if not chips:
         return ""
-    return f'<h2>{escape(shown["labels"]["question"])}</h2><span class="first-switches">{chips}</span>'
+    return f'<h2>{_text("concepts.question")}</h2><span class="first-switches">{chips}</span>'
 
 
 def _button(label: str, classes: str) -> str:

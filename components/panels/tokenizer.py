@@ -15,7 +15,7 @@ from components.labels import visible
 from components.parts import Part
 from components.render import Lines
 from components.state.session import Session
-from components.text_views import prompt_lines, strip_labels
+from components.text_views import prompt_lines
 from components.widgets.chart import Drawing
 from components.widgets.table import table
 from components.widgets.tokens import tokens
@@ -141,7 +141,7 @@ def strip(side: Side, s: Any) -> dict[str, Any]:
     """Show the text's tokens."""
     tokenizer = getattr(s[vocabularies], side)
     lines: Lines = prompt_lines(tokenizer, tokenizer.encode(s[Typed].text))
-    return {"lines": lines, "doc": "prompt", "labels": strip_labels()}
+    return {"lines": lines, "doc": "prompt"}
 
 
 def cost(s: Any) -> str:

@@ -23,7 +23,7 @@ from components.state.adoption import adopt
 from components.state.hidden import hidden_values, hide_again
 from components.state.loading import load_with_progress
 from components.state.session import Session
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Message
 from gpt import Edits, Generation, list_models
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
@@ -44,13 +44,9 @@ class ShareState:
 
 
 VIEWS = (
-    View("share-link", lambda s: _menu(s, menu.link_labels, "link")),
-    View("share-files", lambda s: _menu(s, menu.file_labels, "file")),
+    View("share-link", lambda s: {"answer": s.state(ShareState).link}),
+    View("share-files", lambda s: {"answer": s.state(ShareState).file}),
 )
-
-
-def _menu(s: Snapshot, labels: Any, name: str) -> dict[str, Any]:
-    return {"labels": labels(), "answer": getattr(s.state(ShareState), name)}
 
 
 def wire_share(events: Events, link: gr.HTML) -> None:

@@ -8,11 +8,11 @@ stored on the server.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
 
-from components.i18n import t
 from components.parts import Handler, Part
 from components.share.files import File
 from components.widgets.widget import placed, widget
@@ -31,22 +31,21 @@ _TEMPLATE = """<div class="gb-share" role="group">
 
 def link_menu() -> gr.HTML:
     """Return the frame's menu, which shares the page as a link."""
-    return placed(menu("share-link"))
+    return placed(menu("share-link", ["link", "class", "present"]))
 
 
 def files_menu(on: Handler) -> Part:
     """Return the menu below the text for saving programs and for saving or opening files."""
-    return menu("share-files", largest=LARGEST, on=on, queue="model")
+    items = ["python", ["save", "text", "document", "csv"], "open"]
+    return menu("share-files", items, largest=LARGEST, on=on, queue="model")
 
 
-def menu(name: str, *, largest: int = 0, **wired: Any) -> Part:
-    """Return a menu's buttons.
+def menu(name: str, items: Sequence[str | list[str]], *, largest: int = 0, **wired: Any) -> Part:
+    """Return a menu's buttons. items: their names; a list is the name of a submenu, followed by those of its buttons.
 
-    View data: labels ("name" for screen readers, "close", and "items", each a dict with "what", "label" and optionally
-    "title"; "opens" names the part of a class that opens in the browser; an item that itself has "items" is a submenu),
-    and answer: a value from `copied`, `saved` or `message` with a unique number "n".
+    View data: answer, a value from `copied`, `saved` or `message` with a unique number "n".
     """
-    return widget("menu", name, template=_TEMPLATE, options={"largest": largest}, **wired)
+    return widget("menu", name, template=_TEMPLATE, options={"items": items, "largest": largest}, **wired)
 
 
 def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:
@@ -66,22 +65,3 @@ def saved(file: File, text: str) -> dict[str, Any]:
 def message(text: str) -> dict[str, Any]:
     """Return a response that shows a message."""
     return {"how": "tell", "says": text}
-
-
-def link_labels() -> dict[str, Any]:
-    opened = [_item(name) | {"opens": name} for name in ("class", "present")]
-    return _labels([_item("link"), *opened])
-
-
-def file_labels() -> dict[str, Any]:
-    kept = [{"what": what, "label": t(f"share.{what}")} for what in ("text", "document", "csv")]
-    folded = {"label": t("share.save"), "items": kept}
-    return _labels([_item("python"), folded, _item("open")])
-
-
-def _labels(items: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"name": t("share.name"), "close": t("share.close"), "items": items}
-
-
-def _item(what: str) -> dict[str, str]:
-    return {"what": what, "label": t(f"share.{what}"), "title": t(f"share.{what}.title")}

@@ -22,7 +22,6 @@ from components.concepts import (
     quoted_concept,
     risen_sentence,
     slider_data,
-    steer_labels,
     turn,
     turned,
     unsteered_probabilities,
@@ -155,7 +154,6 @@ def active_features(s: Any) -> dict[str, Any]:
         "selected": s.position,
         "features": [],
         "chosen": chosen,
-        "labels": {name: t(f"concepts.{name}") for name in ("text", "list")},
     }
     if found is None:
         return data
@@ -247,7 +245,7 @@ def strength(s: Any) -> dict[str, Any]:
         return {"chips": []}
     on = place in turned(s.text.document)
     chip = {"place": place, "name": t("concepts.off" if on else "concepts.on"), "on": on}
-    return {"chips": [chip], "labels": steer_labels()} | slider_data(s, place) | comparison(s)
+    return {"chips": [chip]} | slider_data(s, place) | comparison(s)
 
 
 def bars(s: Any) -> dict[str, Any]:

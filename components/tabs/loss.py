@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from components import text_views
 from components.api.arguments import check_scored_length
 from components.errors import PageError
 from components.frame import short_name
@@ -219,17 +218,15 @@ def explanation(s: Any) -> str:
 
 def strip(s: Any) -> dict[str, Any]:
     """Show the text, shaded by surprisal, with the probability and rank of each token after the first."""
-    shown, labels = shown_text(s), text_views.strip_labels(t("strip.empty"))
-    labels |= {"surprisal": t("loss.surprisal"), "bits": t("loss.bits")}
+    shown = shown_text(s)
     if shown is None:
-        return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}
+        return {"lines": Lines(), "doc": "", "selected": -1, "shade": ""}
     statistics = [(None, None), *((loss.probability, loss.rank) for loss in shown.result.losses)]
     return {
         "lines": token_lines(shown.loaded.tokenizer, shown.result.ids, statistics, n_prompt=1),
         "doc": f"{shown.run} {shown.loaded.name}",
         "selected": selected(s, shown),
         "shade": shade_value(np.array([0.0, *(loss.surprisal for loss in shown.result.losses)])),
-        "labels": labels,
     }
 
 
@@ -305,7 +302,7 @@ tab.cards(
         "loss-result",
         says("loss-headline", headline),
         says("loss-says", explanation, kind="caption"),
-        tokens("loss-strip", draw=strip, on=pick),
+        tokens("loss-strip", empty="page", shade="surprisal", draw=strip, on=pick),
         says("loss-token", token),
     ),
 )

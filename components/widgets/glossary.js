@@ -1,6 +1,7 @@
 // Technical terms in sentences: each is explained on hover, focus and tap. The terms are part of the page.
 
 import { make } from "./dom.js";
+import { language, terms } from "./i18n.js";
 
 /** @typedef {{ word: string, forms: string[], says: string }} Term */
 
@@ -10,10 +11,7 @@ const known = new Map();
 /** @param {string} language @param {boolean} isHeader */
 function wordsOf(language, isHeader) {
   const key = `${language} ${isHeader}`;
-  if (!known.has(key)) {
-    /** @type {Term[]} */ const terms = window.glassbox?.options?.glossary?.[language] ?? [];
-    known.set(key, terms.length ? finder(terms, isHeader) : null);
-  }
+  if (!known.has(key)) known.set(key, terms().length ? finder(terms(), isHeader) : null);
   return known.get(key) ?? null;
 }
 
@@ -52,10 +50,9 @@ export function explained(text, { pattern, terms }) {
  * @param {HTMLElement} node @param {string} text
  */
 export function setWords(node, text, isHeader = false) {
-  const language = document.documentElement.lang;
-  if (node.textContent === text && node.dataset.words === language) return;
-  node.dataset.words = language;
-  const words = text && wordsOf(language, isHeader);
+  if (node.textContent === text && node.dataset.words === language()) return;
+  node.dataset.words = language();
+  const words = text && wordsOf(language(), isHeader);
   if (!words) return void (node.textContent = text);
   const parts = explained(text, words).map((part) => {
     if (typeof part === "string") return part;

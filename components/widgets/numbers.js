@@ -1,20 +1,21 @@
 // Formats numbers as in components/labels.py.
 
-/** The number format: whether to show all digits, and two phrases with {p}. */
-const voice = { exact: false, under: "under {p}", over: "over {p}" };
+import { t } from "./i18n.js";
 
-/** Changes the number format. @param {Partial<typeof voice>} changes */
-export const speak = (changes) => Object.assign(voice, changes);
+let exact = false;
 
 /** Returns whether numbers show all digits, and tokens their ids. */
-export const isExact = () => voice.exact;
+export const isExact = () => exact;
+
+/** @param {boolean} on */
+export const setExact = (on) => void (exact = on);
 
 /** Formats 0.5 as "50%". With all digits shown, values near 0 and 1 get more digits. @param {number} probability */
 export function percent(probability) {
   const value = 100 * probability;
-  if (!voice.exact) {
-    if (value > 0 && value < 1) return voice.under.replace("{p}", "1%");
-    return value > 99 && value < 99.9999 ? voice.over.replace("{p}", "99%") : `${Math.round(value)}%`;
+  if (!exact) {
+    if (value > 0 && value < 1) return t("number.under", { p: "1%" });
+    return value > 99 && value < 99.9999 ? t("number.over", { p: "99%" }) : `${Math.round(value)}%`;
   }
   if (value > 0 && value < 0.01) return "< 0.01%";
   if (value >= 99.995 && value < 99.9999) return "> 99.99%";

@@ -2,8 +2,8 @@
 // or a change in width, theme or language, but not while a button is pressed. Only this module uses gradio's interface
 // for scripts.
 
+import { isLoading, t } from "./i18n.js";
 import { Store } from "./store.js";
-import { fill } from "./text.js";
 
 /**
  * @typedef {import("./store.js").Data} Data
@@ -17,8 +17,6 @@ import { fill } from "./text.js";
  * @property {() => void} redraw  draws the same data again, with the next animation frame
  * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with this field for every
  *   frame that contains it
- * @property {(key: string, values?: Record<string, any>) => string} t  returns a text from the `labels` in the data or
- *   options; "" if there is none
  *
  * @typedef {object} Widget
  * @property {(data: Data) => void} draw  shows the data; called again with the same data when width, theme or language change
@@ -46,7 +44,7 @@ import { fill } from "./text.js";
  */
 
 // Signals that a page needs even while it follows another page.
-const OF_SESSION = ["session", "saved", "language", "voice", "restore"];
+const OF_SESSION = ["session", "saved", "voice", "restore"];
 const LONGEST_REST = 100; // ms
 const LONGEST_PRESS = 1000; // ms
 const PRESSED = "a, button, label, summary, [role=button], [role=option]";
@@ -67,7 +65,6 @@ const controlUpdates = new Map(); // pending properties for gradio's components,
 const lastSet = new Map(); // number of the last frame that set a component's property, by tab, place and name
 let navigated = 0; // time of the newest tab click
 let scheduled = false;
-let sentence = ""; // shown in place of a picture that could not be drawn
 /** Raises an event on the gr.HTML that receives the frames. @type {Trigger} */
 let raise = () => {};
 /**
@@ -82,7 +79,6 @@ let restsUntil = 0;
 let pressedUntil = 0;
 
 export const store = new Store();
-store.on("voice", (voice) => voice && (sentence = voice.failed));
 store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(view)));
 
 /**
@@ -139,11 +135,6 @@ export async function mountIn(element, place, call, send) {
     redraw: () => refresh([self]),
     /** @param {string} name @param {(value: any) => void} listener */
     on: (name, listener) => void self.listening.push(store.on(name, listener)),
-    /** @param {string} key @param {Record<string, any>} [values] */
-    t: (key, values) => {
-      const text = store.view(call.view).labels?.[key] ?? host.options.labels?.[key] ?? "";
-      return values ? fill(text, values) : text;
-    },
   };
   const root = /** @type {HTMLElement} */ (element.firstElementChild);
   /** @type {Mounted} */
@@ -287,6 +278,8 @@ function refresh(widgets) {
 
 function drawStale() {
   if (performance.now() < pressedUntil) return requestAnimationFrame(drawStale);
+  const loading = isLoading();
+  if (loading) return loading.then(() => requestAnimationFrame(drawStale));
   scheduled = false;
   const began = performance.now();
   const due = [...stale].filter(({ widget, place }) => widget.always || place.getClientRects().length);
@@ -312,7 +305,7 @@ export function attempt(element, failed, draw) {
     if (!problem) draw();
   } catch (error) {
     console.error(error);
-    problem = sentence;
+    problem = t("view.failed");
   }
   if (problem) element.dataset.failed = problem;
   else delete element.dataset.failed;

@@ -17,7 +17,6 @@ def widget(
     template: str,
     view: str = "",
     options: dict[str, Any] | None = None,
-    labels: dict[str, str] | None = None,
     classes: tuple[str, ...] = (),
     on: Handler | None = None,
     on_input: Handler | None = None,
@@ -30,13 +29,12 @@ def widget(
 
     kind: the widget's module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. name: the part's id on
     the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
-    options: passed to the module once, when the card is built. labels: texts to use until the data contains others. on,
-    on_input: handlers for the events "select" and "input"; they receive the payload, an unchecked dict, in the given
-    queues. latest: of several events in quick succession, handle only the newest.
+    options: passed to the module once, when the card is built. on, on_input: handlers for the events "select" and
+    "input"; they receive the payload, an unchecked dict, in the given queues. latest: of several events in quick
+    succession, handle only the newest.
     """
-    given = {**(options or {}), **({} if labels is None else {"labels": labels})}
     written = " ".join(("gb-widget", *classes))
-    fixed = {"widget": kind, "view": view or name, "options": given, "template": template, "classes": written}
+    fixed = {"widget": kind, "view": view or name, "options": options or {}, "template": template, "classes": written}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
     actions = {
         event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None

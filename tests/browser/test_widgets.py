@@ -22,12 +22,14 @@ from playwright.sync_api import Locator, Page, Route, expect
 from components.assets import HEAD, PLOTLY_URL, ROUTES
 from components.figures.bars import next_token_bars
 from components.figures.palette import PALETTE
+from components.i18n import t
 from components.theme import THEME
 from components.widgets.chart import chart, chart_data
 from components.widgets.encoding import to_json
 from components.widgets.frame import frame_widget
-from components.widgets.tokens import TOKEN_LABELS, shade_value, token_line, tokens
+from components.widgets.tokens import shade_value, token_line, tokens
 from components.widgets.widget import placed
+from tests.components.drawing import spoken_in
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "${alert(1)}", "{{x}}", "<b>bold</b>", "</div>", "&amp;"]
 TEXT = ["Once", " upon", " a", " time", ",", "\n", "\n", *HOSTILE, " the", " end", "."]
@@ -41,24 +43,27 @@ def line(position: int) -> str:
     return token_line(100 + position, TEXT[position % len(TEXT)], 0.5, 1 + position, kind).strip()
 
 
-def frame(*, count: int = len(TEXT), says: str = "Says <b>seven</b>.", drawn: bool = True, **strip: Any) -> str:
+def frame(
+    *, count: int = len(TEXT), says: str = "Says <b>seven</b>.", drawn: bool = True, language: str = "en", **strip: Any
+) -> str:
     """Return a complete frame: a text with this many tokens, and a chart."""
     figure = next_token_bars(
         [" girl", "<b>boy</b>", "7"], np.array([0.5, 0.3, 0.2]), np.array([0.7, 0.3, 0.0]), chosen=0
     )
-    text = {"doc": "a", "lines": [line(i) for i in range(count)], "shade": "", "labels": TOKEN_LABELS, "selected": -1}
+    text = {"doc": "a", "lines": [line(i) for i in range(count)], "shade": "", "selected": -1}
     views = {"strip": text | strip, "chart": chart_data(figure if drawn else None, says if drawn else "")}
-    return to_json({"n": next(NUMBERS), "base": None, "session": "of a test", "views": views})
+    voice = {"language": language, "exact": False}
+    return to_json({"n": next(NUMBERS), "base": None, "session": "of a test", "voice": voice, "views": views})
 
 
 NUMBERS = itertools.count(1)
 FRAMES: dict[str, dict[str, Any]] = {
     "reset": {},
     "grow": {"count": len(TEXT) + 5},
-    "empty": {"count": 0, "labels": TOKEN_LABELS | {"empty": "Nothing yet."}},
+    "empty": {"count": 0},
     "shade": {"shade": shade_value(WEIGHTS)},
     "shade-nothing": {"shade": shade_value(np.zeros(3))},
-    "chinese": {"labels": TOKEN_LABELS | {"probability": "概率"}},
+    "chinese": {"language": "zh"},
     "nothing": {"drawn": False},
     "again": {"says": "Again."},
 }
@@ -78,7 +83,7 @@ def demo() -> gr.Blocks:
         hidden = frame_widget()
         hidden.value = frame()
         event = gr.Textbox(label="event", elem_id="event")
-        pictures = (tokens("strip"), chart("chart", clickable=True))
+        pictures = (tokens("strip", empty="page"), chart("chart", clickable=True))
         for shown in map(placed, pictures):
             shown.select(received, shown, event, show_progress="hidden")
         for name, values in FRAMES.items():
@@ -159,7 +164,7 @@ def test_focus_tells_what_the_model_thought_of_a_token(shown: Page) -> None:
     shown.click("#chinese")
     expect(tip).to_be_hidden()
     chips(shown).nth(1).hover()
-    expect(tip.locator("span").first).to_have_text("概率")
+    expect(tip.locator("span").first).to_have_text(spoken_in("zh", t, "strip.probability"))
     shown.keyboard.press("Escape")
 
 
@@ -186,7 +191,7 @@ def test_an_empty_text_says_so_and_spaces_show_on_request(shown: Page) -> None:
     expect(shown.locator("#strip .gb-marks")).to_have_attribute("aria-pressed", "true")
     shown.click("#strip .gb-marks")
     shown.click("#empty")
-    expect(shown.locator("#strip .gb-empty")).to_have_text("Nothing yet.")
+    expect(shown.locator("#strip .gb-empty")).to_have_text(t("strip.empty.page"))
     expect(shown.locator("#strip .gb-legend")).to_be_hidden()
     expect(chips(shown)).to_have_count(0)
 

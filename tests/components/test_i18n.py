@@ -9,6 +9,7 @@ import gradio as gr
 import pytest
 
 import components
+from components.assets import browser_catalogue, named_keys
 from components.i18n import t
 from components.i18n.catalogue import CATALOGUES, FOLDER, load_catalogues
 from components.i18n.glossary import GLOSSARY
@@ -17,7 +18,8 @@ from components.state.settings import LIMITS
 from tests.components.drawing import spoken_in
 from tests.error_calls import SENTENCES
 
-SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in Path(components.__file__).parent.rglob("*.py"))
+FILES = [path for path in Path(components.__file__).parent.rglob("*") if path.suffix in (".py", ".js")]
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
 TRANSLATIONS = {language: texts for language, texts in CATALOGUES.items() if language != "en"}
 
 
@@ -43,7 +45,11 @@ def test_chinese_is_written_in_chinese():
 
 
 def test_every_text_is_used_somewhere():
-    prefixes = {*re.findall(r"""f["']([\w.]+\.)\{""", SOURCES), *re.findall(r"""["']([\w.]+\.)["']""", SOURCES)}
+    prefixes = {
+        *re.findall(r"""(?:f["']|`)([\w.]+\.)\$?\{""", SOURCES),
+        *re.findall(r"""["']([\w.]+\.)["']""", SOURCES),
+    }
+    prefixes |= {f"{key}." for key in re.findall(r"""(?:_either|_norm_key)\("([\w.]+)",""", SOURCES)}
     families = tuple(prefixes - {"error."})
     suffixes = set(re.findall(r"""f["']\{\w+\}(\.[\w.]+)["']""", SOURCES))
     names = set(re.findall(r"""["'](\w+)["']""", SOURCES))
@@ -51,6 +57,16 @@ def test_every_text_is_used_somewhere():
     for key in json.loads((FOLDER / "en.json").read_text(encoding="utf-8")):
         named = {key, key.removesuffix(".info"), key.removesuffix(".one")}
         assert key.startswith(families) or any(f'"{name}"' in SOURCES for name in named), key
+
+
+def test_the_browser_has_each_text_that_a_script_names_and_few_others():
+    keys, beginnings = named_keys()
+    assert keys - CATALOGUES["en"].keys() == {"class.css", "layer.feature", "language.spacing"}
+    for language in CATALOGUES:
+        texts = browser_catalogue(language)["texts"]
+        assert texts.keys() >= (keys & CATALOGUES["en"].keys()) | {"strip.totals.one"}
+        assert len(texts) < len(CATALOGUES["en"]) / 6
+        assert all(any(key.startswith(beginning) for key in texts) for beginning in beginnings - {"card.", "live."})
 
 
 def test_one_of_a_thing_is_told_in_the_singular():

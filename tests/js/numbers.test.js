@@ -5,17 +5,19 @@ import { test } from "node:test";
 
 import { bytes } from "../../components/widgets/bytes.js";
 import { between, headColour } from "../../components/widgets/colours.js";
-import { decimal, percent, small, speak } from "../../components/widgets/numbers.js";
+import { decimal, percent, setExact, small } from "../../components/widgets/numbers.js";
 import { fill, partsOf, visible } from "../../components/widgets/text.js";
+import { speak } from "./catalogue.js";
 
 test("a probability is in whole percent, and with all digits has as many as it takes", () => {
   const shares = [0, 0.0005, 0.032, 0.41, 0.9999, 1];
   assert.deepEqual(shares.map(percent), ["0%", "under 1%", "3%", "41%", "over 99%", "100%"]);
-  speak({ exact: true });
+  setExact(true);
   assert.deepEqual(shares.map(percent), ["0%", "0.05%", "3.2%", "41%", "99.99%", "100%"]);
-  speak({ exact: false, under: "不到 {p}" });
+  setExact(false);
+  speak("zh");
   assert.equal(percent(0.001), "不到 1%");
-  speak({ under: "under {p}" });
+  speak("en");
 });
 
 test("a negative number has a true minus, and what rounds to zero has none", () => {

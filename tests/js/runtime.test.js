@@ -29,7 +29,8 @@ Object.assign(globalThis, {
   matchMedia: () => ({ addEventListener() {} }),
   document: {
     body: {},
-    documentElement: { get lang() { return page.lang; } },
+    documentElement: { get lang() { return page.lang; }, set lang(language) { page.lang = language; } },
+    dispatchEvent() {},
     querySelector: () => (page.dark ? {} : null),
   },
   MutationObserver: class {
@@ -51,6 +52,8 @@ Object.assign(globalThis, {
 });
 
 const { clickOn, controls, defineWidget, mount, receive, start, store } = await import("../../components/widgets/runtime.js");
+const { speak, t } = await import("../../components/widgets/i18n.js");
+await import("./catalogue.js");
 start(() => {});
 
 const drawn = [];
@@ -188,7 +191,7 @@ test("another theme or language draws all again, another class does not", async 
 
 test("an error in one widget does not keep the others from being drawn, and a sentence takes its place", async (context) => {
   const said = context.mock.method(console, "error", () => {});
-  store.apply({ n: (number += 1), base: number - 1, voice: { failed: "not shown" }, views: { onServer: { failed: "failed there" } } });
+  store.apply({ n: (number += 1), base: number - 1, views: { onServer: { failed: "failed there" } } });
   const places = [];
   for (const widget of ["broken", "unmountable", "probe"]) places.push(await add(widget, "beside", { view: "beside" }));
   places.push(await add("probe", "onServer", { view: "onServer" }));
@@ -196,7 +199,7 @@ test("an error in one widget does not keep the others from being drawn, and a se
   frame();
   assert.equal(said.mock.callCount(), 2);
   assert.deepEqual(drawn, [["beside", {}]]);
-  assert.deepEqual(sentences(), ["not shown", "not shown", undefined, "failed there"]);
+  assert.deepEqual(sentences(), [t("view.failed"), t("view.failed"), undefined, "failed there"]);
   send({ onServer: { failed: "" } });
   frame();
   assert.equal(sentences()[3], undefined);
@@ -220,13 +223,23 @@ test("what a widget sends is the payload of an event", async () => {
   assert.deepEqual(events, [["select", { index: 3 }], ["input", { index: 4 }]]);
 });
 
-test("texts come from the data, else from the options, and have their values", async () => {
-  const options = { labels: { own: "{n} tokens", other: "option" } };
-  send({ texts: { labels: { other: "data" } } });
-  await add("asks", "texts", { view: "texts", options });
+test("nothing is drawn until the texts of the chosen language are there; if they cannot be loaded, the last one stays", async (context) => {
+  const answers = { fr: { language: "fr", texts: { stop: "Arrêter" }, terms: [] } };
+  context.mock.method(console, "error", () => {});
+  globalThis.fetch = async (url) => ({ json: () => Promise.resolve(answers[/(\w+)\.json$/.exec(url)[1]] ?? Promise.reject(new Error("404"))) });
+  await add("probe", "spoken", { view: "spoken" });
   frame();
-  const { t } = hosts.texts;
-  assert.deepEqual([t("own", { n: 3 }), t("other"), t("missing")], ["3 tokens", "data", ""]);
+  drawn.length = 0;
+  for (const language of ["fr", "xx"]) {
+    const loaded = speak(language);
+    send({ spoken: { language } });
+    frame();
+    assert.deepEqual(drawn.splice(0), []);
+    await loaded;
+    await null;
+    frame();
+    assert.deepEqual([drawn.splice(0), page.lang, t("stop")], [[["spoken", { language }]], "fr", "Arrêter"]);
+  }
 });
 
 test("options of a kind of widgets and of one of them are put together", async () => {

@@ -15,6 +15,7 @@ import { hasSwitch, moved, partsOf, readFactors, writeFactors } from "../../comp
 import { readToken } from "../../components/widgets/tokens/chips.js";
 import { scaleTop } from "../../components/widgets/tokens/curve.js";
 import { inUnit, measured, scaleName, surprisal, tintEnds, tintLevel } from "../../components/widgets/tokens/tints.js";
+import "./catalogue.js";
 
 test("a token is read from its line, and a broken line is a token without numbers", () => {
   const token = readToken('[7," a",0.25,3,"g","",1.5]');
@@ -33,13 +34,13 @@ test("tints go from nothing to full along each scale", () => {
   assert.equal(tintLevel("surprisal", token({ probability: 2 ** -4 })), 0.5);
   assert.equal(tintLevel("surprisal", token({ entropy: null })), null);
   assert.deepEqual([scaleName("rank"), scaleName("nonsense"), scaleName(undefined)], ["rank", "probability", "probability"]);
-  assert.deepEqual(tintEnds("surprisal", (key) => key), ["surprise 0", "≥ 8 unit"]);
+  assert.deepEqual(tintEnds("surprisal"), ["surprisal 0", "≥ 8 bits"]);
 });
 
 test("surprisal is -log2, infinite for what was impossible", () => {
   const impossible = readToken('[1,"a",0,9,"g","",2]');
   assert.equal(surprisal(readToken('[1,"a",0.125,9,"g"]')), 3);
-  assert.equal(inUnit(surprisal(impossible), "bits"), "∞ bits");
+  assert.equal(inUnit(surprisal(impossible)), "∞ bits");
   assert.deepEqual([measured(impossible), measured(undefined), measured(readToken('[1,"a",0.5,1,"g"]'))], [true, false, false]);
   assert.deepEqual([scaleTop([]), scaleTop([1, 4.1, Infinity]), scaleTop([6])], [4, 6, 6]);
 });

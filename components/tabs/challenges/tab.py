@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from torch import Tensor
 
-from components.concepts import concept_name, on_slider, slider_of, steer_labels
+from components.concepts import concept_name, on_slider, slider_of
 from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import has_text, t
@@ -167,7 +167,6 @@ def draw_head(s: Any) -> dict[str, Any]:
         "title": "" if challenge is None else t(f"challenge.{challenge.key}.title"),
         "goal": "" if challenge is None else t(f"challenge.{challenge.key}.goal"),
         "groups": [{"name": t(f"challenges.{group}"), "items": items(group)} for group in groups],
-        "labels": _labels("name", "seen", "solved", "progress"),
     }
 
 
@@ -191,12 +190,7 @@ def draw_foot(s: Any) -> dict[str, Any]:
         "learned": t(f"challenge.{challenge.key}.learned"),
         "hint": t(f"challenge.{challenge.key}.hint"),
         "next": later[0].key if later else None,
-        "labels": _labels("hint", "again", "link", "copied", "next", "record"),
     }
-
-
-def _labels(*names: str) -> dict[str, str]:
-    return {name: t(f"challenges.{name}") for name in names}
 
 
 # Which tools a challenge needs
@@ -271,10 +265,9 @@ def append_token(session: Session, sent: dict[str, Any]) -> None:
 def draw_box(s: Any) -> dict[str, Any]:
     """Show the text box, shaded by probability if the goal is about the loss."""
     state, found = s[Play], latest(s)
-    labels = {"name": t("challenges.text"), "placeholder": t("prompt.placeholder")}
     typed, common = state.answer.text, {"document": state.challenge, "edited": state.edited}
     if found is None:
-        return composer_data([], labels, unwritten=typed, **common)
+        return composer_data([], unwritten=typed, **common)
     reading, goal = found.reading, found.challenge.goal
     tints: list[float | None] = [None] * len(reading.ids)
     if isinstance(goal, LowerLoss):
@@ -283,7 +276,6 @@ def draw_box(s: Any) -> dict[str, Any]:
     offered = offered_text(reading.tokenizer, reading.ids, int(found.after.argmax()), reading.held)
     return composer_data(
         [box_line(token, tint) for token, tint in zip(tokens, tints, strict=True)],
-        labels,
         unwritten=None if typed == reading.answer.text else typed,
         selected=len(reading.ids) - 1 if goal.shows_bars else -1,
         ghost=offered if goal.shows_bars else "",
@@ -349,9 +341,8 @@ def draw_heads(s: Any) -> dict[str, Any]:
     levels = np.round(255 * weights).astype(np.uint8)
     layer, head = found.reading.answer.head or (-1, -1)
     content = {"layer": layer, "head": head, "tokens": n, "text": t("challenges.heads")}
-    labels = {key: t(f"heads.{key}") for key in ("name", "title", "axis")}
     data = heads_data([levels[..., row, : row + 1] for row in range(n)], np.zeros((*weights.shape[:2], 3)), content)
-    return data | {"closer": None, "labels": labels}
+    return data | {"closer": None}
 
 
 # Switching heads off, and picking a layer
@@ -434,7 +425,7 @@ def draw_concepts(s: Any) -> dict[str, Any]:
     loaded, strengths = found.reading.loaded, {place for place, strength in turned if strength}
     places = [(each.layer, each.feature) for each in (found.concepts.offered if found.concepts else ())]
     chips = [{"place": each, "name": concept_name(loaded, each), "on": each in strengths} for each in places]
-    data: dict[str, Any] = {"chips": chips, "slider": None, "labels": steer_labels()}
+    data: dict[str, Any] = {"chips": chips, "slider": None}
     return data | (slider_of(loaded, *turned[-1]) if turned else {})
 
 
@@ -479,7 +470,6 @@ def draw_features(s: Any) -> dict[str, Any]:
             ".".join(map(str, place)): to_base64(np.round(255 * along.numpy()).astype(np.uint8))
             for place, along in listed
         },
-        "labels": {name: t(f"concepts.{name}") for name in ("text", "list")},
     }
 
 
@@ -493,7 +483,7 @@ tab.cards(
     card(
         "challenge",
         arcs("challenge-text", on=pick_token, draw=draw_text),
-        where("typing", composer("challenge-box", on_input=type_text, draw=draw_box), grow=0),
+        where("typing", composer("challenge-box", answers=True, on_input=type_text, draw=draw_box), grow=0),
         columns(
             where("pictures", heads("challenge-heads", on=pick_head, draw=draw_heads), grow=9, min_width=300),
             where(

@@ -48,7 +48,7 @@ from components.tabs.change.effect import (
 )
 from components.widgets.chart import Drawing
 from components.widgets.predictions import predictions, predictions_data
-from components.widgets.switches import LABELS, switches, switches_data
+from components.widgets.switches import switches, switches_data
 from gpt import Edits, SamplingParams
 from gpt.background import Cancelled
 from gpt.config import Activation
@@ -277,9 +277,8 @@ def reset(session: Session) -> None:
 
 def draw_switches(s: Any) -> dict[str, Any]:
     """Show a switch for each head and branch, set according to the edits."""
-    labels = {key: t(f"change.switches.{key}") for key in LABELS}
     if s.text is None:
-        return switches_data(0, 0, labels=labels)
+        return switches_data(0, 0)
     config, costs = s.text.config, s[Editing].costs
     edits = s.edits.fitting(config)
     is_measured = costs is not None and costs.source == source_of(s)
@@ -287,7 +286,6 @@ def draw_switches(s: Any) -> dict[str, Any]:
         config.n_layer,
         config.n_head,
         format_edits(Edits(edits.head_scale, edits.attn_scale, edits.mlp_scale)),
-        labels=labels,
         answered=s[Editing].n_switched,
         costs=costs.bits if is_measured else None,
         measured=costs.n_tokens if is_measured else 0,

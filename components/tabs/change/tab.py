@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from components.errors import PageError
 from components.i18n import is_exact, t
@@ -49,7 +49,7 @@ from components.tabs.change.edits import (
 )
 from components.tabs.change.effect import ReadText, read_document, summary, turned_in
 from components.tabs.change.patching import patching_section
-from components.text_views import document_lines, strip_labels, token_lines
+from components.text_views import document_lines, token_lines
 from components.widgets.tokens import tokens
 from gpt import Edits, Generation, SamplingParams
 from gpt.documents.comparison import paired_steps
@@ -162,20 +162,14 @@ def original(s: Any) -> dict[str, Any]:
         shown = {"doc": repr(read.source), "lines": text_lines(read), "selected": selected_position(s, read)}
     else:
         shown = {"doc": "", "lines": Lines(), "selected": NEWEST}
-    return shown | {"parted": _divergence_index(s), "labels": side_labels("original")}
+    return shown | {"parted": _divergence_index(s)}
 
 
 def edited(s: Any) -> dict[str, Any]:
     """Show the edited model's text."""
     pair = s[Writing].growing or written_pair(s)
     doc, lines = ("", Lines()) if pair is None else (pair.edited.key, pair.edited.lines)
-    parted, labels = _divergence_index(s), side_labels("edited")
-    return {"doc": doc, "lines": lines, "selected": NEWEST, "parted": parted, "labels": labels}
-
-
-def side_labels(side: Literal["original", "edited"]) -> dict[str, str]:
-    """Return the labels of the token strip on one side."""
-    return strip_labels(t("change.edited.empty")) | {"name": t(f"change.{side}")}
+    return {"doc": doc, "lines": lines, "selected": NEWEST, "parted": _divergence_index(s)}
 
 
 def text_lines(read: ReadText) -> Lines:
@@ -286,8 +280,8 @@ def texts_section() -> Part:
     """Build both texts side by side, and the program that reproduces them."""
     select = lambda session, sent: select_position(session, sent.get("index"))  # noqa: E731
     sides = {
-        "original": tokens("change-original", on=select, draw=original),
-        "edited": tokens("change-edited", selectable=False, draw=edited),
+        "original": tokens("change-original", of="original", empty="edited", on=select, draw=original),
+        "edited": tokens("change-edited", of="edited", empty="edited", selectable=False, draw=edited),
     }
     return section(
         title_row(

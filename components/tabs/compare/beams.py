@@ -237,17 +237,13 @@ def picked(state: Any) -> int | None:
 def tree(s: Any) -> dict[str, Any]:
     """Show the tree of candidates."""
     state, found = s[Beams], s[Beams].search
-    keys = ("empty", "hint", "keys", "step", "outcome", "token", "total", "score")
-    labels = {key: t(f"beams.{key}") for key in keys} | {"name": t("beams.tree.name")}
-    labels |= {key: t(f"beams.outcome.{key}") for key in ("kept", "pruned", "finished", "best")}
     if found is None:
-        return {"search": "", "root": "", "chosen": None, "lines": Lines(), "labels": labels}
+        return {"search": "", "root": "", "chosen": None, "lines": Lines()}
     return {
         "search": f"{id(found):x}",
         "root": root_text(found),
         "chosen": state.chosen,
         "lines": tree_lines(found, shown(state)),
-        "labels": labels,
     }
 
 

@@ -28,7 +28,7 @@ from components.state.session import Session
 from components.state.settings import LIMITS, Settings, clamped
 from components.state.snapshot import Message
 from components.tabs.compare.pair import Pair
-from components.text_views import count_sentence, document_lines, strip_labels
+from components.text_views import count_sentence, document_lines
 from components.widgets.chart import Drawing
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, list_models
@@ -393,17 +393,15 @@ def bars(side: int, s: Any) -> Drawing:
 
 def strip(side: int, s: Any) -> dict[str, Any]:
     """Show the text of one column."""
-    pair, job, labels = pair_of(s), s[Compare].job, strip_labels(t("compare.empty"))
-    labels |= {"name": f"{t(f'compare.{SIDES[side]}')}: {labels['name']}"}
+    pair, job = pair_of(s), s[Compare].job
     if pair is None:
-        return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1, "labels": labels}
+        return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1}
     document, index = pair.documents[side], pair.comparison.divergence_index
     return {
         "lines": document_lines(document, pair.statistics[side]) if document.n_read else Lines(),
         "doc": str(document.key),
         "selected": -1 if job is not None or not document.n_read else pair.at(side),
         "parted": -1 if index is None else index,
-        "labels": labels,
     }
 
 
@@ -492,7 +490,9 @@ def _column(side: int) -> Part:
     return section(
         model,
         row(*sliders, seed, classes="gb-compare-settings"),
-        tokens(f"{name}-strip", draw=partial(strip, side), on=partial(select_token, side)),
+        tokens(
+            f"{name}-strip", of=SIDES[side], empty="pair", draw=partial(strip, side), on=partial(select_token, side)
+        ),
         says(f"{name}-status", partial(status, side), kind="status"),
         classes="gb-compare-column",
         grow=1,

@@ -63,7 +63,7 @@ def _machine() -> Card:
         ),
         section(
             question("inside.heads.question"),
-            heads("heads", on=handlers.select, on_input=handlers.magnify_head),
+            heads("heads", hint="tabs", on=handlers.select, on_input=handlers.magnify_head),
         ),
         classes="",
     )
@@ -90,7 +90,7 @@ def _stream() -> Card:
                 layers("stream-layer", on=handlers.select),
             ),
             sentence("stream-tokens-says", kind="caption"),
-            tokens("stream-tokens", on=handlers.select_token),
+            tokens("stream-tokens", shade="length", on=handlers.select_token),
         ),
         row(
             section(question("stream.question"), norms, grow=1),

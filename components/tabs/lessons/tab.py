@@ -21,7 +21,6 @@ from components.tabs.lessons.figure import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Op
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.places import OtherTabs, open_film, open_place
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
-from components.text_views import strip_labels
 from components.widgets.lesson import lesson_body, lesson_head
 from components.widgets.table import table
 from components.widgets.tokens import tokens
@@ -30,8 +29,6 @@ from gpt.experiments.speed import next_token_cost
 
 MINIMAL = "gpt.experiments.minimal"
 KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
-HEAD_LABELS = ("name", "list", "find", "topic", "none", "place", "previous", "next", "film", "seen", "answered")
-BODY_LABELS = ("code", "runs", "try", "check", "number", "copy", "copied")
 
 
 def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
@@ -127,7 +124,6 @@ def path(loaded: LoadedModel, s: Any) -> dict[str, Any]:
             for each in LESSONS
         ],
         "has_film": lesson is not None and lesson.beat != "",
-        "labels": {name: t(f"lessons.{name}") for name in HEAD_LABELS},
     }
 
 
@@ -142,7 +138,6 @@ def code_and_questions(s: Any) -> dict[str, Any]:
         "questions": [question_data(lesson, n, s) for n in range(1, len(QUESTIONS[lesson.key]) + 1)],
         "show": t("lessons.answer"),
         "open": t(f"lessons.open.{lesson.place.tab}"),
-        "labels": {name: t(f"lessons.{name}") for name in BODY_LABELS},
     }
 
 
@@ -321,7 +316,7 @@ def problem(s: Any) -> ValueError | None:
 
 def strip(s: Any) -> dict[str, Any]:
     """Show the tokens in the generated text."""
-    return {"lines": shown(s).strip, "doc": s[Open].lesson, "labels": strip_labels()}
+    return {"lines": shown(s).strip, "doc": s[Open].lesson}
 
 
 def move(name: str, session: Session, value: object) -> None:

@@ -260,7 +260,7 @@ def _text() -> tuple[Part, ...]:
         fold(
             "token-by-token",
             "strip.question",
-            tokens("strip", on=selection.select_token),
+            tokens("strip", curve=True, empty="page", on=selection.select_token),
             row(sentence("hint", kind="caption"), shading, classes="gb-strip-tools"),
             draw("draw"),
             row(

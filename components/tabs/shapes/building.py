@@ -30,7 +30,7 @@ from components.state.settings import LIMITS, sampling_params
 from components.state.snapshot import Message
 from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.shapes.size import Choice, Chosen, Shape, choice_of, fits, tab
-from components.text_views import document_lines, strip_labels
+from components.text_views import document_lines
 from components.widgets.chart import Drawing
 from components.widgets.tokens import tokens
 from gpt import Generation, SamplingParams
@@ -308,7 +308,6 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
         return {
             "lines": Lines() if built is None else built.lines[side],
             "doc": "" if built is None else str(built.documents[side]),
-            "labels": strip_labels(t("shapes.build.empty")),
         }
 
     def stages(s: Any) -> Drawing:
@@ -332,10 +331,14 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
         says("shape-trouble", trouble, kind="notice"),
         says("shape-status", status, kind="status"),
         columns(
-            column(question("shapes.untrained"), tokens("shape-random", draw=partial(strip, 0)), min_width=320),
+            column(
+                question("shapes.untrained"),
+                tokens("shape-random", empty="build", draw=partial(strip, 0)),
+                min_width=320,
+            ),
             column(
                 says("shape-trained-name", trained_name, kind="question"),
-                tokens("shape-trained", draw=partial(strip, 1)),
+                tokens("shape-trained", empty="build", draw=partial(strip, 1)),
                 min_width=320,
             ),
         ),

@@ -215,9 +215,7 @@ def overview(shown: Shown) -> dict[str, Any]:
     levels = np.round(255 * pictures).astype(np.uint8)
     rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
     content = {"layer": layer, "head": head, "text": text, "tokens": len(rows)}
-    words = {key: t(f"heads.{key}") for key in ("name", "title", "share", "axis")}
-    words |= {key: t(f"train.attention.{key}") for key in ("hint", "keys")}
-    return heads_data(rows, shares, content) | {"labels": words}
+    return heads_data(rows, shares, content)
 
 
 def heatmap(shown: Shown) -> Drawing:
@@ -250,9 +248,8 @@ def heatmap(shown: Shown) -> Drawing:
 def player_data(shown: Shown) -> dict[str, Any]:
     """Return the number of moments in the film and the index of the displayed one."""
     evaluations = shown.progress.evaluations
-    texts = {key: t(f"train.film.{key}") for key in ("name", "play", "pause", "back", "forward")}
     step = t("train.film.step", step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
-    return {"moments": len(evaluations), "moment": evaluations.index(shown.evaluation), "text": step, "labels": texts}
+    return {"moments": len(evaluations), "moment": evaluations.index(shown.evaluation), "text": step}
 
 
 def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
@@ -278,7 +275,7 @@ def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
 
     name = film.name
     step = player(f"{name}-player", draw=of(player_data), on_input=partial(choose_moment, film))
-    grid = heads(f"{name}-heads", draw=of(overview), on=partial(choose_head, film))
+    grid = heads(f"{name}-heads", hint="steps", draw=of(overview), on=partial(choose_head, film))
     pictures = column(
         row(step, classes="gb-card gb-train-player"),
         row(

@@ -32,7 +32,6 @@ MAX_GRADIENT_BYTES = 2**29
 MIN_WEIGHT = 0.005  # smallest attention weight that is drawn
 MAX_NAMED = 3  # parts named in a sentence
 ERROR = "error"  # key of the reconstruction error in the later layer
-FLOW_LABELS = ("name", "tokens", "heads", "head", "head.short", "others", "token.off", "head.off", "read.off", "all")
 
 
 # The main reason, as a sentence
@@ -187,7 +186,7 @@ def draw_flow(s: Any) -> dict[str, Any]:
             "reads": [list(read) for read in reads if read in off.reads],
         },
         "says": _flow_says(e, off, known.probability, p),
-        "labels": {name: t(f"why.flow.{name}") for name in FLOW_LABELS} | {"target": e.token_name},
+        "name": e.token_name,
     }
 
 
@@ -350,7 +349,7 @@ def draw_paths(s: Any) -> dict[str, Any]:
         "before": four_digits(before),
         "after": None if after is None else four_digits(after),
         "says": _paths_say(e, found, off, before, after),
-        "labels": {"name": t("why.paths.name", token=e.token_name), "all": t("why.flow.all")},
+        "name": e.token_name,
     }
 
 

@@ -54,7 +54,7 @@ from components.tabs.why.explained import (
     traced,
 )
 from components.tabs.why.lens import lens_sections
-from components.text_views import attention_sentence, strip_labels, token_lines
+from components.text_views import attention_sentence, token_lines
 from components.widgets.chart import Drawing
 from components.widgets.paths import paths
 from components.widgets.ribbons import ribbons
@@ -115,17 +115,15 @@ def shade(sizes: np.ndarray | None) -> str:
 
 def strip(s: Any) -> dict[str, Any]:
     """Show the text, shaded by each token's share of the influence."""
-    labels = strip_labels(t("strip.empty")) | {"attention": t("why.influence")}
     e = s[explained]
     if e is None:
-        return {"lines": [], "doc": "", "selected": -1, "shade": "", "labels": labels}
+        return {"lines": [], "doc": "", "selected": -1, "shade": ""}
     ids = e.text.ids
     return {
         "lines": token_lines(e.tokenizer, ids, [(None, None)] * len(ids), e.text.document.n_prompt),
         "doc": str(e.text.version[0]),
         "selected": e.prediction.position,
         "shade": shade(sizes(s)),
-        "labels": labels,
     }
 
 
@@ -197,7 +195,11 @@ def text_section() -> Part:
         says("why-method-says", method_says, kind="caption"),
         says("why-trouble", trouble, kind="notice"),
         columns(
-            column(token_strip("why-strip", on=select_token, draw=strip), grow=3, min_width=320),
+            column(
+                token_strip("why-strip", empty="page", shade="influence", on=select_token, draw=strip),
+                grow=3,
+                min_width=320,
+            ),
             column(picture("why-influence", influence), grow=2),
         ),
     )

@@ -28,8 +28,7 @@ def beams(name: str, **wired: Any) -> Part:
     """Return the tree. A click, Enter or Space on a candidate raises `.select` with the payload {"candidate": number}.
 
     View data: search (identifies the search; a new value replaces the tree), root (the end of the text that the search
-    continues), chosen (the selected candidate; None for the best), lines (from `candidate_line` and `step_line`),
-    labels: name, empty, keys, step, kept, pruned, finished, best, token, total, score.
+    continues), chosen (the selected candidate; None for the best), lines (from `candidate_line` and `step_line`).
     """
     return widget("beams", name, template=_TEMPLATE, **wired)
 

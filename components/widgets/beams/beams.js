@@ -6,10 +6,10 @@
  * @property {string} [root]  the end of the prompt
  * @property {number | null} [chosen]  the selected candidate; null for the best
  * @property {string[]} [lines]  built by `candidate_line` and `step_line`, in order
- * @property {Record<string, string>} [labels]
  */
 
 import { find, make, makeButton, makeShape, modified, setAll, setHint, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { decimal, percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { visible } from "../text.js";
@@ -23,7 +23,6 @@ const NAMES = ["best", "kept", "pruned", "finished"]; // in legend order
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { t } = host;
   const [empty, scroll, stage, legend] = [".gb-empty", ".gb-beams-scroll", ".gb-beams-stage", ".gb-beams-legend"].map((name) => find(root, name));
   const curves = find(stage, "svg", SVGSVGElement);
   const tip = createTip(root, find(root, ".gb-tip"));
@@ -100,18 +99,18 @@ function mount(root, host) {
 
   /** @param {Candidate} candidate */
   const says = ({ text, depth, outcome, total, score }) =>
-    `${visible(text)}, ${t("step")} ${depth}, ${t(outcome)}, ${t("total")} ${decimal(total)}, ${t("score")} ${decimal(score)}`;
+    `${visible(text)}, ${t("beams.step")} ${depth}, ${t(`beams.outcome.${outcome}`)}, ${t("beams.total")} ${decimal(total)}, ${t("beams.score")} ${decimal(score)}`;
 
   function relabel() {
-    setText(empty, t("empty"));
-    stage.setAttribute("aria-label", t("name"));
+    setText(empty, t("beams.empty"));
+    stage.setAttribute("aria-label", t("beams.tree.name"));
     const items = NAMES.map((each) => {
-      const item = make("li", "", t(each));
+      const item = make("li", "", t(`beams.outcome.${each}`));
       item.prepend(make("i", `gb-key-${each}`));
       return item;
     });
     const hint = make("li", "");
-    setHint(hint, t("hint"), t("keys"));
+    setHint(hint, t("beams.hint"), t("beams.keys"));
     legend.replaceChildren(...items, hint);
   }
 
@@ -137,10 +136,10 @@ function mount(root, host) {
     const { outcome, logProbability, total, score } = search.candidates[i];
     const text = search.path(i).map((each) => search.candidates[each].text).join("");
     tip.show(boxes[i], visible(text), [
-      [t("outcome"), t(outcome)],
-      [t("token"), `${percent(Math.exp(logProbability))} · ${decimal(logProbability)}`],
-      [t("total"), decimal(total)],
-      [t("score"), decimal(score, 3)],
+      [t("beams.outcome"), t(`beams.outcome.${outcome}`)],
+      [t("beams.token"), `${percent(Math.exp(logProbability))} · ${decimal(logProbability)}`],
+      [t("beams.total"), decimal(total)],
+      [t("beams.score"), decimal(score, 3)],
     ]);
   }
 

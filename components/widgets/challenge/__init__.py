@@ -34,7 +34,7 @@ def challenge_head(name: str, **wired: Any) -> Part:
     appears, it raises the event for the last one opened in this browser, or else for the first.
 
     View data: open (the key; None if no challenge is open), title, goal, groups (a list of {"name", "items"}, where
-    each item is {"key", "title"}), labels ("name", "seen", "solved", "progress" with {n} and {total}).
+    each item is {"key", "title"}).
     """
     return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
 
@@ -45,6 +45,6 @@ def challenge_foot(name: str, **wired: Any) -> Part:
     Raises `.select` with the payload {"challenge": key} or {"again": True}. The browser also stores the best score.
 
     View data: open (as above), verdict, solved, score (None if the goal has none), attempts (a sentence), learned,
-    hint, next (the key; None after the last), labels ("hint", "again", "link", "copied", "next", "record" with {n}).
+    hint, next (the key; None after the last).
     """
     return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)

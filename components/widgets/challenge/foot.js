@@ -9,10 +9,10 @@
  * @property {string} [learned]
  * @property {string} [hint]
  * @property {string | null} [next]  the key; null after the last
- * @property {Record<string, string>} [labels]
  */
 
 import { find, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { challenges as progress } from "../progress.js";
 import { defineWidget } from "../runtime.js";
 
@@ -34,26 +34,26 @@ function mount(root, host) {
     root.classList.toggle("gb-solved", solved);
     setText(find(root, ".gb-standing"), data.verdict ?? "");
     setText(find(root, ".gb-learned"), solved ? (data.learned ?? "") : "");
-    setText(find(hint, "summary"), host.t("hint"));
+    setText(find(hint, "summary"), t("challenges.hint"));
     setText(find(hint, "p"), data.hint ?? "");
     hint.hidden = solved;
-    setText(again, host.t("again"));
-    setText(link, host.t("link"));
-    setText(on, `${host.t("next")} →`);
+    setText(again, t("challenges.again"));
+    setText(link, t("challenges.link"));
+    setText(on, `${t("challenges.next")} →`);
     on.hidden = !data.next;
     if (solved) progress.keep(data.open, 2, data.score);
     const best = progress.read().best[data.open];
-    setText(find(root, ".gb-attempts"), [data.attempts, best ? host.t("record", { n: best }) : ""].filter(Boolean).join(" · "));
+    setText(find(root, ".gb-attempts"), [data.attempts, best ? t("challenges.record", { n: best }) : ""].filter(Boolean).join(" · "));
   }
 
   async function copyLink() {
     const address = new URL(`?challenge=${shown.open}`, location.href).href;
     try {
       await navigator.clipboard.writeText(address);
-      setText(link, host.t("copied"));
+      setText(link, t("challenges.copied"));
       setTimeout(host.redraw, COPIED_MS);
     } catch {
-      prompt(host.t("link"), address); // fallback if the browser blocks the clipboard
+      prompt(t("challenges.link"), address); // fallback if the browser blocks the clipboard
     }
   }
 

@@ -5,10 +5,10 @@
  * @property {string} [title]
  * @property {string} [goal]
  * @property {{name: string, items: {key: string, title: string}[]}[]} [groups]
- * @property {Record<string, string>} [labels]
  */
 
 import { find, make, modified, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { challenges as progress } from "../progress.js";
 import { defineWidget } from "../runtime.js";
 
@@ -51,7 +51,7 @@ function mount(root, host) {
     for (const { key, title } of items()) {
       const link = find(nav, `a[data-key="${key}"]`);
       const level = done[key] || 0;
-      const state = ["", host.t("seen"), host.t("solved")][level];
+      const state = ["", t("challenges.seen"), t("challenges.solved")][level];
       link.dataset.level = String(level);
       link.title = `${title}${state ? ` (${state})` : ""}`;
       link.setAttribute("aria-label", `${link.textContent} · ${link.title}`);
@@ -59,7 +59,7 @@ function mount(root, host) {
       else link.removeAttribute("aria-current");
     }
     const n = items().filter(({ key }) => done[key] === 2).length;
-    setText(find(root, ".gb-challenge-solved"), host.t("progress", { n, total: items().length }));
+    setText(find(root, ".gb-challenge-solved"), t("challenges.progress", { n, total: items().length }));
   }
 
   /** @param {ChallengeHead} data */
@@ -75,7 +75,7 @@ function mount(root, host) {
     }
     if (typeof open !== "string") return;
     asked = open;
-    nav.setAttribute("aria-label", host.t("name"));
+    nav.setAttribute("aria-label", t("challenges.name"));
     if (data.groups !== built) build();
     setText(find(root, "h2"), data.title ?? "");
     setText(find(root, ".gb-challenge-goal"), data.goal ?? "");

@@ -27,7 +27,7 @@ def typed_js(name: str) -> str:
     }}"""
 
 
-def composer(name: str, *, leads: bool = False, **wired: Any) -> Part:
+def composer(name: str, *, leads: bool = False, answers: bool = False, **wired: Any) -> Part:
     """Return the box that draws `composer_data`. It raises four events:
 
     - `.input`, shortly after a person has typed, with "text", "edited" (the time of the last key press in ms),
@@ -39,9 +39,10 @@ def composer(name: str, *, leads: bool = False, **wired: Any) -> Part:
     - `.undo`, when a person undoes or, with {"redo": true}, redoes something with the keyboard or the browser's menu
 
     leads: whether the page's undo includes this text, which raises the last event, and whether the page is stale and
-    elements of the class gb-live are inert while the text in the box is newer than the data.
+    elements of the class gb-live are inert while the text in the box is newer than the data. answers: whether the text
+    is the answer to a challenge.
     """
-    return widget("composer", name, template=_TEMPLATE, options={"leads": leads}, **wired)
+    return widget("composer", name, template=_TEMPLATE, options={"leads": leads, "answers": answers}, **wired)
 
 
 def box_line(text: str, written: float | None, *, control: bool = False) -> str:
@@ -55,8 +56,8 @@ def box_line(text: str, written: float | None, *, control: bool = False) -> str:
 
 def composer_data(
     lines: list[str],
-    labels: dict[str, str],
     *,
+    chat: bool = False,
     words: Sequence[int] = (),
     hidden: Sequence[int] = (),
     unwritten: str | None = None,
@@ -75,7 +76,7 @@ def composer_data(
 
     Args:
         lines: Built by `box_line`.
-        labels: "name" and "placeholder"; for hiding words "words", "hide" and "show" (both with {word}).
+        chat: Whether the text is the start of a conversation.
         words: The position at which each word begins.
         hidden: Positions of the hidden words.
         unwritten: The text in the box, if it differs from the text of the tokens.
@@ -92,7 +93,7 @@ def composer_data(
     """
     return {
         "lines": lines,
-        "labels": labels,
+        "chat": chat,
         "words": list(words),
         "hidden": list(hidden),
         "unwritten": unwritten,

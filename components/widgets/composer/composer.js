@@ -19,6 +19,7 @@
  */
 
 import { find, modified, setAll } from "../dom.js";
+import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 import { drawArcs } from "./arcs.js";
 import { changed, createCopy, tokenAt } from "./copy.js";
@@ -81,8 +82,8 @@ function mount(root, host) {
     before = before.filter(([, at]) => at > (data.edited ?? 0));
     if ((data.n ?? 0) >= n) hidden = new Set(data.hidden);
     shown = data;
-    area.placeholder = host.t("placeholder");
-    area.setAttribute("aria-label", host.t("name"));
+    area.placeholder = t(data.chat ? "chat.placeholder" : "prompt.placeholder");
+    area.setAttribute("aria-label", t(host.options.answers ? "challenges.text" : "prompt.text"));
     copy.read(data.lines ?? []);
     text = data.unwritten ?? copy.text() + (data.held ?? "");
     settle();
@@ -203,7 +204,7 @@ function mount(root, host) {
    */
   function nameWords(isOld) {
     const { words = [] } = shown;
-    box.setAttribute("aria-label", host.t("words"));
+    box.setAttribute("aria-label", t("prompt.words"));
     entered = Math.min(entered, Math.max(0, words.length - 1));
     const pieces = copy.pieces();
     words.forEach((start, i) => {
@@ -211,7 +212,7 @@ function mount(root, host) {
       if (!node || start >= pieces.length) return;
       const word = pieces.slice(start, words[i + 1] ?? pieces.length).join("").trim();
       const attributes = { role: "button", tabindex: i === entered && !isOld ? "0" : "-1", "aria-pressed": String(hidden.has(start)) };
-      setAll(node, { ...attributes, "aria-label": host.t(hidden.has(start) ? "show" : "hide", { word }) });
+      setAll(node, { ...attributes, "aria-label": t(hidden.has(start) ? "prompt.show" : "prompt.hide", { word }) });
     });
   }
 

@@ -22,6 +22,5 @@ def features(name: str, **wired: Any) -> Part:
         tokens: the text's tokens; selected: a position.
         features: a list of {"place", "name", "value", "says"}, with value in 0..1. chosen: one feature's place.
         tints: keyed by "layer.feature"; one byte per token from position `first`, in base64.
-        labels: "text" and "list", for screen readers.
     """
     return widget("features", name, template=_TEMPLATE, **wired)

@@ -12,6 +12,7 @@
 
 import { bytes } from "../bytes.js";
 import { find, make, modified, setCount, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { roving } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 
@@ -49,8 +50,8 @@ function mount(root, host) {
   function draw(data) {
     shown = data;
     const { tokens = [], selected = -1, features = [], chosen } = data;
-    text.setAttribute("aria-label", host.t("text"));
-    list.setAttribute("aria-label", host.t("list"));
+    text.setAttribute("aria-label", t("concepts.text"));
+    list.setAttribute("aria-label", t("concepts.list"));
     setCount(text, tokens.length, () => make("span", "", "", { role: "option", tabindex: "-1" }));
     tokens.forEach((token, i) => {
       setText(words[i], token);

@@ -1,6 +1,7 @@
 // The film's player: time, text and controls. The film plays in the picture of the model (see `flow/flow.js`).
 
 import { find, make, modified, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { endPresentation, isPresenting, present, steppers } from "../presenting.js";
 import { films } from "../progress.js";
 import { isFollowing } from "../runtime.js";
@@ -61,7 +62,7 @@ export function createFilm(root, host, onClose) {
     setText(find(says, "p"), sentence);
     const lines = [...(own ? [own] : []), ...more.filter((part) => words[part]).map((part) => words[part])].map((text) => text.split("\n"));
     details.hidden = !lines.length;
-    setText(find(details, "summary"), film.controls.more);
+    setText(find(details, "summary"), t("film.more"));
     const key = JSON.stringify(lines);
     if (details.dataset.shown !== key) {
       details.dataset.shown = key;
@@ -75,13 +76,13 @@ export function createFilm(root, host, onClose) {
         }),
       );
     }
-    setText(find(bar, "output"), film.controls.of.replace("{n}", String(beat + 1)).replace("{total}", String(film.beats.length)));
+    setText(find(bar, "output"), t("film.of", { n: beat + 1, total: film.beats.length }));
     range.value = String(time);
     range.style.setProperty("--share", `${(100 * time) / total()}%`);
     range.setAttribute("aria-valuetext", title);
     setText(button("play"), isPlaying ? "❚❚" : "▶");
     button("play").hidden = still.matches;
-    button("play").setAttribute("aria-label", film.controls[isPlaying ? "pause" : "play"]);
+    button("play").setAttribute("aria-label", t(isPlaying ? "film.pause" : "film.play"));
     if (name === told) return;
     told = name;
     clearTimeout(telling);
@@ -167,14 +168,14 @@ export function createFilm(root, host, onClose) {
     film = shown;
     starts = film.beats.reduce((sums, { seconds }) => [...sums, sums[sums.length - 1] + seconds], [0]);
     range.max = String(total());
-    for (const name of ["back", "forward", "screen", "leave"]) {
-      const text = film.controls[name];
+    const texts = { back: t("film.back"), forward: t("film.forward"), screen: t("film.screen"), leave: t("film.leave") };
+    for (const [name, text] of Object.entries(texts)) {
       if (name === "leave") setText(button(name), text);
       else button(name).setAttribute("aria-label", text);
       button(name).title = text;
     }
-    range.setAttribute("aria-label", film.controls.scrub);
-    stage.setAttribute("aria-label", film.controls.name);
+    range.setAttribute("aria-label", t("film.scrub"));
+    stage.setAttribute("aria-label", t("film.name"));
     if (!isFirst) jump(beat, played);
     known = beat;
     if (!isFirst) return show();

@@ -2,6 +2,7 @@
 // reached, and the moving parts.
 
 import { clipped } from "../canvas.js";
+import { t } from "../i18n.js";
 import { wholePercent } from "../numbers.js";
 import { paint } from "../flow/paint.js";
 import { bottom, centre, middle, right, thickness } from "../flow/scene.js";
@@ -20,7 +21,6 @@ import { between, visits, within } from "./time.js";
  * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  texts by beat
  * @property {boolean} plays  whether it plays when it opens
  * @property {number} clicks  how often it was opened by a click
- * @property {Record<string, string>} controls
  * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: next tokens after each start and
  *   the ending, and after the ending alone; empty if the model cannot read them
  * @property {number[]} asked  positions of the tokens that the query visits in act 2
@@ -299,7 +299,7 @@ function paintAnswers(ctx, scene, moment, px) {
   });
   const others = 1 - rows.reduce((sum, row) => sum + data.row[row], 0);
   if (others < 0.005) return;
-  const note = film.controls.others.replace("{p}", wholePercent(others));
+  const note = t("film.others", { p: wholePercent(others) });
   write(ctx, note, left, bottom(scene) + 16 * px, { font: fontOf(scene, "note", large(moment, 14), px), colour: colours.muted, alpha: within(share, 0.8, 0.9) });
 }
 
@@ -393,7 +393,7 @@ function paintGuesses(ctx, scene, moment, px) {
     ctx.stroke();
     const [small, strong] = isNarrow ? [10, 12] : [15, 24];
     const note = fontOf(scene, "note", small, px);
-    write(ctx, film.controls.layer.replace("{n}", String(layer)), to, low, { font: note, colour: colours.muted, align: "center" });
+    write(ctx, t("film.layer", { n: layer }), to, low, { font: note, colour: colours.muted, align: "center" });
     ctx.font = fontOf(scene, "token", strong, px, 600);
     write(ctx, clipped(ctx, token, slot - 6 * px), to, low + (isNarrow ? 20 : 28) * px, { font: ctx.font, colour: colours.text, align: "center" });
     write(ctx, p, to, low + (isNarrow ? 38 : 52) * px, { font: note, colour: colours.muted, align: "center" });

@@ -54,7 +54,7 @@ def flow(name: str, **wired: Any) -> Part:
     token that it has drawn should be added to the text. Space plays and pauses; the arrow keys, PageUp and PageDown
     move between beats; Escape closes the film.
 
-    View data: labels, and the fields listed in `flow/scene.js`; `film/paint.js` describes the film. If there are no
+    View data: the fields listed in `flow/scene.js`; `film/paint.js` describes the film. If there are no
     tokens, nothing is shown.
     """
     return widget("flow", name, template=_TEMPLATE, **wired)

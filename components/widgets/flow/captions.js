@@ -1,6 +1,7 @@
 // Texts in the flow: input tokens on the left, next tokens on the right, column names above.
 
 import { clipped } from "../canvas.js";
+import { t } from "../i18n.js";
 import { isExact, percent } from "../numbers.js";
 import { BAR, HEAD } from "./layout.js";
 import { bottom, centre, group, middle, OF_HEAD, right, thickness } from "./scene.js";
@@ -13,7 +14,7 @@ const NAMED = ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid",
 
 /** Paints the tokens at the left edge of the visible area. @param {Context} ctx @param {Scene} scene */
 export function paintTokens(ctx, scene) {
-  const { data, place, colours, fonts, heights, chosen, scrolled, t } = scene;
+  const { data, place, colours, fonts, heights, chosen, scrolled } = scene;
   const edge = right(place.tokens) + scrolled;
   if (scrolled) {
     ctx.fillStyle = colours.card;
@@ -42,8 +43,8 @@ export function paintTokens(ctx, scene) {
   });
   const after = data.total - data.start - data.tokens.length;
   const quiet = { font: fonts.note, colour: colours.muted, align: /** @type {const} */ ("right") };
-  if (data.start) write(ctx, t("before", { n: data.start }), edge, HEAD - 14, quiet);
-  if (after > 0) write(ctx, t("after", { n: after }), edge, bottom(scene) + 14, quiet);
+  if (data.start) write(ctx, t("flow.before", { n: data.start }), edge, HEAD - 14, quiet);
+  if (after > 0) write(ctx, t("flow.after", { n: after }), edge, bottom(scene) + 14, quiet);
 }
 
 /** @param {Context} ctx @param {Scene} scene */
@@ -74,16 +75,16 @@ export function paintNext(ctx, scene) {
 
 /** Paints the columns' names above them, with the sizes of their vectors or their purposes. @param {Context} ctx @param {Scene} scene */
 export function paintNames(ctx, scene) {
-  const { data, place, colours, fonts, t } = scene;
+  const { data, place, colours, fonts } = scene;
   for (const name of NAMED.filter((name) => place[name])) {
     const colour = OF_HEAD.includes(name) ? colours.head : colours.text;
-    write(ctx, t(name), centre(place[name]), isExact() ? HEAD - 30 : HEAD - 14, { font: fonts.name, colour, align: "center" });
+    write(ctx, t(`flow.short.${name}`), centre(place[name]), isExact() ? HEAD - 30 : HEAD - 14, { font: fonts.name, colour, align: "center" });
   }
   if (isExact()) paintSizes(ctx, scene);
   else paintPurposes(ctx, scene);
   if (data.kv_heads < data.n_head) paintSharing(ctx, scene);
-  write(ctx, t("embedding"), place.tok.x, 21, { font: fonts.title, colour: colours.text });
-  write(ctx, t("next"), place.next.x, scene.barsTop - 16, { font: fonts.title, colour: colours.text });
+  write(ctx, t("flow.short.embedding"), place.tok.x, 21, { font: fonts.title, colour: colours.text });
+  write(ctx, t("flow.short.next"), place.next.x, scene.barsTop - 16, { font: fonts.title, colour: colours.text });
   for (let layer = 0; layer < data.n_layer; layer += 1) {
     const column = place[`layer${layer}`];
     if (!column || column.w < 7) continue;
@@ -92,8 +93,8 @@ export function paintNames(ctx, scene) {
 }
 
 /** Paints what the open layer's two parts do. @param {Context} ctx @param {Scene} scene */
-function paintPurposes(ctx, { place, colours, fonts, t }) {
-  const parts = /** @type {const} */ ([["looks_back", place.q, place.att, colours.head], ["alone", place.gate ?? place.ff, place.out, colours.text]]);
+function paintPurposes(ctx, { data, place, colours, fonts }) {
+  const parts = /** @type {const} */ ([[data.ahead ? "flow.looks_ahead" : "flow.looks_back", place.q, place.att, colours.head], ["flow.alone", place.gate ?? place.ff, place.out, colours.text]]);
   for (const [key, first, last, colour] of parts) {
     write(ctx, t(key), (first.x + right(last)) / 2, HEAD - 38, { font: fonts.name, colour, align: "center" });
     ctx.fillStyle = colour;

@@ -5,6 +5,7 @@
 
 import { sizedContext } from "../canvas.js";
 import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { decimal, isExact, percent } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
 import { createFilm } from "../film/film.js";
@@ -24,7 +25,6 @@ const PLAIN = ["tokens", "weights"]; // parts whose formulas are always shown, a
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { t } = host;
   const [scroller, stage, parts] = [".gb-flow-scroll", ".gb-flow-stage", ".gb-flow-parts"].map((name) => find(root, name));
   const [laneMark, columnMark, tip] = [".gb-flow-lane", ".gb-flow-column", ".gb-flow-tip"].map((name) => find(root, name));
   const [layerPick, headPicks] = [".gb-flow-layer", ".gb-flow-heads"].map((name) => find(root, name));
@@ -51,12 +51,12 @@ function mount(root, host) {
     const again = data === shown && dark === host.dark;
     [shown, dark] = [data, host.dark];
     root.classList.toggle("gb-nothing", !data.tokens);
-    setText(find(root, ".gb-flow-scale"), t("scale"));
+    setText(find(root, ".gb-flow-scale"), t("flow.scale") + (isExact() ? t("flow.scale.pixels") : ""));
     setText(find(root, "figcaption .gb-says"), data.text ?? "");
-    setHint(find(root, "figcaption .gb-note"), t("hint"), t("keys"));
-    setText(more, data.offered_rows ? t("rows", { n: Math.min(data.offered_rows, data.total ?? 0) }) : "");
+    setHint(find(root, "figcaption .gb-note"), t("flow.hint"), t("flow.keys"));
+    setText(more, data.offered_rows ? t("flow.rows", { n: Math.min(data.offered_rows, data.total ?? 0) }) : "");
     more.hidden = !data.offered_rows;
-    parts.setAttribute("aria-label", t("name"));
+    parts.setAttribute("aria-label", t("flow.name"));
     if (!data.tokens) scene = null;
     else if (!again) build(/** @type {Flow} */ (data));
     if (!scene || scroller.clientWidth < 50) return;
@@ -104,8 +104,8 @@ function mount(root, host) {
     const before = scene;
     scene = makeScene(data, root, host);
     glide(before, scene);
-    drawLayerPick(layerPick, data, t("layer"), requests.want);
-    drawHeadPicks(headPicks, data, host.dark, t("head"), requests.want);
+    drawLayerPick(layerPick, data, t("flow.layer"), requests.want);
+    drawHeadPicks(headPicks, data, host.dark, t("flow.head"), requests.want);
   }
 
   /**
@@ -189,16 +189,16 @@ function mount(root, host) {
    */
   function words({ data, chosen }, { part, row, layer }) {
     const open = layer ?? (data.layer ? 0 : data.n_layer - 1);
-    const lines = (data.words[part] ?? t("stack", { n: open, norm: data.norms[open] })).split("\n");
+    const lines = (data.words[part] ?? t("flow.stack", { n: open, norm: data.norms[open] })).split("\n");
     let pair = "";
     if (row !== undefined && ATTENTION.includes(part)) {
       const names = { query: `“${data.tokens[chosen]}”`, key: `“${data.tokens[row]}”`, scores: data.scores_are, window: data.window };
       const numbers = { score: decimal(data.scores[row]), weight: percent(data.row[row]) };
-      pair = t(row > chosen ? "later" : row < firstSeen(data, chosen) ? "far" : "pair", { ...names, ...numbers });
+      pair = t(row > chosen ? "flow.later" : row < firstSeen(data, chosen) ? "flow.far" : "flow.pair", { ...names, ...numbers });
     } else if (row !== undefined && row !== chosen && part !== "next") {
       pair = `${isExact() ? `${data.start + row}: ` : ""}“${data.tokens[row]}”`;
     }
-    const scale = data.strips[part] && isExact() ? t("full", { scale: data.strips[part].scale }) : "";
+    const scale = data.strips[part] && isExact() ? t("flow.full", { scale: data.strips[part].scale }) : "";
     const [title, says, formula] = lines;
     return [title, says, isExact() || PLAIN.includes(part) ? formula : "", pair, [shapeOf(data, part), scale].filter(Boolean).join(" · ")];
   }

@@ -3,6 +3,7 @@
 import { HEAD } from "./layout.js";
 import { bottom, centre, middle, right } from "./scene.js";
 import { box, write } from "./shapes.js";
+import { t } from "../i18n.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */
@@ -19,7 +20,7 @@ export function normX({ place, data }, name) {
 
 /** Paints a bar across all rows for each norm except the last. @param {Context} ctx @param {Scene} scene */
 export function paintNorms(ctx, scene) {
-  const { data, place, colours, fonts, t } = scene;
+  const { data, place, colours, fonts } = scene;
   const norms = [...(data.has_pre_norm ? PRE_NORMS : []), ...POST_NORMS];
   for (const name of norms.filter((each) => place[each])) {
     const x = normX(scene, name);
@@ -30,14 +31,14 @@ export function paintNorms(ctx, scene) {
     ctx.globalAlpha = 1;
     if (bottom(scene) - HEAD < NORM_LABEL) continue;
     const ink = { font: fonts.note, colour: colours.muted };
-    if (/\p{Script=Han}/u.test(t("norm"))) {
-      [...t("norm")].forEach((sign, i) => write(ctx, sign, x + 5, HEAD + 8 + 12 * i, ink)); // upright, like a vertical line of Chinese
+    if (/\p{Script=Han}/u.test(t("flow.norm"))) {
+      [...t("flow.norm")].forEach((sign, i) => write(ctx, sign, x + 5, HEAD + 8 + 12 * i, ink)); // upright, like a vertical line of Chinese
       continue;
     }
     ctx.save();
     ctx.translate(x + 9, HEAD + 2);
     ctx.rotate(Math.PI / 2);
-    write(ctx, t("norm"), 0, 0, ink);
+    write(ctx, t("flow.norm"), 0, 0, ink);
     ctx.restore();
   }
 }
@@ -47,16 +48,16 @@ export function paintNorms(ctx, scene) {
  * @param {Context} ctx @param {Scene} scene
  */
 export function paintRail(ctx, scene) {
-  const { place, data, t } = scene;
+  const { place, data } = scene;
   const low = bottom(scene) + 20;
   if (!data.is_parallel) {
-    for (const [from, plus] of [["pre", "plus1"], ["mid", "plus2"]]) passage(ctx, scene, right(place[from]), centre(place[plus]), low, t("stream"));
+    for (const [from, plus] of [["pre", "plus1"], ["mid", "plus2"]]) passage(ctx, scene, right(place[from]), centre(place[plus]), low, t("flow.stream"));
     return;
   }
   const x1 = centre(place.plus2);
   const into = place.norm2.x + 24;
-  passage(ctx, scene, right(place.att), x1 - 6, low, t("att"));
-  passage(ctx, scene, right(place.pre), x1 + 3, low + 22, t("stream"));
+  passage(ctx, scene, right(place.att), x1 - 6, low, t("flow.short.att"));
+  passage(ctx, scene, right(place.pre), x1 + 3, low + 22, t("flow.stream"));
   branch(ctx, scene, into, normX(scene, "norm2") - 2, low + 22); // the feed-forward network reads the same vector
 }
 

@@ -50,7 +50,6 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {Record<string, string>} colours
  * @property {string[]} headColours
  * @property {Record<string, string>} fonts
- * @property {(key: string, values?: Record<string, any>) => string} t
  * @property {number} chosen  the selected row
  * @property {Rows} goal  the rows' final positions
  * @property {number} height  px
@@ -106,7 +105,6 @@ export function makeScene(data, root, host) {
     colours: themeColours(root, data.head, data.n_head, host.dark),
     headColours: Array.from({ length: data.n_head }, (_, head) => headColour(head, data.n_head, host.dark)),
     fonts: themeFonts(root),
-    t: host.t,
     chosen: data.selected - data.start,
     height: heightOf(data, heights),
     width: 0,

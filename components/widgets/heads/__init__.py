@@ -6,7 +6,7 @@ While a text grows, only new pixel rows are sent; the browser keeps the finished
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,14 +31,14 @@ _TEMPLATE = """<figure class="gb-heads">
 </figure>"""
 
 
-def heads(name: str, **wired: Any) -> Part:
-    """Return the part that draws `heads_data`, with `closer` (from `closer_data`, or None) and labels.
+def heads(name: str, *, hint: Literal["tabs", "steps"] | None = None, **wired: Any) -> Part:
+    """Return the part that draws `heads_data`, with `closer` (from `closer_data`, or None).
 
     It is hidden if n_layer is missing. A click, Enter or Space raises `.select` with the payload {"layer", "head"}.
     When the pointer rests on a head with more tokens than pixels, it raises `.input` with {"layer", "head"}, and the
     server responds with `closer`.
     """
-    return widget("heads", name, template=_TEMPLATE, labels={}, **wired)
+    return widget("heads", name, template=_TEMPLATE, options={"hint": hint}, **wired)
 
 
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:

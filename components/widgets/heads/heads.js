@@ -12,13 +12,13 @@
  *   the previous token and the token itself
  * @property {string} [text]  a sentence that describes the selection
  * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head at a higher resolution
- * @property {Record<string, string>} [labels]
  */
 
 import { bytes } from "../bytes.js";
 import { contextOf, picture, sizedContext } from "../canvas.js";
 import { headColour, mapTo, themed } from "../colours.js";
 import { find, modified, setHint, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { percent } from "../numbers.js";
 import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
@@ -29,7 +29,7 @@ const FULL = 65535;
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { t } = host;
+  const { options } = host;
   const [grid, large] = [find(root, ".gb-heads-grid"), find(root, ".gb-heads-large")];
   const [canvas, target] = [grid, large].map((around) => find(around, "canvas", HTMLCanvasElement));
   const [selectedMark, spotMark] = /** @type {NodeListOf<HTMLElement>} */ (grid.querySelectorAll(".gb-heads-mark"));
@@ -89,8 +89,8 @@ function mount(root, host) {
     const { text = "" } = data;
     root.classList.toggle("gb-nothing", !data.n_layer);
     setText(find(root, "figcaption .gb-says"), text);
-    setHint(find(root, "figcaption .gb-note"), t("hint"), t("keys"));
-    grid.setAttribute("aria-label", `${t("name")}. ${text}`);
+    setHint(find(root, "figcaption .gb-note"), t(`heads.hint.${options.hint}`), t(`heads.keys.${options.hint}`));
+    grid.setAttribute("aria-label", `${t("heads.name")}. ${text}`);
     if (data !== shown || dark !== host.dark) {
       build(data);
       buildCloser(data.closer);
@@ -136,11 +136,11 @@ function mount(root, host) {
     const ctx = contextOf(target);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(imageOf(layer, head), 0, 0, width, width);
-    setText(find(large, "strong"), t("title", { layer, head }));
-    setText(find(large, ".gb-note"), t("axis"));
+    setText(find(large, "strong"), t("heads.title", { layer, head }));
+    setText(find(large, ".gb-note"), t("heads.axis"));
     const at = 3 * (layer * size.n_head + head);
     const [first, previous, self] = [...shares.subarray(at, at + 3)].map((share) => percent(share / FULL));
-    setText(find(large, ".gb-says"), t("share", { first, previous, self }));
+    setText(find(large, ".gb-says"), t("heads.share", { first, previous, self }));
   }
 
   /** @param {MouseEvent} event */

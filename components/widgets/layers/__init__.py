@@ -13,6 +13,6 @@ _TEMPLATE = """<div class="gb-picks gb-picks-layer" role="group" hidden></div>""
 def layers(name: str, **wired: Any) -> Part:
     """Return the buttons. They raise `.select` with the payload {"layer"}.
 
-    View data: layer, n_layer (if missing, the widget is hidden), labels ({"layer"}).
+    View data: layer, n_layer (if missing, the widget is hidden).
     """
     return widget("layers", name, template=_TEMPLATE, **wired)

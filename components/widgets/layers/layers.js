@@ -3,9 +3,9 @@
  * @typedef {object} Layers
  * @property {number} [layer]
  * @property {number} [n_layer]  if missing or 0, nothing is shown
- * @property {Record<string, string>} [labels]  "layer"
  */
 
+import { t } from "../i18n.js";
 import { drawLayerPick } from "../picks.js";
 import { createRequests } from "../requests.js";
 import { defineWidget } from "../runtime.js";
@@ -19,7 +19,7 @@ function mount(group, host) {
     const { layer = 0, n_layer } = data;
     group.hidden = !n_layer;
     requests.answered(data);
-    if (n_layer) drawLayerPick(group, { layer, n_layer }, host.t("layer"), requests.want);
+    if (n_layer) drawLayerPick(group, { layer, n_layer }, t("flow.layer"), requests.want);
   }
 
   return { draw };

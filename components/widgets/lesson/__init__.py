@@ -38,8 +38,7 @@ def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wire
     the film raises `.input`.
 
     View data: index (0-based; None if no lesson is open), lessons (a list of {"title", "says", "part", "words"},
-    with "words" for synonyms in all languages), has_film, labels ("name", "list" with {seen}, {answered} and {total},
-    "find", "topic", "none", "place" with {part}, {n} and {total}, "previous", "next", "film", "seen", "answered").
+    with "words" for synonyms in all languages), has_film.
     """
     options = {"keys": list(keys), "topics": list(topics)}
     return widget("lesson/head", name, template=_HEAD_TEMPLATE, options=options, **wired)
@@ -53,7 +52,6 @@ def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
 
     View data: index (0-based; None shows nothing), idea and code (lists of {"caption", "lines"}, each line made of
     (kind, text) pieces), questions (a list of {"question", "kind", "choices", "verdict", "feedback", "answer"}; kind is
-    "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (the buttons' labels),
-    labels ("code", "runs", "try", "check", "number", "copy", "copied").
+    "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (the buttons' labels).
     """
     return widget("lesson/body", name, template=_BODY_TEMPLATE, options={"keys": list(keys)}, **wired)

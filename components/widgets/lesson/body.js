@@ -16,12 +16,12 @@
  * @property {Question[]} [questions]
  * @property {string} [show]  label for the button that shows an answer
  * @property {string} [open]  label for the button that opens the corresponding place in the app
- * @property {Record<string, string>} [labels]
  *
  * options: keys: keys of all lessons
  */
 
 import { find, make, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 import { lessons as progress } from "../progress.js";
 
@@ -53,14 +53,14 @@ function mount(root, host) {
 
   /** @param {Listing} listing */
   function makeIdea(listing) {
-    const copy = make("button", "gb-copy-code", host.t("copy"), { type: "button" });
+    const copy = make("button", "gb-copy-code", t("lessons.copy"), { type: "button" });
     const figure = makeListing(listing, copy);
     copy.addEventListener("click", async () => {
       const text = listing.lines.map((line) => line.map(([, piece]) => piece).join("")).join("\n");
       try {
         await navigator.clipboard.writeText(`${text}\n`);
-        setText(copy, host.t("copied"));
-        setTimeout(() => setText(copy, host.t("copy")), COPIED_MS);
+        setText(copy, t("lessons.copied"));
+        setTimeout(() => setText(copy, t("lessons.copy")), COPIED_MS);
       } catch {
         getSelection()?.selectAllChildren(find(figure, "pre")); // fallback if the browser blocks the clipboard
       }
@@ -73,13 +73,13 @@ function mount(root, host) {
     const item = make("li");
     const form = make("form", "gb-answer", "", { "aria-labelledby": `lesson-question-${i + 1}` });
     form.hidden = kind === "goal";
-    if (kind === "number") form.append(make("input", "", "", { name: "answer", inputmode: "text", autocomplete: "off", maxlength: "40", "aria-label": host.t("number") }));
+    if (kind === "number") form.append(make("input", "", "", { name: "answer", inputmode: "text", autocomplete: "off", maxlength: "40", "aria-label": t("lessons.number") }));
     choices.forEach((text, n) => {
       const label = make("label");
       label.append(make("input", "", "", { type: "radio", name: "answer", value: String(n + 1) }), make("span", "", text));
       form.append(label);
     });
-    form.append(make("button", "", host.t("check"), { type: "submit" }));
+    form.append(make("button", "", t("lessons.check"), { type: "submit" }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const given = new FormData(form).get("answer");
@@ -101,11 +101,11 @@ function mount(root, host) {
     const questions = data.questions ?? [];
     const isSame = data.index === before.index;
     if (!isSame) runs.open = false;
-    write(".gb-code-title", host.t("code"));
-    write(".gb-runs summary", host.t("runs"));
+    write(".gb-code-title", t("lessons.code"));
+    write(".gb-runs summary", t("lessons.runs"));
     if (data.idea !== before.idea) find(root, ".gb-idea").replaceChildren(...(data.idea ?? []).map(makeIdea));
     if (data.code !== before.code) find(root, ".gb-runs .gb-code").replaceChildren(...(data.code ?? []).map((each) => makeListing(each)));
-    write(".gb-try-title", host.t("try"));
+    write(".gb-try-title", t("lessons.try"));
     const words = (/** @type {Question[]} */ all) => JSON.stringify(all.map(({ question, choices }) => [question, choices]));
     if (!isSame || words(questions) !== words(before.questions ?? [])) list.replaceChildren(...questions.map(makeQuestion));
     questions.forEach((question, i) => {

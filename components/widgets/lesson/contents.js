@@ -1,6 +1,7 @@
 // The list of all lessons by part, with a search by words or number.
 
 import { find, make, modified } from "../dom.js";
+import { t } from "../i18n.js";
 
 /** @typedef {{title: string, says: string, part: string, words: string}} Lesson  words: synonyms in all languages */
 
@@ -33,7 +34,7 @@ export function contents(root, host, go) {
     list.replaceChildren();
     lessons.forEach((lesson, i) => {
       if (!fits(search.value, lesson, i + 1, topics[i])) return;
-      const [item, state] = [make("li"), ["", host.t("seen"), host.t("answered")][levels[i]]];
+      const [item, state] = [make("li"), ["", t("lessons.seen"), t("lessons.answered")][levels[i]]];
       const link = make("a", "", "", { href: `?lesson=${keys[i]}`, "data-index": String(i), "data-level": String(levels[i]) });
       if (i === open) link.setAttribute("aria-current", "step");
       link.append(make("b", "", String(i + 1)), make("span", "", lesson.title), make("small", "", [lesson.part, state].filter(Boolean).join(" · ")));
@@ -41,7 +42,7 @@ export function contents(root, host, go) {
       item.append(link);
       list.append(item);
     });
-    note.textContent = host.t(list.children.length ? "topic" : "none");
+    note.textContent = t(list.children.length ? "lessons.topic" : "lessons.none");
   }
 
   search.addEventListener("input", write);
@@ -62,9 +63,9 @@ export function contents(root, host, go) {
       [lessons, levels, open] = [all, reached, index];
       const count = (/** @type {number} */ least) => levels.filter((level) => level >= least).length;
       const values = { part: lessons[index]?.part ?? "", n: index + 1, seen: count(1), answered: count(2), total: lessons.length };
-      find(root, "summary").replaceChildren(make("b", "", host.t("place", values)), make("span", "", host.t("list", values)));
-      search.placeholder = host.t("find");
-      search.setAttribute("aria-label", host.t("find"));
+      find(root, "summary").replaceChildren(make("b", "", t("lessons.place", values)), make("span", "", t("lessons.list", values)));
+      search.placeholder = t("lessons.find");
+      search.setAttribute("aria-label", t("lessons.find"));
       write();
     },
   };

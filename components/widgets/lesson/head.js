@@ -4,12 +4,12 @@
  * @property {number | null} [index]  the lesson's 0-based index; null if none is open, undefined until known
  * @property {import("./contents.js").Lesson[]} [lessons]  lessons in the same part are adjacent
  * @property {boolean} [has_film]  whether the film shows this lesson
- * @property {Record<string, string>} [labels]
  *
  * options: keys: keys of all lessons; topics: their topic numbers
  */
 
 import { find, make, modified } from "../dom.js";
+import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 import { contents } from "./contents.js";
 import { lessons as progress } from "../progress.js";
@@ -19,7 +19,6 @@ const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox],
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { t } = host;
   const [parts, back, on, film] = [".gb-parts", ".gb-back", ".gb-on", ".gb-lesson-film"].map((name) => find(root, name));
   /** @type {string[]} */ const keys = host.options.keys;
   const leaving = new AbortController();
@@ -58,7 +57,7 @@ function mount(root, host) {
     const steps = parts.querySelectorAll("a");
     levels.forEach((level, i) => {
       const step = steps[i];
-      const state = ["", t("seen"), t("answered")][level];
+      const state = ["", t("lessons.seen"), t("lessons.answered")][level];
       step.dataset.level = String(level);
       step.title = `${i + 1} · ${shown.lessons?.[i].title}${state ? ` (${state})` : ""}`;
       step.setAttribute("aria-label", step.title);
@@ -77,15 +76,15 @@ function mount(root, host) {
     if (index === undefined || index === null) return;
     asked = index;
     const lesson = data.lessons?.[index];
-    find(root, "nav").setAttribute("aria-label", t("name"));
+    find(root, "nav").setAttribute("aria-label", t("lessons.name"));
     if (data.lessons !== numbered) makeParts();
     find(root, "h2").textContent = `${index + 1} · ${lesson?.title}`;
     find(root, ".gb-lesson-says").textContent = lesson?.says ?? "";
-    back.textContent = `← ${t("previous")}`;
-    on.textContent = `${t("next")} →`;
+    back.textContent = `← ${t("lessons.previous")}`;
+    on.textContent = `${t("lessons.next")} →`;
     back.toggleAttribute("disabled", index === 0);
     on.toggleAttribute("disabled", index === keys.length - 1);
-    film.textContent = `▶ ${t("film")}`;
+    film.textContent = `▶ ${t("lessons.film")}`;
     film.hidden = !data.has_film;
     if (index !== before.index) progress.keep(keys[index], 1);
     mark();

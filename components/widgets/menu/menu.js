@@ -1,11 +1,6 @@
 /**
  * Buttons whose responses from the server the browser copies to the clipboard or saves as files.
- * @typedef {object} Item
- * @property {string} label
- * @property {string} [what]  sent to the server on a click
- * @property {string} [opens]  part of a class that opens in the browser instead
- * @property {string} [title]
- * @property {Item[]} [items]  a submenu
+ * @typedef {string | string[]} Item  the name of a button, or of a submenu and its buttons
  *
  * @typedef {object} Answer
  * @property {number} n  unique
@@ -18,16 +13,17 @@
  * @property {string} [mime]
  *
  * @typedef {object} Menu
- * @property {{ name: string, close: string, items: Item[] }} labels
  * @property {Answer | null} answer  response to the last pressed button
  *
- * options: largest: maximum size of an opened file, in bytes
+ * options: items; largest: maximum size of an opened file, in bytes
  */
 
 import { openClass } from "../../class_loader.js";
-import { find } from "../dom.js";
+import { find, make, makeButton } from "../dom.js";
+import { language, t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 
+const OF_CLASS = ["class", "present"]; // open in the browser
 const REVOKE_MS = 10_000;
 
 /** @type {import("../runtime.js").Mount} */
@@ -35,30 +31,25 @@ function mount(root, host) {
   const [row, out, says, close] = [".gb-share-row", ".gb-share-out", ".gb-share-says", ".gb-share-close"].map((name) => find(root, name));
   const field = /** @type {HTMLTextAreaElement} */ (find(root, "textarea"));
   const picker = /** @type {HTMLInputElement} */ (find(root, "input[type=file]"));
-  /** @type {string | undefined} */ let labelled;
+  let labelled = ""; // language of the buttons
   let answered = 0; // number of the last handled response
 
   /** @param {Item} item @returns {HTMLElement} */
-  function make(item) {
-    if (item.items) {
-      const folded = document.createElement("details");
-      const name = document.createElement("summary");
-      const list = document.createElement("div");
-      name.textContent = item.label;
-      list.append(...item.items.map(make));
+  function build(item) {
+    if (typeof item !== "string") {
+      const [name, ...items] = item;
+      const folded = make("details");
+      const list = make("div");
+      list.append(...items.map(build));
       list.addEventListener("click", () => (folded.open = false));
-      folded.append(name, list);
+      folded.append(make("summary", "", t(`share.${name}`)), list);
       return folded;
     }
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = item.label;
-    if (item.title) button.title = item.title;
-    button.dataset.what = item.what;
+    const button = makeButton("", t(`share.${item}`), { title: t(`share.${item}.title`), "data-what": item });
     button.addEventListener("click", () => {
-      if (item.opens) openClass(item.opens);
-      else if (item.what === "open") picker.click();
-      else host.send({ what: item.what });
+      if (OF_CLASS.includes(item)) openClass(item);
+      else if (item === "open") picker.click();
+      else host.send({ what: item });
     });
     return button;
   }
@@ -132,13 +123,12 @@ function mount(root, host) {
 
   return {
     destroy: () => document.removeEventListener("click", clickedElsewhere),
-    draw({ labels, answer }) {
-      const words = JSON.stringify(labels);
-      if (labels && words !== labelled) {
-        labelled = words;
-        root.setAttribute("aria-label", labels.name);
-        close.setAttribute("aria-label", labels.close);
-        row.replaceChildren(...labels.items.map(make));
+    draw({ answer }) {
+      if (labelled !== language()) {
+        labelled = language();
+        root.setAttribute("aria-label", t("share.name"));
+        close.setAttribute("aria-label", t("share.close"));
+        row.replaceChildren(...host.options.items.map(build));
       }
       if (answer && answer.n !== answered) {
         answered = answer.n;

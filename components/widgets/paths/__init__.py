@@ -26,6 +26,6 @@ def paths(name: str, **wired: Any) -> Part:
         edges: a list of [column, node, node in the next column, size].
         target: the predicted token. before, after: its probability with everything on and with the current
             switches; after is None while nothing is off.
-        says: a sentence. labels: "name" and "all".
+        says: a sentence. name: the target in a sentence.
     """
     return widget("paths", name, template=_TEMPLATE, **wired)

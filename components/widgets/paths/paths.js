@@ -9,6 +9,7 @@
  */
 
 import { find, makeShape, setAll, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { outline } from "../ribbons/layout.js";
 import { answer, explain, switches, write } from "../ribbons/switches.js";
 import { defineWidget } from "../runtime.js";
@@ -46,7 +47,7 @@ function mount(root, host) {
     const left = (/** @type {number} */ column) => column * (box + gap);
     const { places, bands, writes, height } = arrange(columns.map(({ nodes }) => nodes.map(({ adds }) => adds)), edges);
     parts.clear();
-    setAll(svg, { width, height: height + TOP + 4, "aria-label": host.t("name") });
+    setAll(svg, { width, height: height + TOP + 4, "aria-label": t("why.paths.name", { token: data.name ?? "" }) });
 
     const isOff = (/** @type {number} */ column, /** @type {number} */ node) => columns[column].nodes[node].off;
     const band = (/** @type {import("./layout.js").Band} */ each, /** @type {number} */ to, /** @type {string} */ css) => {
@@ -78,7 +79,7 @@ function mount(root, host) {
     svg.append(...answer(cut(target, end + 8, 9.6), before, after, width - end + 8, end - 8, height / 2 + TOP));
     parts.enter();
     setText(find(root, "p"), data.says ?? "");
-    setText(button, host.t("all"));
+    setText(button, t("why.flow.all"));
     button.hidden = !columns.some(({ nodes }) => nodes.some(({ off }) => off));
   }
 

@@ -21,7 +21,6 @@ def player(name: str, **wired: Any) -> Part:
 
     `.input` requests another moment with the payload {"moment"}, a 0-based index.
 
-    View data: moments (their number), moment (the displayed one), text (that moment's name), labels (name, play, pause,
-    back, forward).
+    View data: moments (their number), moment (the displayed one), text (that moment's name).
     """
     return widget("player", name, template=_TEMPLATE, latest=True, **wired)

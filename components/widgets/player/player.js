@@ -6,6 +6,7 @@
  */
 
 import { find, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 
 const MOMENT_MS = 600; // minimum time for which a moment is shown
@@ -36,11 +37,11 @@ function mount(root, host) {
     range.setAttribute("aria-valuetext", text);
     setText(find(root, "output"), text);
     setText(play, isPlaying ? "❚❚" : "▶");
-    root.setAttribute("aria-label", host.t("name"));
-    range.setAttribute("aria-label", host.t("name"));
-    play.setAttribute("aria-label", host.t(isPlaying ? "pause" : "play"));
-    back.setAttribute("aria-label", host.t("back"));
-    forward.setAttribute("aria-label", host.t("forward"));
+    root.setAttribute("aria-label", t("train.film.name"));
+    range.setAttribute("aria-label", t("train.film.name"));
+    play.setAttribute("aria-label", t(isPlaying ? "train.film.pause" : "train.film.play"));
+    back.setAttribute("aria-label", t("train.film.back"));
+    forward.setAttribute("aria-label", t("train.film.forward"));
   }
 
   function goOn() {

@@ -21,6 +21,6 @@ def ribbons(name: str, **wired: Any) -> Part:
     `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} for the part to switch, with the
     place [position], [layer, head] or [layer, head, position]; or {"all": true} to switch everything on.
 
-    View data: labels, and the fields listed in `ribbons.js`.
+    View data: the fields listed in `ribbons.js`.
     """
     return widget("ribbons", name, template=_TEMPLATE, **wired)

@@ -4,7 +4,8 @@
  * @property {[position: number, word: string, without: number][]} [tokens]  without: the probability without the token
  * @property {[layer: number, head: number, without: number][]} [heads]
  * @property {number[][]} [weights]  [head][token] @property {number} [n_head]  number of heads in a layer
- * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]
+ * @property {string} [target] @property {string} [name]  the target in a sentence
+ * @property {number} [before]  its probability @property {number | null} [after]
  * @property {{tokens: number[][], heads: number[][], reads: number[][]}} [off]  the places that are switched off
  * @property {string} [says]
  * @property {boolean} [is_pending]  whether the heads are still being computed; their space is reserved
@@ -12,6 +13,7 @@
 
 import { headColour } from "../colours.js";
 import { find, makeShape, setAll, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { layout, outline } from "./layout.js";
@@ -57,16 +59,16 @@ function mount(root, host) {
     const end = isNarrow ? 104 : 160;
     const [headX, endX] = [side + (width - side - end - middle) * 0.5, width - end];
     parts.clear();
-    setAll(svg, { width, height: height + TOP + 4, "aria-label": host.t("name", { token: host.t("target") }) });
+    setAll(svg, { width, height: height + TOP + 4, "aria-label": t("why.flow.name", { token: data.name ?? "" }) });
     /** @param {"tokens" | "heads" | "reads"} part @param {number[]} place */
     const has = (part, place) => off[part].some((each) => String(each) === String(place));
     const colour = (/** @type {number} */ head) => `--hue: ${headColour(head, count, host.dark)}`;
 
     heads.forEach(([layer, head, without], h) => {
       const isHeadOff = has("heads", [layer, head]);
-      reads[h].forEach((ribbon, t) => {
+      reads[h].forEach((ribbon, i) => {
         if (ribbon.width < 0.05) return;
-        const position = tokens[t]?.[0];
+        const position = tokens[i]?.[0];
         const shape = { d: outline({ ...ribbon, from: ribbon.from + TOP, to: ribbon.to + TOP }, side, headX), style: colour(head) };
         if (position === undefined) {
           svg.append(makeShape("path", { ...shape, class: isHeadOff ? "gb-ribbon gb-ribbon-rest gb-off" : "gb-ribbon gb-ribbon-rest" }));
@@ -75,36 +77,36 @@ function mount(root, host) {
         const isOff = has("reads", [layer, head, position]);
         const isDark = isOff || isHeadOff || has("tokens", [position]);
         const node = makeShape("path", { ...shape, class: isDark ? "gb-ribbon gb-off" : "gb-ribbon" });
-        const label = host.t("read.off", { layer, head, token: tokens[t][1], p: percent(weights[h][t]) });
+        const label = t("why.flow.read.off", { layer, head, token: tokens[i][1], p: percent(weights[h][i]) });
         switched(node, { part: "reads", place: [layer, head, position] }, label, isOff);
       });
       const written = { ...writes[h], from: writes[h].from + TOP, to: writes[h].to + TOP };
       const css = isHeadOff ? "gb-ribbon gb-off" : "gb-ribbon";
       const path = makeShape("path", { d: outline(written, headX + middle, endX), class: css, style: colour(head) });
-      const label = host.t("head.off", { layer, head, before: percent(before), after: percent(without) });
+      const label = t("why.flow.head.off", { layer, head, before: percent(before), after: percent(without) });
       const to = { part: "heads", place: [layer, head] };
       switched(path, to, label, isHeadOff);
-      const name = host.t(isNarrow ? "head.short" : "head", { layer, head });
+      const name = t(isNarrow ? "why.flow.head.short" : "why.flow.head", { layer, head });
       const text = `${name} ${isNarrow ? "" : "→ "}${percent(without)}`;
       const node = box(nodes[h], headX, middle, text, { class: isHeadOff ? "gb-ribbon-head gb-off" : "gb-ribbon-head", style: colour(head) });
       switched(node, to, label, isHeadOff);
     });
-    rows.forEach((row, t) => {
-      const [position, token, without] = tokens[t] ?? [-1, host.t("others"), 0];
+    rows.forEach((row, i) => {
+      const [position, token, without] = tokens[i] ?? [-1, t("why.flow.others"), 0];
       if (position < 0) return void svg.append(box(row, 0, side, token, { class: "gb-ribbon-others" }));
       const isOff = has("tokens", [position]);
       const most = isNarrow ? 7 : 12;
       const shown = token.length > most ? `${token.slice(0, most - 1)}…` : token;
       const node = box(row, 0, side, `${shown} → ${percent(without)}`, { class: isOff ? "gb-ribbon-token gb-off" : "gb-ribbon-token" });
-      switched(node, { part: "tokens", place: [position] }, host.t("token.off", { token, before: percent(before), after: percent(without) }), isOff);
+      switched(node, { part: "tokens", place: [position] }, t("why.flow.token.off", { token, before: percent(before), after: percent(without) }), isOff);
     });
-    svg.append(write(host.t("tokens"), 0, 12, "gb-ribbon-title"));
-    svg.append(write(host.t("heads"), headX + middle / 2, 12, "gb-ribbon-title", "middle"));
+    svg.append(write(t("why.flow.tokens"), 0, 12, "gb-ribbon-title"));
+    svg.append(write(t("why.flow.heads"), headX + middle / 2, 12, "gb-ribbon-title", "middle"));
     const shownTarget = target.length > 12 ? `${target.slice(0, 11)}…` : target;
     svg.append(...answer(shownTarget, before, after, endX + 8, end - 8, height / 2 + TOP));
     parts.enter();
     setText(find(root, "p"), data.says ?? "");
-    setText(button, host.t("all"));
+    setText(button, t("why.flow.all"));
     button.hidden = !Object.values(off).some((places) => places.length);
   }
 

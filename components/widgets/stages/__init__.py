@@ -41,7 +41,7 @@ def stages(name: str, **wired: Any) -> Part:
 
     They raise `.select` with one of the payloads {"layer"}, {"head"}, {"position"}, {"position", "key"}.
 
-    View data: labels, and the fields listed in `stages/stages.js`; the pictures are hidden if n_head is missing.
+    View data: the fields listed in `stages/stages.js`; the pictures are hidden if n_head is missing.
     """
     return widget("stages", name, template=_TEMPLATE, **wired)
 

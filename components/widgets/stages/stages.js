@@ -13,7 +13,8 @@
  * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights for a text
  *   that is longer than the displayed part
  * @property {string} text  a sentence that describes the selection
- * @property {Record<string, string>} labels
+ * @property {string[]} variants  what the model computes differently: "factor", "capped", "rotary", "window" or "ahead"
+ * @property {{first: number, last: number} | null} shared  the heads that share keys and values, if they do
  *
  * @typedef {Selection & import("./numbers.js").Packed} Stages  all fields or none
  */
@@ -22,6 +23,7 @@ import { bytes } from "../bytes.js";
 import { contextOf, sizedContext } from "../canvas.js";
 import { divergingMap, headColour, mapTo, themed } from "../colours.js";
 import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
 import { decimal, percent, small } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
@@ -36,9 +38,23 @@ import { isOfKeys, isVector, STAGES, unpack, workedOut } from "./numbers.js";
 const [WIDEST, THUMBNAIL, MAP_EDGE] = [640, 64, 160]; // px
 const MAP_STEP = 32; // tokens per arrow key on the map
 
+/** Returns values for the stages' names and sentences. @param {Stages} of */
+const formulaOf = ({ head_size: hs, scale, cap, window }) => ({ hs, scale: small(scale, 4), cap, window });
+
+/** Returns a text in the variant for what the model computes, if there is one. @param {Partial<Stages>} of @param {string} name @param {Record<string, any>} [values] */
+function stageText({ variants = [] }, name, values) {
+  const found = variants.map((variant) => t(`stages.${name}.${variant}`, values)).filter(Boolean);
+  return found.at(-1) ?? t(`stages.${name}`, values);
+}
+
+/** Describes a stage. @param {Stages} of @param {string} name */
+function stageSentence(of, name) {
+  const isShared = of.shared && (name === "k" || name === "v");
+  return stageText(of, `${name}.says`, formulaOf(of)) + (isShared ? t("stages.shared", of.shared ?? {}) : "");
+}
+
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { t } = host;
   const [row, what, large] = [".gb-stages-row", ".gb-stages-what", ".gb-stages-large"].map((name) => find(root, name));
   const [sum, mapBox] = [find(root, ".gb-stages-sum"), find(root, ".gb-stages-map")];
   const [canvas, mapCanvas] = [large, mapBox].map((around) => find(around, "canvas", HTMLCanvasElement));
@@ -70,8 +86,8 @@ function mount(root, host) {
     if (chosen && (chosen[0] !== given.query || !within(given.keys, chosen[1]))) chosen = null;
     const [query, key] = chosen ?? [given.query, given.key];
     cell = [query - given.queries.start, key - given.keys.start];
-    drawLayerPick(find(root, ".gb-picks-layer"), given, t("layer"), requests.want);
-    drawHeadPicks(find(root, ".gb-picks-heads"), given, host.dark, t("head"), requests.want);
+    drawLayerPick(find(root, ".gb-picks-layer"), given, t("stages.layer"), requests.want);
+    drawHeadPicks(find(root, ".gb-picks-heads"), given, host.dark, t("stages.head"), requests.want);
     drawThumbnails(given);
   }
 
@@ -86,9 +102,6 @@ function mount(root, host) {
     return button;
   }
 
-  /** Returns values for the stages' names and sentences. @param {Stages} of */
-  const formulaOf = ({ head_size: hs, scale, cap, window }) => ({ hs, scale: small(scale, 4), cap, window });
-
   /** @param {Stages} of */
   function drawThumbnails(of) {
     setCount(row, STAGES.length, makeThumbnail);
@@ -98,8 +111,8 @@ function mount(root, host) {
       context.clearRect(0, 0, THUMBNAIL, THUMBNAIL);
       context.imageSmoothingEnabled = images[name].width > THUMBNAIL;
       context.drawImage(images[name], 0, 0, THUMBNAIL, THUMBNAIL);
-      setText(find(button, "span"), t(name, formulaOf(of)));
-      button.title = t(`${name}.says`, formulaOf(of));
+      setText(find(button, "span"), stageText(of, name, formulaOf(of)));
+      button.title = stageSentence(of, name);
     });
   }
 
@@ -108,11 +121,11 @@ function mount(root, host) {
     if (given !== shown) requests.answered(given);
     root.classList.toggle("gb-nothing", !given.n_head);
     setText(find(root, "figcaption .gb-says"), given.text ?? "");
-    setHint(find(root, "figcaption .gb-note"), t("hint"), t("keys"));
-    setText(find(mapBox, ".gb-note"), t("map"));
-    large.setAttribute("aria-label", t("name"));
-    row.setAttribute("aria-label", t("row"));
-    mapCanvas.setAttribute("aria-label", t("map"));
+    setHint(find(root, "figcaption .gb-note"), stageText(given, "hint"), t("stages.keys"));
+    setText(find(mapBox, ".gb-note"), t("stages.map"));
+    large.setAttribute("aria-label", t("stages.name"));
+    row.setAttribute("aria-label", t("stages.row"));
+    mapCanvas.setAttribute("aria-label", t("stages.map"));
     if (!given.n_head) data = null;
     else if (given !== shown || dark !== host.dark) build(/** @type {Stages} */ (given));
     [shown, dark] = [given, host.dark];
@@ -134,7 +147,7 @@ function mount(root, host) {
       column: vector ? -1 : cell[1],
     };
     layout = drawMatrix(canvas, matrix, large.parentElement?.clientWidth ?? 0, WIDEST);
-    setText(what, t(`${stage}.says`, formulaOf(of)));
+    setText(what, stageSentence(of, stage));
     setText(from, current.signed ? `−${decimal(current.scale)}` : "0");
     setText(to, current.signed ? `+${decimal(current.scale)}` : `≥ ${percent(current.scale)}`);
     ramp.style.background = current.signed ? "" : `linear-gradient(to right in oklab, var(--gb-surface), ${colour()})`;
@@ -144,10 +157,10 @@ function mount(root, host) {
 
   /** @param {Stages} of */
   function writeSum(of) {
-    const { lines, strips } = workedOut(of, numbers, cell, t);
+    const { lines, strips } = workedOut(of, numbers, cell, (name, values) => stageText(of, name, values));
     const names = { query: token("queries", cell[0]), key: token("keys", cell[1]), i: of.queries.start + cell[0], j: of.keys.start + cell[1] };
     const pair = make("li", "gb-pair");
-    pair.append(make("strong", "", t("pair", names)));
+    pair.append(make("strong", "", t("stages.pair", names)));
     const items = lines.map(([name, text]) => {
       const item = make("li");
       item.append(make("code", "", text));
@@ -164,7 +177,7 @@ function mount(root, host) {
     const at = (/** @type {number} */ i, /** @type {number} */ d) => rows[i][d] / scales[i];
     const strips = numbersPicture({ rows: 3, columns: rows[0].length, at, scale: 1, signed: true }, divergingMap(root));
     strips.className = "gb-stages-strips";
-    strips.title = t("strips");
+    strips.title = t("stages.strips");
     return strips;
   }
 
@@ -201,7 +214,7 @@ function mount(root, host) {
     const x = numbers.stages[stage].at(i, j);
     const number = stage === "weights" ? `${percent(x)} · ${small(x, 4)}` : decimal(x, 3);
     const title = isVector(stage) ? `${token(isOfKeys(stage) ? "keys" : "queries", i)} ${stage}[${j}]` : `${token("queries", i)} → ${token("keys", j)}`;
-    tip.show(event, title, Number.isNaN(x) ? t(numbers.hidden(i, j) ?? "later") : number);
+    tip.show(event, title, Number.isNaN(x) ? t(`stages.${numbers.hidden(i, j) ?? "later"}`) : number);
   }
 
   /** @param {KeyboardEvent} event @param {number} step tokens */

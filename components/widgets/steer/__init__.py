@@ -32,7 +32,5 @@ def steer(name: str, **wired: Any) -> Part:
         slider: {"place", "name", "value", "min", "max", "step"} for the chosen concept, if one is chosen.
         note: a remark about that concept, if there is one.
         texts: (label, text) pairs; the last one is the changed text.
-        labels: "question", "weaker", "stronger", "reset"; for the slider above and below 0, "strength" and
-            "weakened", where {n} stands for a number and a percentage, respectively.
     """
     return widget("steer", name, template=_TEMPLATE, latest=True, **wired)

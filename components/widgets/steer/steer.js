@@ -10,6 +10,7 @@
  */
 
 import { find, make, makeButton, setCount, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 
 const REST_MS = 600; // how long a slider moved by a person ignores the server's value
@@ -35,7 +36,7 @@ function mount(root, host) {
     const [at, zero] = [value, 0].map((each) => (100 * (each - min)) / (max - min || 1));
     range.style.setProperty("--from", `${Math.min(zero, at)}%`);
     range.style.setProperty("--to", `${Math.max(zero, at)}%`);
-    range.setAttribute("aria-valuetext", value < 0 ? host.t("weakened", { n: `${-100 * value}%` }) : host.t("strength", { n: value }));
+    range.setAttribute("aria-valuetext", value < 0 ? t("concepts.weakened", { n: `${-100 * value}%` }) : t("concepts.strength", { n: value }));
     setText(output, written(value));
   }
 
@@ -50,10 +51,10 @@ function mount(root, host) {
     for (const [key, value] of Object.entries({ min, max, step })) range.setAttribute(key, String(value));
     if (isOther || performance.now() - moved > REST_MS) range.value = String(slider.value);
     setText(label, slider.name);
-    setText(reset, host.t("reset"));
+    setText(reset, t("concepts.reset"));
     const [low, high] = find(control, ".gb-steer-ends").children;
-    setText(low, host.t("weaker"));
-    setText(high, host.t("stronger"));
+    setText(low, t("concepts.weaker"));
+    setText(high, t("concepts.stronger"));
     fill();
   }
 
@@ -62,7 +63,7 @@ function mount(root, host) {
     shown = data;
     const { chips: offered = [], more = "", texts: rows = [] } = data;
     root.hidden = !offered.length;
-    setText(find(root, "h2"), host.t("question"));
+    setText(find(root, "h2"), t("concepts.question"));
     setCount(chips, offered.length + Number(Boolean(more)), () => makeButton("gb-button"));
     offered.forEach(({ name, on }, i) => {
       setText(chips.children[i], name);

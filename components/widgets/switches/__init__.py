@@ -9,24 +9,6 @@ import numpy as np
 from components.parts import Part
 from components.widgets.widget import widget
 
-LABELS = (
-    "name",
-    "layer",
-    "all",
-    "one",
-    "attention",
-    "feed",
-    "on",
-    "off",
-    "times",
-    "cost",
-    "hint",
-    "keys",
-    "short",
-    "legend",
-    "state",
-)
-
 _TEMPLATE = """<div class="gb-switches">
 <div class="gb-switch-grid" role="grid" tabindex="0"></div>
 <div class="gb-switch-now">
@@ -52,7 +34,6 @@ def switches_data(
     n_head: int,
     edits: str = "",
     *,
-    labels: dict[str, str],
     answered: int = 0,
     costs: np.ndarray | None = None,
     measured: int = 0,
@@ -60,7 +41,7 @@ def switches_data(
 ) -> dict[str, Any]:
     """Return the data for the switches.
 
-    edits: the factors to show, as text. labels: a text for each of LABELS. answered: number of the last change that the
+    edits: the factors to show, as text. answered: number of the last change that the
     edits include; the browser keeps later changes. costs: how much removing each head changes the
     predictions, (n_layer, n_head), in bits. measured: number of tokens on which the costs were measured. selected: the
     (layer, head) that the keys and the slider affect, or None for the last one used.
@@ -73,5 +54,4 @@ def switches_data(
         "costs": None if costs is None else [float(f"{cost:.3g}") for cost in costs.ravel()],
         "measured": measured,
         "selected": selected,
-        "labels": labels,
     }

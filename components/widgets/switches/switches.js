@@ -8,10 +8,10 @@
  * @property {number} [measured]  number of tokens on which the costs were measured
  * @property {number} [answered]  number of the last change that `edits` contains
  * @property {[layer: number, head: number] | null} [selected]
- * @property {Record<string, string>} [labels]
  */
 
 import { find, make, modified, setHint } from "../dom.js";
+import { language, t } from "../i18n.js";
 import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactors } from "./grid.js";
@@ -24,7 +24,6 @@ let grids = 0;
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { t } = host;
   const grid = find(root, ".gb-switch-grid");
   const now = find(root, ".gb-switch-now");
   const [said, number] = [find(now, "span"), find(now, "output")];
@@ -32,6 +31,7 @@ function mount(root, host) {
   const name = `gb-switch-${(grids += 1)}`;
   /** @type {Map<string, number>} */ let factors = new Map();
   /** @type {Switches | null} */ let shown = null;
+  let labelled = ""; // language of the labels
   let size = { n_layer: 0, n_head: 0 };
   /** @type {(HTMLElement | null)[][]} */ let cells = []; // null for a number without a switch
   /** @type {Place} */ let at = [1, 2]; // the switch that keys and slider affect
@@ -42,10 +42,10 @@ function mount(root, host) {
   /** @param {Place} place */
   function title(place) {
     const [row, column] = place;
-    const layer = t("layer", { layer: row - 1 });
+    const layer = t("change.switches.layer", { layer: row - 1 });
     if (column === 0) return layer;
-    if (isHead(size, place)) return t("one", { layer: row - 1, head: column - 2 });
-    return `${row ? layer : t("all")} ${t(column === 1 ? "attention" : "feed")}`;
+    if (isHead(size, place)) return t("change.switches.one", { layer: row - 1, head: column - 2 });
+    return `${row ? layer : t("change.switches.all")} ${t(column === 1 ? "change.switches.attention" : "change.switches.feed")}`;
   }
 
   /** @param {Place} place */
@@ -53,7 +53,7 @@ function mount(root, host) {
     const own = new Set(partsOf(size, place).map(factor));
     if (own.size > 1) return "";
     const [x] = own;
-    return x === 1 ? t("on") : x === 0 ? t("off") : t("times", { factor: x });
+    return x === 1 ? t("change.switches.on") : x === 0 ? t("change.switches.off") : t("change.switches.times", { factor: x });
   }
 
   /** @param {Place} place */
@@ -61,9 +61,9 @@ function mount(root, host) {
 
   /** @param {Place} place */
   function describe(place) {
-    const words = t("state", { part: title(place), state: state(place) });
+    const words = t("change.switches.state", { part: title(place), state: state(place) });
     const bits = cost(place);
-    return bits === null ? words : `${words} · ${t("cost", { bits: bits.toPrecision(2) })}`;
+    return bits === null ? words : `${words} · ${t("change.switches.cost", { bits: bits.toPrecision(2) })}`;
   }
 
   /** Returns a cell's text: layer or head numbers, or short names above the other two columns. @param {Place} place */
@@ -71,7 +71,7 @@ function mount(root, host) {
     const last = lastColumn(size);
     if (row > 0) return column === 0 ? String(row - 1) : "";
     if (column === 0) return "";
-    if (column === 1 || column === last) return t("short").split("|")[column === 1 ? 0 : 1];
+    if (column === 1 || column === last) return t("change.switches.short").split("|")[column === 1 ? 0 : 1];
     return (column - 2) % Math.ceil(size.n_head / WIDEST) === 0 ? String(column - 2) : "";
   }
 
@@ -121,8 +121,8 @@ function mount(root, host) {
       });
     });
     root.classList.toggle("gb-costs", Boolean(shown?.costs));
-    const legend = shown?.costs ? `${t("legend", { most: most.toPrecision(2), n: shown.measured })} ` : "";
-    setHint(find(root, ".gb-note"), legend + t("hint"), t("keys"));
+    const legend = shown?.costs ? `${t("change.switches.legend", { most: most.toPrecision(2), n: shown.measured })} ` : "";
+    setHint(find(root, ".gb-note"), legend + t("change.switches.hint"), t("change.switches.keys"));
     point();
   }
 
@@ -141,17 +141,18 @@ function mount(root, host) {
 
   /** @param {Switches} data */
   function draw(data) {
-    if (data === shown) return;
-    const { n_layer = 0, n_head = 0, edits = "", answered = 0, selected, labels } = data;
+    if (data === shown && language() === labelled) return;
+    const { n_layer = 0, n_head = 0, edits = "", answered = 0, selected } = data;
     const sameSize = n_layer === size.n_layer && n_head === size.n_head;
-    const same = sameSize && labels === shown?.labels;
+    const same = sameSize && language() === labelled;
     if (selected && String(selected) !== String(shown?.selected)) at = [selected[0] + 1, selected[1] + 2];
     shown = data;
+    labelled = language();
     size = { n_layer, n_head };
     root.classList.toggle("gb-nothing", !n_layer || !n_head);
     if (!sameSize || answered >= changes) factors = readFactors(edits); // otherwise, the last change is still being sent
     if (!same) {
-      grid.setAttribute("aria-label", t("name"));
+      grid.setAttribute("aria-label", t("change.switches.name"));
       if (n_layer && n_head) build();
       else clear();
     }

@@ -34,33 +34,29 @@ _TEMPLATE = """<div class="gb-tokens">
 <div class="gb-tip" role="tooltip" hidden></div>
 </div>"""
 
-TOKEN_LABELS: dict[str, str] = {
-    "name": "The text, token by token",  # the strip's name for screen readers
-    "empty": "",  # text shown before the first token
-    "token": "token",
-    "id": "id",
-    "probability": "probability",
-    "rank": "rank",
-    "attention": "attention",
-    "marks": "Show spaces",
-}
-
 Kind = Literal["p", "g", "h"]
 
 
 def tokens(
     name: str,
     *,
-    labels: dict[str, str] | None = None,
     ids: bool = False,
     selectable: bool = True,
     one_line: bool = False,
+    curve: bool = False,
+    of: Literal["left", "right", "original", "edited"] | None = None,
+    empty: Literal["page", "pair", "edited", "build"] | None = None,
+    shade: Literal["attention", "influence", "length", "surprisal"] = "attention",
     **wired: Any,
 ) -> Part:
     """Return a token strip.
 
     `ids=True, selectable=False` is the small strip under a prompt box. With `one_line`, the strip scrolls sideways and
-    shows only the text. A click, Enter or Space on a chip raises `.select` with the payload {"index": position}.
+    shows only the text. With `curve`, entropy and surprisal can be shown as lines along the text. of: which of two
+    texts this is. empty: the sentence shown before the first token. shade: what the shade stands for; for "surprisal",
+    the shade's values are bits.
+
+    A click, Enter or Space on a chip raises `.select` with the payload {"index": position}.
 
     View data:
         doc: identifies the text; a new value selects the newest token again.
@@ -70,12 +66,10 @@ def tokens(
         by: quantity that tints the tokens if there is no shade: "probability", "rank", "entropy" or "surprisal".
         parted: the first position at which the text differs from the text beside it, or -1.
         marks: whether spaces are shown.
-        labels: all keys in TOKEN_LABELS. With "surprisal" and "bits", the shade stands for -log2 of each probability.
-            With "curve", entropy and surprisal can be shown as lines along the text; this also requires "entropy",
-            "surprise", "unit", "here" and "totals".
     """
-    options = {"ids": ids, "selectable": selectable, "one_line": one_line}
-    return widget("tokens", name, template=_TEMPLATE, options=options, labels=TOKEN_LABELS | (labels or {}), **wired)
+    options = {"ids": ids, "selectable": selectable, "one_line": one_line, "curve": curve, "shade": shade}
+    options |= {"name": of, "empty": empty}
+    return widget("tokens", name, template=_TEMPLATE, options=options, **wired)
 
 
 def token_line(

@@ -1,6 +1,7 @@
 // Draws entropy and surprisal along the text, as lines below the strip.
 
 import { find, makeShape, setAll, setText } from "../dom.js";
+import { t } from "../i18n.js";
 import { visible } from "../text.js";
 import { inUnit, measured, surprisal } from "./tints.js";
 
@@ -18,9 +19,9 @@ export const scaleTop = (values) => Math.max(4, 2 * Math.ceil(Math.max(0, ...val
  * @param {() => number} strip.selected
  * @param {(index: number) => void} strip.select
  * @param {(index: number) => void} strip.point  called with the token under the pointer; -1 for none
- * @param {import("./tints.js").Texts} strip.t
+ * @param {boolean} strip.offered  whether the lines can be shown
  */
-export function createCurve(root, { tokens, selected, select, point, t }) {
+export function createCurve(root, { tokens, selected, select, point, offered }) {
   const figure = find(root, ".gb-curve");
   const button = find(root, ".gb-open");
   const svg = find(figure, "svg", SVGSVGElement);
@@ -38,7 +39,7 @@ export function createCurve(root, { tokens, selected, select, point, t }) {
   const height = () => svg.height.baseVal.value;
   const x = (/** @type {number} */ i) => LEFT + ((i - 0.5) * (width - LEFT)) / Math.max(1, tokens.length - 1);
   const y = (/** @type {number} */ value) => height() - BOTTOM - (Math.min(value, highest) / highest) * (height() - BOTTOM - TOP);
-  const bits = (/** @type {number} */ value) => inUnit(value, t("unit"));
+  const bits = (/** @type {number} */ value) => inUnit(value);
 
   /** @param {SVGElement} node @param {number} i */
   function place(node, i) {
@@ -49,7 +50,7 @@ export function createCurve(root, { tokens, selected, select, point, t }) {
   function totals() {
     const all = tokens.filter(measured);
     const mean = all.reduce((sum, token) => sum + surprisal(token), 0) / all.length;
-    return all.length ? t(all.length === 1 ? "totals.one" : "totals", { n: all.length, mean: bits(mean), perplexity: (2 ** mean).toFixed(1) }) : "";
+    return all.length ? t("strip.totals", { n: all.length, mean: bits(mean), perplexity: (2 ** mean).toFixed(1) }) : "";
   }
 
   function say() {
@@ -59,7 +60,7 @@ export function createCurve(root, { tokens, selected, select, point, t }) {
     if (!measured(token)) setText(caption, all);
     else {
       const numbers = { surprise: bits(surprisal(token)), entropy: bits(token.entropy ?? 0) };
-      setText(caption, t("here", { token: visible(token.text || token.bytes || ""), ...numbers }));
+      setText(caption, t("strip.here", { token: visible(token.text || token.bytes || ""), ...numbers }));
     }
   }
 
@@ -108,10 +109,10 @@ export function createCurve(root, { tokens, selected, select, point, t }) {
   }
 
   function relabel() {
-    button.hidden = !t("curve");
-    setText(button, t("curve"));
-    setText(find(figure, ".gb-is-surprise"), t("surprise"));
-    setText(find(figure, ".gb-is-entropy"), `${t("entropy")} (${t("unit")})`);
+    button.hidden = !offered;
+    setText(button, t("strip.curve"));
+    setText(find(figure, ".gb-is-surprise"), t("strip.surprise"));
+    setText(find(figure, ".gb-is-entropy"), `${t("strip.entropy")} (${t("strip.unit")})`);
     if (!figure.hidden) say();
   }
 

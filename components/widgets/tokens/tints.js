@@ -1,5 +1,6 @@
 // Computes the strength of a token's tint for each quantity, and the labels at both ends of the scale.
 
+import { t } from "../i18n.js";
 import { percent } from "../numbers.js";
 
 /**
@@ -12,8 +13,6 @@ import { percent } from "../numbers.js";
  * @property {string} [bytes]  bytes of a token that is not a whole character
  * @property {number | null} entropy  bits
  * @property {[string, string][]} unseen  code points and names of its invisible characters
- *
- * @typedef {(key: string, values?: Record<string, any>) => string} Texts
  */
 
 const DEEPEST = 8; // bits
@@ -22,8 +21,8 @@ const WORST = 1000; // rank
 /** Returns -log2 of a token's probability, in bits. @param {Token} token */
 export const surprisal = ({ probability }) => -Math.log2(probability ?? NaN);
 
-/** @param {number} value @param {string} unit */
-export const inUnit = (value, unit) => `${Number.isFinite(value) ? value.toFixed(1) : "∞"} ${unit}`;
+/** Formats a number of bits. @param {number} value */
+export const inUnit = (value) => `${Number.isFinite(value) ? value.toFixed(1) : "∞"} ${t("strip.unit")}`;
 
 /** @param {any} value @returns {value is number} */
 const known = (value) => value !== null && value !== undefined;
@@ -45,9 +44,9 @@ export const scaleName = (by) => (by && LEVELS[by] ? by : "probability");
 /** Returns the strength of the tint, in 0..1, or null for none. @param {string} by @param {Token} token */
 export const tintLevel = (by, token) => LEVELS[by](token);
 
-/** Returns the labels at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */
-export function tintEnds(by, t) {
-  if (by === "probability") return [`${t("probability")}: 0%`, percent(1)];
-  if (by === "rank") return [`${t("rank")} ≥ ${WORST}`, "1"];
-  return [`${t(by === "surprisal" ? "surprise" : by)} 0`, `≥ ${DEEPEST} ${t("unit")}`];
+/** Returns the labels at both ends of a scale. @param {string} by @returns {[string, string]} */
+export function tintEnds(by) {
+  if (by === "probability") return [`${t("strip.probability")}: 0%`, percent(1)];
+  if (by === "rank") return [`${t("strip.rank")} ≥ ${WORST}`, "1"];
+  return [`${t(by === "surprisal" ? "strip.surprise" : "strip.entropy")} 0`, `≥ ${DEEPEST} ${t("strip.unit")}`];
 }

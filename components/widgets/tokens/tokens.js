@@ -8,13 +8,14 @@
  * @property {string} [by]  the quantity that tints the tokens: "probability", "rank", "entropy" or "surprisal"
  * @property {number} [parted]  position of the first difference from the text beside it; -1 for none
  * @property {boolean} [marks]  whether spaces are shown
- * @property {Record<string, string>} [labels]
  *
- * options: ids: small chips with their ids; selectable: false for a display-only strip; one_line: scrolls sideways; labels
+ * options: ids: small chips with their ids; selectable: false for a display-only strip; one_line: scrolls sideways; curve:
+ * whether entropy and surprisal can be shown; name, empty, shade: endings of the keys of these texts
  */
 
 import { find, modified, setText } from "../dom.js";
 import { bytes } from "../bytes.js";
+import { t } from "../i18n.js";
 import { isExact, percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { visible } from "../text.js";
@@ -27,7 +28,8 @@ const FULL = 65535; // the largest level of a shade
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { t, options } = host;
+  const { options } = host;
+  const shade = options.shade ?? "attention"; // the shade's meaning
   const [empty, strip, marks] = [".gb-empty", ".gb-strip", ".gb-marks"].map((name) => find(root, name));
   const [scale, from, to] = [".gb-scale", ".gb-from", ".gb-to"].map((name) => find(root, name));
   const chips = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
@@ -52,7 +54,7 @@ function mount(root, host) {
   const indexOf = (/** @type {Element | null | undefined} */ chip) => [].indexOf.call(chips, /** @type {never} */ (chip));
   const chipAt = (/** @type {Event} */ { target }) => (target instanceof Element ? /** @type {HTMLElement | null} */ (target.closest(".gb-chip")) : null);
   const point = (/** @type {number} */ i) => (i < 0 ? hideTip() : chips[i] !== tip.anchor() && (reveal(chips[i]), showTip(chips[i])));
-  const curve = createCurve(root, { tokens, selected: () => indexOf(framed), select, point, t });
+  const curve = createCurve(root, { tokens, selected: () => indexOf(framed), select, point, offered: options.curve === true });
 
   /**
    * Reads new lines and returns whether the text has changed.
@@ -73,7 +75,7 @@ function mount(root, host) {
     const added = document.createDocumentFragment();
     for (const line of fresh.slice(kept)) {
       const token = readToken(line);
-      const nodes = makeChip(token, lines.length, options, t("token"));
+      const nodes = makeChip(token, lines.length, options, t("strip.token"));
       tint(nodes[0], token);
       added.append(...nodes);
       lines.push(line);
@@ -106,9 +108,9 @@ function mount(root, host) {
       shaded[i] = level;
       chips[i].style.setProperty("--s", (level / FULL).toFixed(3));
     });
-    const bits = t("surprisal"); // the shade's meaning if it is not attention
-    const ends = bits ? [`${bits} 0`, `${largest.toFixed(1)} ${t("bits")}`] : [`${t("attention")} 0%`, percent(largest)];
-    const [low, high] = levels ? ends : tintEnds(by, t);
+    const most = shade === "surprisal" ? inUnit(largest) : percent(largest);
+    const none = shade === "surprisal" ? "0" : "0%";
+    const [low, high] = levels ? [`${t(`strip.shade.${shade}`)} ${none}`, most] : tintEnds(by);
     setText(from, low);
     setText(to, high);
     scale.style.visibility = levels && !largest ? "hidden" : ""; // no shading
@@ -158,9 +160,9 @@ function mount(root, host) {
   }
 
   function relabel() {
-    setText(empty, t("empty"));
-    setText(marks, t("marks"));
-    strip.setAttribute("aria-label", t("name"));
+    setText(empty, options.empty ? t(`strip.empty.${options.empty}`) : "");
+    setText(marks, t("strip.marks"));
+    strip.setAttribute("aria-label", t(options.name ? `strip.name.${options.name}` : "strip.name"));
     curve.relabel();
   }
 
@@ -209,15 +211,15 @@ function mount(root, host) {
     if (!token) return;
     /** @type {[string, string][]} */
     const rows = [...token.unseen];
-    if (isExact()) rows.push([t("id"), String(token.id)]);
-    if (token.probability !== null) rows.push([t("probability"), percent(token.probability)]);
-    if (token.rank !== null) rows.push([t("rank"), String(token.rank)]);
-    if (token.entropy !== null && t("entropy")) {
-      rows.push([t("surprise"), inUnit(surprisal(token), t("unit"))], [t("entropy"), inUnit(token.entropy, t("unit"))]);
+    if (isExact()) rows.push([t("strip.id"), String(token.id)]);
+    if (token.probability !== null) rows.push([t("strip.probability"), percent(token.probability)]);
+    if (token.rank !== null) rows.push([t("strip.rank"), String(token.rank)]);
+    if (token.entropy !== null && options.curve) {
+      rows.push([t("strip.surprise"), inUnit(surprisal(token))], [t("strip.entropy"), inUnit(token.entropy)]);
     }
-    const bits = t("surprisal");
-    if (bits && token.probability !== null) rows.push([bits, `${surprisal(token).toFixed(1)} ${t("bits")}`]);
-    else if (!bits && levels) rows.push([t("attention"), percent(((levels[index] ?? 0) / FULL) * largest)]);
+    const meaning = t(`strip.shade.${shade}`);
+    if (shade === "surprisal" && token.probability !== null) rows.push([meaning, inUnit(surprisal(token))]);
+    else if (shade !== "surprisal" && levels) rows.push([meaning, percent(((levels[index] ?? 0) / FULL) * largest)]);
     tip.show(chip, visible(token.text) + (token.bytes || "") || "∎", rows);
     curve.mark(index);
   }

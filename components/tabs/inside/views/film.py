@@ -29,7 +29,6 @@ PIECES = 6  # candidates on the line from which a token is drawn
 N_NEXT = 3  # next tokens shown after each text of the first act
 CHARACTERS = 40  # characters shown from the end of the text, before the new token
 Guesses = list[tuple[int, float]]  # ids and probabilities
-CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
 
 def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
@@ -69,7 +68,6 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
         "words": _words(s, scene, stories, drawn, values, is_shown=target >= rows.start),
         "plays": state.film_plays,
         "clicks": state.film_clicks,
-        "controls": {key: t(f"film.{key}") for key in CONTROLS},
         "stories": _stories(state.stories, stories),
         "asked": asked_rows(weights, rows.start),
         "guesses": guesses,

@@ -21,15 +21,6 @@ STACK_BINS = 4  # pixels for a vector in a layer that is not open
 MAX_NEXT = 8  # next tokens listed
 FULL_PERCENTILE = 98  # percentile of |value| at the top of the colour scale; outliers would make the rest pale
 
-_FIXED = (
-    *("name", "hint", "keys", "scale", "rows", "layer", "head", "stream", "before", "after", "looks_back", "alone"),
-    *("pair", "later", "far", "full", "stack", "norm"),
-)
-_SHORT = (
-    *("embedding", "tok", "pos", "pre", "q", "k", "weights", "v", "z"),
-    *("att", "mid", "gate", "up", "ff", "out", "post", "fin", "next"),
-)
-
 
 def flow(scene: Scene, rows: slice) -> Data:
     """Return the flow data. `rows` are the positions that the flow shows."""
@@ -37,7 +28,6 @@ def flow(scene: Scene, rows: slice) -> Data:
     vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
     stages = scene.stages(logits)
-    looks_ahead = recording.looks_ahead(scene.layer)
     min_scales = MIN_SCALES if not scene.config.gated else {"gate": MIN_SCALES["ff"]}
     after_layer = [recording.pooled(layer, "resid_post") for layer in range(scene.config.n_layer)]
     return {
@@ -55,16 +45,8 @@ def flow(scene: Scene, rows: slice) -> Data:
         "words": flow_captions(scene, vectors, logits, stages),
         "text": _sentence(scene, vectors, rows),
         **next_fields(scene, stages),
-        "labels": flow_labels() | ({"looks_back": t("flow.looks_ahead")} if looks_ahead else {}),
+        "ahead": recording.looks_ahead(scene.layer),
     }
-
-
-def flow_labels() -> dict[str, str]:
-    """Return the flow's labels. The browser fills in the {...} placeholders."""
-    fixed = {key: t(f"flow.{key}") for key in _FIXED}
-    if is_exact():
-        fixed["scale"] += t("flow.scale.pixels")
-    return fixed | {key: t(f"flow.short.{key}") for key in _SHORT}
 
 
 def window(length: int, position: int, rows: int) -> slice:

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from components.i18n import t
-from components.i18n.catalogue import CATALOGUES
 from components.labels import percent
 from components.state.snapshot import Snapshot
 from components.tabs.inside.pooling import HeadVectors
@@ -57,7 +56,8 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
         "sums": floats(log_sums(vectors.scores, queries, config.window_of(scene.layer), ahead=ahead)),
         "map": _map(vectors) if recording.length > SIDE else None,
         "text": _sentence(scene, vectors, queries, keys),
-        "labels": stages_labels(scene),
+        "variants": variants(scene),
+        "shared": _shared(scene),
     }
 
 
@@ -102,24 +102,23 @@ def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, a
     return (largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1))).astype(np.float32)
 
 
-def stages_labels(scene: Scene) -> dict[str, str]:
-    """Return the labels for the stages as this model computes them. The browser fills in the {...} placeholders."""
+def variants(scene: Scene) -> list[str]:
+    """Return what this model computes differently from GPT-2, as endings of the keys of the stages' texts."""
     config = scene.config
-    labels = {key.removeprefix("stages."): t(key) for key in CATALOGUES["en"] if key.startswith("stages.")}
-    variants = {
-        "factor": ["scaled", "scaled.says", "scale"] * (not is_usual_scale(config)),
-        "capped": ["scaled", "scaled.says", "scale"] * (config.attn_softcap is not None),
-        "rotary": ["q.says", "k.says"] * config.is_rotated(scene.layer),
-        "window": ["masked.says"] * (config.window_of(scene.layer) is not None),
-        "ahead": ["masked.says", "hint", "kept"] * scene.recording.looks_ahead(scene.layer),
+    differs = {
+        "factor": not is_usual_scale(config),
+        "capped": config.attn_softcap is not None,
+        "rotary": config.is_rotated(scene.layer),
+        "window": config.window_of(scene.layer) is not None,
+        "ahead": scene.recording.looks_ahead(scene.layer),
     }
-    for variant, names in variants.items():
-        labels |= {name: labels[f"{name}.{variant}"] for name in names}
-    heads = {"first": group_of(config, scene.head)[0], "last": group_of(config, scene.head)[-1]}
-    if config.kv_heads < config.n_head:
-        shared = t("stages.shared", **heads)
-        labels |= {name: labels[name] + shared for name in ("k.says", "v.says")}
-    return labels
+    return [variant for variant, is_different in differs.items() if is_different]
+
+
+def _shared(scene: Scene) -> dict[str, int] | None:
+    """Return the first and last of the heads that share the selected head's keys and values, if any do."""
+    config, heads = scene.config, group_of(scene.config, scene.head)
+    return {"first": heads[0], "last": heads[-1]} if config.kv_heads < config.n_head else None
 
 
 def _map(vectors: HeadVectors) -> Data:

@@ -50,7 +50,7 @@ def heads(s: Snapshot, scene: Scene) -> Data:
     closer = None
     if state.closer is not None:
         closer = closer_data(scene.recording.head(*state.closer).weights[:n, :n], *state.closer)
-    return data | {"rows": Lines(data["rows"]), "closer": closer, "labels": heads_labels()}
+    return data | {"rows": Lines(data["rows"]), "closer": closer}
 
 
 def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
@@ -68,11 +68,6 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
     if not overview.is_complete(scene.recording):
         text += t("heads.more", total=f"{scene.recording.length:,}")
     return text
-
-
-def heads_labels() -> dict[str, str]:
-    """Return the overview's labels."""
-    return {key: t(f"heads.{key}") for key in ("name", "title", "share", "axis", "hint", "keys")}
 
 
 _NO_HEADS = {"n_layer": 0, "n_head": 0, "side": 0, "rows": [], "shares": "", "closer": None, "text": ""}

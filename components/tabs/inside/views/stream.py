@@ -14,7 +14,7 @@ from components.tabs.inside.results import PositionTrace
 from components.tabs.inside.state import InsideState
 from components.tabs.inside.views.captions import ACTIVATIONS
 from components.tabs.inside.views.scene import Data, Draw, Scene, part_view, scene_of
-from components.text_views import strip_labels, token_lines
+from components.text_views import token_lines
 from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value
 from gpt import Trace
@@ -52,8 +52,7 @@ def neurons_of(s: Snapshot) -> Neurons:
 
 def layers(s: Snapshot, scene: Scene) -> Data:
     """List the layers, with the selected one highlighted."""
-    labels = {"layer": t("flow.layer")}
-    return {"layer": scene.layer, "n_layer": scene.config.n_layer, "labels": labels}
+    return {"layer": scene.layer, "n_layer": scene.config.n_layer}
 
 
 def tokens(s: Snapshot, scene: Scene) -> Data:
@@ -65,7 +64,6 @@ def tokens(s: Snapshot, scene: Scene) -> Data:
         "doc": str(document.key),
         "selected": scene.position,
         "shade": shade_value(norms / max(float(norms.max()), 1e-9)),
-        "labels": strip_labels() | {"attention": t("stream.tokens.share")},
     }
 
 

@@ -41,12 +41,9 @@ MIN_ARC_SHARE = 0.04  # minimum share of the probability for an arc
 
 def box(s: Snapshot) -> dict[str, Any]:
     """Show the text in the box, the likely next token, and the words that the prediction depends on."""
-    placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
-    labels = {"name": t("prompt.text"), "placeholder": t(placeholder)}
-    labels |= {name: t(f"prompt.{name}") for name in ("words", "hide", "show")}
     lines, n = Lines(), s.handled.get(CLICKS, 0)
     if s.text is None or s.written is None:
-        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=s.answered, n=n)
+        return composer_data(lines, chat=s.chat, unwritten=s.unwritten, generating=s.generating, edited=s.answered, n=n)
     document, statistics = s.written.document, s.token_statistics.of(s.written.document)
     tokenizer, ids = s.written.tokenizer, s.written.ids
     shown, special = shown_tokens(tokenizer, ids, names=s.special and bool(s.prompt)), tokenizer.special_ids
@@ -60,7 +57,7 @@ def box(s: Snapshot) -> dict[str, Any]:
     best_id = None if stages is None or not is_last else int(stages.final.argmax())
     return composer_data(
         lines,
-        labels,
+        chat=s.chat,
         words=[word.start for word in words_of(tokenizer, ids)],
         hidden=sorted(s.hidden),
         unwritten=s.unwritten,

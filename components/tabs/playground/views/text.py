@@ -26,7 +26,6 @@ from components.text_views import (
     head_name,
     place_after,
     prompt_lines,
-    strip_labels,
 )
 from components.widgets.choices import Choice, choices_data
 from components.widgets.draw import Piece, draw_data
@@ -49,8 +48,6 @@ STEERED = ("playground", "inside", "why", "concepts", "change", "activations")  
 
 def strip(s: Snapshot) -> dict[str, Any]:
     """Show the text as a strip of tokens."""
-    more = ("curve", "entropy", "surprise", "unit", "here", "totals", "totals.one")
-    labels = strip_labels(t("strip.empty")) | {key: t(f"strip.{key}") for key in more}
     if s.text is None:
         return {
             "lines": Lines(),
@@ -58,7 +55,6 @@ def strip(s: Snapshot) -> dict[str, Any]:
             "selected": NEWEST,
             "shade": "",
             "by": s.selection.shading,
-            "labels": labels,
         }
     return {
         "lines": document_lines(s.text.document, s.token_statistics),
@@ -66,7 +62,6 @@ def strip(s: Snapshot) -> dict[str, Any]:
         "selected": NEWEST if s.selection.position == NEWEST else s.text.framed(s.selection),
         "shade": attention_shade(s.text, s.selection),
         "by": s.selection.shading,
-        "labels": labels,
     }
 
 
@@ -111,7 +106,7 @@ def prompt_strip(s: Snapshot) -> dict[str, Any]:
     lines = Lines()
     if s.written is not None:
         lines = prompt_lines(s.written.tokenizer, s.written.ids[:MAX_PROMPT_TOKENS])
-    return {"lines": lines, "doc": "prompt", "labels": strip_labels()}
+    return {"lines": lines, "doc": "prompt"}
 
 
 def prompt_count(s: Snapshot) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+// The page's texts in the browser: one catalogue per language, which contains the keys that scripts name
+// (`components/assets.py`). It is loaded when its language is first used.
+
+import { fill } from "./text.js";
+
+/** @typedef {{ language: string, texts: Record<string, string>, terms: import("./glossary.js").Term[] }} Catalogue */
+
+/** @type {Map<string, Promise<Catalogue>>} */
+const loaded = new Map();
+/** @type {Catalogue} */
+let spoken = { language: "", texts: {}, terms: [] };
+export const SPOKEN = "glassbox-spoken"; // event on the document: another language is used
+/** @type {Promise<void> | null} */
+let loading = null;
+
+/** Returns a promise while a catalogue is being loaded, otherwise null. */
+export const isLoading = () => loading;
+
+export const language = () => spoken.language;
+
+/** The technical terms, with their definitions. */
+export const terms = () => spoken.terms;
+
+/** Uses this catalogue. @param {Catalogue} catalogue */
+export const setCatalogue = (catalogue) => void (spoken = catalogue);
+
+/**
+ * Loads a language's catalogue and uses it, unless another language has been chosen since. If it cannot be loaded, the
+ * page keeps the language that it has. @param {string} chosen
+ */
+export function speak(chosen) {
+  const found = loaded.get(chosen) ?? fetch(new URL(`${chosen}.json`, import.meta.url)).then((answer) => answer.json());
+  loaded.set(chosen, found);
+  const mine = found.then(
+    (catalogue) => {
+      if (loading !== mine) return;
+      setCatalogue(catalogue);
+      loading = null;
+      document.documentElement.lang = chosen; // redraws everything
+      document.dispatchEvent(new Event(SPOKEN));
+    },
+    (error) => {
+      loaded.delete(chosen);
+      console.error(error);
+      if (loading === mine) loading = null;
+    },
+  );
+  return (loading = mine);
+}
+
+const isChinese = (/** @type {string | undefined} */ character) => character !== undefined && character >= "\u4e00" && character <= "\u9fff";
+
+/** Removes the space between a value that is Chinese at that end and the text around it, except beside a "·". @param {string} text @param {Record<string, any>} values */
+function withoutSpaces(text, values) {
+  for (const [name, value] of Object.entries(values)) {
+    const characters = String(value);
+    if (isChinese(characters.at(0))) text = text.replace(new RegExp(`(?<!·) \\{${name}\\}`, "g"), `{${name}}`);
+    if (isChinese(characters.at(-1))) text = text.replace(new RegExp(`\\{${name}\\} (?!·)`, "g"), `{${name}}`);
+  }
+  return text;
+}
+
+/**
+ * Returns the text for a key, with its values filled in, by the same rules as `t` in components/i18n: for a count of 1
+ * (`tokens` or, if absent, `n`), the key with the suffix ".one" is used if it exists.
+ * @param {string} key @param {Record<string, any>} [values]
+ */
+export function t(key, values) {
+  const { texts } = spoken;
+  const one = String(values?.tokens ?? values?.n) === "1" ? texts[`${key}.one`] : undefined;
+  const text = one ?? texts[key] ?? "";
+  if (!values) return text;
+  return fill(texts["language.spacing"] === "cjk" ? withoutSpaces(text, values) : text, values);
+}
