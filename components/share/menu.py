@@ -36,7 +36,7 @@ def link_menu() -> gr.HTML:
 
 def files_menu(on: Handler) -> Part:
     """Return the menu below the text for saving programs and for saving or opening files."""
-    items = ["python", ["save", "text", "document", "csv"], "open"]
+    items: list[str | list[str]] = ["python", ["save", "text", "document", "csv"], "open"]
     return menu("share-files", items, largest=LARGEST, on=on, queue="model")
 
 

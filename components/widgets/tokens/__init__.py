@@ -67,8 +67,8 @@ def tokens(
         parted: the first position at which the text differs from the text beside it, or -1.
         marks: whether spaces are shown.
     """
-    options = {"ids": ids, "selectable": selectable, "one_line": one_line, "curve": curve, "shade": shade}
-    options |= {"name": of, "empty": empty}
+    texts = {"name": of, "empty": empty, "shade": shade}
+    options = {"ids": ids, "selectable": selectable, "one_line": one_line, "curve": curve, **texts}
     return widget("tokens", name, template=_TEMPLATE, options=options, **wired)
 
 
