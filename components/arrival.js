@@ -94,7 +94,7 @@ store.on("session", (known) => {
   begin(known);
 });
 store.on("restore", () => location.reload());
-/** @type {string[]} */ const languages = window.glassbox.options.languages;
+const { languages } = window.glassbox.options.page;
 speak(languages.includes(language()) ? language() : languages[0]);
 store.on("voice", (voice) => {
   if (!hasBegun) return; // the frame in the page's HTML is in English for every visitor

@@ -129,7 +129,7 @@ _VERSION = hashlib.sha256(b"".join(_BUNDLES.values())).hexdigest()[:12]
 _URL = f"glassbox/{_VERSION}/"
 # The page's HTML calls `glassbox` before the modules have loaded, so calls wait in a queue.
 _CALLS = f"""window.glassbox = {{
-  options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}, "languages": [*LANGUAGES]})},
+  options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}, "page": {"languages": [*LANGUAGES]}})},
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   card(...call) {{ this.waiting.push(() => window.glassbox.card(...call)); }},

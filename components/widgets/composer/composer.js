@@ -4,6 +4,7 @@
  * @typedef {object} Composer
  * @property {string[]} [lines]  JSON: [text, probability if written by the model or else null, 1 for a control token]
  * @property {string | null} [unwritten]  the text in the box, if it differs from the text of the tokens
+ * @property {boolean} [chat]  whether the text is the start of a conversation
  * @property {number} [selected]  the position before the prediction
  * @property {string} [ghost]  the text that may come after the last token
  * @property {number[]} [words]  the position at which each word begins

@@ -19,6 +19,7 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number} head
  * @property {number} n_layer
  * @property {number} n_head
+ * @property {boolean} ahead  whether a token attends to later ones
  * @property {number} kv_heads  number of key/value heads
  * @property {string} scores_are  how a score is computed
  * @property {boolean} is_rotary  whether queries and keys are rotated

@@ -5,7 +5,7 @@
  * @property {{title: string, nodes: Step[]}[]} [columns]  if missing, the widget is hidden
  * @property {[column: number, from: number, to: number, size: number][]} [edges]
  * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]
- * @property {string} [says]
+ * @property {string} [says] @property {string} [name]  the target in a sentence
  */
 
 import { find, makeShape, setAll, setText } from "../dom.js";

@@ -29,7 +29,7 @@ const FULL = 65535; // the largest level of a shade
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
   const { options } = host;
-  const shade = options.shade ?? "attention"; // the shade's meaning
+  /** @type {string} */ const meaning = options.shade ?? "attention"; // what the shade stands for
   const [empty, strip, marks] = [".gb-empty", ".gb-strip", ".gb-marks"].map((name) => find(root, name));
   const [scale, from, to] = [".gb-scale", ".gb-from", ".gb-to"].map((name) => find(root, name));
   const chips = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
@@ -108,9 +108,9 @@ function mount(root, host) {
       shaded[i] = level;
       chips[i].style.setProperty("--s", (level / FULL).toFixed(3));
     });
-    const most = shade === "surprisal" ? inUnit(largest) : percent(largest);
-    const none = shade === "surprisal" ? "0" : "0%";
-    const [low, high] = levels ? [`${t(`strip.shade.${shade}`)} ${none}`, most] : tintEnds(by);
+    const most = meaning === "surprisal" ? inUnit(largest) : percent(largest);
+    const none = meaning === "surprisal" ? "0" : "0%";
+    const [low, high] = levels ? [`${t(`strip.shade.${meaning}`)} ${none}`, most] : tintEnds(by);
     setText(from, low);
     setText(to, high);
     scale.style.visibility = levels && !largest ? "hidden" : ""; // no shading
@@ -217,9 +217,9 @@ function mount(root, host) {
     if (token.entropy !== null && options.curve) {
       rows.push([t("strip.surprise"), inUnit(surprisal(token))], [t("strip.entropy"), inUnit(token.entropy)]);
     }
-    const meaning = t(`strip.shade.${shade}`);
-    if (shade === "surprisal" && token.probability !== null) rows.push([meaning, inUnit(surprisal(token))]);
-    else if (shade !== "surprisal" && levels) rows.push([meaning, percent(((levels[index] ?? 0) / FULL) * largest)]);
+    const name = t(`strip.shade.${meaning}`);
+    if (meaning === "surprisal" && token.probability !== null) rows.push([name, inUnit(surprisal(token))]);
+    else if (meaning !== "surprisal" && levels) rows.push([name, percent(((levels[index] ?? 0) / FULL) * largest)]);
     tip.show(chip, visible(token.text) + (token.bytes || "") || "∎", rows);
     curve.mark(index);
   }
