@@ -15,6 +15,7 @@ ACTIVATIONS = {
     "gelu": "GELU (erf)",
     "relu": "ReLU",
     "silu": "SiLU",
+    "relu2": "ReLU²",
 }  # identical in all languages
 _MARKS = str.maketrans({"\n": "⏎", "\t": "⇥"})
 _SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are shown by their code point

@@ -16,7 +16,7 @@ from gpt.checks import (
 )
 from gpt.errors import GPTError
 
-Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
+Activation = Literal["gelu_tanh", "gelu", "relu", "silu", "relu2"]
 Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
 QKNorm = bool | Literal["full"]

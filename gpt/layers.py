@@ -124,11 +124,20 @@ class GELU(nn.Module):
         return F.gelu(x, approximate=self.approximate)
 
 
+class SquaredReLU(nn.Module):
+    """The square of a rectified linear unit (arXiv 2109.08668), as in nanochat."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply it to each element."""
+        return F.relu(x).square()
+
+
 ACTIVATIONS: dict[str, nn.Module] = {
     "gelu_tanh": GELU("tanh"),
     "gelu": GELU("none"),
     "relu": nn.ReLU(),
     "silu": nn.SiLU(),
+    "relu2": SquaredReLU(),
 }
 
 

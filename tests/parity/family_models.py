@@ -255,6 +255,18 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "caps by default": {**SMALL, "num_key_value_heads": 1, "head_dim": 4, "sliding_window": 2},
     },
+    "nanochat": {
+        "grouped": {**GROUPED, "final_logit_softcapping": 2.0},
+        "biases": {"attention_bias": True, "rms_norm_eps": 1e-2},
+        "one key head, no cap, tied": {
+            **ONE_KEY_HEAD,
+            **TIED,
+            "final_logit_softcapping": None,
+            "rope_parameters": LONG,
+        },
+        "scaled, gelu": {"rope_parameters": LINEAR, "hidden_act": "gelu"},
+        "five heads, one layer": SMALL,
+    },
     "olmo2": {
         "all heads": {},
         "grouped": {**GROUPED, "hidden_size": 32},

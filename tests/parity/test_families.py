@@ -27,10 +27,12 @@ LIKE_GPT2 = ("gpt2", "gpt_bigcode", "opt")  # these models can be saved as GPT-2
 PROMPTS = [[7], [3, 1, 4, 1, 5, 9, 2, 6], [60, 0, 60, 0]]
 
 
+FIRST = {(family, next(iter(cases))) for family, cases in OPTIONS.items()}  # the others are thorough
+QUICK = [pytest.param(case, marks=() if case in FIRST else pytest.mark.thorough, id=" - ".join(case)) for case in CASES]
 ENDS = [(family, list(cases)[n]) for family, cases in OPTIONS.items() for n in (0, -1)]  # two cases per family
 
 
-@pytest.fixture(params=CASES, ids=" - ".join, scope="module")
+@pytest.fixture(params=QUICK, scope="module")
 def twins(request: pytest.FixtureRequest) -> Iterator[Twins]:
     with torch.inference_mode():
         yield family_twins(*request.param)

@@ -11,8 +11,8 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from gpt.models.checkpoints.contents import Contents
-from gpt.models.checkpoints.detection import detect_layout
 from gpt.models.checkpoints.families import FAMILIES, GPT2
+from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import HUB_MODELS
 from tests.gpt.models.published import CONFIGS
@@ -79,7 +79,7 @@ def test_tensors_of_transformers_class_have_a_place_and_the_stated_number_of_par
     with torch.device("meta"):
         reference = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
     layout, _, _ = detect_layout(Contents(reference.state_dict(), PlainIds, config))
-    assert layout.title == FAMILIES[config["model_type"]].layout.title
+    assert layout.title == FAMILIES[config["model_type"]].title
     assert HUB_MODELS[name].n_parameters == sum(parameter.numel() for parameter in reference.parameters())
 
 

@@ -12,7 +12,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gpt import GPT, GPTConfig, SamplingParams, generate, get_model, load_model, save_hugging_face
 from gpt.models.checkpoints.families import FAMILIES
-from gpt.models.checkpoints.to_transformers import CLASSES
 from tests.parity.family_models import CASES, VOCAB_SIZE, family_twins
 
 pytestmark = pytest.mark.thorough
@@ -27,7 +26,7 @@ def test_a_model_is_written_in_its_family_with_equal_logits(family: str, name: s
     loaded = load_model(twins.folder, device="cpu", trainable=True)
     save_hugging_face(loaded, tmp_path / "out")
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out", attn_implementation="eager").eval()
-    assert type(theirs).__name__ == type(twins.reference).__name__ == CLASSES[family]
+    assert type(theirs).__name__ == type(twins.reference).__name__ == FAMILIES[family].model_class
     with torch.inference_mode():
         assert_close(theirs(IDX).logits, twins.reference(IDX).logits, atol=1e-5, rtol=1e-5)
         assert_close(load_model(tmp_path / "out", device="cpu").model(IDX), loaded.model(IDX), atol=1e-4, rtol=1e-4)
@@ -48,10 +47,6 @@ def test_transformers_trains_with_the_models_dropout_and_computes_in_float32(fam
         with torch.inference_mode():
             assert_close(theirs.eval()(IDX).logits, load_model(tmp_path, device="cpu").model(IDX), atol=1e-4, rtol=1e-4)
             assert torch.equal(theirs.train()(IDX).logits, theirs.eval()(IDX).logits) == (dropout == 0.0)
-
-
-def test_every_family_has_a_class() -> None:
-    assert CLASSES.keys() == FAMILIES.keys()
 
 
 @pytest.mark.parametrize("name", ["stories", "stories-llama"])

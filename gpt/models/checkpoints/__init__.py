@@ -1,10 +1,9 @@
 """Models on disk: read checkpoints in many layouts, and write them in our own format or Hugging Face's."""
 
-from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint
-from gpt.models.checkpoints.files import weight_files
+from gpt.models.checkpoints.checkpoint import Checkpoint, find_files, open_checkpoint
+from gpt.models.checkpoints.files import WeightsUnknown
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, SCALES, HeadsUnknown, NamesInferred, NamesUnknown, ScaleUnknown
 from gpt.models.checkpoints.stated import INFER, AttnScale, Hints
-from gpt.models.checkpoints.weight_file import WeightsUnknown
 from gpt.models.checkpoints.writing import convert, save_hugging_face, save_model
 
 __all__ = [
@@ -20,8 +19,8 @@ __all__ = [
     "ScaleUnknown",
     "WeightsUnknown",
     "convert",
+    "find_files",
     "open_checkpoint",
     "save_hugging_face",
     "save_model",
-    "weight_files",
 ]

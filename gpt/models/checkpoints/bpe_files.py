@@ -63,11 +63,15 @@ def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type
     Raises:
         ValueError: If a file is damaged, or the family's rule for splitting text is unknown.
     """
-    vocab = read_json(folder / VOCAB_JSON, dict)
-    lines = read_text(folder / MERGES_TXT).split("\n")
-    merges = [line.rstrip("\r").split(" ") for line in lines if line.strip() and not line.startswith("#version")]
+    vocab, merges = read_json(folder / VOCAB_JSON, dict), read_merges(folder / MERGES_TXT)
     family = splitting_class(settings, model_type)
     return byte_level_json(vocab, merges, family=family, prefix_space=settings.get("add_prefix_space") is True)
+
+
+def read_merges(path: Path) -> list[list[str]]:
+    """Return the pairs in a merges.txt, one on each line."""
+    lines = read_text(path).split("\n")
+    return [line.rstrip("\r").split(" ") for line in lines if line.strip() and not line.startswith("#version")]
 
 
 def byte_level_json(

@@ -14,10 +14,10 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.contents import Deferred, Reader
-from gpt.models.checkpoints.detection import detect_layout
-from gpt.models.checkpoints.files import FOLDERS
+from gpt.models.checkpoints.files import WEIGHT_FILES
+from gpt.models.checkpoints.openai_folder import OPENAI
 from gpt.models.checkpoints.stated import Hints
-from gpt.models.checkpoints.translate import Weights
+from gpt.models.checkpoints.translate import Weights, detect_layout
 from gpt.models.checkpoints.untrusted import existing, not_readable
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
@@ -79,7 +79,11 @@ class Checkpoint:
     @property
     def n_copied_bytes(self) -> int:
         """Size of the weights that `build_mapped` copies, in bytes."""
-        copied = [part for part in self.weights.values() if len(part) > 1 or part[0].dtype != torch.float32]
+        copied = [
+            part
+            for part in self.weights.values()
+            if len(part) > 1 or part[0].dtype != torch.float32 or isinstance(part[0], Deferred)
+        ]
         return sum(tensor.numel() for part in copied for tensor in part) * torch.float32.itemsize
 
     def need_memory(self, n_bytes: int) -> None:
@@ -125,6 +129,8 @@ class Checkpoint:
         """Return a weight. It is memory-mapped if it is stored in one part and needs no offset."""
         part = self.weights[name]
         stored = part[0] if len(part) == 1 else torch.cat(part)
+        if isinstance(stored, Deferred):
+            stored = stored.read()
         if self.norm_offset and stored.dim() == 1 and name.endswith(".weight"):
             return stored.float() + self.norm_offset
         return stored
@@ -142,7 +148,12 @@ class Checkpoint:
 
 
 # Readers of single formats. The last one reads everything else.
-READERS: tuple[Reader, ...] = (FOLDERS,)
+READERS: tuple[Reader, ...] = (OPENAI, WEIGHT_FILES)
+
+
+def find_files(path: Path) -> tuple[Reader, list[Path]]:
+    """Return the reader for a file or a folder, and the files to read. Raises ValueError if there are none."""
+    return next((reader, files) for reader in READERS if (files := reader.find(path)))
 
 
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:
@@ -156,7 +167,8 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
     hints = hints or Hints(**given)
     path = existing(Path(path))
     try:
-        contents = next(reader for reader in READERS if reader.recognises(path)).read(path, hints)
+        reader, files = find_files(path)
+        contents = reader.read(files, hints)
         layout, config, weights = detect_layout(contents, hints)
         vocabulary = contents.vocabulary(config.vocab_size)
     except OSError as error:

@@ -44,13 +44,13 @@ class Reader(NamedTuple):
 
     Attributes:
         title: Name of the format.
-        recognises: Returns whether a file or a folder has this format.
-        read: Reads it. Raises ValueError if it is damaged or not supported.
+        find: Returns the files to read, given a file or a folder; an empty list if it has another format.
+        read: Reads these files. Raises ValueError if they are damaged or not supported.
     """
 
     title: str
-    recognises: Callable[[Path], bool]
-    read: Callable[[Path, Hints], Contents]
+    find: Callable[[Path], list[Path]]
+    read: Callable[[list[Path], Hints], Contents]
 
 
 class Deferred(Tensor):

@@ -14,9 +14,11 @@ from torch import Tensor
 from gpt.checks import check_integer, check_number, check_switch, is_integer
 from gpt.config import RotaryScaling
 from gpt.errors import GPTError
-from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS, SIZES, Family, Values
+from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS, SIZES
+from gpt.models.checkpoints.layouts import Layout
 from gpt.models.checkpoints.stated import ACTIVATIONS, unknown_activation, wrong_type
 
+Values = Mapping[str, Any]  # contents of a config.json
 MAX_CONTEXT = 4096  # limit for block_size in rotary models: every text allocates memory for the whole context
 MAX_SIZE = 2**24  # limit for sizes in config.json: torch cannot multiply much larger matrices
 FULL, WINDOWED = "full_attention", "sliding_attention"
@@ -49,7 +51,7 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
 }
 
 
-def check_config(config: Values) -> Family | None:
+def check_config(config: Values) -> Layout | None:
     """Return a model's family, or None if config.json is in our format. Without a model_type, the family is GPT-2.
 
     This needs only config.json, so unsupported models are rejected before their weights are downloaded.
@@ -147,7 +149,7 @@ def refusal_reason(config: Values) -> GPTError | None:
     return sentences[named[0]] if named else None
 
 
-def find_family(config: Values) -> Family:
+def find_family(config: Values) -> Layout:
     """Return the family of a configuration, with its variants applied."""
     family = FAMILIES[config.get("model_type", GPT2)]
     values = {**family.defaults, **config}
@@ -171,7 +173,7 @@ def read_family_options(config: Values) -> dict[str, Any]:
         check_implemented(option, values.get(option), value)
     for option, other in family.equal.items():
         check_implemented(option, values.get(option), values.get(other))
-    names = {**SIZES, **family.options}
+    names = {**SIZES, **family.stated}
     check_complete(values, names.values())
     for ours, theirs in names.items():
         may_be_null = (
@@ -184,14 +186,14 @@ def read_family_options(config: Values) -> dict[str, Any]:
     for ours, (theirs, exponent) in family.powers.items():
         check_number(theirs, values[theirs], 1)
         options[ours] = values[theirs] ** exponent
-    if family.fixed.get("position") == "rotary":
+    if family.options.get("position") == "rotary":
         options["block_size"] = min(options["block_size"], MAX_CONTEXT)
         options |= read_rotary(family, values)
     options["unrotated_layers"] = read_unrotated_layers(family, values, options["n_layer"])
     if (size := options.pop("rotary_size", None)) is not None:
         options["rotary_share"] = rotary_share(size, options["n_embd"] // options["n_head"])
     options |= read_windows(family, values, options["n_layer"], options["block_size"])
-    return without_defaults({**family.fixed, **options})
+    return without_defaults({**family.options, **options})
 
 
 def rotary_share(size: int, head_size: int) -> float:
@@ -210,16 +212,16 @@ def without_defaults(options: dict[str, Any]) -> dict[str, Any]:
     return {name: None if name in shared and value == shared[name] else value for name, value in options.items()}
 
 
-def read_rotary(family: Family, values: Values) -> dict[str, object]:
+def read_rotary(family: Layout, values: Values) -> dict[str, object]:
     """Read the base, share and scaling of rotary positions.
 
     Version 5 of transformers writes them to `rope_parameters` (separately for each layer type in Gemma 3). Version 4
-    writes the scaling to `rope_scaling` and the rest to the top level, under the names in `Family.options`.
+    writes the scaling to `rope_scaling` and the rest to the top level, under the names in `Layout.stated`.
     """
-    if "rotary_base" not in family.options:
+    if "rotary_base" not in family.stated:
         return {}
     given = mapping(values, "rope_parameters")
-    by_layer = "window_rotary_base" in family.options
+    by_layer = "window_rotary_base" in family.stated
     rope = {**(mapping(given, FULL) if by_layer else given)}
     if scaling := mapping(values, "rope_scaling"):
         rope |= {**scaling, "rope_type": rope_type(scaling)}
@@ -235,7 +237,7 @@ def read_rotary(family: Family, values: Values) -> dict[str, object]:
             CHECKS[ours]("rope_theta", base)
             found[ours] = base
     share = rope.get("partial_rotary_factor")
-    if "rotary_share" not in family.options:
+    if "rotary_share" not in family.stated:
         share = values.get("partial_rotary_factor") if share is None else share
         check_implemented("partial_rotary_factor", share, 1.0)
     elif share is not None:
@@ -295,7 +297,7 @@ def rope_type(rope: Values) -> object:
     return rope.get("rope_type", rope.get("type")) or "default"
 
 
-def read_windows(family: Family, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
+def read_windows(family: Layout, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
     """Read the window and the layers without one from `layer_types` or the family's rule; {} if no layer has a window.
 
     In Gemma, layers without a window also use different rotary angles.
@@ -317,7 +319,7 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
         expected = f"[{n_layer} x {FULL} / {WINDOWED}]"
         raise wrong_type("layer_types", kinds, expected)
     full = tuple(layer for layer, kind in enumerate(kinds) if kind == FULL)
-    if "window_rotary_base" not in family.options and (len(full) == n_layer or window >= block_size):
+    if "window_rotary_base" not in family.stated and (len(full) == n_layer or window >= block_size):
         return {}
     return {"window": window, "full_layers": full}
 
@@ -335,7 +337,7 @@ def expand_attention_types(types: object, n_layer: int) -> list[str]:
     return [GPT_NEO_LAYERS[str(kind)] for kind in kinds]
 
 
-def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple[int, ...]:
+def read_unrotated_layers(family: Layout, values: Values, n_layer: int) -> tuple[int, ...]:
     """Return the layers without rotary positions: those with 0 in `no_rope_layers`, by default every n-th layer."""
     if SKIPS_ROTATION not in family.defaults:
         return ()
@@ -353,7 +355,7 @@ def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple
     return tuple(layer for layer in range(n_layer) if not rotated[layer])
 
 
-def default_layer_types(family: Family, values: Values, n_layer: int) -> list[str]:
+def default_layer_types(family: Layout, values: Values, n_layer: int) -> list[str]:
     """Return the layer types that transformers uses if `layer_types` is missing."""
     if unrotated := read_unrotated_layers(family, values, n_layer):
         return [WINDOWED if layer in unrotated else FULL for layer in range(n_layer)]

@@ -43,7 +43,7 @@ MATRICES = ("h.{n}.attn.c_attn", "h.{n}.attn.c_proj", GATE, "h.{n}.mlp.c_fc", "h
 QKV_ORDERS = (*map("".join, permutations("qkv")), "heads")
 # Options that a layout file may contain if neither the weights nor the configuration determine them.
 LAYOUT_OPTIONS = ("norm", "norm_eps", "position", "rotary_base", "rotary_share", "n_kv_head", "block_size", "parallel")
-RotaryPairs = Literal["half", "interleaved"]
+RotaryPairs = Literal["half", "interleaved", "backwards"]
 
 # {our name: name in a book's GPTModel}. That model has separate matrices for query, key and value.
 BOOK_NAMES = {
@@ -108,19 +108,39 @@ GPT2_NAMES = {role: role for role in ROLES if role not in (*SEPARATE, GATE)}
 
 @dataclass(frozen=True)
 class Layout:
-    """The names and storage format of the weights in one kind of checkpoint.
+    """The names and storage format of the weights in one kind of checkpoint, and where its options are stated.
 
-    names: {our name: stored name} for modules or single weights (ROLES); "{n}" stands for the block number, "{h}" for
-    the head number.
-    activation: activation function in the project's code; a checkpoint may name another.
-    transposed: roles of the matrices stored as (in, out).
-    qkv_order: order of query, key and value in a fused matrix; "heads" means that they alternate, head by head.
-    n_head: number of heads; None if the checkpoint contains it or if it is unknown.
-    norm_offset: number to add to the stored norm weights.
-    attn_scale: see `Hints`.
-    rotary_pairs: which numbers in a head are rotated together. "half" pairs each number with the one half a head
-        further along, as in this project; "interleaved" pairs neighbours, as in Meta's Llama and llama2.c.
-    options: other options set in the project's code, under GPTConfig's names.
+    Attributes:
+        title: Name of the layout.
+        names: {our name: stored name} for modules or single weights (ROLES); "{n}" stands for the block number, "{h}"
+            for the head number. If two roles have the same name, they share the weights.
+        activation: Activation function in the project's code; a checkpoint may name another.
+        transposed: Roles of the matrices stored as (in, out).
+        qkv_order: Order of query, key and value in a fused matrix; "heads" means that they alternate, head by head.
+        n_head: Number of heads; None if the checkpoint contains it or if it is unknown.
+        norm_offset: Number to add to the stored norm weights.
+        attn_scale: See `Hints`.
+        rotary_pairs: Which numbers in a head are rotated together. "half" pairs each number with the one half a head
+            further along, as in this project; "interleaved" pairs neighbours, as in Meta's Llama and llama2.c;
+            "backwards" pairs like "half", but turns the other way, as in nanochat.
+        options: Other options set in the project's code, under GPTConfig's names.
+
+    The others describe the models with one `model_type` in transformers:
+        prefix: Prefix of the names. It is missing in models saved without their head.
+        stated: {our option: name in config.json}. Replaces or extends `SIZES`.
+        defaults: Values that transformers uses for options missing in config.json. None means that null is allowed.
+        powers: Our options that are a power of another option: {our name: (other option, exponent)}.
+        required: Options that change the computation, each with the only supported value.
+        equal: {option: other option that it must equal if config.json contains it}.
+        activations: Names of activation functions that have a different meaning in this family.
+        window: Name of the option for the attention window. It applies only if `defaults` contains it.
+        split: {stored matrix: names of the layout's matrices that are stacked in it}.
+        skip_rows: {role: number of rows to skip at the start of its matrix}.
+        plain_norms: Whether the norms have neither weights nor biases.
+        normed_embedding: Whether RMSNorm without weights follows the embedding.
+        variants: Changes to these fields that depend on an option: (option, value, fields).
+        dropouts: Names of the family's dropouts, besides the one in `stated`.
+        model_class: Class in transformers.
     """
 
     title: str
@@ -133,6 +153,21 @@ class Layout:
     attn_scale: AttnScale | None = None
     rotary_pairs: RotaryPairs = "half"
     options: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str = ""
+    stated: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    powers: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    required: Mapping[str, Any] = field(default_factory=dict)
+    equal: Mapping[str, str] = field(default_factory=dict)
+    activations: Mapping[str, str] = field(default_factory=dict)
+    window: str = "sliding_window"
+    split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    skip_rows: Mapping[str, int] = field(default_factory=dict)
+    plain_norms: bool = False
+    normed_embedding: bool = False
+    variants: tuple[tuple[str, object, Mapping[str, Any]], ...] = ()
+    dropouts: tuple[str, ...] = ("attention_dropout",)
+    model_class: str = ""
 
     @property
     def asks_scale(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from gpt.checks import is_integer, is_number
 from gpt.config import Activation, RotaryScaling
 from gpt.errors import GPTError
-from gpt.models.checkpoints.pickles import Record
+from gpt.models.checkpoints.torch_file import Record
 
 AttnScale = float | Literal["head_size", "n_embd"]
 Options = dict[str, Any]  # under GPTConfig's names
@@ -24,6 +24,7 @@ ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_python"), "gelu"),
     **dict.fromkeys(("silu", "swish"), "silu"),
     "relu": "relu",
+    **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
 }
 
 # Names that other training programs use for our options.

@@ -5,9 +5,7 @@ Tensors are memory-mapped, so shapes can be checked before any data is read.
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +15,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gpt.errors import GPTError
-from gpt.models.checkpoints.pickles import PlainUnpickler, RunsCode
 from gpt.models.memory import format_bytes
 
 MAX_HEADER_BYTES = 2_000_000  # about 20,000 tensors in a safetensors file; reading 400,000 takes 20 seconds
@@ -49,26 +46,6 @@ def existing(path: Path) -> Path:
     if not (path.is_file() or path.is_dir()):
         raise GPTError("file.unknown", "there is no file or folder {path}", path=path)
     return path
-
-
-def read_pickle(path: Path) -> object:
-    """Read a pickle as plain data; see `gpt.models.checkpoints.pickles`. Raises ValueError if it would run code."""
-    data = read_bytes(path)
-    return as_data(path, lambda: PlainUnpickler(io.BytesIO(data)).load())
-
-
-def as_data(path: Path, read: Callable[[], object]) -> object:
-    """Return the value of a function that unpickles a file. Raises ValueError if the file cannot be read."""
-    try:
-        return read()
-    except GPTError:
-        raise
-    except RunsCode as name:
-        raise GPTError(
-            "checkpoint.code", "{file} would run code ({code}) and was not opened", file=path.name, code=str(name)
-        ) from None
-    except Exception as error:  # damaged data raises almost anything
-        raise unreadable(path, error) from None
 
 
 def unreadable(path: Path, error: Exception) -> GPTError:

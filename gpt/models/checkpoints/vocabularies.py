@@ -25,7 +25,8 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
 from gpt.models.checkpoints.other_vocabularies import SENTENCE_PIECE, VOCAB_TXT, is_bert, lines_of
 from gpt.models.checkpoints.token_table import Characters, TokenTable, Words, table_inside, token_table, tokens_of
 from gpt.models.checkpoints.tokenizer_json import wrong_size
-from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
+from gpt.models.checkpoints.torch_file import read_pickle
+from gpt.models.checkpoints.untrusted import read_bytes, read_json
 from gpt.tokenizer import (
     END_OF_TEXT,
     Tokenizer,

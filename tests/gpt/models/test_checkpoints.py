@@ -19,9 +19,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from gpt.config import RotaryScaling
 from gpt.models.checkpoints import Checkpoint, convert, open_checkpoint, save_model, writing
 from gpt.models.checkpoints.contents import Deferred
-from gpt.models.checkpoints.detection import detect_layout
-from gpt.models.checkpoints.files import read_folder
+from gpt.models.checkpoints.files import read_weights, weight_files
 from gpt.models.checkpoints.stated import NO_HINTS
+from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
@@ -83,7 +83,7 @@ def test_loading_the_bundled_model_makes_few_calls() -> None:
 def test_tensors_that_are_read_only_when_needed_give_the_same_model(tmp_path: Path, family: str) -> None:
     config = AutoConfig.for_model(family, vocab_size=50, pad_token_id=0, **TINY_SIZES)
     AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
-    contents, read = read_folder(tmp_path, NO_HINTS), []
+    contents, read = read_weights(weight_files(tmp_path), NO_HINTS), []
 
     def deferred(name: str, tensor: Tensor) -> Tensor:
         return Deferred(lambda: read.append(name) or tensor, tensor.shape, tensor.dtype)  # type: ignore[func-returns-value]

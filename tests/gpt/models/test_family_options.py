@@ -188,7 +188,7 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_option(family: st
     row = FAMILIES[family]
     config = {**TINY, "model_type": family, "attention_types": [[["global"], 3]]}
     check_config(config)
-    options = {**SIZES_BY_OURS, **row.options}.values()
+    options = {**SIZES_BY_OURS, **row.stated}.values()
     for option in {*options, *row.required, *row.equal, *(option for option, _, _ in row.variants)}:
         for value in ("no", [1], {"a": 1}, math.nan):
             with pytest.raises(GPTError, match=option):

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.checkpoints import open_checkpoint
-from gpt.models.checkpoints.detection import expected_shapes
+from gpt.models.checkpoints.translate import expected_shapes
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import read_nanogpt_meta
 from gpt.models.sources import load_model

@@ -17,7 +17,7 @@ from components.widgets.flow import PARTS
 from gpt import GPTConfig, Stages
 
 Captions = dict[str, tuple[str, dict[str, object]]]  # part -> (catalogue key, placeholder values)
-ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
+ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU", "relu2": "ReLU²"}
 
 
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor, stages: Stages) -> dict[str, str]:

@@ -19,8 +19,8 @@ from gpt.experiments.shapes import UNTIED_124M, cache_numbers
 from gpt.experiments.speed import next_token_cost
 from gpt.model import meta_model
 from gpt.models.checkpoints.layouts import BOOK
-from gpt.models.checkpoints.to_transformers import transposed
 from gpt.models.checkpoints.translate import their_name
+from gpt.models.checkpoints.writing import transposed
 from gpt.models.memory import format_bytes
 
 SMALL = GPTConfig(vocab_size=256, block_size=64, n_head=4, n_embd=64)  # small enough to initialise interactively
