@@ -19,7 +19,7 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs_version
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from components import monitoring
@@ -29,7 +29,7 @@ from components.i18n import LANGUAGES, Language, in_all_languages
 from components.i18n.catalogue import CATALOGUES, FALLBACK
 from components.i18n.glossary import GLOSSARY
 from components.share import short_links
-from components.theme import CSS
+from components.theme import CSS, FONTS, FONTS_URL
 from components.widgets.chart import PAGE_OPTIONS
 
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
@@ -144,11 +144,15 @@ _CALLS = f"""window.glassbox = {{
   addEventListener("click", note, true); // gradio says that a tab is open somewhat after the click
 }}"""
 _SCRIPTS = f'<script>{_CALLS}</script><script type="module" src="{_URL}first.js"></script>'
-HEAD = f"{_STYLE}{_SCRIPTS}"
+_PRELOADED = "".join(
+    f'<link rel="preload" href="{FONTS_URL}/{name}.woff2" as="font" type="font/woff2" crossorigin>' for name in FONTS
+)
+HEAD = f"{_PRELOADED}{_STYLE}{_SCRIPTS}"
 ON_OPEN = "() => glassbox.opened()"  # called by gradio after drawing the page
 
 
 _MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
+_CACHED = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 @lru_cache
@@ -162,7 +166,7 @@ def _packed(url: str) -> bytes:
 
 def _route(url: str) -> Route:
     def answer(request: Request) -> Response:
-        headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+        headers = {**_CACHED, "Vary": "Accept-Encoding"}
         body = _packed(url)
         if "gzip" in request.headers.get("accept-encoding", ""):
             headers["Content-Encoding"] = "gzip"
@@ -173,7 +177,15 @@ def _route(url: str) -> Route:
     return Route(f"/{url}", answer, methods=["GET", "HEAD"])
 
 
+def _font_route(name: str) -> Route:
+    def answer(request: Request) -> Response:
+        return FileResponse(_FOLDER / "fonts" / f"{name}.woff2", media_type="font/woff2", headers=_CACHED)
+
+    return Route(f"/{FONTS_URL}/{name}.woff2", answer, methods=["GET", "HEAD"])
+
+
 ROUTES = [
+    *map(_font_route, FONTS),
     *(ROUTE, short_links.ROUTE, *room.ROUTES, *monitoring.ROUTES),
     *(_route(url) for url in (PLOTLY_URL, *(_URL + name for name in _BUNDLES))),
 ]

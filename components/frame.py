@@ -19,6 +19,10 @@ from gpt import Generation, list_models
 from gpt.models.registry import memory_of_listed, title
 from gpt.models.sources import HUB_MODELS
 
+# An arch from one word to another, as over the text.
+_ARCH = '<svg viewBox="0 0 32 24" aria-hidden="true"><path d="M3 21C3 -3 29 -3 29 21"/></svg>'
+TITLE = f"<h1>{_ARCH}<span>Glassbox GPT</span></h1>"
+
 # Gradio marks the dark theme with a class on the body. The browser stores the choice.
 _TOGGLE_THEME = """() => {
   const dark = document.body.classList.toggle("dark");
@@ -74,8 +78,7 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
     localizer.sentence("skip", kind="skip")
     with gr.Row(elem_classes="gb-frame"):
         with gr.Column(elem_classes="gb-title", min_width=200):
-            gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
-            localizer.sentence("page.purpose", kind="caption")
+            gr.HTML(TITLE, padding=False)
             placed(sentence("precision", kind="caption"))
         model = gr.Dropdown(
             label=t("model"),

@@ -4,6 +4,7 @@ import { followHistory } from "./address.js";
 import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
 import { card } from "./cards/card.js";
 import { startClass } from "./class_loader.js";
+import { startHero } from "./first_screen/hero.js";
 import "./gradio_workarounds.js";
 import { read, write } from "./storage.js";
 import { explainWords } from "./widgets/glossary.js";
@@ -57,6 +58,7 @@ function save(file) {
 }
 
 store.on("download", save);
+startHero();
 explainWords();
 followHistory(store, navigate, rememberLink);
 startClass();

@@ -62,6 +62,7 @@ from gpt.models.sources import POEMS_MODEL
 
 STYLES = (
     "page.css",
+    "first_screen/hero.css",
     "panels/labs.css",
     "tabs/why/why.css",
     "tabs/course.css",

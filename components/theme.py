@@ -1,4 +1,4 @@
-"""The page's theme: system fonts, three text sizes, an 8 px grid, borderless cards, light and dark."""
+"""The page's theme: typefaces, text sizes, an 8 px grid, borderless cards, light and dark."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from gradio.themes.utils import colors, sizes
 
 from components.figures.palette import MONO, PALETTE, css_variables
 
+# A sans for the page, a serif for what the model reads and writes, and MONO; systems' own fonts for other scripts.
 SANS = (
-    '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", "Helvetica Neue", Arial, '
-    '"PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
+    '"Glassbox Sans", -apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", '
+    '"Helvetica Neue", Arial, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
 )
-SMALL, NORMAL, LARGE = "13px", "15px", "20px"
+SERIF = '"Glassbox Serif", Georgia, "Noto Serif", "Liberation Serif", "Songti SC", SimSun, "Noto Serif CJK SC", serif'
+SMALL, NORMAL, LARGE = "14px", "17px", "22px"
+FONTS_URL = "glassbox/fonts/1"  # a new number makes browsers load changed fonts
+FONTS = {"sans": "Glassbox Sans", "serif": "Glassbox Serif", "mono": "Glassbox Mono"}
 
 _TEXT = sizes.Size(SMALL, SMALL, SMALL, NORMAL, NORMAL, LARGE, LARGE, name="text_glassbox")
 _SPACE = sizes.Size("2px", "4px", "8px", "8px", "16px", "16px", "24px", name="spacing_glassbox")
@@ -104,9 +108,14 @@ def _theme() -> gr.themes.Base:
 
 THEME = _theme()
 
-CSS = f"""{css_variables()}
+_FACES = "".join(
+    f"@font-face {{ font-family: '{family}'; src: url('{FONTS_URL}/{name}.woff2') format('woff2'); "
+    "font-weight: 400 700; font-display: swap; }\n"
+    for name, family in FONTS.items()
+)
+CSS = f"""{css_variables()}{_FACES}
 :root {{
-  --gb-sans: {SANS}; --gb-mono: {MONO};
+  --gb-sans: {SANS}; --gb-serif: {SERIF}; --gb-mono: {MONO};
   --gb-size-small: {SMALL}; --gb-size: {NORMAL}; --gb-size-large: {LARGE};
 }}
 .gb-widget {{ font-family: var(--gb-sans); }}

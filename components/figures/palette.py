@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# The typeface for tokens and numbers: a monospaced system font.
+# The typeface for numbers and code.
 MONO = (
-    'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", '
-    '"Noto Sans CJK SC", monospace'
+    '"Glassbox Mono", ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", '
+    '"Liberation Mono", "Noto Sans CJK SC", monospace'
 )
 
 

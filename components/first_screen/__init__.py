@@ -22,19 +22,19 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from torch import Tensor
 
-from components.frame import model_choices
+from components.frame import TITLE, model_choices
 from components.i18n import LANGUAGES, Language, speaking, t
 from components.labels import bar_label, marked, percent
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
-from components.tabs.playground.views.prediction import bars, box, concepts, hide_label, why
+from components.tabs.playground.views.prediction import asked, bars, box, concepts, hide_label, why
 from components.words import words_of
 from gpt import GPT
 from gpt.analysis.tracing import to_float32
 
-MAX_BARS = 9  # maximum number of visible bars
+MAX_BARS = 5  # maximum number of visible bars
 MAX_WRITTEN = 40  # maximum tokens in a text that writes itself
 MIN_ARC_SHARE = 0.05  # smallest drop in probability that an arc shows, as a fraction
 COMPRESSION = 5
@@ -162,11 +162,10 @@ def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
     languages = (f"<span{' class=on' if key == s.language else ''}>{name}</span>" for key, name in LANGUAGES.items())
     row = (f"<span>{escape(t(f'tab.{tab}'))}</span>" for tab in tabs)
     return (
-        f'<div class="first-frame"><div><h1>Glassbox GPT</h1><p>{_text("page.purpose")}</p></div>'
+        f'<div class="first-frame"><div>{TITLE}</div><div class="first-tabs">{"".join(row)}</div>'
         f'<span class="first-model"><span>{escape(model)}</span></span>'
         f'<span class="first-languages">{"".join(languages)}</span>'
         f'<span class="first-more">{_text("page.more")}</span></div>'
-        f'<div class="first-tabs">{"".join(row)}</div>'
     )
 
 
@@ -179,23 +178,23 @@ def _card(s: Snapshot) -> str:
     tokens = "".join(_token(word, written) for word, written, *_ in lines)
     rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
     return (
-        '<div class="first-card">'
-        f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
+        f'<div class="first-card"><p class="first-question">{escape(asked(s))}</p>'
+        f'<div class="gb-composer" data-size="line"><div class="gb-sheet"><div class="gb-copy">{tokens}'
         f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div><svg aria-hidden="true"></svg>'
         f'<textarea spellcheck="false" aria-label="{_text("prompt.text")}">\n{typed}</textarea></div></div>'
         f'<p class="first-status">{_text("prompt.hint")}</p>'
         '<div class="first-next"><figure class="gb-predictions">'
         f"<figcaption><h2>{escape(predicted['title'])}</h2>"
         f'<p class="gb-says" data-same="#bars .gb-says">{escape(predicted["text"])}</p></figcaption>'
-        f'<div class="gb-bars">{rows}</div>'
-        '<div class="gb-axis"><span>0%</span><span>50%</span><span>100%</span></div></figure>'
+        f'<div class="gb-bars">{rows}</div><p class="gb-others">{escape(predicted["others"])}</p></figure>'
         f"<div><h2>{_text('reason.question')}</h2><p>{escape(why(s)['text'])}</p>"
-        f'<span class="first-switches">{_button(hide_label(s), "first-small")}'
+        f'<span class="first-switches">{_button(hide_label(s), "first-small first-hide")}'
         f"{_button(t('attention.off'), 'first-small')}</span>{_concepts(s)}</div></div>"
         f'<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
         f'data-same="#generate">{_text("generate")}</span></span>{_button(t("step"), "")}'
         f'<span class="first-slider">{_text("temperature")}<i style="--at:{temperature / high:.0%}"></i>'
-        f"</span>{_button(t('film.open'), 'first-film')}</div></div>"
+        f"</span>{_button(t('film.open'), 'first-film')}"
+        f"{_button(t('hero.write'), 'first-own')}</div></div>"
     )
 
 
@@ -225,9 +224,8 @@ def _token(text: str, written: float | None) -> str:
 
 def _bar(token: str, before: float, after: float) -> str:
     return (
-        f'<div role="option"><code>{escape(token)}</code><span class="gb-track">'
-        f'<i class="gb-before" style="width:{before:.2%}"></i><i class="gb-after" style="width:{after:.2%}"></i></span>'
-        f"<b>{percent(after)}</b></div>"
+        f'<div role="option" style="--before:{before:.4f};--after:{after:.4f}"><code>{escape(token)}</code>'
+        f'<span class="gb-track"><i class="gb-before"></i><i class="gb-after"></i><b>{percent(after)}</b></span></div>'
     )
 
 

@@ -7,7 +7,8 @@
   const LONGEST_MS = 10_000; // counted from the moment gradio has drawn the page
   const WORD_MS = 330; // reading pace
   const DOUBLE_MS = 500; // as in widgets/composer
-  const RISE = 30; // height of the arc above the line in px, as in widgets/composer/arcs.js
+  const [SMALLEST, LARGEST] = matchMedia("(max-width: 900px)").matches ? [24, 24] : [36, 44]; // as in widgets/composer/fit.js
+  const [LOWEST, HIGHEST, RISING] = [40, 140, 0.17]; // as in widgets/composer/arcs.js
   const screen = /** @type {HTMLElement} */ (document.getElementById("first-screen"));
   const query = new URLSearchParams(location.search);
 
@@ -45,7 +46,22 @@
   const noClick = { x: -1, y: -1, caret: 0, time: 0 };
   let clicked = noClick; // the last click that the page's own element has to handle
 
+  if (box) fitText(box);
+
+  /** Chooses the size of the letters, as widgets/composer does. @param {HTMLTextAreaElement} area */
+  function fitText(area) {
+    const composer = /** @type {HTMLElement} */ (area.closest(".gb-composer"));
+    const copy = /** @type {HTMLElement} */ (screen.querySelector(".gb-copy"));
+    copy.style.width = "max-content";
+    copy.style.whiteSpace = "pre";
+    const px = Math.floor((parseFloat(getComputedStyle(copy).fontSize) * area.clientWidth) / copy.clientWidth);
+    copy.removeAttribute("style");
+    if (px < SMALLEST || area.value.includes("\n")) composer.dataset.size = "two";
+    else composer.style.setProperty("--gb-line-size", `${Math.min(px, LARGEST)}px`);
+  }
+
   const isFirst = !isFrame && read("localStorage", "glassbox-seen") === null;
+  document.body.toggleAttribute("data-hero", isFirst);
   let isWriting = isFirst && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   const finishWriting = isWriting && box ? write(box) : () => {};
 
@@ -54,7 +70,7 @@
     /** @type {{ n: number, at: number, bars: [string, number][], arc: [number, number] | null }[]} */
     const steps = JSON.parse(/** @type {HTMLElement} */ (screen.querySelector(".first-page")).dataset.steps ?? "[]");
     const copy = /** @type {HTMLElement} */ (screen.querySelector(".gb-copy"));
-    const svg = /** @type {SVGElement} */ (screen.querySelector("svg"));
+    const svg = /** @type {SVGElement} */ (screen.querySelector(".gb-sheet svg"));
     const list = /** @type {HTMLElement} */ (screen.querySelector(".gb-bars"));
     const last = list.innerHTML;
     screen.classList.add("first-writing");
@@ -69,11 +85,10 @@
       next += 1;
       area.value = written = first.slice(0, n);
       [...list.children].forEach((row, i) => {
-        const [label, track, number] = row.children;
         const [token, p] = bars[i] ?? ["", 0];
-        label.textContent = token;
-        for (const bar of track.children) /** @type {HTMLElement} */ (bar).style.width = `${100 * p}%`;
-        number.textContent = p < 0.01 ? "" : `${Math.round(100 * p)}%`;
+        /** @type {HTMLElement} */ (row.querySelector("code")).textContent = token;
+        /** @type {HTMLElement} */ (row.querySelector("b")).textContent = p < 0.01 ? "" : `${Math.round(100 * p)}%`;
+        for (const name of ["--before", "--after"]) /** @type {HTMLElement} */ (row).style.setProperty(name, String(p));
       });
       svg.replaceChildren(...(arc ? [arcTo(arc[0], at, arc[1])] : []));
     }
@@ -85,8 +100,9 @@
       const [x0, x1] = [from, to].map((place) => place.left + place.width / 2 - around.left);
       const [y0, y1] = [from, to].map((place) => place.top - around.top);
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-      path.setAttribute("d", `M${x0} ${y0}C${x0} ${y0 - RISE} ${x1} ${y1 - RISE} ${x1} ${y1}`);
-      path.setAttribute("stroke-width", String(1 + 4 * share));
+      const y = y0 - (4 / 3) * Math.min(y0 - 4, HIGHEST, Math.max(LOWEST, RISING * Math.abs(x1 - x0)));
+      path.setAttribute("d", y0 === y1 ? `M${x0} ${y0}C${x0} ${y} ${x1} ${y} ${x1} ${y1}` : "");
+      path.setAttribute("stroke-width", String(1 + 5 * share));
       return path;
     }
 

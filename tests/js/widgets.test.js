@@ -5,8 +5,9 @@ import { test } from "node:test";
 
 import { arcBetween } from "../../components/widgets/arcs/arcs.js";
 import { explained, finder } from "../../components/widgets/glossary.js";
-import { hoodPath } from "../../components/widgets/composer/arcs.js";
+import { archPath, gapPath } from "../../components/widgets/composer/arcs.js";
 import { changed } from "../../components/widgets/composer/copy.js";
+import { fit } from "../../components/widgets/composer/fit.js";
 import { toggled, wordAt } from "../../components/widgets/composer/words.js";
 import { Search } from "../../components/widgets/beams/search.js";
 import { recoloured, thinLabels } from "../../components/widgets/chart/dress.js";
@@ -154,8 +155,25 @@ test("an arc rises over its line, and between two lines it runs from edge to edg
   assert.deepEqual(arcBetween(place(90, 100), place(0, 200)), { d: "M90 130C90 165 0 165 0 200", end: { x: 0, y: 200 } });
 });
 
-test("an arc to another line stays over its word", () => {
-  assert.equal(hoodPath({ x: 50, y: 20, width: 40 }), "M30 20Q50 8 70 20");
+test("an arch rises with its length within the free space, and passes lines in the margin", () => {
+  const [from, to] = [{ x: 100, y: 200 }, { x: 700, y: 200 }];
+  assert.equal(archPath(from, to, 180), "M100 200C100 64 700 64 700 200"); // its top is 0.75 of 136 px above the line
+  assert.equal(archPath(from, to, 60), "M100 200C100 120 700 120 700 200");
+  assert.equal(
+    gapPath({ x: 100, y: 50 }, { x: 60, y: 90 }, -10, 12),
+    "M100 50V46Q100 38 92 38H-2Q-10 38 -10 46V70Q-10 78 -2 78H52Q60 78 60 86V90",
+  );
+  assert.equal(gapPath({ x: 20, y: 90 }, { x: 60, y: 90 }, -10, 12), "M20 90V86Q20 78 28 78H52Q60 78 60 86V90");
+});
+
+test("the letters are the largest with which the text needs no scrolling", () => {
+  const sizeOf = (text, width = 1000, isPhone = false) => fit(text, width, isPhone, (line) => line.length / 2);
+  assert.deepEqual(sizeOf("short"), { name: "line", px: 44 });
+  assert.deepEqual(sizeOf("x".repeat(50)), { name: "line", px: 40 });
+  assert.equal(sizeOf("x".repeat(60)).name, "two");
+  assert.equal(sizeOf("one\ntwo\nthree").name, "medium");
+  assert.equal(sizeOf("x".repeat(300)).name, "small");
+  assert.equal(sizeOf("x".repeat(50), 350, true).name, "two");
 });
 
 test("a click hides all tokens of a word and shows them again, and one word remains", () => {

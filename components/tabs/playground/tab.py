@@ -46,7 +46,7 @@ from components.tabs.playground.state import PlaygroundState, Unit, tail_length
 from components.tabs.playground.upload import build_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import followed, to_follow
-from components.tabs.playground.views.prediction import can_hide, hide_label
+from components.tabs.playground.views.prediction import asked, can_hide, hide_label
 from components.tabs.playground.views.text import named, offered_model
 from components.text_views import AVERAGE, head_choices
 from components.widgets.chart import chart
@@ -54,7 +54,7 @@ from components.widgets.choices import choices
 from components.widgets.composer import composer, typed_js
 from components.widgets.draw import draw
 from components.widgets.predictions import predictions
-from components.widgets.sentence import sentence
+from components.widgets.sentence import says, sentence
 from components.widgets.steer import steer
 from components.widgets.table import table
 from components.widgets.tokens import tokens
@@ -83,11 +83,13 @@ def build_playground(
     """
     with gr.Column(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-card gb-prompt"):
+            hero = Card("hero", says("hero-question", asked), classes="")
             prompt = placed(composer("prompt", view="box", leads=True))
             next_token = _next()
             with gr.Row(elem_classes="gb-buttons"):
                 run = build_run(localizer, session)
-                start = Card("start", row(_film(open_film), classes="gb-start"), classes="")
+                write_own = button("write-own", "hero.write", _write_own)
+                start = Card("start", row(_film(open_film), write_own, classes="gb-start"), classes="")
         with gr.Row(elem_classes="gb-cards"):
             attention = Card("attention", *_attention(), classes="gb-card gb-live")
             with gr.Column(elem_classes="gb-card gb-draw-card", min_width=300):
@@ -101,7 +103,7 @@ def build_playground(
     settings = list(controls.settings.values())
     set_values = partial(selection.set_values, tuple(controls.settings))
     carried = Carried(settings, set_values, clamped_js(settings))
-    cards = [next_token, start, attention, pipeline, text]
+    cards = [hero, next_token, start, attention, pipeline, text]
     wired = add_cards(events, NAME, cards, VIEWS, reason.ANALYSIS, _with_text(carried, frame))
     _wire(prompt, controls, carried, events, frame, [*opened, wired["model"]])
 
@@ -171,6 +173,10 @@ def _next() -> Card:
         ),
         classes="",
     )
+
+
+def _write_own(session: Session) -> None:
+    """Do nothing: the browser selects the text, see hero.js."""
 
 
 def _offer(s: Snapshot) -> str:

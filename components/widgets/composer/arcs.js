@@ -1,46 +1,68 @@
-// Arcs above a text, from the predicted token to the words that the prediction depends on.
+// Arches over a text, from the words that a prediction depends on to the predicted word. In the first line, an arch rises
+// with its length. Elsewhere, it runs in the gaps above the lines, and between two lines in the left margin.
 
 import { makeShape } from "../dom.js";
 
-const RISE = 30; // px by which the control points rise above the line
-const HOOD = 12; // px by which the control point rises above a word in another line
+const [LOWEST, HIGHEST] = [40, 140]; // limits on an arch's height in px
+const MAX_BETWEEN = 4; // arches in the gaps between lines
+const RISING = 0.17; // height per px of length
+const CORNER = 8; // radius of the corners of an arch between lines, in px
+const [MARGIN, LANE] = [10, 5]; // distance from the text to the first arch in the margin, and between arches, in px
 
-/** @typedef {{x: number, y: number, width: number}} Place  the top centre of a token, and its width */
+/** @typedef {{x: number, y: number}} Place  the top centre of a token, in px */
 
-/** Returns an arc within a line. @param {Place} from @param {Place} to */
-export function arcPath(from, to) {
-  return `M${from.x} ${from.y}C${from.x} ${from.y - RISE} ${to.x} ${to.y - RISE} ${to.x} ${to.y}`;
+/**
+ * Returns an arch within a line. @param {Place} from @param {Place} to
+ * @param {number} room free space above the line in px
+ */
+export function archPath(from, to, room) {
+  const height = Math.min(room, HIGHEST, Math.max(LOWEST, RISING * Math.abs(to.x - from.x)));
+  const y = from.y - (4 / 3) * height; // of the control points
+  return `M${from.x} ${from.y}C${from.x} ${y} ${to.x} ${y} ${to.x} ${to.y}`;
 }
 
 /**
- * Returns a small arc over a word in another line; an arc between the lines would strike through the text.
- * @param {Place} word
+ * Returns an arch in the gaps above two lines or, if it stays in one line, above that line.
+ * @param {Place} from @param {Place} to @param {number} left x of its part in the margin @param {number} gap distance from
+ *   a line to the arch above it, in px
  */
-export function hoodPath({ x, y, width }) {
-  return `M${x - width / 2} ${y}Q${x} ${y - HOOD} ${x + width / 2} ${y}`;
+export function gapPath(from, to, left, gap) {
+  const c = Math.min(CORNER, gap);
+  const [y0, y1] = [from.y - gap, to.y - gap];
+  const [up, down] = [`M${from.x} ${from.y}V${y0 + c}Q${from.x} ${y0}`, `H${to.x - c}Q${to.x} ${y1} ${to.x} ${y1 + c}V${to.y}`];
+  if (from.y === to.y) return `${up} ${from.x + c} ${y0}${down}`;
+  const turn = to.y > from.y ? c : -c;
+  return `${up} ${from.x - c} ${y0}H${left + c}Q${left} ${y0} ${left} ${y0 + turn}V${y1 - turn}Q${left} ${y1} ${left + c} ${y1}${down}`;
 }
 
 /**
  * @param {SVGSVGElement} svg @param {{node: (i: number) => HTMLElement | null}} copy
- * @param {[number, number][]} arcs [position, weight] each @param {number} selected the attending position
+ * @param {[number, number][]} arcs [position, weight] each @param {number} selected the position before the prediction
  */
 export function drawArcs(svg, copy, arcs, selected) {
-  svg.replaceChildren();
   const around = svg.getBoundingClientRect();
   /** Returns a token's place, in the line that contains most of it. @param {number} i @returns {Place | null} */
   const placeOf = (i) => {
     const [box] = [...(copy.node(i)?.getClientRects() ?? [])].sort((a, b) => b.width - a.width);
-    return box ? { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top), width: round(box.width) } : null;
+    return box ? { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top) } : null;
   };
-  const from = placeOf(selected + 1);
-  if (!from || !arcs.length) return;
-  for (const [position, weight] of arcs) {
-    const to = placeOf(position);
-    if (!to) continue;
-    const d = to.y === from.y ? arcPath(from, to) : hoodPath(to);
-    svg.append(makeShape("path", { d, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.6 * weight).toFixed(2) }));
-  }
-  svg.append(makeShape("circle", { cx: from.x, cy: from.y, r: 3 }));
+  const to = arcs.length ? placeOf(selected + 1) : null;
+  if (!to) return svg.replaceChildren();
+  const first = placeOf(0)?.y ?? 0;
+  const gap = round(0.12 * parseFloat(getComputedStyle(svg).lineHeight));
+  const rising = [...arcs].sort((a, b) => a[1] - b[1]);
+  const paths = rising.flatMap(([position, weight], i) => {
+    const from = placeOf(position);
+    const rank = arcs.length - 1 - i;
+    const isArch = from?.y === to.y && to.y === first;
+    if (!from || (!isArch && rank >= MAX_BETWEEN)) return [];
+    const d = isArch ? archPath(from, to, first - 4) : gapPath(from, to, -MARGIN - LANE * rank, gap);
+    const width = 1 + (isArch ? 5 : 2) * weight;
+    return [makeShape("path", { d, "stroke-width": width.toFixed(2), "stroke-opacity": (0.2 + 0.7 * weight).toFixed(2) })];
+  });
+  const strongest = paths.at(-1);
+  if (strongest) paths.push(makeShape("path", { class: "gb-pulse", d: strongest.getAttribute("d") ?? "", pathLength: 1 }));
+  svg.replaceChildren(...paths, makeShape("circle", { cx: to.x, cy: to.y, r: 4 }));
 }
 
 /** @param {number} value */

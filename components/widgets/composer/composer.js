@@ -24,6 +24,7 @@ import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 import { drawArcs } from "./arcs.js";
 import { changed, createCopy, tokenAt } from "./copy.js";
+import { fit, ruler } from "./fit.js";
 import { toggled, wordAt } from "./words.js";
 
 const TYPING_MS = 150; // delay from the last key press to the request for a prediction
@@ -37,6 +38,8 @@ function mount(root, host) {
   const area = find(root, "textarea", HTMLTextAreaElement);
   const svg = find(root, "svg", SVGSVGElement);
   const box = find(root, ".gb-copy");
+  const phone = matchMedia("(max-width: 900px)");
+  const measure = ruler(getComputedStyle(area).fontFamily);
   const copy = createCopy(box);
   /** @type {Composer} */ let shown = {};
   let text = ""; // text from the server
@@ -67,6 +70,9 @@ function mount(root, host) {
 
   function refresh() {
     const isOld = isTyped || shown.unwritten != null;
+    const { name, px } = fit(area.value + ghost(), area.clientWidth, phone.matches, measure);
+    root.dataset.size = name;
+    root.style.setProperty("--gb-line-size", `${px}px`);
     copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1), isOld ? new Set() : hidden);
     const arcs = (shown.arcs ?? []).filter(([position]) => !hidden.has(position));
     drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1);

@@ -1,4 +1,4 @@
-"""The most probable next tokens as bars on a fixed axis from 0% to 100%. Each bar is an option in a list."""
+"""The most probable next tokens as bars that end in their probability. Each bar is an option in a list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from components.widgets.widget import widget
 _TEMPLATE = """<figure class="gb-predictions">
 <figcaption><h2></h2><p class="gb-says"></p></figcaption>
 <div class="gb-bars" role="listbox"></div>
-<div class="gb-axis" aria-hidden="true"><span>0%</span><span>50%</span><span>100%</span></div>
+<p class="gb-others"></p>
 </figure>"""
 
 
@@ -39,12 +39,18 @@ def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
 
 
 def predictions_data(
-    title: str, text: str, bars: Sequence[Bar], common: dict[str, object] | None = None, *, chosen: int = -1
+    title: str,
+    text: str,
+    bars: Sequence[Bar],
+    common: dict[str, object] | None = None,
+    *,
+    chosen: int = -1,
+    others: str = "",
 ) -> dict[str, Any]:
     """Return the data for the bars.
 
     title: also the list's name; text: the sentence beside it; common: payload common to all bars; chosen: index of the
-    token that follows in the text, -1 for none.
+    token that follows in the text, -1 for none; others: the line below the first bars.
     """
     listed = [[bar.token, float(f"{bar.before:.4g}"), float(f"{bar.after:.4g}"), bar.name, bar.sent] for bar in bars]
-    return {"title": title, "text": text, "bars": listed, "common": common or {}, "chosen": chosen}
+    return {"title": title, "text": text, "bars": listed, "common": common or {}, "chosen": chosen, "others": others}

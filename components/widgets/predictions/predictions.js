@@ -7,6 +7,7 @@
  *   0..1, name, payload
  * @property {object} [common]  payload common to all bars
  * @property {number} [chosen]  index of the token that follows in the text; -1 for none
+ * @property {string} [others]  the line below the first bars
  */
 
 import { find, make, setText } from "../dom.js";
@@ -26,8 +27,8 @@ function mount(root, host) {
   function makeRow() {
     const row = make("div", "", "", selectable ? { role: "option", "aria-selected": "false", tabindex: "-1" } : { role: "listitem" });
     const track = make("span", "gb-track");
-    track.append(make("i", "gb-before"), make("i", "gb-after"));
-    row.append(make("code"), track, make("b"));
+    track.append(make("i", "gb-before"), make("i", "gb-after"), make("b"));
+    row.append(make("code"), track);
     return row;
   }
 
@@ -46,6 +47,7 @@ function mount(root, host) {
     list.setAttribute("aria-label", data.title ?? "");
     setText(find(root, "h2"), data.title ?? "");
     setText(find(root, ".gb-says"), data.text ?? "");
+    setText(find(root, ".gb-others"), data.others ?? "");
     const tops = new Map([...rows].map((row) => [row, row.offsetTop]));
     const kept = new Map([...rows].map((row) => [row.dataset.token, row]));
     const entered = [...rows].findIndex((row) => row === document.activeElement);
@@ -63,17 +65,15 @@ function mount(root, host) {
       (focused?.isConnected ? focused : rows[Math.min(entered, rows.length - 1)])?.focus({ preventScroll: true });
     }
     bars.forEach(([token, before, after, name], i) => {
-      const [label, track, number] = /** @type {HTMLCollectionOf<HTMLElement>} */ (rows[i].children);
-      setText(label, token);
-      setText(number, percent(after));
+      setText(find(rows[i], "code"), token);
+      setText(find(rows[i], "b"), percent(after));
       rows[i].title = name;
       rows[i].setAttribute("aria-label", name);
       rows[i].classList.toggle("gb-chosen", i === chosen);
       if (selectable) rows[i].setAttribute("aria-selected", String(i === chosen));
       rows[i].classList.toggle("gb-changed", before !== after);
-      [before, after].forEach((share, k) => {
-        /** @type {HTMLElement} */ (track.children[k]).style.width = `${100 * share}%`;
-      });
+      rows[i].style.setProperty("--before", before.toFixed(4));
+      rows[i].style.setProperty("--after", after.toFixed(4));
       glide(rows[i], tops.get(rows[i]));
     });
     if (isNew && entered < 0) list.scrollTop = 0;

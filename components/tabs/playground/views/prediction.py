@@ -32,7 +32,7 @@ from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import Vocabulary, start_ids
 
 MAX_BARS = 20
-VISIBLE_BARS = 9  # visible without scrolling
+VISIBLE_BARS = 5  # visible without scrolling
 MAX_ARCS = 8
 N_SPOKEN = 3  # tokens that a screen reader reads aloud
 MIN_ARC_WEIGHT = 0.02  # minimum attention weight of an arc
@@ -89,6 +89,18 @@ def stages_of(s: Snapshot) -> Stages | None:
         return None
     position = s.text.at(s.selection)
     return s.stages(s.text.document.logits(position), s.text.ids[: position + 1])
+
+
+def likeliest(s: Snapshot) -> int | None:
+    """Return the likeliest token after the selected position, or None if the model has not read any tokens."""
+    stages = s.cached(stages_of)
+    return None if stages is None else int(stages.final.argmax())
+
+
+def asked(s: Snapshot) -> str:
+    """Return the question over a new visitor's first text."""
+    token = s.cached(likeliest)
+    return "" if token is None or s.text is None else t("hero.question", token=quoted(s.text.tokenizer, token))
 
 
 def stages_as_written(s: Snapshot) -> Stages | None:
@@ -171,7 +183,14 @@ def bars(s: Snapshot) -> dict[str, Any]:
         text += t(f"bars.pale.{_behind(s)}")
     at = -1 if chosen is None else ids.index(chosen)
     place = place_after(s.written.document, s.written.at(s.selection))
-    return predictions_data(title, text, listed, place, chosen=at)
+    return predictions_data(title, text, listed, place, chosen=at, others=_others(final, ids))
+
+
+def _others(final: np.ndarray, ids: Sequence[int]) -> str:
+    """Return how many tokens are not among the visible bars, and their probability."""
+    n = len(final) - VISIBLE_BARS
+    share = 1 - float(final[list(ids[:VISIBLE_BARS])].sum())
+    return t("bars.others", n=f"{n:,}", share=percent(share)) if n > 0 else ""
 
 
 def _bars(
