@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.contents import Deferred, Reader
+from gpt.models.checkpoints.contents import Deferred, Reader, numbers_of
 from gpt.models.checkpoints.files import WEIGHT_FILES
+from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.openai_folder import OPENAI
 from gpt.models.checkpoints.stated import Hints
-from gpt.models.checkpoints.translate import Weights, detect_layout
+from gpt.models.checkpoints.translate import Weights, detect_layout, whole
 from gpt.models.checkpoints.untrusted import existing, not_readable
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
@@ -30,7 +31,7 @@ class Checkpoint:
     """An opened and checked checkpoint with memory-mapped weights.
 
     layout: name of the checkpoint's format. norm_offset: number to add to norm weights (Gemma stores them minus 1).
-    folder: folder that contains the files.
+    folder: folder that contains the files. stored_as: see `Contents`.
     """
 
     layout: str
@@ -39,6 +40,7 @@ class Checkpoint:
     tokenizer: Vocabulary
     norm_offset: float = 0.0
     folder: Path | None = None
+    stored_as: str = ""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -125,18 +127,20 @@ class Checkpoint:
         release_file_pages([t for part in parts.values() for t in part if not isinstance(t, Deferred)])
         return state
 
-    def _stored(self, name: str) -> Tensor:
-        """Return a weight. It is memory-mapped if it is stored in one part and needs no offset."""
-        part = self.weights[name]
-        stored = part[0] if len(part) == 1 else torch.cat(part)
-        if isinstance(stored, Deferred):
-            stored = stored.read()
+    def _stored(self, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Return a weight. It is memory-mapped if it is stored in one part and needs no offset.
+
+        dtype: see `Deferred.read`.
+        """
+        stored = whole(numbers_of(self.weights[name], dtype))
         if self.norm_offset and stored.dim() == 1 and name.endswith(".weight"):
             return stored.float() + self.norm_offset
         return stored
 
     def _weight(self, name: str, dtype: torch.dtype) -> Tensor:
-        weight = self._stored(name).to(dtype, copy=True, memory_format=torch.contiguous_format)
+        weight = self._stored(name, dtype)
+        was_read = isinstance(self.weights[name][0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
+        weight = weight.to(dtype, copy=not was_read, memory_format=torch.contiguous_format)
         for rows in weight.split(CHECKED_ROWS):
             if not rows.sum(dtype=torch.float32).isfinite() and not rows.isfinite().all():
                 raise GPTError(
@@ -148,7 +152,7 @@ class Checkpoint:
 
 
 # Readers of single formats. The last one reads everything else.
-READERS: tuple[Reader, ...] = (OPENAI, WEIGHT_FILES)
+READERS: tuple[Reader, ...] = (OPENAI, GGUF, WEIGHT_FILES)
 
 
 def find_files(path: Path) -> tuple[Reader, list[Path]]:
@@ -173,4 +177,6 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
         vocabulary = contents.vocabulary(config.vocab_size)
     except OSError as error:
         raise not_readable(path, error) from None
-    return Checkpoint(layout.title, config, weights, vocabulary, layout.norm_offset, contents.folder)
+    return Checkpoint(
+        layout.title, config, weights, vocabulary, layout.norm_offset, contents.folder, contents.stored_as
+    )

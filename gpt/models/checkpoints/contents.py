@@ -28,6 +28,9 @@ class Contents:
         entries: The other entries of a torch.save file.
         layout: Names of the weights, if a reader or a person gives them. By default they are detected.
         folder: Folder that contains the files.
+        family: Family of config's model_type, with the names and the storage format of these weights, if transformers
+            has others.
+        stored_as: Type in which most of the weights are quantised, such as "Q4_K".
     """
 
     tensors: Mapping[str, Tensor]
@@ -37,6 +40,8 @@ class Contents:
     entries: Mapping[str, object] = field(default_factory=dict)
     layout: Layout | None = None
     folder: Path | None = None
+    family: Layout | None = None
+    stored_as: str = ""
 
 
 class Reader(NamedTuple):
@@ -56,37 +61,57 @@ class Reader(NamedTuple):
 class Deferred(Tensor):
     """A tensor that is read whenever its numbers are needed, for files that cannot be memory-mapped.
 
-    Views of it are deferred as well; any other operation reads it.
+    Views of it are deferred as well; any other operation reads it. `numbers_of` reads several at a time.
 
     Args:
-        read: Returns the numbers.
-        shape, dtype: Shape and data type of what `read` returns.
+        read: Returns the numbers. May return them in the given data type if that saves memory.
+        like: A tensor on the meta device with the shape and the data type of what `read` returns.
+        view: Returns this tensor, given the whole one; for views.
     """
 
-    read: Callable[[], Tensor]
+    read: Callable[[torch.dtype], Tensor]
+    like: Tensor
+    view_of: Callable[[Tensor], Tensor]
 
     @staticmethod
-    def __new__(cls, read: Callable[[], Tensor], shape: Sequence[int], dtype: torch.dtype) -> Deferred:
-        deferred: Deferred = Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype)
-        deferred.read = read
+    def __new__(
+        cls,
+        read: Callable[[torch.dtype], Tensor],
+        like: Tensor,
+        view_of: Callable[[Tensor], Tensor] = lambda whole: whole,
+    ) -> Deferred:
+        deferred: Deferred = Tensor._make_wrapper_subclass(cls, like.shape, like.stride(), dtype=like.dtype)
+        deferred.read, deferred.like, deferred.view_of = read, like, view_of
         return deferred
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """Run an operation on the numbers, or later if it returns only views."""
-
-        def read(deferred: Deferred) -> Tensor:
-            return deferred.read().contiguous() if func.is_view else deferred.read()
-
-        def run(number: int | None = None) -> Any:
-            given, named = tree_map_only(Deferred, read, (args, kwargs or {}))
-            found = func(*given, **named)
-            return found if number is None else found[number]
-
         if not func.is_view:
-            return run()
-        shapes = tree_map_only(Deferred, lambda each: torch.empty(each.shape, dtype=each.dtype, device="meta"), args)
-        views = func(*shapes, **(kwargs or {}))
+            given, named = tree_map_only(Deferred, lambda each: numbers_of([each])[0], (args, kwargs or {}))
+            return func(*given, **named)
+        source, *rest = args
+        views = func(source.like, *rest, **(kwargs or {}))
+
+        def view_of(whole: Tensor) -> Any:
+            return func(source.view_of(whole), *rest, **(kwargs or {}))
+
         if isinstance(views, Tensor):
-            return Deferred(run, views.shape, views.dtype)
-        return [Deferred(lambda i=i: run(i), view.shape, view.dtype) for i, view in enumerate(views)]  # type: ignore[misc]
+            return Deferred(source.read, views, view_of)
+        return [Deferred(source.read, view, lambda whole, i=i: view_of(whole)[i]) for i, view in enumerate(views)]  # type: ignore[misc]
+
+
+def numbers_of(parts: Sequence[Tensor], dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """Return tensors with those that are `Deferred` read. Views of the same tensor read it once.
+
+    dtype: See `Deferred.read`.
+    """
+    read: dict[Callable[[torch.dtype], Tensor], Tensor] = {}
+    found = []
+    for part in parts:
+        if isinstance(part, Deferred):
+            if part.read not in read:
+                read[part.read] = part.read(dtype)
+            part = part.view_of(read[part.read])
+        found.append(part)
+    return found

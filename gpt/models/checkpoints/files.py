@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from gpt.models.checkpoints.stated import INFER, Beside, Hints
 from gpt.models.checkpoints.token_table import table_inside, token_table
 from gpt.models.checkpoints.torch_file import Record, is_old, open_torch
 from gpt.models.checkpoints.untrusted import damaged, existing, open_safetensors, read_json, read_yaml
-from gpt.models.checkpoints.vocabularies import FILES, pad_vocabulary, vocabulary_or_ids
+from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary, pad_vocabulary, vocabulary_or_ids
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -67,7 +67,8 @@ def read_vocabulary(folder: Path, entries: Mapping[str, object], n_vocab: int) -
     """Return the vocabulary among a checkpoint's entries or in its folder, for a model with n_vocab tokens."""
     if table := table_inside(entries, n_vocab):
         return pad_vocabulary(token_table(table), n_vocab)
-    return vocabulary_or_ids(vocabulary_folder(folder, entries), n_vocab)
+    beside = vocabulary_folder(folder, entries)
+    return vocabulary_or_ids(lambda: find_vocabulary(beside, n_vocab), n_vocab)
 
 
 def settings_beside(folder: Path) -> Beside | None:
@@ -111,16 +112,21 @@ def weight_files(path: Path) -> list[Path]:
     if not others:
         raise GPTError(
             "checkpoint.no_weights",
-            "there is no weight file here (.safetensors, .pt, .pth, .ckpt or .bin); unpack a .zip first",
+            "there is no weight file here (.safetensors, .gguf, .pt, .pth, .ckpt or .bin); unpack a .zip first",
         )
     if not usual and len(others) > 1:
-        raise GPTError(
-            "checkpoint.several_weights",
-            "there are {n} weight files here ({names}): name the one to read",
-            n=len(others),
-            names=", ".join(file.name for file in others[:5]) + (", …" if len(others) > 5 else ""),
-        )
+        raise several_files(others)
     return usual[:1] or others
+
+
+def several_files(files: Sequence[Path]) -> GPTError:
+    """Return the error for a folder with weights that do not belong together."""
+    return GPTError(
+        "checkpoint.several_weights",
+        "there are {n} weight files here ({names}): name the one to read",
+        n=len(files),
+        names=", ".join(file.name for file in files[:5]) + (", …" if len(files) > 5 else ""),
+    )
 
 
 def is_adapter(file: str) -> GPTError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ BERT_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
 SENTENCE_PIECE_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 # Classes and families that begin each text with a control token unless the settings say otherwise.
 STARTS_TEXTS = ("codellama", "gemma", "llama", "mistral")
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4  # types of pieces
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces
 UNIGRAM, WORD = 1, 3  # types of models
 MAX_PIECE_CHARS = 256
 
@@ -82,24 +82,50 @@ def converted(data: bytes) -> dict[str, Any]:
     kind = trainer.get(3, UNIGRAM)
     if not pieces or kind == WORD or trainer.get(24) or any(len(piece) > MAX_PIECE_CHARS for piece, _, _ in pieces):
         raise KeyError(kind)
+    # A missing field has the default value 1.
+    steps: list[dict[str, Any]] = []
+    if b"nfkc" in normalizer.get(1, b""):
+        steps.append({"type": "NFC"})  # the next step does not compose all characters
+    if normalizer.get(2):
+        steps.append({"type": "Precompiled", "precompiled_charsmap": base64.b64encode(normalizer[2]).decode()})
+    return pieces_json(
+        pieces,
+        steps,
+        is_unigram=kind == UNIGRAM,
+        has_bytes=bool(trainer.get(35)),
+        has_prefix=bool(normalizer.get(3, 1)),
+        joins_spaces=bool(normalizer.get(4, 1)),
+        escapes=bool(normalizer.get(5, 1)),
+    )
+
+
+def pieces_json(
+    pieces: list[tuple[str, float, int]],
+    steps: Sequence[dict[str, Any]] = (),
+    *,
+    is_unigram: bool = False,
+    has_bytes: bool,
+    has_prefix: bool,
+    joins_spaces: bool,
+    escapes: bool = True,
+) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json for SentencePiece's pieces: their texts, scores and types.
+
+    steps: what changes characters first. has_bytes: whether unknown characters become bytes. has_prefix: whether texts
+    begin with a space. joins_spaces: whether several spaces become one. escapes: whether pieces write spaces as SPACE.
+    """
     whole = [piece for piece, _, of in pieces if of == USER_DEFINED]
     unknown = [i for i, (_, _, of) in enumerate(pieces) if of == UNKNOWN]
-    model: dict[str, Any] = {"byte_fallback": bool(trainer.get(35))}
-    if kind == UNIGRAM:
+    model: dict[str, Any] = {"byte_fallback": has_bytes}
+    if is_unigram:
         model |= {"type": "Unigram", "vocab": [[piece, score] for piece, score, _ in pieces]}
         model["unk_id"] = unknown[0] if unknown else None
     else:
         model |= {"type": "BPE", "vocab": {piece: i for i, (piece, _, _) in enumerate(pieces)}, "fuse_unk": True}
         model |= {"merges": merges_of(pieces), "ignore_merges": bool(whole)}
         model["unk_token"] = pieces[unknown[0]][0] if unknown else None
-    # Steps in SentencePiece's order. A missing field has the default value 1.
-    has_prefix, escapes = normalizer.get(3, 1), normalizer.get(5, 1)
-    steps: list[dict[str, Any]] = []
-    if b"nfkc" in normalizer.get(1, b""):
-        steps.append({"type": "NFC"})  # the next step does not compose all characters
-    if normalizer.get(2):
-        steps.append({"type": "Precompiled", "precompiled_charsmap": base64.b64encode(normalizer[2]).decode()})
-    if normalizer.get(4, 1):
+    steps = list(steps)  # in SentencePiece's order
+    if joins_spaces:
         steps += [replacement({"Regex": EDGES}, ""), replacement({"Regex": " {2,}"}, " ")]
     steps += [{"type": "Prepend", "prepend": SPACE if escapes else " "}] if has_prefix else []
     steps += [replacement({"String": " "}, SPACE)] if escapes else []
@@ -114,7 +140,7 @@ def converted(data: bytes) -> dict[str, Any]:
         ],
         "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": split if whole else None,
-        "decoder": usual_decoder({}, steps, has_prefix=bool(has_prefix)),
+        "decoder": usual_decoder({}, steps, has_prefix=has_prefix),
         "model": model,
     }
 

@@ -92,8 +92,8 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
         return detect_own(tensors, config, hints)
     named = clean_names(tensors)
     check_classifier(named)
-    if config and family and is_written_by_transformers(named, family):
-        return detect_family(named, config, hints)
+    if config and family and (contents.family or is_written_by_transformers(named, family)):
+        return detect_family(named, config, hints, contents.family)
     if given and (absent := [theirs for role, theirs in given.names.items() if not is_named(role, given, named)]):
         raise GPTError(
             "layout.role_absent",
@@ -143,14 +143,18 @@ def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, Any], hints:
     return layout, config, weights
 
 
-def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints) -> Translated:
+def detect_family(
+    named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints, family: Layout | None = None
+) -> Translated:
     """Translate the weights of a model from a known family. The configuration determines every option.
+
+    family: see `Contents`.
 
     Raises:
         ValueError: If the weights or the hints contradict the configuration.
     """
     stated = read_family_options(config)
-    weights, layout = translate_family(named, find_family(config), stated)
+    weights, layout = translate_family(named, family or find_family(config), stated)
     layout = replace(layout, n_head=None)  # n_head comes from the configuration
     tied = stated["tie_weights"]
     if not tied:
@@ -560,6 +564,11 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
     return [heads[head, part] for part in range(3) for head in range(n_head)]
 
 
+def whole(parts: tuple[Tensor, ...] | list[Tensor]) -> Tensor:
+    """Return the parts of a weight as one tensor, without copying a single part."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
 def with_half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weights:
     """Reorder the query and key rows of a model that rotates adjacent dimensions as pairs, or backwards.
 
@@ -571,7 +580,7 @@ def with_half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weig
     heads = (config.n_head, config.kv_heads, config.kv_heads)
     for name, stored_parts in ((name, part) for name, part in weights.items() if ".attn.c_attn." in name):
         rows = [n * config.head_size for n in heads]
-        q, k, v = stored_parts if len(stored_parts) == 3 else torch.cat(stored_parts).split(rows)
+        q, k, v = stored_parts if len(stored_parts) == 3 else whole(stored_parts).split(rows)
         parts: list[Tensor] = []
         for matrix, n_head in ((q, config.n_head), (k, config.kv_heads)):
             for head in matrix.unflatten(0, (n_head, config.head_size)):
@@ -631,7 +640,8 @@ def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> 
 
 def normed(rows: Tensor, eps: float) -> Tensor:
     """Return an embedding (n, C) whose rows have a root mean square of 1, computed when it is needed."""
-    return Deferred(lambda: rms_norm(rows.float(), rows.shape[-1:], eps=eps), rows.shape, torch.float32)
+    like = torch.empty(rows.shape, device="meta")
+    return Deferred(lambda dtype: rms_norm(rows.float(), rows.shape[-1:], eps=eps), like)
 
 
 def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from gpt.checks import check_token_id
@@ -125,10 +126,10 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     return pad_vocabulary(found, n_vocab)
 
 
-def vocabulary_or_ids(folder: Path, n_vocab: int) -> Vocabulary:
-    """Return the result of `find_vocabulary`, or ids, with a warning, if the vocabulary cannot be read."""
+def vocabulary_or_ids(read: Callable[[], Vocabulary], n_vocab: int) -> Vocabulary:
+    """Return a vocabulary, or ids, with a warning, if it cannot be read."""
     try:
-        return find_vocabulary(folder, n_vocab)
+        return read()
     except GPTError as problem:
         warnings.warn(f"the vocabulary cannot be read, so tokens are shown as ids: {problem}", stacklevel=2)
         return PlainIds(n_vocab, problem)

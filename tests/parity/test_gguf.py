@@ -1,0 +1,52 @@
+"""GGUF files give the logits of transformers' own classes with the dequantised weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt.models.checkpoints import open_checkpoint
+from tests.parity.family_models import VOCAB_SIZE
+from tests.parity.gguf_models import ALL, reference_model, round_matrices, write_gguf
+
+IDX = torch.arange(40).view(2, 20) * 11 % VOCAB_SIZE
+
+
+@pytest.mark.parametrize(("architecture", "n"), ALL)
+def test_every_architecture_gives_the_logits_of_transformers(tmp_path: Path, architecture: str, n: int) -> None:
+    reference = reference_model(architecture, n)
+    write_gguf(tmp_path / "model.gguf", reference, architecture)
+    with torch.inference_mode():
+        assert_close(open_checkpoint(tmp_path).build()(IDX), reference(IDX).logits, atol=1e-5, rtol=0)
+
+
+BITS_16 = ("F16", "BF16")
+BY_BLOCK = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ1_0", "MXFP4")
+BY_TABLE = ("IQ2_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS")
+WIDE = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 1}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    [
+        ("llama", "Q8_0"),
+        ("gpt2", "Q4_0"),
+        ("gptneox", "Q5_1"),
+        ("phi3", "Q8_0"),
+        *(("qwen2", kind) for kind in BITS_16 + BY_BLOCK + BY_TABLE),
+    ],
+)
+def test_quantised_weights_give_the_logits_of_the_dequantised_ones(
+    tmp_path: Path, architecture: str, kind: str
+) -> None:
+    reference = reference_model(architecture, **WIDE)
+    write_gguf(tmp_path / "model.gguf", reference, architecture, kind)
+    round_matrices(reference, architecture, kind)
+    checkpoint = open_checkpoint(tmp_path / "model.gguf")
+    assert checkpoint.stored_as == kind
+    with torch.inference_mode():
+        expected = reference(IDX).logits
+        assert_close(checkpoint.build()(IDX), expected, atol=1e-5 * float(expected.std()), rtol=0)
