@@ -140,18 +140,17 @@ def main() -> int:
     return 0
 
 
-def connect(address: str, max_replicas: int) -> Any:
-    """Connect to the cluster at an address, waiting at most CLUSTER_SECONDS.
+def connect(url: str, max_replicas: int) -> Any:
+    """Start a local cluster or connect to the one at a URL, waiting at most CLUSTER_SECONDS.
 
     If the cluster is unreachable, the page reports it.
     """
-    from gpt.inference.cluster import Cluster, ClusterOptions
+    from gpt.inference.cluster import Cluster, LocalCluster
 
-    cluster = Cluster(ClusterOptions(address, max_replicas))
-    cluster.start()
+    cluster = LocalCluster(max_replicas) if url == "local" else Cluster(url, max_replicas)
     atexit.register(cluster.close)
     if not cluster.wait(CLUSTER_SECONDS):
-        print(f"No cluster at {address} yet. The page keeps looking for it.", file=sys.stderr)
+        print(f"No cluster at {cluster.url} yet. The page keeps looking for it.", file=sys.stderr)
     return cluster
 
 
@@ -266,9 +265,9 @@ def parse_arguments() -> argparse.Namespace:
     class_help = "on a public page, let visitors invite others to follow along; also set by GLASSBOX_CLASS=1"
     in_class = os.environ.get("GLASSBOX_CLASS") == "1"
     parser.add_argument("--class", dest="classes", action="store_true", default=in_class, help=class_help)
-    cluster_help = "generate on a Ray cluster: local, auto, HOST:PORT, or ray://HOST:PORT"
-    parser.add_argument("--cluster", metavar="ADDRESS", help=cluster_help)
-    replicas_help = "maximum number of replicas per model in the cluster; default: 4"
+    cluster_help = "generate on a Ray cluster: the URL of Ray Serve, such as http://HOST:8000, or local to start one"
+    parser.add_argument("--cluster", type=cluster, metavar="URL", help=cluster_help)
+    replicas_help = "maximum number of replicas in the cluster; default: 4"
     parser.add_argument("--replicas", type=replicas, metavar="N", default=4, help=replicas_help)
     log_help = "log each event to standard error as a line of JSON, without visitors' texts; always on for public pages"
     parser.add_argument("--log", action="store_true", help=log_help)
@@ -303,6 +302,13 @@ def replicas(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {text!r}")
     return int(text)
+
+
+def cluster(text: str) -> str:
+    """Parse the address of a cluster."""
+    if text != "local" and not text.startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f"must be local or a URL such as http://HOST:8000, not {text!r}")
+    return text
 
 
 def attn_scale(text: str) -> str | float:

@@ -49,14 +49,13 @@ def measure(loaded: Any, visitors: int, tokens: int, expected: list[list[int]]) 
 def model_of(name: str, replicas: int) -> Any:
     """Yield the model, loaded in this process or in a local cluster with this many replicas."""
     from gpt import load_model
-    from gpt.inference.cluster import Cluster, ClusterOptions
+    from gpt.inference.cluster import LocalCluster
     from gpt.models.registry import Registry
 
     if replicas == 0:
         yield load_model(name, device="cpu")
         return
-    cluster = Cluster(ClusterOptions("local", max_replicas=replicas, min_replicas=replicas))
-    cluster.start()
+    cluster = LocalCluster(max_replicas=replicas, min_replicas=replicas)
     cluster.wait(300)
     registry = Registry(cluster=cluster)
     registry.add(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from copy import copy
 from weakref import WeakSet
 
@@ -32,7 +31,6 @@ class KVCache:
         device: Device of the keys and values.
         keep_queries: Also store the queries, in `q` (n_layer, B, n_head, capacity, head_size), so that
             `attn_weights` can compute the weights of any head without another forward pass.
-        keep_states: Also store the final-norm states, in `states` (B, capacity, n_embd).
 
     `length` grows only after all activations of a position are stored, so another thread may read those of the first
     `length` positions at any time.
@@ -47,7 +45,6 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
         keep_queries: bool = False,
-        keep_states: bool = False,
     ) -> None:
         self.max_length = config.block_size if max_length is None else max_length
         check_integer("max_length", self.max_length, 1, config.block_size)
@@ -58,8 +55,6 @@ class KVCache:
         self.length = 0
         self.n_crops = 0  # number of times positions were dropped
         self._keeps_queries, self._kv_heads = keep_queries, config.kv_heads
-        size = (batch_size, 0, config.n_embd)
-        self.states = torch.empty(size, dtype=dtype, device=device) if keep_states else None
         self._sharing: WeakSet[KVCache] | None = None  # caches that use the same memory, see `share`
 
     @property
@@ -85,8 +80,7 @@ class KVCache:
     @property
     def n_bytes(self) -> int:
         """Size of the allocated memory, in bytes. Caches that share memory each count a part."""
-        n_bytes = self._stored.nbytes + (0 if self.states is None else self.states.nbytes)
-        return n_bytes if self._sharing is None else n_bytes // len(self._sharing)
+        return self._stored.nbytes if self._sharing is None else self._stored.nbytes // len(self._sharing)
 
     def reserve(self, count: int) -> None:
         """Allocate memory for `count` positions in total, and copy what it shares with another cache.
@@ -94,14 +88,11 @@ class KVCache:
         Raises ValueError if they exceed max_length.
         """
         self.check_room(count - self.length)
-        limits = self.length, count, self.max_length
         if self._sharing is not None and len(self._sharing) > 1:  # others use the memory after these positions
             self._stored = self._stored[..., : self.length, :]
-            self.states = None if self.states is None else self.states[..., : self.length, :]
             self._sharing.discard(self)
         self._sharing = None
-        self._stored = with_room(self._stored, *limits)
-        self.states = None if self.states is None else with_room(self.states, *limits)
+        self._stored = with_room(self._stored, self.length, count, self.max_length)
 
     def select(self, rows: Tensor) -> None:
         """Keep only the batch rows at these indices, (B',), in the given order."""
@@ -125,26 +116,23 @@ class KVCache:
         stored[:, :, self.length :] = torch.cat((q, k, v) if self._keeps_queries else (k, v), dim=1)
         return stored[:, -2 * kv : -kv], stored[:, -kv:]
 
-    def append(self, new: Tensor, states: Tensor) -> None:
-        """Store one position of a single text: its queries, keys and values (n_layer, heads, hs), and state (1, C)."""
+    def append(self, new: Tensor) -> None:
+        """Store one position of a single text: its queries, keys and values (n_layer, heads, hs)."""
         if self.length == self._stored.shape[-2] or self._sharing is not None:
             self.reserve(self.length + 1)
         self._stored[:, 0, :, self.length] = new[:, -self._stored.shape[2] :]
-        self.advance(1, states)
+        self.advance(1)
 
-    def rows(self, start: int = 0, stop: int | None = None) -> tuple[Tensor, ...]:
-        """Return views of all that is stored for some positions: (..., stop - start, width) each."""
-        stop = self.length if stop is None else stop
-        stored = (self._stored,) if self.states is None else (self._stored, self.states)
-        return tuple(each[..., start:stop, :] for each in stored)
+    def rows(self, start: int, stop: int) -> Tensor:
+        """Return a view of all that is stored for some positions: (n_layer, B, heads, stop - start, hs)."""
+        return self._stored[..., start:stop, :]
 
-    def extend(self, rows: Sequence[Tensor]) -> None:
+    def extend(self, rows: Tensor) -> None:
         """Append positions from the `rows` of another cache."""
-        end = self.length + rows[0].shape[-2]
+        end = self.length + rows.shape[-2]
         self.reserve(end)
-        for target, source in zip(self.rows(self.length, end), rows, strict=True):
-            target[:] = source
-        self.advance(end - self.length)
+        self._stored[..., self.length : end, :] = rows
+        self.length = end
 
     def check_room(self, count: int) -> None:
         """Raise ValueError unless `count` more positions fit."""
@@ -156,14 +144,9 @@ class KVCache:
                 limit=self.max_length,
             )
 
-    def advance(self, count: int, states: Tensor | None = None) -> None:
-        """Increase the length by `count`, once every layer has stored the positions. states: (B, count, C)."""
-        end = self.length + count
-        if self.states is not None and states is not None:
-            if end > self.states.shape[-2]:
-                self.reserve(end)
-            self.states[:, self.length : end] = states.detach()
-        self.length = end
+    def advance(self, count: int) -> None:
+        """Increase the length by `count`, once every layer has stored the positions."""
+        self.length += count
 
     def crop(self, length: int) -> None:
         """Truncate the cache to its first `length` positions."""

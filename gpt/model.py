@@ -418,7 +418,7 @@ class GPT(nn.Module):
         ctx = ctx.with_positions(self.config, positions)
         states = self.hidden_states_in(ctx, idx, positions)
         if cache is not None:
-            cache.advance(T, states)
+            cache.advance(T)
         return states
 
     def hidden_states_in(self, ctx: ForwardContext, idx: Tensor, positions: Tensor) -> Tensor:

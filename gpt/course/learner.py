@@ -191,7 +191,7 @@ class LearnersCache(KVCache):
             self.update(layer, *(part[:, :, start:] for part in self.model.heads_of(found, layer)))
         ids = idx[:, None, :, None].expand(-1, self.config.n_head, -1, self.config.head_size).float()
         self.update(self.config.n_layer, ids, ids, ids)
-        self.advance(idx.shape[1], given(found, "lm_head.in")[:, start:])
+        self.advance(idx.shape[1])
 
     def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
         """Return a cache for a batch of continuations of this text; see `KVCache.fork`."""

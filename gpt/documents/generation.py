@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
@@ -13,19 +14,19 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_statistics
-from gpt.cache import KVCache
+from gpt.cache import KVCache, with_room
 from gpt.checks import check_head, check_layer
-from gpt.documents.backends import Backend, Source, StreamReply, StreamRequest
 from gpt.documents.branch_cache import MAX_BRANCH_BYTES, BranchCache, common_prefix_length
 from gpt.documents.document import TYPED, Document, Origin, TokenTree
-from gpt.documents.edit_text import format_edits
+from gpt.documents.edit_text import format_edits, parse_edits
 from gpt.documents.prompt import Prompt, encode_prompt
+from gpt.documents.remote import Backend, Source, StreamReply, StreamRequest
 from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost, DeployedModel
 from gpt.inference.threads import threads_for
-from gpt.inference.zero_gpu import on_gpu, on_zero_gpu, to_numpy
+from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
 from gpt.inputs import AnyModel
 from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
@@ -72,8 +73,10 @@ class Generation(Document):
     """A document with the activations that the model has computed for it.
 
     The document keeps the queries, keys and values of every layer and the final-norm states of all positions read, so
-    `logits`, `attn_weights` and `statistics` need no forward pass. It also keeps activations of other branches, up to
-    max_branch_bytes. Beyond that, the oldest are evicted and recomputed when their branch becomes current.
+    `logits`, `attn_weights` and `statistics` need no forward pass. Of positions that another process has read, it keeps
+    only the states; `attn_weights` reads them here when it is first called. It also keeps activations of other
+    branches, up to max_branch_bytes. Beyond that, the oldest are evicted and recomputed when their branch becomes
+    current.
 
     Concurrent reading: while one thread extends the text, `tree`, `ids` and `path` only grow at their ends, and the
     activations of positions below n_read do not change. A reader that first gets n_read, and then uses only positions
@@ -103,6 +106,7 @@ class Generation(Document):
     ) -> None:
         self.loaded = loaded = as_loaded(model)
         self._engine, self._branches = loaded.engine, BranchCache(max_branch_bytes)
+        self._read_lock = threading.Lock()  # held while the cache catches up with the states
         self._set_edits(edits)
         if heal and isinstance(prompt, str):
             prompt, held = hold_back(loaded.tokenizer, prompt)
@@ -117,12 +121,13 @@ class Generation(Document):
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
         other.history, other._held = self.history, dict(self._held)
         other._cache, other._branches, other._newest = self._cache.share(), self._branches.copy(), self._newest
+        other._states, other._n_read = self.states().clone(), self._n_read
         return other
 
     @classmethod
     def of_request(cls, loaded: LoadedModel, request: StreamRequest) -> Generation:
         """Create the document for a request in the process that generates the text."""
-        edits = request.edits_with(loaded.concepts)
+        edits = parse_edits(request.edits, loaded.model, loaded.concepts) if request.edits else None
         return cls(loaded, request.ids, edits=edits, dropped=request.dropped, held=request.held)
 
     def edit(self, edits: Edits | None) -> None:
@@ -134,7 +139,12 @@ class Generation(Document):
 
     def _set_edits(self, edits: Edits | None) -> None:
         self.edits = edits
-        self._cache = self.loaded.model.new_cache(keep_queries=True, keep_states=True)
+        model = self.loaded.model
+        self._cache = model.new_cache(keep_queries=True)
+        self._states = torch.empty(
+            0, model.config.n_embd, dtype=model.dtype, device=model.device
+        )  # of n_read positions
+        self._n_read = 0
         self._newest: tuple[int, Tensor] | None = None  # the position read last and the logits after it
 
     def to_json(self) -> str:
@@ -169,12 +179,12 @@ class Generation(Document):
     @property
     def n_read(self) -> int:
         """Number of positions that the model has read; only these have activations."""
-        return self._cache.length
+        return self._n_read
 
     @property
     def n_bytes(self) -> int:
         """Size of the activations for the current text and the other branches, in bytes. Excludes the model."""
-        return self._cache.n_bytes + self._branches.n_bytes
+        return self._cache.n_bytes + self._states.nbytes + self._branches.n_bytes
 
     @property
     def version(self) -> tuple[int, int, int, int]:
@@ -199,31 +209,51 @@ class Generation(Document):
     @property
     def _unread(self) -> tuple[list[int], KVCache, Edits | None]:
         """Arguments for the engine to read the unread ids, up to block_size."""
-        return self.ids[self.n_read : self.block_size], self._cache, None if self.edits == NO_EDITS else self.edits
+        return self.ids[self._cache.length : self.block_size], self._cache, self._in_effect
+
+    @property
+    def _in_effect(self) -> Edits | None:
+        return None if self.edits == NO_EDITS else self.edits
 
     def _read_here(self) -> None:
         if self.n_read < min(len(self.ids), self.block_size):
-            self._keep(*self._engine.read(*self._unread))
+            with self._read_lock:
+                self._keep(*self._engine.read(*self._unread))
+
+    def _catch_up(self) -> None:
+        """Compute the queries, keys and values of positions that another process has read."""
+        with self._read_lock:
+            if self._cache.length < (n := self.n_read):
+                self._engine.read(self.ids[self._cache.length : n], self._cache, self._in_effect)
 
     def _keep(self, states: Tensor, logits: Tensor) -> None:
-        """Keep the logits after the last position, whose states are in the cache."""
-        self._newest = self.n_read - 1, logits
-        self._branches.evicted.difference_update(self.path[self.n_read - len(states) : self.n_read])
+        """Keep what the engine returns: the states (T, C) of the last T positions in the cache, and the last logits."""
+        end = self._cache.length
+        self._keep_states(end - len(states), states)
+        self._newest = end - 1, logits
+
+    def _keep_states(self, start: int, states: Tensor) -> None:
+        """Keep the states (T, C) of the positions from `start` that have not been read, as far as the text reaches."""
+        n, end = self._n_read, min(len(self.ids), start + len(states))
+        if end > n:
+            self._states = with_room(self._states, n, end, self.block_size)
+            self._states[n:end] = states[n - start : end - start].detach()
+            self._newest, self._n_read = None, end
+            self._branches.evicted.difference_update(self.path[n:end])
 
     def _read_remotely(self, deployed: DeployedModel) -> None:
         end = time.monotonic() + READ_SECONDS
         with suppress(ConnectionLost, GPTError), closing(deployed.stream(self.request(SamplingParams(), 0))) as replies:
             for reply in replies:
                 if reply is not None:
-                    self._add_rows(reply)
+                    self._keep_reply(StreamReply.from_json(reply))
                 if reply is not None or time.monotonic() > end:
                     return
 
     def states(self) -> Tensor:
         """Return the final-norm states, (n_read, n_embd), as a view that must not be modified."""
-        n, states = self.n_read, self._cache.states
-        assert states is not None  # see keep_states
-        return states[0, :n]
+        n = self.n_read
+        return self._states[:n]
 
     def logits(self, position: int) -> Tensor:
         """Return the next-token logits after a position: (vocab_size,), float32. See `possible`."""
@@ -264,7 +294,8 @@ class Generation(Document):
         check_layer(layer, config.n_layer)
         if head is not None:
             check_head(head, config.n_head)
-        n = self.n_read
+        self._catch_up()
+        n = min(self.n_read, self._cache.length)
         weights = self._cache.attn_weights(layer, stop=n)  # (1, nh, S, S)
         weights = (weights if self.edits is None else self.edits.apply(layer, "attn_weights", weights, 0))[0]
         return weights.mean(dim=0) if head is None else weights[head]
@@ -298,11 +329,8 @@ class Generation(Document):
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
         """Return a key-value cache for a batch of texts that all continue the positions read so far."""
+        self._catch_up()
         return self._cache.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
-
-    def activations(self, start: int) -> tuple[Tensor, ...]:
-        """Copy all activations starting at position `start` (see `KVCache.rows`)."""
-        return tuple(row.clone() for row in self._cache.rows(start))
 
     def statistics(self, start: int = 1) -> TextStatistics:
         """Compute statistics for the tokens read so far, starting at position `start`.
@@ -348,12 +376,16 @@ class Generation(Document):
         """Whether generation stops before the next token because the server is shutting down."""
         return self._engine.stopped
 
-    def request(self, params: SamplingParams, max_new_tokens: int, *, slides: bool = False) -> StreamRequest:
-        """Create the request to continue this text. Raises ValueError if the context is full."""
+    def request(self, params: SamplingParams, max_new_tokens: int, *, slides: bool = False) -> dict[str, Any]:
+        """Create the request to continue this text, a `StreamRequest` as JSON.
+
+        Raises ValueError if the context is full or the edits cannot be sent.
+        """
         if max_new_tokens != 0:
             self.check_room()
-        ids, n_read = self.ids[: self.block_size], self.n_read
-        return StreamRequest(ids, [*self.dropped], self.edits, params, max_new_tokens, n_read, slides, self.held)
+        ids, n_read, edits = self.ids[: self.block_size], self.n_read, format_edits(self.edits or NO_EDITS)
+        dropped = [*self.dropped]
+        return StreamRequest(ids, dropped, edits, params, max_new_tokens, n_read, slides, self.held).to_json()
 
     def take_step(
         self, params: SamplingParams, *, joined: bool = False, left: int | None = None, slides: bool = False
@@ -407,18 +439,17 @@ class Generation(Document):
         seconds = time.perf_counter() - began
         return Step(token_id, text, probability, rank, entropy, position, u, reason, seconds)
 
-    def _add_rows(self, reply: StreamReply) -> None:
-        """Store the activations in a reply, as far as the text reaches."""
-        end = min(len(self.ids), reply.start + reply.rows[0].shape[-2])
-        if end > self.n_read:
-            self._engine.n_tokens += end - self.n_read
-            self._cache.extend(reply.rows_between(self.n_read, end))
-            self._newest = None
+    def _keep_reply(self, reply: StreamReply) -> None:
+        """Keep the states in a reply."""
+        n = self.n_read
+        self._keep_states(reply.start, reply.states)
+        self._engine.n_tokens += self.n_read - n
 
     def take_activations(self, other: Generation) -> None:
         """Reuse another document's activations for the common prefix. Do not use that document afterwards."""
-        self._cache, self._newest = other._cache, None
-        self._cache.crop(min(common_prefix_length(self.ids, other.ids), other.n_read))
+        self._cache, self._states, self._newest = other._cache, other._states, None
+        self._n_read = min(common_prefix_length(self.ids, other.ids), other.n_read)
+        self._cache.crop(self._n_read)
 
     def incomplete_text(self) -> str:
         """Return replacement characters for an incomplete character at the end."""
@@ -428,17 +459,18 @@ class Generation(Document):
 
     def _go_to(self, node: int) -> str:
         completed = super()._go_to(node)
-        if self._branches.spans:
-            for rows in self._branches.take(self.path[self.n_read : self.block_size]):
+        if self._branches.spans and self._cache.length == self._n_read:
+            for rows, states in self._branches.take(self.path[self.n_read : self.block_size]):
                 self._cache.extend(rows)
-                self._newest = None
+                self._keep_states(self.n_read, states)
         return completed
 
     def _cut(self, length: int) -> None:
         if length < self.n_read:
-            self._branches.put(self.path[length : self.n_read], self._cache.rows(length))
-            self._cache.crop(length)
-            self._newest = None
+            if length < (n := self._cache.length):
+                self._branches.put(self.path[length:n], (self._cache.rows(length, n), self._states[length:n]))
+                self._cache.crop(length)
+            self._newest, self._n_read = None, length
         super()._cut(length)
 
     def _remove_nodes(self, start: int) -> None:
@@ -520,10 +552,11 @@ def _remote_stream(
             if slides and document.full:
                 document = document.without_first()
             source = backend.stream(document.request(params, 1 if left is None else left, slides=slides))
-            for reply in source:
-                if reply is None:
+            for line in source:
+                if line is None:
                     yield document, None
                     continue
+                reply = StreamReply.from_json(line)
                 for draw in reply.draws:
                     if document.stopped:
                         return
@@ -532,17 +565,17 @@ def _remote_stream(
                     began = time.perf_counter() - reply.seconds / len(reply.draws)
                     joined = not slides and document.path[-1] == last_node
                     left = None if left is None else left - 1
-                    document._add_rows(reply)
+                    document._keep_reply(reply)
                     step = document.append_draw(draw, params, began, joined=joined, left=left, slides=slides)
                     if draw is reply.draws[-1]:
-                        document._add_rows(reply)
+                        document._keep_reply(reply)
                     last_node, losses = document.path[-1], 0
                     yield document, step
                     if step.finish_reason is not None or left is None:
                         return
             return
-        except ConnectionLost:
-            if source is None:
+        except ConnectionLost as lost:
+            if not lost.answered:
                 time.sleep(POLL_SECONDS)
             elif (losses := losses + 1) > MAX_LOSSES:
                 raise GPTError(
@@ -583,7 +616,7 @@ def replies(
     """
     if request.max_new_tokens == 0:
         document.read()
-        yield StreamReply((), request.n_known, to_numpy(document.activations(request.n_known)))
+        yield StreamReply((), request.n_known, document.states()[request.n_known :])
         return
     draws, start, sent, seconds = list[Draw](), request.n_known, -math.inf, 0.0
     for current, step in _local_stream(document, request.params, request.max_new_tokens, slides=request.slides):
@@ -594,14 +627,16 @@ def replies(
         if step.finish_reason is not None:
             document.read()
         if step.finish_reason is not None or request.slides or time.perf_counter() - sent >= interval():
-            yield StreamReply(tuple(draws), start, to_numpy(document.activations(start)), seconds)
+            yield StreamReply(tuple(draws), start, document.states()[start:], seconds)
             draws, start, sent, seconds = [], document.n_read, time.perf_counter(), 0.0
 
 
 @on_gpu
-def zero_gpu_replies(loaded: LoadedModel, request: StreamRequest) -> Iterator[StreamReply]:
+def zero_gpu_replies(loaded: LoadedModel, data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Run a request in one ZeroGPU call."""
-    yield from replies(Generation.of_request(gpu_copy(loaded), request), request)
+    request = StreamRequest.from_json(data)
+    for reply in replies(Generation.of_request(gpu_copy(loaded), request), request):
+        yield reply.to_json()
 
 
 class ZeroGPU:
@@ -610,6 +645,6 @@ class ZeroGPU:
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
 
-    def stream(self, request: StreamRequest) -> Source:
+    def stream(self, request: dict[str, Any]) -> Source:
         """Run a request in one ZeroGPU call."""
         return zero_gpu_replies(self.loaded, request)

@@ -43,9 +43,9 @@ class PromptPart:
         ctx = self.context.of_layer(module.config, module.layer)
         return module.attend(q[None], k[None], v[None], ctx)[0]
 
-    def finish(self, states: Tensor) -> None:
-        """Advance the cache. states: (T, C)."""
-        self.cache.advance(len(self.ids), states)
+    def finish(self) -> None:
+        """Advance the cache."""
+        self.cache.advance(len(self.ids))
 
 
 class StepPart:
@@ -91,11 +91,11 @@ class StepPart:
             y = (attn_scores + mask).softmax(dim=-1) @ values
         return y.flatten(1, 2).transpose(0, 1)
 
-    def finish(self, states: Tensor) -> None:
-        """Advance the caches. states: (R, C)."""
+    def finish(self) -> None:
+        """Advance the caches."""
         new = torch.stack(self.new)  # (n_layer, R, heads, hs)
         for i, cache in zip(self.places, self.caches, strict=True):
-            cache.append(new[:, i], states[i : i + 1])
+            cache.append(new[:, i])
         self.block.advance(self.places)
 
 
@@ -144,8 +144,8 @@ def batched_hidden_states(
     edits = None if steering is None else _edits(model, steering, [rows_of[cache] for cache in caches], positions)
     ctx = ForwardContext(is_causal=False, attention=attention, edits=edits).with_positions(model.config, positions)
     states = model.hidden_states_in(ctx, idx, positions)  # (N, C)
-    for part, its_states in zip(parts, states.split(sizes), strict=True):
-        part.finish(its_states)
+    for part in parts:
+        part.finish()
     return [states[rows_of[cache].start : rows_of[cache].stop] for cache in caches]
 
 

@@ -99,7 +99,7 @@ class LoadedModel:
 
     @cached_property
     def _engine(self) -> Engine:
-        n_replicas = 1 if self.deployed is None else self.deployed.cluster.options.max_replicas
+        n_replicas = 1 if self.deployed is None else self.deployed.cluster.max_replicas
         return Engine(self.model, MAX_TEXTS * n_replicas)
 
 

@@ -24,7 +24,7 @@ import torch
 from gpt.background import Progress
 from gpt.config import Activation
 from gpt.errors import GPTError
-from gpt.inference.cluster import Cluster
+from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import AnyModel, named, with_tokenizer
@@ -263,7 +263,7 @@ class Registry:
             checkpoint = source.open(load.report)
             device = self.device or best_device()
             cluster = None if source.is_private else self.cluster
-            deployed = None if cluster is None else cluster.model(source.spec(name, self.precision))
+            deployed = None if cluster is None else DeployedModel(cluster, source.spec(name, self.precision))
             n_bytes = memory_of(checkpoint, self.precision, device, deployed=deployed is not None)
             self._reserve(name, n_bytes, device, load)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained, deployed=deployed)

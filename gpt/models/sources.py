@@ -124,7 +124,7 @@ class Source:
         """Return the model's specification for a replica. A path must refer to the same files on both computers."""
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
         location = name if name in MODELS else location  # a bundled model's path differs on the other computer
-        return ModelSpec(name, location, precision, tuple(self.hints.given().items()))
+        return ModelSpec(location, precision, tuple(self.hints.given().items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
         path = self.location if isinstance(self.location, Path) else hub.download(self.location, progress)

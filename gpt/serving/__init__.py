@@ -1,1 +1,1 @@
-"""Cluster components: model replicas, and the driver that connects a process to Ray."""
+"""The Ray Serve application that generates text with replicas of the models."""

@@ -1,27 +1,34 @@
-"""A replica of a deployment: one model, whose engine batches all requests. Does not depend on Ray."""
+"""A model in a replica: its engine batches all requests. Does not depend on Ray."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from typing import Any
 
-from gpt.cache import KVCache
-from gpt.documents.backends import StreamReply, StreamRequest
 from gpt.documents.branch_cache import common_prefix_length
 from gpt.documents.generation import Generation, replies
+from gpt.documents.remote import StreamRequest
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
-from gpt.inference.engine import MAX_TEXTS
-from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 
 MAX_KEPT_BYTES = 2**29  # limit for the activations of finished texts
 REPLY_SECONDS = 0.003  # time to send a reply, and reply interval per other running text
 HEALTH_SECONDS = 20.0  # time limit for a forward pass, including the passes queued before it
+END = json.dumps({"end": True}) + "\n"
+
+
+def error_line(error: Exception) -> str:
+    """Return an error as the last line of an answer. Errors other than GPTError get a sentence around them."""
+    if not isinstance(error, GPTError):
+        reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+        error = GPTError("cluster.failed", "the cluster cannot run the model: {reason}", reason=reason[0])
+    return json.dumps({"error": [error.key, error.sentence, error.values]}, default=str) + "\n"
 
 
 class KeptTexts:
@@ -56,73 +63,48 @@ class KeptTexts:
 
 
 class Replica:
-    """Continues up to MAX_TEXTS texts at the same time, each in its own thread."""
+    """A loaded model that continues texts."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        self.loaded: LoadedModel = load_model(
+        self.loaded = load_model(
             spec.location,
             precision=spec.precision,  # type: ignore[arg-type]
             **dict(spec.hints),
         )
         self._kept = KeptTexts()
-        self._threads = ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="text")
         self._health_thread = ThreadPoolExecutor(1, thread_name_prefix="health")
         self._n_running = 0
 
-    async def stream(self, request: StreamRequest) -> AsyncIterator[StreamReply | GPTError]:
-        """Stream the replies to a request (see `gpt.documents.generation.replies`). The last may be a GPTError."""
-        loop, stopped = asyncio.get_running_loop(), threading.Event()
-        made: asyncio.Queue[StreamReply | Exception | None] = asyncio.Queue()
-
-        def put(reply: StreamReply | Exception | None) -> None:
-            loop.call_soon_threadsafe(made.put_nowait, reply)
-
+    def lines(self, data: dict[str, Any], stopped: threading.Event) -> Iterator[str]:
+        """Yield the answer to a request, a `StreamRequest` as JSON. stopped: whether nobody wants the rest any more."""
         self._n_running += 1
-        writing = loop.run_in_executor(self._threads, self._write, request, put, stopped)
         try:
-            while (reply := await made.get()) is not None:
-                if isinstance(reply, Exception) and not isinstance(reply, GPTError):
-                    raise reply
-                yield reply
-        finally:
-            stopped.set()
-            writing.cancel()  # has no effect once it is running
-            self._n_running -= 1
-
-    def _write(
-        self, request: StreamRequest, put: Callable[[StreamReply | Exception | None], object], stopped: threading.Event
-    ) -> None:
-        try:
-            document = self._document(request)
+            request = StreamRequest.from_json(data)
+            document = Generation.of_request(self.loaded, request)
+            if document.edits is None and (kept := self._kept.take(request.ids)) is not None:
+                document.take_activations(kept)
             try:
                 for reply in replies(document, request, self._interval):
-                    put(reply)
+                    yield json.dumps(reply.to_json()) + "\n"
                     if stopped.is_set():
-                        break
+                        return
             finally:
-                if request.edits is None and not document.full:
+                if document.edits is None and not document.full:
                     self._kept.put(document)
+            yield END
         except Exception as error:
-            put(error)
+            yield error_line(error)
         finally:
-            put(None)
-
-    def _document(self, request: StreamRequest) -> Generation:
-        document = Generation.of_request(self.loaded, request)
-        if request.edits is None and (kept := self._kept.take(request.ids)) is not None:
-            document.take_activations(kept)
-        return document
+            self._n_running -= 1
 
     def _interval(self) -> float:
         return REPLY_SECONDS * (self._n_running - 1)
 
-    async def check_health(self) -> None:
+    def check_health(self) -> None:
         """Check that the engine can read a token, and free memory that has not been needed since the last check.
 
-        Raises TimeoutError after HEALTH_SECONDS, which makes Ray replace the replica.
+        Raises TimeoutError after HEALTH_SECONDS.
         """
-        model, loop = self.loaded.model, asyncio.get_running_loop()
-        cache = KVCache(model.config, max_length=1, device=model.device, dtype=model.dtype)
-        reading = loop.run_in_executor(self._health_thread, self.loaded.engine.read, [0], cache)
-        await asyncio.wait_for(reading, HEALTH_SECONDS)
-        await loop.run_in_executor(self._health_thread, self.loaded.engine.trim)
+        cache = self.loaded.model.new_cache(max_length=1)
+        self._health_thread.submit(self.loaded.engine.read, [0], cache).result(HEALTH_SECONDS)
+        self.loaded.engine.trim()

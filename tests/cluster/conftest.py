@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpt.inference.cluster import Cluster, ClusterOptions
+from gpt.inference.cluster import LocalCluster
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import Registry
 
@@ -25,24 +25,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[LocalCluster]:
     """Start a cluster on this machine and wait until it is ready."""
-    cluster = Cluster(ClusterOptions("local", max_replicas=1))
-    cluster.start()
+    cluster = LocalCluster(max_replicas=1)
     assert cluster.wait(START_SECONDS)
     yield cluster
     cluster.close()
 
 
 @pytest.fixture(scope="session")
-def registry(cluster: Cluster) -> Registry:
-    """The model registry of a web process."""
-    return Registry(cluster=cluster)
-
-
-@pytest.fixture(scope="session")
-def loaded(registry: Registry) -> LoadedModel:
-    """The bundled model, with a running replica on the cluster."""
-    loaded = registry.get()
-    assert loaded.deployed is not None
-    return loaded
+def loaded(cluster: LocalCluster) -> LoadedModel:
+    """The bundled model, as a web process sees it."""
+    return Registry(cluster=cluster).get()

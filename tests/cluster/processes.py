@@ -24,11 +24,6 @@ def descendants(pid: int) -> set[int]:
     return {child for child in parents if is_below(child)}
 
 
-def own_processes(text: str) -> set[int]:
-    """Return the ids of this process's descendants whose command line contains a text."""
-    return descendants(os.getpid()).intersection(processes(text))
-
-
 def kill(pids: set[int]) -> None:
     """Kill processes without letting them clean up."""
     for pid in pids:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from gpt import Generation, SamplingParams, Step, load_model
+from gpt import Edits, Generation, SamplingParams, Step, load_model
+from gpt.analysis.patching import patch_from
 from gpt.documents.generation import stream
+from gpt.inference.cluster import CHECK_SECONDS, LocalCluster, ModelSpec
 from gpt.models.loading import LoadedModel
-from tests.cluster.processes import kill, own_processes
+from tests.cluster.conftest import START_SECONDS
+from tests.cluster.processes import descendants, kill, processes
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
 LENGTH = 120
-REPLICA, DRIVER = "ray::ServeReplica:glassbox-stories", "gpt.serving.driver"
+REPLICA, PROXY = "ray::ServeReplica:glassbox", "ray::ProxyActor"
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +63,14 @@ def test_a_replica_batches_texts_and_each_is_the_same_as_alone(loaded: LoadedMod
     assert [document.ids for document in documents] == [written(here, seed, 40).ids for seed in seeds]
 
 
-@pytest.mark.parametrize("victims", [REPLICA, DRIVER], ids=["every replica", "the whole cluster"])
-def test_a_text_goes_on_and_ends_the_same_after_kill_9_of(loaded: LoadedModel, here: LoadedModel, victims: str) -> None:
+@pytest.mark.parametrize("victim", [REPLICA, PROXY], ids=["the replica", "the HTTP proxy"])
+def test_a_text_goes_on_and_ends_the_same_after_kill_9_of(
+    cluster: LocalCluster, loaded: LoadedModel, here: LoadedModel, victim: str
+) -> None:
     expected = written(here, 7)
     assert written(loaded, 1, 1).n_read  # a replica is running
     document = Generation(loaded, PROMPT)
-    pids = own_processes(victims)
+    pids = descendants(cluster.pid).intersection(processes(victim))
     assert pids
     n = n_waits = 0
     for _, step in stream(document, params(7), LENGTH):
@@ -75,3 +81,33 @@ def test_a_text_goes_on_and_ends_the_same_after_kill_9_of(loaded: LoadedModel, h
     assert n == len(expected.ids) - expected.n_prompt
     assert n_waits, "the text had ended before"
     assert document.ids == expected.ids
+
+
+def test_a_concept_and_a_patch_reach_the_replica_and_its_errors_the_reader(
+    cluster: LocalCluster, loaded: LoadedModel, here: LoadedModel
+) -> None:
+    assert here.concepts is not None
+    patch = patch_from(here.model, here.tokenizer.encode("The dog ran"), "resid_post", 2, 1)
+    edits = Edits(patches=(patch,), steering=(here.concepts.steering(2, 174, 3.0),))
+    ids = [
+        [step.token_id for step in Generation(each, PROMPT, edits=edits).steps(params(5), 20)]
+        for each in (loaded, here)
+    ]
+    assert ids[0] == ids[1]
+    spec = ModelSpec("no-such-model", "fp32")
+    with pytest.raises(ValueError, match="there is no model, file or folder 'no-such-model'"):
+        list(cluster.stream(spec, {}))
+
+
+def test_a_cluster_that_has_ended_is_away_and_no_process_of_it_is_left(
+    cluster: LocalCluster, loaded: LoadedModel
+) -> None:
+    below = descendants(cluster.pid)
+    cluster.close()
+    assert not cluster.wait(3 * CHECK_SECONDS)
+    with pytest.raises(ValueError, match="the cluster that generates the text is unreachable"):
+        next(Generation(loaded, PROMPT).steps(params(1), 5))
+    deadline = time.monotonic() + START_SECONDS
+    while (left := below.intersection(processes(""))) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert not left

@@ -1,6 +1,6 @@
 """The manifests of deploy/kubernetes, checked against the schemas of Kubernetes and against what they promise.
 
-The package kubernetes-validate has no schema for KubeRay's RayCluster. Its own fields are checked against RAY_CLUSTER
+The package kubernetes-validate has no schema for KubeRay's RayService. Its own fields are checked against RAY_SERVICE
 and its pods against the schema of Kubernetes.
 """
 
@@ -42,17 +42,21 @@ WORKERS = fields(
     rayStartParams=START_PARAMS,
     template=ANY,
 )
-RAY_CLUSTER = fields(
+RAY_SERVICE = fields(
     "apiVersion kind metadata spec",
     apiVersion={"const": "ray.io/v1"},
-    kind={"const": "RayCluster"},
+    kind={"const": "RayService"},
     metadata=ANY,
     spec=fields(
-        "headGroupSpec workerGroupSpecs",
-        enableInTreeAutoscaling={"type": "boolean"},
-        autoscalerOptions=fields(idleTimeoutSeconds=COUNT, resources=ANY, securityContext=ANY),
-        headGroupSpec=fields("rayStartParams template", rayStartParams=START_PARAMS, template=ANY),
-        workerGroupSpecs={"type": "array", "items": WORKERS},
+        "serveConfigV2 rayClusterConfig",
+        serveConfigV2={"type": "string"},
+        rayClusterConfig=fields(
+            "headGroupSpec workerGroupSpecs",
+            enableInTreeAutoscaling={"type": "boolean"},
+            autoscalerOptions=fields(idleTimeoutSeconds=COUNT, resources=ANY, securityContext=ANY),
+            headGroupSpec=fields("rayStartParams template", rayStartParams=START_PARAMS, template=ANY),
+            workerGroupSpecs={"type": "array", "items": WORKERS},
+        ),
     ),
 )
 
@@ -64,7 +68,7 @@ def named(kind: str, name: str) -> dict[str, Any]:
 
 def templates() -> list[dict[str, Any]]:
     """Return the templates of all pods."""
-    spec = named("RayCluster", "glassbox-models")["spec"]
+    spec = named("RayService", "glassbox-models")["spec"]["rayClusterConfig"]
     return [
         named("Deployment", "glassbox-web")["spec"]["template"],
         *(group["template"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])),
@@ -84,8 +88,8 @@ def validate() -> Callable[[dict[str, Any]], object]:
 @pytest.mark.kubernetes
 @pytest.mark.parametrize("manifest", OBJECTS, ids=IDS)
 def test_each_object_follows_its_schema(manifest, validate):
-    if manifest["kind"] == "RayCluster":
-        Draft202012Validator(RAY_CLUSTER).validate(manifest)
+    if manifest["kind"] == "RayService":
+        Draft202012Validator(RAY_SERVICE).validate(manifest)
     else:
         validate(manifest)
 
@@ -97,7 +101,7 @@ def test_the_pods_of_the_cluster_follow_the_schema_of_a_pod(validate):
 
 
 def test_no_container_is_root_or_writes_to_its_image():
-    options = named("RayCluster", "glassbox-models")["spec"]["autoscalerOptions"]
+    options = named("RayService", "glassbox-models")["spec"]["rayClusterConfig"]["autoscalerOptions"]
     containers = [options]
     for template in templates():
         pod = template["spec"]
@@ -141,13 +145,18 @@ def test_names_of_one_object_in_another_are_right():
         assert path["backend"]["service"] == {"name": "glassbox-web", "port": {"name": "http"}}
         assert "http" in {port["name"] for port in service["spec"]["ports"]}
 
-    cluster = named("RayCluster", "glassbox-models")
-    [head] = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
-    client = next(port["containerPort"] for port in head["ports"] if port["name"] == "client")
-    address = f"ray://{cluster['metadata']['name']}-head-svc:{client}"  # the operator's name for the service
-    assert container["args"][-2:] == ["--cluster", address]
+    service = named("RayService", "glassbox-models")
+    groups = service["spec"]["rayClusterConfig"]
+    [head] = groups["headGroupSpec"]["template"]["spec"]["containers"]
+    port = next(port["containerPort"] for port in head["ports"] if port["name"] == "serve")
+    url = f"http://{service['metadata']['name']}-serve-svc:{port}"  # the operator's name for the service
+    assert container["args"][-2:] == ["--cluster", url]
+    [application] = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+    file, name = application["import_path"].replace(".", "/").split(":")
+    assert f"\ndef {name}(" in (FOLDER.parents[1] / f"{file}.py").read_text("utf-8")
     policy = named("NetworkPolicy", "glassbox-models")["spec"]
-    assert policy["podSelector"] == {"matchLabels": {"ray.io/cluster": cluster["metadata"]["name"]}}
+    for group in (groups["headGroupSpec"], *groups["workerGroupSpecs"]):
+        assert policy["podSelector"] == {"matchLabels": group["template"]["metadata"]["labels"]}
     assert {"podSelector": {"matchLabels": labels}} in policy["ingress"][0]["from"]
 
 

@@ -55,7 +55,8 @@ class CountsPasses(GPT):
         self.calls.append(T)
         hidden = torch.zeros(1, T, self.config.n_embd)
         hidden[0, :, 0] = torch.arange(cache.length, cache.length + T)
-        cache.advance(T, hidden)
+        cache.reserve(cache.length + T)
+        cache.advance(T)
         return hidden
 
 
@@ -64,7 +65,8 @@ class KnowsLastToken(GPT):
 
     def hidden_states(self, idx: Tensor, *, cache: Any, **_: object) -> Tensor:
         states = idx[..., None].float().expand(-1, -1, self.config.n_embd)
-        cache.advance(idx.shape[1], states)
+        cache.reserve(cache.length + idx.shape[1])
+        cache.advance(idx.shape[1])
         return states
 
 

@@ -21,7 +21,7 @@ def public_objects() -> Iterator[tuple[str, object]]:
                 members = (member for member in vars(base) if not member.startswith("_"))
                 yield from ((f"{base.__name__}.{member}", getattr(base, member)) for member in members)
     for module in walk_packages(gpt.__path__, "gpt."):
-        if not module.name.endswith("__main__") and (module.name != "gpt.serving.driver" or find_spec("ray")):
+        if not module.name.endswith("__main__") and (module.name != "gpt.serving.app" or find_spec("ray")):
             for name, value in vars(import_module(module.name)).items():
                 if getattr(value, "__module__", None) == module.name:
                     yield f"{module.name}.{name}", value

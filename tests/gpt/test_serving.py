@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import threading
-from collections.abc import AsyncIterator
-from itertools import count
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from gpt import Generation, SamplingParams, load_model
-from gpt.documents.backends import StreamReply, StreamRequest, plain_edits
 from gpt.edits import Edits
-from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
 from gpt.models.loading import LoadedModel
-from gpt.serving.replica import KeptTexts, Replica
-from tests.asynchronous import run
+from gpt.serving.replica import END, KeptTexts, Replica
 
 PROMPT = "Once upon a time"
+SPEC = ModelSpec("stories", "fp32")
+NEVER = threading.Event()
 
 
 @pytest.fixture(scope="module")
 def replica() -> Replica:
-    return Replica(ModelSpec("stories", "stories", "fp32"))
+    return Replica(ModelSpec.from_id(SPEC.model_id))
 
 
 @pytest.fixture(scope="module")
@@ -31,64 +30,47 @@ def here() -> LoadedModel:
     return load_model("stories", device="cpu")
 
 
-def request_for(loaded: LoadedModel, prompt: str, seed: int, length: int, edits: Edits | None = None) -> StreamRequest:
-    document = Generation(loaded, prompt, edits=edits)
-    return document.request(SamplingParams(seed=seed), length)
+def request_for(loaded: LoadedModel, seed: int, length: int, edits: Edits | None = None) -> dict[str, Any]:
+    return Generation(loaded, PROMPT, edits=edits).request(SamplingParams(seed=seed), length)
 
 
-async def collected(replies: AsyncIterator[StreamReply | GPTError]) -> list[int]:
-    made: list[int] = []
-    async for reply in replies:
-        assert isinstance(reply, StreamReply)
-        made += [draw.token_id for draw in reply.draws]
-    return made
+def drawn_ids(replica: Replica, request: dict[str, Any]) -> list[int]:
+    """Return the token ids in a complete answer."""
+    *lines, end = replica.lines(request, NEVER)
+    assert end == END
+    return [draw[0] for line in lines for draw in json.loads(line)["draws"]]
 
 
 def test_texts_at_the_same_time_are_those_that_each_would_be_alone(replica: Replica, here: LoadedModel) -> None:
-    edits = Edits(head_scale={(2, 1): 0.0})
-    options = [(seed, edits if seed == 3 else None) for seed in range(5)]
-
-    async def at_once() -> list[list[int]]:
-        requests = [request_for(here, PROMPT, seed, 20, edits) for seed, edits in options]
-        return await asyncio.gather(*(collected(replica.stream(request)) for request in requests))
-
+    edits = [Edits(head_scale={(2, 1): 0.0}) if seed == 3 else None for seed in range(5)]
     expected = [
-        [step.token_id for step in Generation(here, PROMPT, edits=edits).steps(SamplingParams(seed=seed), 20)]
-        for seed, edits in options
+        [step.token_id for step in Generation(here, PROMPT, edits=edit).steps(SamplingParams(seed=seed), 20)]
+        for seed, edit in enumerate(edits)
     ]
-    assert run(at_once()) == expected
+    with ThreadPoolExecutor(5) as pool:
+        requests = [request_for(here, seed, 20, edit) for seed, edit in enumerate(edits)]
+        assert list(pool.map(lambda request: drawn_ids(replica, request), requests)) == expected
 
 
-def test_a_text_that_nobody_wants_any_more_is_stopped(here: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    replica, closed, asked = Replica(ModelSpec("stories", "stories", "fp32")), threading.Event(), count()
-    # The second interval lasts until the stream is closed.
-    monkeypatch.setattr(replica, "_interval", lambda: float(next(asked) > 0 and not closed.wait(60)))
-
-    async def first() -> StreamReply | GPTError:
-        stream = replica.stream(request_for(here, PROMPT, 1, 200))
-        reply = await anext(stream)
-        await stream.aclose()
-        closed.set()
-        return reply
-
-    assert isinstance(run(first()), StreamReply)
-    replica._threads.shutdown(wait=True)
-    assert replica.loaded.engine.n_tokens <= len(here.tokenizer.encode(PROMPT)) + 3
+def test_a_text_that_nobody_wants_any_more_is_stopped(here: LoadedModel) -> None:
+    replica, stopped = Replica(SPEC), threading.Event()
+    lines = replica.lines(request_for(here, 1, 200), stopped)
+    next(lines)
+    stopped.set()
+    assert list(lines) == []
+    assert replica.loaded.engine.n_tokens <= len(here.tokenizer.encode(PROMPT)) + 1
     assert replica._n_running == 0
 
 
-def test_errors_for_the_visitor_are_sent(replica: Replica) -> None:
-    async def only() -> list[StreamReply | GPTError]:
-        request = StreamRequest([5000], params=SamplingParams(seed=1), max_new_tokens=3)
-        return [reply async for reply in replica.stream(request)]
-
-    (error,) = run(only())
-    assert isinstance(error, GPTError)
-    assert "5000" in str(error)
+def test_errors_are_the_last_line(replica: Replica, here: LoadedModel) -> None:
+    (line,) = replica.lines(request_for(here, 1, 3) | {"ids": [5000]}, NEVER)
+    assert "5000" in json.loads(line)["error"][2].values().__str__()
+    (line,) = replica.lines({}, NEVER)
+    assert json.loads(line)["error"][0] == "cluster.failed"
 
 
 def test_a_healthy_replica_says_so(replica: Replica) -> None:
-    run(replica.check_health())
+    replica.check_health()
 
 
 def kept(loaded: LoadedModel, *texts: list[int], max_bytes: int = 2**30) -> KeptTexts:
@@ -124,10 +106,5 @@ def test_a_text_that_is_continued_is_not_read_again(replica: Replica, here: Load
     document = Generation(here, "The dog ran to the")
     for length, n_new in ((10, 5 + 10), (7, 7)):
         before = replica.loaded.engine.n_tokens
-        request = document.request(SamplingParams(seed=2), length)
-        document.append(*run(collected(replica.stream(request))))
+        document.append(*drawn_ids(replica, document.request(SamplingParams(seed=2), length)))
         assert replica.loaded.engine.n_tokens - before == n_new
-
-
-def test_plain_edits_of_nothing_are_empty() -> None:
-    assert plain_edits(None) == plain_edits(Edits()) == {}

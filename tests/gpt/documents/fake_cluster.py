@@ -1,26 +1,23 @@
-"""A cluster without Ray: replicas in this process that can die, behind a boundary that pickles."""
+"""A cluster without Ray: replicas in this process that can die, behind a boundary of JSON."""
 
 from __future__ import annotations
 
-import pickle
+import json
 from dataclasses import replace
 from itertools import chain, repeat
 from types import SimpleNamespace
 from typing import Any
 
 from gpt import Generation
-from gpt.documents.backends import StreamReply, StreamRequest
 from gpt.documents.generation import replies
-from gpt.errors import GPTError
+from gpt.documents.remote import StreamRequest
 from gpt.inference.cluster import ConnectionLost
 from gpt.models.loading import LoadedModel
 
 
 def across(value: Any) -> Any:
-    """Return the value as received by the other process. No tensor may cross."""
-    data = pickle.dumps(value)
-    assert b"torch" not in data, "a tensor would cross the border"
-    return pickle.loads(data)
+    """Return the value as received by the other process."""
+    return json.loads(json.dumps(value))
 
 
 class FakeCluster:
@@ -38,12 +35,12 @@ class FakeCluster:
         self.lives = chain(lives or [], repeat(10**6))
         self.requests: list[StreamRequest] = []
         self.n_open = 0
-        self.cluster = SimpleNamespace(options=SimpleNamespace(max_replicas=1))
+        self.cluster = SimpleNamespace(max_replicas=1)
 
-    def stream(self, request: StreamRequest) -> FakeStream:
+    def stream(self, request: dict[str, Any]) -> FakeStream:
         if not self.is_there:
             raise ConnectionLost
-        self.requests.append(across(request))
+        self.requests.append(StreamRequest.from_json(across(request)))
         return FakeStream(self, self.requests[-1], next(self.lives))
 
 
@@ -58,14 +55,11 @@ class FakeStream:
     def __iter__(self) -> FakeStream:
         return self
 
-    def __next__(self) -> StreamReply | None:
+    def __next__(self) -> dict[str, Any] | None:
         if not self.cluster.is_there or self.life == 0:
-            raise ConnectionLost
+            raise ConnectionLost(answered=True)
         self.life -= 1
-        try:
-            return across(next(self.replies))
-        except GPTError as error:
-            raise across(error) from None
+        return across(next(self.replies).to_json())
 
     def close(self) -> None:
         self.cluster.n_open -= 1

@@ -10,6 +10,7 @@ import torch
 
 from gpt import Generation, SamplingParams, generate
 from gpt.documents.comparison import Comparison
+from gpt.documents.remote import StreamRequest
 from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import GPT2_PATTERN, Tokenizer, hold_back
 from tests.gpt.documents.fresh_document import WARM
@@ -97,7 +98,7 @@ def test_a_saved_document_and_a_copy_keep_the_space_and_what_was_drawn_after_it(
     document = Generation(loaded, "the ")
     document.step(WARM)
     document.append_text("x ")
-    assert Generation.of_request(loaded, document.request(WARM, 1)).held == " "
+    assert Generation.of_request(loaded, StreamRequest.from_json(document.request(WARM, 1))).held == " "
     for other in (document.copy(), Generation.from_json(document.to_json(), loaded)):
         assert (other.text, other.held) == (document.text, " ")
         assert [other.held_after(i) for i in range(len(other.ids))] == [" ", *[""] * (len(other.ids) - 2), " "]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 
 from gpt import GPT, GPTConfig, save_model
-from gpt.inference.cluster import ModelSpec
+from gpt.inference.cluster import DeployedModel, ModelSpec
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.loading import build, memory_of
 from gpt.models.registry import Registry
@@ -21,17 +20,7 @@ CPU = torch.device("cpu")
 IDS = torch.tensor([[5, 3, 9]])
 
 
-class FakeCluster:
-    """Records what is deployed."""
-
-    options = SimpleNamespace(max_replicas=3)
-
-    def __init__(self) -> None:
-        self.specs: list[ModelSpec] = []
-
-    def model(self, spec: ModelSpec) -> Any:
-        self.specs.append(spec)
-        return SimpleNamespace(cluster=self, spec=spec, is_there=False)
+CLUSTER = SimpleNamespace(max_replicas=3)
 
 
 @pytest.fixture
@@ -43,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_float32_weights_stay_in_their_file_and_refuse_changes_that_would_not_reach_the_replicas(folder: Path) -> None:
     checkpoint = open_checkpoint(folder)
-    mapped = build("tiny", checkpoint, CPU, "fp32", deployed=FakeCluster().model(ModelSpec("tiny", "", "fp32")))
+    mapped = build("tiny", checkpoint, CPU, "fp32", deployed=DeployedModel(CLUSTER, ModelSpec("", "fp32")))
     for name, parameter in mapped.model.named_parameters():
         assert parameter.stored.tensor.data_ptr() == checkpoint.weights[name][0].data_ptr(), name
         with pytest.raises(ValueError, match="cannot be changed"):
@@ -59,15 +48,10 @@ def test_weights_in_half_precision_are_copied() -> None:
 
 
 def test_listed_models_are_deployed_and_uploads_are_not(folder: Path) -> None:
-    cluster = FakeCluster()
-    registry = Registry(cluster=cluster)
+    registry = Registry(cluster=CLUSTER)
     registry.add(folder, name="tiny")
-    assert registry.get("tiny").deployed is not None
-    assert registry.get("untrained").deployed is not None
-    assert [(spec.name, spec.location) for spec in cluster.specs] == [
-        ("tiny", str(folder.resolve())),
-        ("untrained", "untrained"),
-    ]
+    deployed = [registry.get(name).deployed for name in ("tiny", "untrained")]
+    assert [each.spec.location for each in deployed] == [str(folder.resolve()), "untrained"]
     upload = registry.get(registry.add_upload(sorted(folder.iterdir())))
     assert upload.deployed is None
     assert registry.get("tiny").engine.admission.limit == 3 * upload.engine.admission.limit

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gpt import Edits, Generation, Hook, Patch, SamplingParams, Step, generate
+from gpt import Edits, Generation, Hook, SamplingParams, Step, generate
+from gpt.analysis.patching import patch_from
 from gpt.documents import generation
-from gpt.documents.backends import edits_of, plain_edits
 from gpt.documents.comparison import paired_steps
 from gpt.documents.generation import sliding_steps, stream
 from tests.gpt.analysis.concept_dictionary import axis_concepts
@@ -20,7 +20,7 @@ from tests.gpt.documents.fresh_document import WARM, assert_equals_fresh
 from tests.gpt.fake_models import tiny_model
 
 PROMPT = list(b"the cat")
-EDITS = Edits(head_scale={(0, 1): 0.0}, patches=(Patch("mlp_out", 1, 3, torch.arange(16.0), ids=(1, 2)),))
+MORE = {"activation": "relu", "drop_positions": True, "mlp_scale": {1: 2.0}}  # besides a head and a patch
 
 
 def exact(steps: Iterable[Step]) -> list[Step]:
@@ -43,8 +43,10 @@ def test_a_concept_that_is_turned_down_reads_its_activity_where_the_text_is_made
 
 
 @pytest.mark.parametrize("interval", [0.0, math.inf], ids=["a reply a token", "all in one reply"])
-@pytest.mark.parametrize("edits", [None, EDITS], ids=["plain", "edited"])
-def test_a_remote_text_equals_a_local_one_in_steps_and_activations(here, edits, interval):
+@pytest.mark.parametrize("edited", [False, True], ids=["plain", "edited"])
+def test_a_remote_text_equals_a_local_one_in_steps_and_activations(here, edited, interval):
+    patches = (patch_from(here.model, list(b"the dog"), "mlp_out", 1, 3),)
+    edits = Edits(head_scale={(0, 1): 0.0}, patches=patches, **MORE) if edited else None
     loaded, cluster = deployed(here, interval=interval)
     alone, document = (Generation(each, PROMPT, edits=edits) for each in (here, loaded))
     for count in (9, 4):
@@ -159,20 +161,6 @@ def test_texts_end_before_their_next_token_when_the_server_ends(here):
     next(steps)
     loaded.engine.stopped = True
     assert list(steps) == []
-
-
-@pytest.mark.parametrize("edits", [Edits(), EDITS, Edits(activation="relu", drop_positions=True, mlp_scale={1: 2.0})])
-def test_edits_cross_as_plain_values(edits):
-    again = edits_of(plain_edits(edits)) or Edits()
-    assert plain_edits(again).keys() == plain_edits(edits).keys()
-    assert (again.head_scale, again.mlp_scale, again.activation) == (
-        edits.head_scale,
-        edits.mlp_scale,
-        edits.activation,
-    )
-    for patch, same in zip(again.patches, edits.patches, strict=True):
-        assert patch.value.equal(same.value)
-        assert (patch.name, patch.layer, patch.position, patch.ids) == (same.name, same.layer, same.position, same.ids)
 
 
 def test_a_deployed_model_refuses_hooks_in_a_sentence_and_this_process_reads_the_text(here):
