@@ -16,6 +16,7 @@ from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.contents import Deferred, Reader, numbers_of
 from gpt.models.checkpoints.files import WEIGHT_FILES
 from gpt.models.checkpoints.gguf import GGUF
+from gpt.models.checkpoints.nanochat import NANOCHAT
 from gpt.models.checkpoints.openai_folder import OPENAI
 from gpt.models.checkpoints.stated import Hints
 from gpt.models.checkpoints.translate import Weights, detect_layout, whole
@@ -152,7 +153,7 @@ class Checkpoint:
 
 
 # Readers of single formats. The last one reads everything else.
-READERS: tuple[Reader, ...] = (OPENAI, GGUF, WEIGHT_FILES)
+READERS: tuple[Reader, ...] = (NANOCHAT, OPENAI, GGUF, WEIGHT_FILES)
 
 
 def find_files(path: Path) -> tuple[Reader, list[Path]]:
