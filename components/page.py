@@ -43,8 +43,9 @@ from components.tabs.challenges.tab import challenge_key, open_challenge
 from components.tabs.challenges.tab import tab as challenges
 from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
-from components.tabs.inside.example import ExamplePass
-from components.tabs.inside.handlers import open_film
+from components.tabs.inside.film import open_film
+from components.tabs.inside.machine import ExamplePass
+from components.tabs.inside.scene import Chosen as InsideChosen
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.places import OtherTabs
 from components.tabs.lessons.tab import lesson_key, lessons, open_lesson
@@ -107,6 +108,7 @@ def build_app(
     if name == DEFAULT_MODEL:
         openings["zh"] = opening(example(get_model(POEMS_MODEL)))
     for session in {*openings.values()}:
+        session.change(InsideChosen, max_bytes=visitor_memory)
         for _ in reason.measure(session):  # every visitor starts with this result
             pass
 
@@ -124,7 +126,7 @@ def build_app(
             with tab("playground"):
                 build_playground(localizer, events, frame, first, open_film, uploads=uploads)
             with tab("inside"):
-                build_inside(localizer, events, visitor_memory)
+                build_inside(localizer, events)
             with tab("reasons"), gr.Tabs(elem_id="reasons") as reasons:
                 with tab("why"):
                     why.build(events)

@@ -312,6 +312,18 @@ def compute(session: Session, computed: Computed[Any], fresh: frozenset[Computed
     """
     if computed.is_usable is not None and not value_of(session.snapshot(), computed)[1]:
         session.keep(computed, None)
+    needed = yield from _computed_once(session, computed, fresh)
+    for each in needed:
+        yield from compute(session, each)
+    now = session.snapshot()
+    if needed and all(value_of(now, each)[1] for each in needed):
+        yield from compute(session, computed, fresh | {*needed})
+
+
+def _computed_once(
+    session: Session, computed: Computed[Any], fresh: frozenset[Computed[Any]]
+) -> Generator[None, None, list[Computed[Any]]]:
+    """Compute a result and return an empty list, or return the results that it needs first."""
     s = session.snapshot()
     reads = Reads(s, fresh)
     try:
@@ -321,19 +333,14 @@ def compute(session: Session, computed: Computed[Any], fresh: frozenset[Computed
             value = yield from _partial_results(session, computed, value, reads.seen)
         session.keep(computed, Result(value, reads.seen))
     except Pending:
-        needed = [key for key in reads.seen if isinstance(key, Computed) and not is_ready(s, key)]
-        for each in needed:
-            yield from compute(session, each)
-        now = session.snapshot()
-        if all(value_of(now, each)[1] for each in needed):
-            yield from compute(session, computed, fresh | {*needed})
-        return
+        return [key for key in reads.seen if isinstance(key, Computed) and not is_ready(s, key)]
     except Exception as problem:
         if not isinstance(problem, ValueError):
             count_error("unexpected", problem)
         error = problem if isinstance(problem, ValueError) else PageError("view.failed")
         session.keep(computed, Result(None, reads.seen, error))
     yield
+    return []
 
 
 def _partial_results(

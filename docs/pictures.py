@@ -21,7 +21,7 @@ from PIL import Image
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from components.page import build_app, launch_options
-from components.tabs.inside.beats import BEATS
+from components.tabs.inside.film import BEATS
 
 FOLDER = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]

@@ -127,18 +127,20 @@ class Reads:
     def cached(self, make: Callable[[Any], T]) -> T:
         """Return make(self), computed once per snapshot."""
 
-        def read(snapshot: Snapshot) -> tuple[T | None, Reads, Exception | None]:
+        def read(snapshot: Snapshot) -> tuple[T | None, Seen, type[Pending] | Exception | None, Exception | None]:
             inner = Reads(snapshot, self.fresh)
             try:
-                return make(inner), inner, None
+                return make(inner), inner.seen, None, None
+            except Pending:  # an instance would keep the snapshot in its traceback
+                return None, inner.seen, Pending, inner.problem
             except Exception as problem:
-                return None, inner, problem
+                return None, inner.seen, problem, inner.problem
 
-        value, inner, problem = self.snapshot.cached(read, key=make)
-        self.seen |= inner.seen
-        self.problem = self.problem or inner.problem
-        if problem is not None:
-            raise problem
+        value, seen, raised, problem = self.snapshot.cached(read, key=make)
+        self.seen |= seen
+        self.problem = self.problem or problem
+        if raised is not None:
+            raise raised
         return value  # type: ignore[return-value]
 
 

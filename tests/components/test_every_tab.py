@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import torch
@@ -21,8 +20,8 @@ from components.state.hidden import hide
 from components.state.session import Session
 from components.tabs.activations import swapped
 from components.tabs.change.edits import effect
-from components.tabs.inside.handlers import write_next
-from components.tabs.inside.state import InsideState, Part
+from components.tabs.inside.film import write_next
+from components.tabs.inside.scene import PARTS, Chosen
 from components.tabs.playground.views import SHARED_VIEWS
 from gpt import Edits, Generation, get_model
 
@@ -108,9 +107,9 @@ def test_every_tab_shows_the_text_without_its_hidden_words(renderer: Renderer) -
     document = session.document
     shorter.document = Generation(document.loaded, [i for at, i in enumerate(document.ids) if at not in RAINING])
     shorter.document.read()
-    for part in get_args(Part):
+    for part in PARTS:
         for each in (session, shorter):
-            each.change(InsideState, part=part)
+            each.change(Chosen, part=part)
         ours, theirs = (views_of(renderer, each, *OF_THE_TEXT) for each in (session, shorter))
         differ = {name for name in ours if comparable(ours[name]) != comparable(theirs[name])}
         assert {name for name in differ if not name.startswith("card.")} <= {"in-force"}

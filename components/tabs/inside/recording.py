@@ -1,7 +1,8 @@
-"""A compact recording of a text's activations: pooled vectors and the attention cache."""
+"""A text's activations: a recording of pooled vectors and the attention cache, which grows with the text."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +12,6 @@ from torch import Tensor
 
 from components.limits import MAX_VISITOR_BYTES
 from components.state.text import Text
-from components.tabs.inside.pooling import HeadVectors, NeuronSummary, PooledVectors, pool_mean, pool_strongest
 from gpt import Generation, GPTConfig, Trace
 from gpt.cache import KVCache
 from gpt.config import Activation
@@ -29,9 +29,10 @@ Place = tuple[int | None, str]  # layer (None outside the blocks) and name of an
 
 @dataclass
 class _Buffers:
-    """Memory shared by consecutive recordings of one document."""
+    """Memory shared by consecutive recordings of one document. ids: the tokens that it contains."""
 
     cache: KVCache
+    ids: tuple[int, ...] = ()
     pooled: dict[Place, PooledVectors] = field(default_factory=dict)
     neurons: dict[int, NeuronSummary] = field(default_factory=dict)
 
@@ -46,6 +47,7 @@ class Recording:
     Attributes:
         max_bytes: Memory limit for queries, keys and values.
         limit: Number of positions that fit into `max_bytes`; later positions are not recorded.
+        reading: Number of tokens in a long forward pass that will complete the recording.
     """
 
     document: Generation
@@ -53,6 +55,7 @@ class Recording:
     limit: int
     ids: tuple[int, ...]
     _buffers: _Buffers = field(repr=False)
+    reading: int = 0
 
     @classmethod
     def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
@@ -78,33 +81,32 @@ class Recording:
         cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
         return self.length * (cache + 4 * numbers + 32 * self.config.n_layer)
 
-    def is_complete(self, text: Text) -> bool:
-        """Return whether the recording includes all tokens of this text that the model has read, up to the limit."""
-        return self.document is text.document and self.ids == text.ids[: min(text.n_read, self.limit)]
+    def is_beginning(self, text: Text | None) -> bool:
+        """Return whether this text starts with the recorded tokens, and they have not been overwritten."""
+        if text is None or self.document is not text.document:
+            return False
+        return self.ids == text.ids[: min(self.length, text.n_read)] == self._buffers.ids[: self.length]
 
-    def is_beginning(self, text: Text) -> bool:
-        """Return whether this text starts with the recorded tokens."""
-        return self.document is text.document and 0 < self.length and text.ids[: text.n_read][: self.length] == self.ids
-
-    def missing(self, text: Text) -> int:
-        """Return the number of positions that must still be read to complete the recording."""
-        n = min(text.n_read, self.limit)
-        return n - common_prefix_length(self.ids, text.ids[:n])
+    def announced(self, ids: tuple[int, ...]) -> Recording:
+        """Return what remains of the recording while these ids are read, with the number of tokens to read."""
+        start = common_prefix_length(self.ids, ids)
+        return replace(self, ids=ids[:start], reading=len(ids[: self.limit]) - start)
 
     @torch.inference_mode()
     def extended(self, ids: tuple[int, ...]) -> Recording:
         """Return a recording of these ids in the same document, after one forward pass over those not yet recorded."""
-        ids = ids[: self.limit]
-        if ids == self.ids:
+        ids, buffers = ids[: self.limit], self._buffers
+        if ids == self.ids == buffers.ids:
             return self
-        start = common_prefix_length(self.ids, ids)
+        start = common_prefix_length(buffers.ids, ids)
+        buffers.ids = ids[:start]
         if start < len(ids):
-            cache = self._buffers.cache
-            cache.crop(start)
-            idx = torch.tensor([ids[start:]], device=cache.k.device)
-            trace = _PoolingTrace(self._buffers, self.limit, start, activation_of(self.document))
-            self.document.loaded.model.hidden_states(idx, cache=cache, trace=trace, edits=self.document.edits)
-        return replace(self, ids=ids)
+            buffers.cache.crop(start)
+            idx = torch.tensor([ids[start:]], device=buffers.cache.k.device)
+            trace = _PoolingTrace(buffers, self.limit, start, activation_of(self.document))
+            self.document.loaded.model.hidden_states(idx, cache=buffers.cache, trace=trace, edits=self.document.edits)
+        buffers.ids = ids
+        return replace(self, ids=ids, reading=0)
 
     def pooled(self, layer: int | None, name: str) -> PooledVectors:
         """Return an activation in RECORDED or RECORDED_GATED, or one in RECORDED_OUTSIDE if `layer` is None.
@@ -143,13 +145,6 @@ class Recording:
     def looks_ahead(self, layer: int) -> bool:
         """Return whether tokens can attend to later tokens in a layer, as in a program without a causal mask."""
         return self.length > 1 and bool(self.attn_weights(layer, 0, 2)[:, 0, 1].any())
-
-    def attention_trace(self, start: int = 0, stop: int | None = None) -> Trace:
-        """Return attn_weights and attn_v in the form that `gpt.analysis.heads` expects.
-
-        They cover the queries from `start` up to but not including `stop`. Weights are computed on access.
-        """
-        return _AttentionTrace(self._buffers.cache, start, self.length if stop is None else stop)
 
     @torch.inference_mode()
     def trace_at(self, position: int) -> Trace:
@@ -217,27 +212,108 @@ def _rows(value: Tensor) -> np.ndarray:
     return value.float().reshape(-1, value.shape[-1]).cpu().numpy()
 
 
-class _AttentionTrace(Trace):
-    """A trace with each layer's attn_weights and attn_v, from a cache that includes queries."""
-
-    def __init__(self, cache: KVCache, start: int, stop: int) -> None:
-        super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))
-        self.layers = [_AttentionLayer(cache, layer, start, stop) for layer in range(cache.config.n_layer)]  # type: ignore[misc]
+Pool = Callable[[np.ndarray, int], np.ndarray]
 
 
-@dataclass(frozen=True)
-class _AttentionLayer:
-    """The fields of a LayerTrace that `gpt.analysis.heads` reads, computed on access."""
+def pool_mean(vectors: np.ndarray, bins: int) -> np.ndarray:
+    """Average each of `bins` contiguous groups of about equal size: (T, width) -> (T, bins)."""
+    edges = np.arange(bins + 1) * vectors.shape[1] // bins
+    return np.add.reduceat(vectors, edges[:-1], axis=1) / np.diff(edges)
 
-    cache: KVCache
-    layer: int
-    start: int
-    stop: int
 
-    @property
-    def attn_weights(self) -> Tensor:
-        return self.cache.attn_weights(self.layer, start=self.start, stop=self.stop)
+def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
+    """Keep the value with the largest magnitude in each group: (T, width) -> (T, bins).
 
-    @property
-    def attn_v(self) -> Tensor:
-        return self.cache.v[self.layer, :, :, : self.stop]
+    Used for neurons: their activations are sparse, so a mean would hide them.
+    """
+    starts = np.arange(bins) * vectors.shape[1] // bins
+    high, low = (pick.reduceat(vectors, starts, axis=1) for pick in (np.maximum, np.minimum))
+    return np.where(high >= -low, high, low)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledVectors:
+    """One vector per position, possibly pooled.
+
+    Attributes:
+        values: The vectors, (T, bins).
+        norm, mean, std: Statistics for the full vectors, (T,).
+        width: Size of a full vector.
+    """
+
+    values: np.ndarray
+    norm: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+    width: int
+
+    @classmethod
+    def empty(cls, length: int, bins: int, width: int) -> PooledVectors:
+        """Allocate space for `length` positions."""
+        norm, mean, std = (np.zeros(length, np.float32) for _ in range(3))
+        return cls(np.zeros((length, bins), np.float32), norm, mean, std, width)
+
+    @classmethod
+    def of(cls, vectors: np.ndarray, max_bins: int) -> PooledVectors:
+        """Store vectors (T, width), pooled if they are wider than max_bins."""
+        pooled = cls.empty(len(vectors), min(max_bins, vectors.shape[1]), vectors.shape[1])
+        pooled.put(0, vectors)
+        return pooled
+
+    def put(self, start: int, vectors: np.ndarray, pool: Pool = pool_mean) -> None:
+        """Store vectors (n, width), starting at position `start`."""
+        at = slice(start, start + len(vectors))
+        self.values[at] = pool(vectors, self.values.shape[1])
+        self.norm[at] = np.linalg.norm(vectors, axis=1)
+        self.mean[at], self.std[at] = vectors.mean(axis=1), vectors.std(axis=1)
+
+    def first(self, n: int) -> PooledVectors:
+        """Return a view of the first n positions without copying."""
+        return PooledVectors(self.values[:n], self.norm[:n], self.mean[:n], self.std[:n], self.width)
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronSummary:
+    """Summary of a layer's neurons at each position. Every attribute has shape (T,).
+
+    Attributes:
+        active: Number of neurons above zero; in a gated layer, number of neurons whose gate is above zero.
+        strongest: Index of the neuron with the highest activation; in a gated layer, where `post` may have either sign,
+            the one with the largest magnitude.
+        pre, post: The strongest neuron's value before and after the activation function.
+        up: The strongest neuron's up projection; 1 in a layer without a gate.
+    """
+
+    active: np.ndarray
+    strongest: np.ndarray
+    pre: np.ndarray
+    up: np.ndarray
+    post: np.ndarray
+
+    @classmethod
+    def empty(cls, length: int) -> NeuronSummary:
+        """Allocate space for `length` positions."""
+        return cls(np.zeros(length, int), np.zeros(length, int), *(np.zeros(length) for _ in range(3)))
+
+    def put(self, start: int, pre: np.ndarray, post: np.ndarray, up: np.ndarray | None = None) -> None:
+        """Store the neurons of n positions, (n, n_ff), starting at position `start`."""
+        at, rows = slice(start, start + len(pre)), np.arange(len(pre))
+        self.active[at] = ((post if up is None else pre) > 0).sum(axis=1)
+        self.strongest[at] = best = (post if up is None else np.abs(post)).argmax(axis=1)
+        self.pre[at], self.post[at] = pre[rows, best], post[rows, best]
+        self.up[at] = 1.0 if up is None else up[rows, best]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadVectors:
+    """One head's q, k and v vectors and output z, (T, hs) each, and its scores and weights, (T, T).
+
+    They match those in `gpt.trace.LayerTrace`; the scores are scaled but not masked.
+    """
+
+    q: np.ndarray
+    k: np.ndarray
+    v: np.ndarray
+    z: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray

@@ -1,4 +1,4 @@
-"""Shared by the tests of the Inside tab: a session with a fully analysed text, and the contents of its views."""
+"""Shared by the tests of the Inside tab: models, and the tab as a visitor has it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from components.i18n import speaking
-from components.limits import MAX_VISITOR_BYTES
-from components.render import Renderer
-from components.session_events import analyse
 from components.state.selection import Selection
 from components.state.session import Session
-from components.tabs.inside.analysis import analysis
-from components.tabs.inside.state import InsideState
-from components.tabs.inside.views import VIEWS
+from components.tabs.inside.recording import Recording
+from components.tabs.inside.scene import Chosen, recorded
+from components.tabs.inside.tab import tab
 from gpt import GPT, Generation, GPTConfig, LoadedModel, Tokenizer, Trace
+from tests.components.drawing import Drawn
 from tests.conftest import randomized
 
 TEXT = "the <b>cat</b> sat there, on the\nmat"
@@ -93,51 +90,26 @@ def trace_of(document: Generation) -> Trace:
 
 
 class Inside:
-    """The Inside tab of one visitor: `analyse` runs what the page would, `shown` returns a view."""
+    """The Inside tab of one visitor. `shown` returns the data of a picture, after computing what is missing."""
 
-    def __init__(
-        self,
-        document: Generation | None,
-        selection: Selection | None = None,
-        *,
-        max_bytes: int = MAX_VISITOR_BYTES,
-        **state: Any,
-    ) -> None:
+    def __init__(self, document: Generation | None, selection: Selection | None = None, **chosen: Any) -> None:
         self.session = Session(document, selection=selection)
-        self.session.tab = "inside"
-        self.session.change(InsideState, **state)
-        self.renderer = Renderer()
-        self.renderer.add("inside", VIEWS, analysis(max_bytes))
-        self.analyse()
+        self.session.change(Chosen, **chosen)
+        self.drawn = Drawn(self.session, tab)
 
-    def analyse(self) -> int:
-        """Run all rounds of the analysis, and return their number, including a last one that finds nothing."""
-        return len(list(analyse(self.renderer, self.session)))
-
-    def select(self, **selected: Any) -> None:
-        self.session.selection = Selection(**selected)
-        self.analyse()
-
-    def change(self, **state: Any) -> None:
-        self.session.change(InsideState, **state)
-        self.analyse()
+    def shown(self, name: str) -> dict[str, Any]:
+        return self.drawn.update()[name]
 
     def write(self, *ids: int) -> None:
         """Append tokens."""
         with self.session.changing():
             self.session.document.append(*ids)
             self.session.document.read()
-        self.analyse()
 
     @property
-    def state(self) -> InsideState:
-        return self.session.state(InsideState)
-
-    def shown(self, name: str) -> dict[str, Any]:
-        """Return the contents of a view."""
-        numbers = self.session.numbers
-        with self.session.lock.reading(), speaking(self.session.language, exact=numbers):
-            return next(view for view in VIEWS if view.name == name).draw(self.session.snapshot())
+    def recording(self) -> Recording:
+        self.drawn.update()
+        return self.session.snapshot()[recorded]
 
 
 def unpacked(text: str, dtype: str, *shape: int) -> np.ndarray:

@@ -10,12 +10,10 @@ import pytest
 import torch
 
 from components.frame import model_choices
-from components.limits import MAX_VISITOR_BYTES
 from components.state.example import example, opening
 from components.state.session import Session
 from components.tabs.course import MY_GPT, BuildState, cards, check, open_example, open_mine, tab, window, wrong_cell
-from components.tabs.inside.analysis import record
-from components.tabs.inside.state import InsideState
+from components.tabs.inside.scene import recorded
 from components.tabs.playground.handlers.generation import prepare_prompt, written
 from components.tabs.playground.handlers.reason import measure
 from components.tabs.playground.state import ReasonState
@@ -24,7 +22,7 @@ from gpt.course.check import Verdict, with_mistake
 from gpt.course.program import PROGRAM, solution
 from gpt.course.steps import STEPS
 from gpt.models.registry import remove_model
-from tests.components.drawing import Drawn
+from tests.components.drawing import Drawn, compute_now
 
 
 def shown(session: Session) -> dict[str, dict[str, Any]]:
@@ -111,9 +109,8 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
         for _ in measure(session):
             pass
         assert session.state(ReasonState).reason is not None
-        for _ in record(session, MAX_VISITOR_BYTES):
-            pass
-        assert session.state(InsideState).recording is not None
+        compute_now(session, recorded)
+        assert session.snapshot()[recorded] is not None
     finally:
         remove_model("no-residual")
 

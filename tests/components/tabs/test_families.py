@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,9 +14,10 @@ from components.session_events import analyse
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.text import Text
+from components.tabs.inside.heads import log_sums
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.state import InsideState, Part
-from components.tabs.inside.views.head_stages import log_sums
+from components.tabs.inside.scene import PARTS
+from components.tabs.inside.scene import Chosen as Inside
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, model_pictures, shape_pictures, text_pictures
 from components.tabs.why.explained import Chosen as Explaining
@@ -83,10 +83,10 @@ def test_why_measures_every_influence(renderer: Renderer, document: Generation, 
     assert shown["why-flow"]["heads"] == sorted(shown["why-flow"]["heads"], key=lambda head: head[2])
 
 
-@pytest.mark.parametrize("part", get_args(Part))
+@pytest.mark.parametrize("part", PARTS)
 def test_every_part_of_inside_draws(renderer: Renderer, document: Generation, part: str) -> None:
     session = session_of(document, "inside")
-    session.change(InsideState, part=part)
+    session.change(Inside, part=part)
     main = {"machine": "flow", "one_head": "stages", "stream": "neurons", "embeddings": "nearest-tokens"}[part]
     assert drawn(renderer, session)[main]["text"]
 

@@ -14,10 +14,9 @@ from components.labels import percent, quoted, token_text
 from components.state.example import example
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
-from components.tabs.inside.beats import BEATS
-from components.tabs.inside.handlers import open_film, play_film, write_next
-from components.tabs.inside.results import Stories
-from components.tabs.inside.state import InsideState
+from components.tabs.inside import film as films
+from components.tabs.inside.film import BEATS, Stories, open_film, play_film, stories, write_next
+from components.tabs.inside.scene import Chosen
 from components.widgets.flow import PARTS
 from gpt import SamplingParams, Tokenizer, distribution, get_model
 from gpt.analysis.lens import lens_logits
@@ -30,7 +29,6 @@ ZONES = {"front", "text", "line", "machine"}  # what the camera can show besides
 
 def filmed(inside: Inside, beat: str = "ending") -> dict[str, Any]:
     inside.session.film = beat
-    inside.analyse()
     film: dict[str, Any] = inside.shown("flow")["film"]
     return film
 
@@ -114,20 +112,22 @@ def test_a_text_with_another_next_token_is_not_changed(inside: Inside) -> None:
     assert "stays as it is" in film["words"]["written"]["says"]
 
 
-def test_the_bundled_model_tells_the_two_stories_apart_and_an_untrained_one_is_said_not_to(inside: Inside) -> None:
+def test_the_bundled_model_tells_the_two_stories_apart_and_an_untrained_one_is_said_not_to(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def likeliest(name: str) -> list[str]:
-        stories = Stories.of(get_model(name))
-        return [stories.loaded.tokenizer.decode([int(logits.argmax())]).strip() for _, logits in stories.texts]
+        read = Stories.of(get_model(name))
+        return [read.loaded.tokenizer.decode([int(logits.argmax())]).strip() for _, logits in read.texts]
 
     tokens, apart = likeliest("stories"), Stories.TEXTS["en"][2]
     assert tuple(tokens[:2]) == apart
     assert tokens[2] not in apart
     assert likeliest("poems")[:2] == ["乡", "家"], "what rhymes with 阳, and with 花"
-    alike = (65,), inside.session.document.logits(0)
-    inside.change(stories=Stories(inside.session.document.loaded, (alike,) * 3))
-    assert "hasn't learned" in filmed(inside)["words"]["differ"]["says"]
-    inside.change(stories=Stories(inside.session.document.loaded, ()))
-    assert "can't read" in filmed(inside)["words"]["ending"]["says"]
+    loaded, alike = inside.session.document.loaded, ((65,), inside.session.document.logits(0))
+    for texts, beat, says in (((alike,) * 3, "differ", "hasn't learned"), ((), "ending", "can't read")):
+        monkeypatch.setattr(films.Stories, "of", lambda _, texts=texts: Stories(loaded, texts))
+        inside.session.keep(stories, None)
+        assert says in filmed(inside)["words"][beat]["says"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -138,7 +138,7 @@ def test_every_sentence_is_complete(language: Any, name: str, temperature: float
     inside.session.language = language
     inside.session.settings = replace(inside.session.settings, temperature=temperature)
     for layer in (0, 1, 2):
-        inside.select(position=11, layer=layer, head=HEAD)
+        inside.session.selection = Selection(position=11, layer=layer, head=HEAD)
         film = filmed(inside)
         assert (film["draw"]["number"] is None) == (temperature == 0)
         assert [beat["name"] for beat in film["beats"]] == list(film["words"])
@@ -155,15 +155,15 @@ def test_every_beat_shows_parts_that_the_picture_has() -> None:
 def test_opening_stepping_and_leaving(inside: Inside) -> None:
     session = inside.session
     session.tab = "playground"
-    inside.change(part="stream")
+    session.change(Chosen, part="stream")
     open_film(session)
-    assert (session.tab, session.film, session.state(InsideState).part) == ("inside", "ending", "machine")
+    assert (session.tab, session.film, session.state(Chosen).part) == ("inside", "ending", "machine")
     for sent in ({"beat": 0}, {"beat": "none"}, {"beat": True}):
         play_film(session, sent)
         assert session.film == "ending"
     play_film(session, {"beat": "mix"})
     assert session.film == "mix"
-    assert session.state(InsideState).film_plays, "a link opens it paused"
+    assert session.state(Chosen).film_plays, "a link opens it paused"
     play_film(session, {"beat": None})
     assert (session.film, session.tab) == (None, "inside")
     play_film(session, {"beat": "mix"})
@@ -173,5 +173,5 @@ def test_opening_stepping_and_leaving(inside: Inside) -> None:
 
 
 def test_without_an_open_film_nothing_is_computed(inside: Inside) -> None:
-    assert inside.session.state(InsideState).stories is None
     assert inside.shown("flow")["film"] is None
+    assert inside.session.snapshot()[stories] is None

@@ -11,12 +11,11 @@ import torch
 
 from components.labels import percent, quoted
 from components.state.selection import Selection
-from components.tabs.inside import handlers
-from components.tabs.inside.pooling import pool_mean
-from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording
-from components.tabs.inside.state import FLOW_ROWS
-from components.tabs.inside.views import flow
-from components.widgets.flow import PARTS
+from components.tabs.inside import machine
+from components.tabs.inside.film import select_in_flow
+from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording, pool_mean, pool_strongest
+from components.tabs.inside.scene import FLOW_ROWS, Chosen
+from components.widgets.flow import PARTS, packed
 from gpt import Generation, Tokenizer
 from gpt.layers import ACTIVATIONS
 from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of, unpacked
@@ -40,7 +39,7 @@ def assert_strip(strip: dict[str, Any], vectors: np.ndarray) -> None:
     """Assert that a strip shows these vectors, up to its colour resolution."""
     pooled, scale = pool_mean(vectors, min(BINS, vectors.shape[1])), float(strip["scale"])
     assert strip["width"] == vectors.shape[1]
-    assert scale == pytest.approx(np.percentile(np.abs(pooled), flow.FULL_PERCENTILE), rel=0.006)
+    assert scale == pytest.approx(np.percentile(np.abs(pooled), machine.FULL_PERCENTILE), rel=0.006)
     shown = values_of(strip, len(vectors))
     np.testing.assert_allclose(shown, pooled.clip(-scale, scale), atol=scale / 255 + 1e-6)
 
@@ -78,7 +77,7 @@ def test_every_strip_is_the_pooled_vector_of_a_whole_trace(document: Generation)
 
 
 def test_neurons_show_the_strongest_of_each_group(document: Generation) -> None:
-    recording, config = Inside(document).state.recording, document.loaded.model.config
+    recording, config = Inside(document).recording, document.loaded.model.config
     layer = trace_of(document).layers[1]
     pre, post = layer.mlp_pre[0].numpy(), layer.mlp_post[0].numpy()  # (T, 144): groups of 3
     shown, rows = {"mlp_post": post}, np.arange(len(post))
@@ -131,7 +130,8 @@ def test_a_recording_that_grew_with_the_text_equals_one_made_at_the_end(document
     inside = Inside(document)
     for token_id in (5, 6, 7):
         inside.write(token_id)
-    grown, whole = inside.state.recording, Recording.empty(document).extended(tuple(document.ids))
+        inside.drawn.update()
+    grown, whole = inside.recording, Recording.empty(document).extended(tuple(document.ids))
     for place in [(None, "final_norm"), *((layer, name) for layer in range(3) for name in RECORDED)]:
         first, second = grown.pooled(*place), whole.pooled(*place)
         for numbers in ("values", "norm", "mean", "std"):
@@ -195,7 +195,7 @@ def test_captions_tell_which_norms_caps_and_rotations_the_model_has(document: Ge
 def test_a_long_text_is_shown_around_the_selection(
     length: int, position: int, count: int, expected: tuple[int, int]
 ) -> None:
-    rows = flow.window(length, position, count)
+    rows = machine.window(length, position, count)
     assert (rows.start, rows.stop) == expected
     assert rows.start <= position < rows.stop
 
@@ -210,9 +210,8 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
         assert (len(content["tokens"]), content["offered_rows"]) == (count, offered)
         assert f"The picture shows positions {content['start']} to {len(document.ids) - 1}" in content["text"]
         np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
-        handlers.select_in_flow(inside.session, {"rows": offered})
-    handlers.select_in_flow(inside.session, {"rows": 1000})
-    assert inside.state.flow_rows == FLOW_ROWS[0]
+        select_in_flow(inside.session, {"rows": offered})
+    assert inside.session.state(Chosen).flow_rows == FLOW_ROWS[0]
 
 
 def test_one_line_says_what_comes_next(document: Generation) -> None:
@@ -220,3 +219,13 @@ def test_one_line_says_what_comes_next(document: Generation) -> None:
     lead = Inside(document, LOOK).shown("flow-lead")["text"]
     assert lead.startswith(f"After {quoted(document.tokenizer, document.ids[11])}")
     assert f"{quoted(document.tokenizer, int(best))} ({percent(float(p))})" in lead
+
+
+@pytest.mark.parametrize(("value", "level"), [(-2.0, 0), (-1.0, 0), (0.0, 128), (1.0, 255), (9.0, 255)])
+def test_zero_is_the_middle_of_the_colours(value: float, level: int) -> None:
+    assert unpacked(packed(np.array([value]), 1.0), "u1", 1)[0] == level
+
+
+def test_pooling_covers_every_number_once() -> None:
+    np.testing.assert_allclose(pool_mean(np.arange(10, dtype=np.float32)[None], 4), [[0.5, 3.0, 5.5, 8.0]])
+    np.testing.assert_allclose(pool_strongest(np.array([[1.0, -3.0, 2.0, 0.5]]), 2), [[-3.0, 2.0]])

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from components.state.selection import Selection
-from components.tabs.inside.views import embeddings
-from components.tabs.inside.views.stream import whole_percents
+from components.tabs.inside.scene import traced
+from components.tabs.inside.stream import whole_percents
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
 from gpt.edits import Steering
 from gpt.models.checkpoints.vocabularies import PlainIds
@@ -43,8 +43,8 @@ def trace(document: Generation) -> Trace:
 
 
 def test_a_position_traced_alone_is_the_one_of_the_whole_pass(inside: Inside, trace: Trace) -> None:
-    recording = inside.state.recording
-    before, one = recording.head(1, 0).weights.copy(), inside.state.position_trace.trace
+    recording = inside.recording
+    before, one = recording.head(1, 0).weights.copy(), inside.session.snapshot()[traced]
     for name in ("resid_pre", "attn_out", "resid_mid", "mlp_pre", "mlp_post", "mlp_out", "resid_post"):
         for layer, expected in zip(one.layers, trace.layers, strict=True):
             torch.testing.assert_close(getattr(layer, name)[0, 0], getattr(expected, name)[0, 4], atol=1e-4, rtol=1e-4)
@@ -80,20 +80,16 @@ def test_the_neurons_of_a_gated_model_have_their_gate_and_its_factor() -> None:
 
 
 def test_another_layer_needs_no_other_pass_and_another_token_does(inside: Inside, trace: Trace) -> None:
-    first = inside.state.position_trace
-    inside.select(position=4, layer=5)
-    assert inside.state.position_trace is first
+    inside.drawn.update()
+    first = inside.session.snapshot()[traced]
+    inside.session.selection = Selection(4, 5)
+    inside.drawn.update()
+    assert inside.session.snapshot()[traced] is first
     inside.session.selection = Selection(3, 5)
-    # Both stay unchanged, so that all views belong to the same token.
-    assert inside.shown("neurons") == inside.shown("stream-tokens") == {}
-    inside.analyse()
-    torch.testing.assert_close(
-        inside.state.position_trace.trace.layers[2].resid_post[0, 0],
-        trace.layers[2].resid_post[0, 3],
-        atol=1e-4,
-        rtol=1e-4,
-    )
-    assert inside.shown("stream-tokens")["selected"] == 3
+    assert inside.drawn.update(compute=False)["neurons"]["waiting"]
+    inside.drawn.update()
+    found = inside.session.snapshot()[traced].layers[2].resid_post[0, 0]
+    torch.testing.assert_close(found, trace.layers[2].resid_post[0, 3], atol=1e-4, rtol=1e-4)
 
 
 def test_the_strip_is_shaded_by_the_norm_of_each_vector_after_the_layer(inside: Inside, trace: Trace) -> None:
@@ -110,9 +106,8 @@ def test_the_strip_is_shaded_by_the_norm_of_each_vector_after_the_layer(inside: 
     assert (layers["layer"], layers["n_layer"]) == (2, 8)
 
 
-def test_the_nearest_tokens_and_positions_are_those_of_the_embeddings(inside: Inside) -> None:
-    inside.change(part="embeddings")
-    document = inside.session.document
+def test_the_nearest_tokens_and_positions_are_those_of_the_embeddings(document: Generation) -> None:
+    inside = Inside(document, Selection(4, 2), part="embeddings")
     wte = torch.nn.functional.normalize(document.loaded.model.wte.weight.detach(), dim=1)
     nearest = (wte @ wte[document.ids[4]]).topk(2).values[1]
     assert f"{nearest:.2f}" in inside.shown("nearest-tokens")["text"]
@@ -121,21 +116,16 @@ def test_the_nearest_tokens_and_positions_are_those_of_the_embeddings(inside: In
     assert inside.shown("no-positions")["text"] == ""
 
 
-def test_a_model_without_position_embeddings_says_so() -> None:
-    config = GPTConfig(vocab_size=5, block_size=8, n_layer=1, n_head=1, n_embd=8, position="rotary")
-    document = Generation(LoadedModel("tiny", GPT(config).eval(), PlainIds(5), torch.device("cpu"), "fp32"), [1, 2])
+def test_a_model_without_position_embeddings_says_so_and_one_token_has_no_nearest() -> None:
+    config = GPTConfig(vocab_size=1, block_size=8, n_layer=1, n_head=1, n_embd=8, position="rotary")
+    document = Generation(LoadedModel("tiny", GPT(config).eval(), PlainIds(1), torch.device("cpu"), "fp32"), [0, 0])
     document.read()
-    inside = Inside(document, part="embeddings")
-    assert "rotary" in inside.shown("no-positions")["text"]
-    assert inside.shown("position-similarity") == embeddings.NOTHING
+    shown = Inside(document, part="embeddings").drawn.update()
+    assert "rotary" in shown["no-positions"]["text"]
+    for name in ("position-similarity", "nearest-tokens"):
+        assert (shown[name]["figure"], shown[name]["text"]) == (None, "")
 
 
 def test_a_stream_of_no_length_has_no_shares() -> None:
     assert whole_percents(np.array([0.5, 0.25, 0.25])) == ["50%", "25%", "25%"]
     assert whole_percents(np.full(3, np.nan)) == ["–"] * 3
-
-
-def test_a_vocabulary_of_one_token_has_no_nearest() -> None:
-    model = GPT(GPTConfig(vocab_size=1, block_size=4, n_layer=1, n_head=1, n_embd=8))
-    loaded = LoadedModel("tiny", model, PlainIds(1), torch.device("cpu"), "fp32")
-    assert embeddings.nearest_chart(loaded, 0) == embeddings.NOTHING

@@ -8,8 +8,7 @@ import pytest
 
 from components.share.address import LinkedPage
 from components.share.opening import open_link
-from components.tabs.inside.beats import NAMES
-from components.tabs.inside.handlers import open_film
+from components.tabs.inside.film import NAMES, open_film
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.figure import EXAMPLE, Open
 from components.tabs.lessons.pictures import PICTURES

@@ -10,7 +10,7 @@ import pytest
 
 from components.frame import model_choices, short_name
 from components.state.session import Session
-from components.tabs.inside.example import ExamplePass
+from components.tabs.inside.machine import ExamplePass
 from components.tabs.train import choices
 from components.tabs.train import tab as train
 from components.tabs.train.curve import choose_step, curve_card

@@ -14,7 +14,7 @@ from components.errors import PageError
 from components.figures.lines import ZERO_AT
 from components.labels import percent
 from components.state.session import Session
-from components.tabs.inside.example import ExamplePass
+from components.tabs.inside.machine import ExamplePass
 from components.tabs.train import learned
 from components.tabs.train import tab as train
 from components.tabs.train.curve import choose_step, curve_card

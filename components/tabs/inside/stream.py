@@ -1,62 +1,55 @@
-"""The residual stream and the neurons at the selected position."""
+"""The residual stream and the neurons at the selected position, and the embeddings that the stream begins with."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from components.figures.bars import grouped_bars, share_bars
+from components.figures.bars import grouped_bars, share_bars, signed_bars
 from components.figures.lines import lines
+from components.figures.maps import similarity_heatmap
 from components.i18n import t
-from components.labels import decimal, quoted, token_text, visible
-from components.state.snapshot import Snapshot
+from components.labels import decimal, quoted, shortened, token_text, visible
+from components.state.session import Session
+from components.tabs.inside.machine import ACTIVATIONS
 from components.tabs.inside.recording import activation_of
-from components.tabs.inside.results import PositionTrace
-from components.tabs.inside.state import InsideState
-from components.tabs.inside.views.captions import ACTIVATIONS
-from components.tabs.inside.views.scene import Data, Draw, Scene, part_view, scene_of
+from components.tabs.inside.scene import Scene, model_of, scene_of, select, tab, traced
 from components.text_views import token_lines
-from components.widgets.chart import chart_data
+from components.widgets.chart import Drawing
 from components.widgets.tokens import shade_value
-from gpt import Trace
+from gpt.analysis.embeddings import NearestTokens, nearest_tokens, position_similarity
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
 MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each neuron promotes or suppresses
 SMALLEST_SHARE = 0.005  # smaller shares of what edits add, or of rounding errors, are left out
-NOTHING = chart_data(None, "")
+MAX_NEAREST = 12
+MAX_POSITIONS = 64  # positions shown in the chart
 
 
-def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
-    """Return all activations at the selected position, or None if they have not been computed yet."""
-    trace = s.state(InsideState).position_trace
-    return trace if trace is not None and trace.is_at(scene.recording, scene.position) else None
-
-
-def _traced_scene(s: Snapshot) -> tuple[Scene, Trace]:
-    """Return the scene and the trace, for a view that waits for the trace."""
-    scene = s.cached(scene_of)
-    found = None if scene is None else trace_of(s, scene)
-    assert scene is not None and found is not None  # noqa: PT018  see `_traced`
-    return scene, found.trace
-
-
-def norms_of(s: Snapshot) -> StreamNorms:
+@tab.computed(while_writing=True)
+def stream(s: Any) -> StreamNorms:
     """Return the residual stream's norms and shares at the selected position."""
-    return stream_norms(_traced_scene(s)[1])
+    return stream_norms(s[traced])
 
 
-def neurons_of(s: Snapshot) -> Neurons:
+@tab.computed(while_writing=True)
+def strongest(s: Any) -> Neurons:
     """Return the strongest neurons of the selected layer."""
-    scene, trace = _traced_scene(s)
-    return strongest_neurons(scene.document.loaded.model, trace, scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
+    scene = s.cached(scene_of)
+    model = scene.document.loaded.model
+    return strongest_neurons(model, s[traced], scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
 
 
-def layers(s: Snapshot, scene: Scene) -> Data:
+def layer_picker(s: Any) -> dict[str, Any]:
     """List the layers, with the selected one highlighted."""
+    scene = s.cached(scene_of)
     return {"layer": scene.layer, "n_layer": scene.config.n_layer}
 
 
-def tokens(s: Snapshot, scene: Scene) -> Data:
+def tokens(s: Any) -> dict[str, Any]:
     """Show the recorded text as tokens, shaded by the norm of the residual stream after the selected layer."""
+    scene = s.cached(scene_of)
     recording, document, norms = scene.recording, scene.document, _norms(scene)
     unknown = [(None, None)] * recording.length
     return {
@@ -67,18 +60,20 @@ def tokens(s: Snapshot, scene: Scene) -> Data:
     }
 
 
-def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
+def tokens_sentence(s: Any) -> str:
     """State the largest and the smallest norm after the selected layer."""
+    scene = s.cached(scene_of)
     norms = _norms(scene)
     named: dict[str, object] = {}
     for name, at in (("longest", int(norms.argmax())), ("shortest", int(norms.argmin()))):
         named |= {name: scene.placed(at), f"{name}_is": f"{norms[at]:.1f}"}
-    return {"text": t("stream.tokens.says", layer=scene.layer, **named)}
+    return t("stream.tokens.says", layer=scene.layer, **named)
 
 
-def norms(s: Snapshot, scene: Scene) -> Data:
+def norms(s: Any) -> Drawing:
     """Plot the norms of the stream and of the branch outputs at the selected position."""
-    found = s.cached(norms_of)
+    scene = s.cached(scene_of)
+    found = s[stream]
     parts = {"post": found.resid_post, "attn": found.attn_out, "mlp": found.mlp_out}
     series = {name: values[:, 0].float().cpu().numpy() for name, values in parts.items()}
     post, most = series["post"], int(found.added[:, 0].argmax())
@@ -91,12 +86,13 @@ def norms(s: Snapshot, scene: Scene) -> Data:
     )
     ends = {"first": f"{found.resid_pre[0, 0]:.2f}", "last": f"{post[-1]:.2f}"}
     text = t("stream.says", token=_token(scene), **ends, most=most)
-    return chart_data(figure, text, t("stream.note"))
+    return figure, text, t("stream.note")
 
 
-def shares(s: Snapshot, scene: Scene) -> Data:
+def shares(s: Any) -> Drawing:
     """Plot each component's contribution to the stream after each layer."""
-    layer, found = scene.layer, s.cached(norms_of)
+    scene = s.cached(scene_of)
+    layer, found = scene.layer, s[stream]
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
     edited = bool((found.rest_share[:, 0].abs() >= SMALLEST_SHARE).any())
     if edited:
@@ -110,12 +106,13 @@ def shares(s: Snapshot, scene: Scene) -> Data:
     percents = whole_percents(np.array([float(values[layer]) for values in parts.values()]))
     key = "stream.shares.says.edits" if edited else "stream.shares.says"
     text = t(key, layer=layer, **dict(zip(parts, percents, strict=True)))
-    return chart_data(figure, text, t("stream.shares.note"))
+    return figure, text, t("stream.shares.note")
 
 
-def neurons(s: Snapshot, scene: Scene) -> Data:
+def neurons(s: Any) -> Drawing:
     """Plot the strongest neurons in the selected layer, before and after the activation function."""
-    found = s.cached(neurons_of)
+    scene = s.cached(scene_of)
+    found = s[strongest]
     activation = ACTIVATIONS[activation_of(scene.document)]
     figure = grouped_bars(
         [str(index) for index in found.index.tolist()],
@@ -140,12 +137,13 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
         up=_tokens(scene, found.up[0].tolist()[:2]),
         down=_tokens(scene, found.down[0].tolist()[:2]),
     )
-    return chart_data(figure, text, t("neurons.note"))
+    return figure, text, t("neurons.note")
 
 
-def neurons_table(s: Snapshot, scene: Scene) -> Data:
+def neurons_table(s: Any) -> dict[str, Any]:
     """List the neurons, with the tokens that each one promotes or suppresses."""
-    found = s.cached(neurons_of)
+    scene = s.cached(scene_of)
+    found = s[strongest]
     columns = {"pre": found.pre, "factor": found.mlp_up, "post": found.post, "length": found.norm}
     shown = {name: values for name, values in columns.items() if values is not None}
     rows = [[t(f"neurons.{name}") for name in ("neuron", *shown, "up", "down")]]
@@ -171,30 +169,72 @@ def _norms(scene: Scene) -> np.ndarray:
 
 
 def _token(scene: Scene) -> str:
-    tokenizer = scene.document.loaded.tokenizer
+    tokenizer = scene.tokenizer
     return visible(token_text(tokenizer, scene.recording.ids[scene.position]))
 
 
 def _tokens(scene: Scene, ids: list[int]) -> str:
-    return " ".join(quoted(scene.document.loaded.tokenizer, token_id) for token_id in ids)
+    return " ".join(quoted(scene.tokenizer, token_id) for token_id in ids)
 
 
-def _traced(draw: Draw) -> Draw:
-    """Make a view wait for the trace, so that all views show the same token."""
-
-    def draw_traced(s: Snapshot, scene: Scene) -> Data:
-        return {} if trace_of(s, scene) is None else draw(s, scene)
-
-    return draw_traced
+def select_token(session: Session, sent: dict[str, Any]) -> None:
+    """Select the token that was clicked in the strip."""
+    select(session, {"position": sent.get("index")})
 
 
-_DRAWN: tuple[tuple[str, Draw, Data], ...] = (
-    ("stream-layer", layers, {"n_layer": 0}),
-    ("stream-tokens", tokens, {"lines": [], "doc": ""}),
-    ("stream-tokens-says", tokens_sentence, {"text": ""}),
-    ("stream-norms", norms, NOTHING),
-    ("stream-shares", shares, NOTHING),
-    ("neurons", neurons, NOTHING),
-    ("neurons-table", neurons_table, {"rows": []}),
-)
-VIEWS = tuple(part_view(name, "stream", _traced(draw), nothing) for name, draw, nothing in _DRAWN)
+def select_layer(session: Session, sent: dict[str, Any]) -> None:
+    """Select the layer that was clicked in a chart."""
+    select(session, {"layer": sent.get("x")})
+
+
+@tab.computed(while_writing=True)
+def similar_tokens(s: Any) -> tuple[int, NearestTokens]:
+    """Return the selected token and those whose embeddings have the highest cosine similarity to its own."""
+    loaded, token_id = model_of(s), s.watch(lambda now: now.text and now.text.ids[now.position])
+    return token_id, nearest_tokens(loaded.model, token_id, MAX_NEAREST)
+
+
+def nearest(s: Any) -> Drawing:
+    token_id, found = s[similar_tokens]
+    tokenizer = model_of(s).tokenizer
+    ids, cosines = found.token.tolist(), found.cosine.float().cpu().numpy()
+    if not ids:  # the vocabulary has only one token
+        return None
+    figure = signed_bars(
+        [shortened(token_text(tokenizer, nearest_id), 14) for nearest_id in ids],
+        cosines,
+        [decimal(value) for value in cosines],
+        title=t("embeddings.cosine"),
+        full=1.0,
+    )
+    named = {"token": visible(token_text(tokenizer, token_id)), "nearest": quoted(tokenizer, ids[0])}
+    return figure, t("embeddings.says", **named, cosine=decimal(cosines[0])), t("embeddings.note")
+
+
+@tab.computed(while_writing=True)
+def similar_positions(s: Any) -> np.ndarray | None:
+    """Return the similarity of the learned position embeddings, (block_size, block_size); None if there are none."""
+    model = model_of(s).model
+    return None if model.wpe is None else position_similarity(model).float().cpu().numpy()
+
+
+def positions(s: Any) -> Drawing:
+    cosines = s[similar_positions]
+    if cosines is None:
+        return None
+    n = len(cosines)
+    shown = np.unique(np.linspace(0, n - 1, min(n, MAX_POSITIONS)).round().astype(int))
+    figure = similarity_heatmap(
+        cosines[np.ix_(shown, shown)],
+        shown,
+        title=t("places.position"),
+        value=t("embeddings.cosine"),
+    )
+    near, far = (float(np.diagonal(cosines, k).mean()) if k < n else 1.0 for k in (1, n // 2))
+    text = t("places.says", near=decimal(near, 2), far=decimal(far, 2))
+    return figure, text, t("places.note", shown=len(shown), all=n)
+
+
+def no_positions(s: Any) -> str | None:
+    """Explain why there is no chart of position embeddings."""
+    return t("places.rotary") if model_of(s).model.wpe is None else None

@@ -1,7 +1,8 @@
-"""One head in stages and the attention between tokens, compared with transformers and a full trace."""
+"""One head in stages, and the overview of all heads, compared with transformers and a full trace."""
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -9,16 +10,15 @@ import numpy as np
 import pytest
 import torch
 
+from components.session_events import analyse
 from components.state.selection import Selection
-from components.tabs.inside import handlers
-from components.tabs.inside.recording import Recording
-from components.tabs.inside.views.head_stages import SIDE, window_starts
+from components.tabs.inside.heads import BLOCK, SIDE, magnify_head, overview, select_pair, window_starts
+from components.widgets.heads import BUDGET, NEAR, max_pooled, thumbnail_side
 from gpt import Generation, GPTConfig, Tokenizer
-from gpt.analysis.heads import value_weighted
 from gpt.course.learner import open_broken
 from gpt.course.reference import Reference
 from gpt.model import GPT
-from tests.components.tabs.inside_session import Inside, document_of, random_document, trace_of, unpacked
+from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of, unpacked
 from tests.conftest import make_twins, randomized
 
 LAYER, HEAD, POSITION = 1, 2, 11
@@ -106,10 +106,10 @@ def test_a_selection_inside_what_is_shown_moves_nothing(long: Generation) -> Non
     assert window_starts(1000, 20, None, before) != before
     inside = one_head(long, 150)
     shown = inside.shown("stages")
-    inside.select(position=200, layer=LAYER, head=HEAD)  # in another tab
+    inside.session.selection = Selection(position=200, layer=LAYER, head=HEAD)  # in another tab
     shown = inside.shown("stages")
     for position, key in ((shown["queries"]["start"], None), (205, 150)):
-        handlers.select_pair(inside.session, {"position": position, **({} if key is None else {"key": key})})
+        select_pair(inside.session, {"position": position, **({} if key is None else {"key": key})})
         assert inside.shown("stages")["query"] == position
         assert [inside.shown("stages")[side] for side in ("queries", "keys")] == [shown["queries"], shown["keys"]]
 
@@ -125,18 +125,6 @@ def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation) -
     assert unpacked(content["map"]["levels"], "u1", side, side).shape < (100, 100)
 
 
-def test_a_stored_trace_is_that_of_a_whole_pass(twins: tuple[Any, Generation]) -> None:
-    document = twins[1]
-    recording, whole = Recording.empty(document).extended(tuple(document.ids)), trace_of(document)
-    for stored, traced in zip(recording.attention_trace().layers, whole.layers, strict=True):
-        np.testing.assert_allclose(stored.attn_weights, traced.attn_weights, atol=1e-5)
-        np.testing.assert_allclose(stored.attn_v, traced.attn_v, atol=1e-6)
-    model = document.loaded.model
-    torch.testing.assert_close(
-        value_weighted(model, recording.attention_trace(), 1), value_weighted(model, whole, 1), atol=1e-5, rtol=1e-5
-    )
-
-
 def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() -> None:
     reference = Reference()
     document = Generation(open_broken("no-mask", reference), reference.idx[0].tolist())
@@ -150,3 +138,97 @@ def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() ->
     assert content["variants"] == ["ahead"]
     machine = Inside(document, Selection(layer=0, head=0)).shown("flow")
     assert machine["ahead"]
+
+
+@pytest.fixture(params=RANDOM_MODELS)
+def document(request: pytest.FixtureRequest, byte_tokenizer: Tokenizer) -> Generation:
+    return random_document(request.param, byte_tokenizer)
+
+
+def pictures(inside: Inside) -> np.ndarray:
+    """Assemble the overview like the browser, (n_layer, n_head, side, side)."""
+    content = inside.shown("heads")
+    shape, side = (content["n_layer"], content["n_head"]), content["side"]
+    made = np.zeros((*shape, side, side), np.uint8)
+    for row, text in enumerate(content["rows"]):
+        made[:, :, row, : row + 1] = unpacked(text, "u1", *shape, row + 1)
+    return made
+
+
+def expected_pictures(document: Generation, side: int) -> np.ndarray:
+    """Return the maximum weights of every head from a full trace."""
+    weights = np.stack([layer.attn_weights[0].numpy() for layer in trace_of(document).layers])
+    factor = -(-weights.shape[-1] // side)
+    room = np.zeros((*weights.shape[:2], side * factor, side * factor), np.float32)
+    room[..., : weights.shape[-1], : weights.shape[-1]] = weights
+    return np.round(255 * room.reshape(*weights.shape[:2], side, factor, side, factor).max(axis=(3, 5)))
+
+
+def test_an_overview_that_grew_with_the_text_is_that_of_a_whole_trace(document: Generation) -> None:
+    inside = Inside(document)
+    for count in (0, 1, 1, 30, 40, 1, 20, 6):
+        inside.write(*(5 + number % 7 for number in range(count)))
+        shown = pictures(inside)
+        assert np.abs(shown - expected_pictures(document, shown.shape[-1])).max() <= 1  # rounding
+    assert len(document.ids) > 2 * BLOCK
+    found = inside.session.snapshot()[overview]
+    assert found.factor > 1
+    shares = found.shares
+    for layer, traced in enumerate(trace_of(document).layers):
+        weights = traced.attn_weights[0].numpy()
+        columns = (weights[:, 1:, 0], np.diagonal(weights, -1, 1, 2), np.diagonal(weights, 0, 1, 2))
+        for column, values in enumerate(columns):
+            np.testing.assert_allclose(shares[layer, :, column], values.mean(axis=1), atol=1e-5)
+
+
+def test_a_new_token_sends_a_row_of_pixels_and_a_selection_none(document: Generation) -> None:
+    inside = Inside(document)
+    inside.write(*(5 + number % 7 for number in range(20)))
+    assert len(inside.shown("heads")["rows"]) == len(document.ids)
+    inside.write(9)
+    list(analyse(inside.drawn.renderer, inside.session))
+    rows = json.loads(inside.drawn.renderer.frame(inside.session))["views"]["heads"]["rows"]
+    assert (rows["$lines"], len(rows["add"])) == (len(document.ids) - 1, 1)
+    inside.session.selection = Selection(layer=0, head=1)
+    assert "rows" not in json.loads(inside.drawn.renderer.frame(inside.session))["views"]["heads"]
+
+
+def test_a_text_that_was_shortened_or_replaced_shows_what_is_there(document: Generation) -> None:
+    inside = Inside(document)
+    before = pictures(inside)
+    inside.write(5, 6, 7)
+    with inside.session.changing():
+        document.undo()
+    np.testing.assert_allclose(pictures(inside), before, atol=1)
+    inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the dog ran off")
+    shown = pictures(inside)
+    np.testing.assert_allclose(shown, expected_pictures(inside.session.document, shown.shape[-1]), atol=1)
+
+
+def test_the_head_under_the_pointer_comes_in_more_pixels(document: Generation) -> None:
+    document.append(*(5 + number % 7 for number in range(130)))
+    document.read()
+    inside = Inside(document)
+    assert inside.shown("heads")["closer"] is None
+    magnify_head(inside.session, {"layer": 1, "head": 2})
+    content = inside.shown("heads")
+    closer, weights = content["closer"], trace_of(document).layers[1].attn_weights[0, 2].numpy()
+    assert (closer["layer"], closer["head"]) == (1, 2)
+    assert content["side"] < closer["side"] == NEAR < len(weights) == content["tokens"]
+    edges = [*(np.arange(NEAR) * len(weights) // NEAR), len(weights)]
+    levels, at = unpacked(closer["rows"], "u1", -1), 0
+    for row in range(NEAR):
+        for column in range(row + 1):
+            largest = weights[edges[row] : edges[row + 1], edges[column] : edges[column + 1]].max()
+            assert abs(int(levels[at]) - 255 * largest) <= 1
+            at += 1
+    assert at == len(levels)
+
+
+def test_thumbnails_keep_the_largest_weight_and_fit_their_budget() -> None:
+    weights = np.random.default_rng(0).random((2, 100, 100)).astype(np.float32)
+    np.testing.assert_array_equal(max_pooled(weights, 25), weights.reshape(2, 25, 4, 25, 4).max(axis=(2, 4)))
+    assert thumbnail_side(4, 4, 20) == 20
+    for n_layer, n_head in ((1, 1), (12, 12), (48, 25)):
+        side = thumbnail_side(n_layer, n_head, 1024)
+        assert n_layer * n_head * side * (side + 1) / 2 <= BUDGET

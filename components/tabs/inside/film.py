@@ -1,23 +1,28 @@
-"""The film, which follows one token through the machine picture, with numbers from the current text."""
+"""The film, which follows one token through the machine picture in three acts, with numbers from the current text."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from components.errors import PageError
 from components.i18n import t
 from components.labels import alone, percent, quoted, token_text
 from components.next_tokens import best
+from components.state.admission import admitted
 from components.state.example import language_of_model
+from components.state.reads import Pending
+from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.inside.analysis import has_film
-from components.tabs.inside.beats import BEATS
-from components.tabs.inside.results import Stories
-from components.tabs.inside.state import InsideState
-from components.tabs.inside.views.scene import Data, Scene
-from gpt import SamplingParams
+from components.tabs.inside import machine
+from components.tabs.inside.scene import FLOW_ROWS, Chosen, Scene, model_of, scene_of, select, tab, traced
+from gpt import Generation, LoadedModel, SamplingParams, Trace
 from gpt.analysis.lens import lens_logits
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.sampling import uniform_draw
@@ -28,23 +33,117 @@ N_GUESSES = 6  # layers whose prediction is shown
 PIECES = 6  # candidates on the line from which a token is drawn
 N_NEXT = 3  # next tokens shown after each text of the first act
 CHARACTERS = 40  # characters shown from the end of the text, before the new token
+Data = dict[str, Any]
 Guesses = list[tuple[int, float]]  # ids and probabilities
 
 
-def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
+@dataclass(frozen=True)
+class Beat:
+    """One beat of the film.
+
+    Attributes:
+        name: Key of its texts, "film.<name>" and "film.<name>.title".
+        act: 1-based number of its act.
+        seconds: Duration in seconds.
+        view: Parts of the picture that the camera shows; not every model has all of them.
+        more: Parts whose texts explain the details.
+    """
+
+    name: str
+    act: int
+    seconds: float
+    view: tuple[str, ...]
+    more: tuple[str, ...] = ()
+
+
+BEATS = (
+    Beat("ending", 1, 6, ("front",)),
+    Beat("differ", 1, 8, ("front",)),
+    Beat("blind", 1, 8, ("front",)),
+    Beat("rows", 2, 7, ("tokens", "pre"), ("tok", "pos", "pre")),
+    Beat("ask", 2, 7, ("tokens", "pre", "q", "k"), ("norm1", "q", "k")),
+    Beat("answer", 2, 9, ("q", "k", "weights"), ("weights",)),
+    Beat("mix", 2, 7, ("k", "weights", "v", "z"), ("mix", "z")),
+    Beat("add", 2, 6, ("z", "att", "plus1", "mid"), ("att", "after1", "plus1")),
+    Beat("neurons", 3, 6, ("mid", "gate", "ff", "out", "post"), ("norm2", "gate", "ff", "after2", "plus2")),
+    Beat("layers", 3, 9, ("machine",), ("post",)),
+    Beat("next", 3, 6, ("fin", "next"), ("fin", "next")),
+    Beat("draw", 3, 6, ("next", "line")),
+    Beat("written", 3, 5, ("text",)),
+)
+NAMES = tuple(beat.name for beat in BEATS)
+
+
+def beat_named(name: str) -> str:
+    """Return a beat's name, or the first beat's for an unknown name."""
+    return name if name in NAMES else NAMES[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Stories:
+    """The model's predictions after two sentences with the same ending, and after the ending alone.
+
+    Attributes:
+        TEXTS: The two prefixes, their shared ending, and the words in which they differ, for each model language.
+        texts: The ids of the three texts and the logits after each, (vocab_size,). Empty if the model cannot read them.
+    """
+
+    TEXTS: ClassVar = {
+        "en": (("Tom got a cat.", "Tom got a bike."), "He loves his", ("cat", "bike")),
+        "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # rhyme decides the next token
+    }
+    loaded: LoadedModel
+    texts: tuple[tuple[tuple[int, ...], Tensor], ...]
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, loaded: LoadedModel) -> Stories:
+        language = language_of_model(loaded.name)
+        starts, ending, _ = cls.TEXTS[language]
+        between = " " if language == "en" else "\n"
+        texts = [*(f"{start}{between}{ending}" for start in starts), ending]
+        try:
+            return cls(loaded, tuple(_read(loaded, text) for text in texts))
+        except ValueError:  # unknown characters, or the context is too short
+            return cls(loaded, ())
+
+
+def _read(loaded: LoadedModel, text: str) -> tuple[tuple[int, ...], Tensor]:
+    document = Generation(loaded, text)
+    document.read()
+    return tuple(document.ids), document.logits(len(document.ids) - 1)
+
+
+@tab.computed(while_writing=True)
+def stories(s: Any) -> Stories:
+    return Stories.of(model_of(s))
+
+
+def draw_flow(s: Any) -> Data:
+    """Draw the model, with the film if it is open, and the number of rows to offer for a long text."""
+    scene, chosen = s.cached(scene_of), s[Chosen]
+    length = scene.recording.length
+    rows = machine.window(length, scene.position, chosen.flow_rows)
+    offered = next(n for n in FLOW_ROWS if n != chosen.flow_rows) if length > FLOW_ROWS[0] else None
+    return machine.flow(scene, rows) | {
+        "offered_rows": offered,
+        "film": None if s.film is None else film(s, scene, rows),
+        "beat": None if s.film is None else beat_named(s.film),
+        "played": chosen.film_played,
+    }
+
+
+def film(s: Any, scene: Scene, rows: slice) -> Data:
     """Return the beats, their texts, and the numbers that are not in the picture itself.
 
-    Returns None if the film is closed or its results are not ready. `rows` are the positions in the picture.
+    rows: the positions in the picture.
     """
-    state = s.state(InsideState)
-    if s.film is None or not has_film(state, scene.recording, scene.position):
-        return None
-    assert state.stories is not None
-    guesses, drawn, stories = _guesses(s, scene), _draw(s, scene), _predicted(s, state.stories)
+    read = s[stories]
+    guesses, drawn, predicted = _guesses(scene, s[traced]), _draw(s, scene), _predicted(s, read)
     weights = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
     target = int(weights.argmax())
     values = {
-        **_stories_values(state.stories, stories),
+        **_stories_values(read, predicted),
         "target": scene.quoted(target),
         "share": percent(float(weights[target])),
         "before": str(scene.layer - 1),
@@ -65,10 +164,10 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
     before = plain_text(scene.document.loaded.tokenizer, scene.recording.ids[: scene.position + 1])
     return {
         "beats": [{"name": b.name, "act": b.act, "seconds": b.seconds, "view": b.view, "more": b.more} for b in BEATS],
-        "words": _words(s, scene, stories, drawn, values, is_shown=target >= rows.start),
-        "plays": state.film_plays,
-        "clicks": state.film_clicks,
-        "stories": _stories(state.stories, stories),
+        "words": _words(s, scene, predicted, drawn, values, is_shown=target >= rows.start),
+        "plays": s[Chosen].film_plays,
+        "clicks": s[Chosen].film_clicks,
+        "stories": _stories(read, predicted),
         "asked": asked_rows(weights, rows.start),
         "guesses": guesses,
         "draw": drawn,
@@ -138,14 +237,13 @@ def _stories_values(stories: Stories, predicted: list[Guesses]) -> dict[str, str
     return values
 
 
-def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
+def _guesses(scene: Scene, trace: Trace) -> list[Data]:
     """Return the output head's predictions after a few layers, including the first and the last."""
-    traced, model, tokenizer = s.state(InsideState).position_trace, scene.document.loaded.model, scene.tokenizer
-    assert traced is not None
+    model, tokenizer = scene.document.loaded.model, scene.tokenizer
     n = scene.config.n_layer
     found = []
     for layer in sorted({round(i) for i in np.linspace(0, n - 1, min(n, N_GUESSES))}):
-        final = scene.stages(lens_logits(model, traced.trace, layer, "resid_post", 0)).final
+        final = scene.stages(lens_logits(model, trace, layer, "resid_post", 0)).final
         best = int(final.argmax())
         found.append({"layer": layer, "token": alone(token_text(tokenizer, best)), "p": percent(final[best].item())})
     return found
@@ -208,3 +306,51 @@ def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
     sources += [s.throughput, document.origin(scene.position).params]
     seed = next((each.seed for each in sources if each is not None and each.seed is not None), 0)
     return replace(scene.settings, seed=seed), uniform_draw(seed, len(document.dropped) + after)
+
+
+def open_film(session: Session, beat: str = NAMES[0]) -> None:
+    """Open the film in the machine picture, at the named beat."""
+    if session.document is None:
+        raise PageError("error.no_text")
+    clicks = session.state(Chosen).film_clicks + 1
+    session.change(Chosen, part="machine", film_plays=True, film_clicks=clicks)
+    session.tab, session.film = "inside", beat_named(beat)
+
+
+def play_film(session: Session, sent: dict[str, Any]) -> None:
+    """Go to the beat of the film that the browser sends, or close the film if "beat" is null."""
+    beat = sent.get("beat")
+    if session.film is not None and (beat is None or beat in NAMES):
+        session.film = beat
+        session.change(Chosen, film_played=beat or "")
+    if beat is None:
+        session.change(Chosen, film_plays=False)
+
+
+def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:
+    """Append the token sampled in the film to the text, keeping the followed token selected."""
+    document = session.document
+    if document is None or session.lock.streaming:
+        return
+    with admitted(session, document.loaded) as waiting:
+        yield from waiting
+        with session.changing():
+            s = session.snapshot()
+            with suppress(Pending):
+                scene = scene_of(s)
+                if scene.document is not document or scene.position + 1 != len(document.ids):
+                    return
+                params, _ = draw_at(s, scene)
+                session.redo_stack.clear()
+                for _ in document.steps(params, 1):
+                    document.read()
+                session.selection = replace(session.selection, position=scene.position)
+
+
+def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
+    """Handle a click in the flow: select, change the number of tokens shown, or go to another beat of the film."""
+    if "beat" in sent:
+        play_film(session, sent)
+    if "rows" in sent:
+        Chosen.flow_rows.set(session, sent["rows"])
+    select(session, sent)

@@ -1,0 +1,334 @@
+"""The pictures of heads: the overview of all heads, and one head in stages.
+
+The overview consists of thumbnails, and is extended as the text grows: a new token adds one row of weights. The stages
+are queries and keys, scores, scaling, mask, softmax, values, output.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from components.i18n import t
+from components.labels import percent
+from components.render import Lines
+from components.state.reads import Pending
+from components.state.session import Session
+from components.tabs.inside.machine import group_of, is_usual_scale, top_targets, window
+from components.tabs.inside.recording import HeadVectors, Recording
+from components.tabs.inside.scene import (
+    Chosen,
+    Scene,
+    is_of_document,
+    recorded,
+    recorded_position,
+    recording_at,
+    scene_of,
+    select,
+    tab,
+)
+from components.widgets.encoding import to_base64
+from components.widgets.heads import closer_data, heads_data, largest_side, max_pooled
+from components.widgets.stages import floats, shorts
+from gpt import Generation
+
+BLOCK = 64  # positions computed at once
+OVERVIEW_SECONDS = 0.2  # until a partial overview is shown
+SIDE = 64  # maximum number of queries and keys shown
+MAP_SIDE = 96  # maximum number of pixels per side in the thumbnail of a longer text
+
+
+@dataclass(frozen=True, eq=False)
+class HeadOverview:
+    """Thumbnails of all heads. Each pixel is the maximum weight among `factor` x `factor` token pairs.
+
+    Attributes:
+        ids: Ids of the tokens included so far.
+        rows: Rows of pixels, each (n_layer, n_head, row + 1) in uint8, where 255 means a weight of 1. Masked keys are
+            left out.
+        sums: Sums from which `shares` is computed, (n_layer, n_head, 3).
+    """
+
+    document: Generation
+    ids: tuple[int, ...]
+    factor: int
+    rows: tuple[np.ndarray, ...] = field(repr=False)
+    sums: np.ndarray = field(repr=False)
+
+    @classmethod
+    def empty(cls, document: Generation) -> HeadOverview:
+        config = document.loaded.model.config
+        return cls(document, (), 1, (), np.zeros((config.n_layer, config.n_head, 3)))
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Each head's mean weights on the first token, the previous token and the token itself, (n_layer, n_head, 3).
+
+        The first two are averaged over all positions except the first.
+        """
+        n = len(self.ids)
+        return self.sums / np.array([max(1, n - 1), max(1, n - 1), max(1, n)])
+
+    def is_beginning(self, recording: Recording) -> bool:
+        """Return whether the recorded text starts with the overview's text."""
+        return self.document is recording.document and recording.ids[: len(self.ids)] == self.ids
+
+    def is_complete(self, recording: Recording) -> bool:
+        """Return whether the overview covers the whole recording."""
+        return self.document is recording.document and recording.ids == self.ids
+
+    def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
+        """Return the overview extended by at least one block of positions, stopping once `seconds` have passed.
+
+        Starts from scratch if the recording belongs to another text.
+        """
+        overview, began, end = self, time.perf_counter(), recording.length
+        if not self.is_beginning(recording):
+            overview = self.empty(recording.document)
+        n_layer, n_head, _ = overview.sums.shape
+        while math.ceil(end / overview.factor) > largest_side(n_layer, n_head):
+            overview = overview._halved()
+        while (start := len(overview.ids)) < end:
+            overview = overview._with_block(recording, start, min(end, start // BLOCK * BLOCK + BLOCK))
+            if time.perf_counter() - began > seconds:
+                break
+        return overview
+
+    @torch.inference_mode()
+    def _with_block(self, recording: Recording, start: int, end: int) -> HeadOverview:
+        sums, blocks = self.sums.copy(), []
+        positions = torch.arange(start, end)
+        queries = positions[positions > 0]
+        for layer in range(len(sums)):
+            weights = recording.attn_weights(layer, start, end)  # (n_head, end - start, end)
+            sums[layer, :, 2] += weights[:, positions - start, positions].sum(dim=1).numpy()
+            sums[layer, :, 1] += weights[:, queries - start, queries - 1].sum(dim=1).numpy()
+            sums[layer, :, 0] += weights[:, queries - start, 0].sum(dim=1).numpy()
+            blocks.append(self._pooled(weights.mul_(255).round_().byte().numpy(), start))
+        rows = list(self.rows)
+        for offset, new in enumerate(zip(*blocks, strict=True)):
+            row = start // self.factor + offset
+            pixels = np.stack(new)[..., : row + 1]  # (n_layer, n_head, row + 1)
+            if row < len(rows):
+                rows[row] = np.maximum(rows[row], pixels)
+            else:
+                rows.append(pixels)
+        return replace(self, ids=recording.ids[:end], rows=tuple(rows), sums=sums)
+
+    def _pooled(self, levels: np.ndarray, start: int) -> list[np.ndarray]:
+        """Pool (n_head, queries, keys) into the rows of pixels that cover the queries, each (n_head, pixels)."""
+        columns = np.maximum.reduceat(levels, np.arange(0, levels.shape[2], self.factor), axis=2)
+        first = -start % self.factor  # start of the next row of pixels
+        edges = [0, *range(first or self.factor, levels.shape[1], self.factor)]
+        return list(np.maximum.reduceat(columns, edges, axis=1).swapaxes(0, 1))
+
+    def _halved(self) -> HeadOverview:
+        """Return the overview at half the resolution."""
+        halved = []
+        for row in range(0, len(self.rows), 2):
+            both = np.zeros((*self.sums.shape[:2], row + 2), np.uint8)
+            for pixels in self.rows[row : row + 2]:
+                both[..., : pixels.shape[-1]] = np.maximum(both[..., : pixels.shape[-1]], pixels)
+            halved.append(both.reshape(*both.shape[:2], -1, 2).max(axis=-1))
+        return replace(self, factor=2 * self.factor, rows=tuple(halved))
+
+
+@tab.computed(while_writing=True, is_usable=is_of_document)
+def overview(s: Any) -> Generator[HeadOverview, None, HeadOverview]:
+    """Extend the overview to the whole recording; while a text is being written, only a part at a time."""
+    recording, _ = recording_at(s)
+    extended = overview.latest(s.snapshot) or HeadOverview.empty(recording.document)
+    while True:
+        extended = extended.extended(recording, OVERVIEW_SECONDS)
+        if s.generating or extended.is_complete(recording):
+            return extended
+        yield extended
+
+
+def draw_heads(s: Any) -> dict[str, Any]:
+    """Draw the overview, and the head under the pointer at a higher resolution."""
+    scene, shown = s.cached(scene_of), s[overview]
+    if not shown.ids or not shown.is_beginning(scene.recording):
+        raise Pending
+    n, closer = len(shown.ids), s[Chosen].closer
+    text = _overview_sentence(shown, scene)
+    data = heads_data(shown.rows, shown.shares, {"layer": scene.layer, "head": scene.head, "tokens": n, "text": text})
+    enlarged = None
+    if closer is not None:
+        enlarged = closer_data(scene.recording.head(*closer).weights[:n, :n], *closer)
+    return data | {"rows": Lines(data["rows"]), "closer": enlarged}
+
+
+def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
+    """State the number of heads and the strongest previous-token head."""
+    config, shares = scene.config, overview.shares[:, :, 1]
+    layer, head = (int(i) for i in np.unravel_index(shares.argmax(), shares.shape))
+    text = t(
+        "heads.says",
+        n=config.n_layer * config.n_head,
+        tokens=len(overview.ids),
+        layer=layer,
+        head=head,
+        share=percent(shares[layer, head]),
+    )
+    if not overview.is_complete(scene.recording):
+        text += t("heads.more", total=f"{scene.recording.length:,}")
+    return text
+
+
+def magnify_head(session: Session, sent: dict[str, Any]) -> None:
+    """Show the head under the pointer at a higher resolution without selecting it. sent: unchecked."""
+    place, document = (sent.get("layer"), sent.get("head")), session.document
+    if document is not None:
+        config = document.loaded.model.config
+        limits = (config.n_layer, config.n_head)
+        if all(type(n) is int and 0 <= n < limit for n, limit in zip(place, limits, strict=True)):
+            session.change(Chosen, closer=place)
+
+
+def draw_stages(s: Any) -> dict[str, Any]:
+    """Draw the selected head."""
+    scene = s.cached(scene_of)
+    recording, config, position = scene.recording, scene.config, scene.position
+    ahead = recording.looks_ahead(scene.layer)
+    queries, keys = _windows(scene, s[Chosen].windows)
+    vectors, key = recording.head(scene.layer, scene.head), scene.key
+    scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before the soft cap
+    if key is None:
+        key = keys.start + int(vectors.weights[position, keys].argmax())
+    return {
+        "layer": scene.layer,
+        "head": scene.head,
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "kv_heads": config.kv_heads,
+        "head_size": config.head_size,
+        "scale": config.score_scale,
+        "cap": config.attn_softcap,
+        "window": config.window_of(scene.layer),
+        "ahead": ahead,
+        "total": recording.length,
+        "queries": _side(scene, queries),
+        "keys": _side(scene, keys),
+        "query": position,
+        "key": key,
+        "q": shorts(vectors.q[queries]),
+        "k": shorts(vectors.k[keys]),
+        "v": shorts(vectors.v[keys]),
+        "z": shorts(vectors.z[queries]),
+        "scaled": floats(scaled),
+        "weights": floats(vectors.weights[queries, keys]),
+        "sums": floats(log_sums(vectors.scores, queries, config.window_of(scene.layer), ahead=ahead)),
+        "map": _map(vectors) if recording.length > SIDE else None,
+        "text": _stages_sentence(scene, vectors, queries, keys),
+        "variants": _variants(scene),
+        "shared": _shared(scene),
+    }
+
+
+def window_starts(length: int, position: int, key: int | None, before: tuple[int, int] | None) -> tuple[int, int]:
+    """Return the first query and key to show, keeping each value from `before` if its window contains the selection."""
+    n = min(length, SIDE)
+    query_start, key_start = before or (-1, -1)
+    if not (0 <= query_start <= position < query_start + n <= length):
+        query_start = window(length, position, SIDE).start
+        key_start = query_start if key is None else key_start
+    if key is not None and not (0 <= key_start <= key < key_start + n <= length):
+        key_start = max(0, min(key - n // 2, length - n))
+    return query_start, min(max(0, key_start), length - n)
+
+
+def _windows(scene: Scene, before: tuple[int, int] | None) -> tuple[slice, slice]:
+    """Return the visible queries and keys. These windows stay in place while they contain the selection."""
+    length = scene.recording.length
+    starts = window_starts(length, scene.position, scene.key, before)
+    queries, keys = (slice(start, min(length, start + SIDE)) for start in starts)
+    return queries, keys
+
+
+def select_pair(session: Session, sent: dict[str, Any]) -> None:
+    """Like `select`, but for a picture that shows a window of a long text. The window moves only if necessary."""
+    with session.lock.reading():
+        s = session.snapshot()
+    chosen, recording, position = s[Chosen], s[recorded], recorded_position(s)
+    if position is not None:
+        key = None if chosen.key is None or chosen.key > position else chosen.key
+        session.change(Chosen, windows=window_starts(recording.length, position, key, chosen.windows))
+    select(session, sent)
+
+
+def _side(scene: Scene, rows: slice) -> dict[str, Any]:
+    """Return the tokens along one axis."""
+    return {"start": rows.start, "tokens": scene.tokens(rows)}
+
+
+def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, ahead: bool = False) -> np.ndarray:
+    """Return the log-sum-exp of each query's scores over its visible keys, (n,); weight = exp(score - log_sum).
+
+    Args:
+        scores: Attention scores, (T, T).
+        window: The layer's attention window (see `GPTConfig.window_of`).
+        ahead: Whether queries can attend to later keys.
+    """
+    scores = scores[queries].astype(np.float64)
+    ends, keys = np.arange(queries.start, queries.start + len(scores))[:, None], np.arange(scores.shape[1])
+    seen = (ahead | (keys <= ends)) & (keys > (-1 if window is None else ends - window))
+    scores = np.where(seen, scores, -math.inf)
+    largest = scores.max(axis=1)
+    return (largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1))).astype(np.float32)
+
+
+def _variants(scene: Scene) -> list[str]:
+    """Return what this model computes differently from GPT-2, as endings of the keys of the stages' texts."""
+    config = scene.config
+    differs = {
+        "factor": not is_usual_scale(config),
+        "capped": config.attn_softcap is not None,
+        "rotary": config.is_rotated(scene.layer),
+        "window": config.window_of(scene.layer) is not None,
+        "ahead": scene.recording.looks_ahead(scene.layer),
+    }
+    return [variant for variant, is_different in differs.items() if is_different]
+
+
+def _shared(scene: Scene) -> dict[str, int] | None:
+    """Return the first and last of the heads that share the selected head's keys and values, if any do."""
+    config, heads = scene.config, group_of(scene.config, scene.head)
+    return {"first": heads[0], "last": heads[-1]} if config.kv_heads < config.n_head else None
+
+
+def _map(vectors: HeadVectors) -> dict[str, Any]:
+    """Return a thumbnail of all weights for a long text. Each pixel is the maximum of a group of weights."""
+    length = len(vectors.weights)
+    pixels = -(-length // -(-length // MAP_SIDE))
+    levels = np.round(255 * max_pooled(vectors.weights, pixels)).astype(np.uint8)
+    return {"side": pixels, "levels": to_base64(levels)}
+
+
+def _stages_sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: slice) -> str:
+    position = scene.position
+    seen = None if scene.recording.looks_ahead(scene.layer) else position + 1
+    row = vectors.weights[position, :seen]
+    text = t(
+        "stages.says",
+        token=scene.placed(position),
+        layer=scene.layer,
+        head=scene.head,
+        targets=top_targets(scene, row, 2),
+    )
+    if scene.recording.length > SIDE:
+        text += t(
+            "stages.window",
+            first=queries.start,
+            last=queries.stop - 1,
+            first_key=keys.start,
+            last_key=keys.stop - 1,
+            share=percent(max(0.0, 1 - float(vectors.weights[position, keys].sum()))),
+        )
+    return text

@@ -1,0 +1,361 @@
+"""The picture of the machine: the whole model for the selected position, layer and head, with captions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from components.i18n import is_exact, t
+from components.labels import decimal, listed, percent, quoted, token_text, visible
+from components.next_tokens import best
+from components.tabs.inside.recording import BINS, HeadVectors, PooledVectors, Recording, activation_of, pool_mean
+from components.tabs.inside.scene import Scene, number, scene_of
+from components.widgets.flow import PARTS, packed
+from gpt import Generation, GPTConfig, LoadedModel, SamplingParams, Stages
+
+Data = dict[str, Any]
+Captions = dict[str, tuple[str, dict[str, object]]]  # part -> (catalogue key, placeholder values)
+ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU", "relu2": "ReLU²"}
+EXAMPLE_ROWS = 24  # tokens shown of an example
+ROWS_AFTER = 8  # maximum number of rows after the selected one
+MIN_SCALE = 0.5  # of neurons; keeps GELU's and SiLU's smallest values (-0.17 for GELU) pale
+STACK_BINS = 4  # pixels for a vector in a layer that is not open
+MAX_NEXT = 8  # next tokens listed
+FULL_PERCENTILE = 98  # percentile of |value| at the top of the colour scale; outliers would make the rest pale
+
+OUTSIDE = {"tok": "token_embedding", "pos": "position_embedding", "fin": "final_norm"}  # activations by column
+IN_LAYER = {
+    "pre": "resid_pre",
+    "att": "attn_out",
+    "mid": "resid_mid",
+    "ff": "mlp_post",
+    "gate": "mlp_gate",
+    "up": "mlp_up",
+    "out": "mlp_out",
+    "post": "resid_post",
+}
+
+
+def lead(s: Any) -> str:
+    """Name the most probable token after the selected one."""
+    scene = s.cached(scene_of)
+    final = scene.stages(scene.document.logits(scene.position)).final
+    token = int(final.argmax())
+    likeliest = f"{quoted(scene.tokenizer, token)} ({percent(final[token].item())})"
+    return t("inside.predicted", token=scene.placed(scene.position), best=likeliest)
+
+
+def flow(scene: Scene, rows: slice) -> Data:
+    """Return the flow data. `rows` are the positions that the flow shows."""
+    recording, config, position = scene.recording, scene.config, scene.position
+    vectors, logits = recording.head(scene.layer, scene.head), scene.document.logits(position)
+    stages, ids = scene.stages(logits), scene.document.ids
+    final = stages.final.numpy()
+    next_ids = best(final, stages.raw.numpy(), MAX_NEXT).tolist()
+    follower = ids[position + 1] if position + 1 < len(ids) else None
+    after_layer = [recording.pooled(layer, "resid_post") for layer in range(config.n_layer)]
+    return {
+        "doc": str(scene.document.key),
+        "start": rows.start,
+        "total": recording.length,
+        "selected": position,
+        "layer": scene.layer,
+        "head": scene.head,
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "kv_heads": config.kv_heads,
+        "scores_are": scores_formula(config),
+        "is_rotary": config.is_rotated(scene.layer),
+        "is_parallel": config.parallel,
+        "has_pre_norm": config.pre_norm,
+        "has_post_norm": config.post_norm,
+        "window": config.window_of(scene.layer),
+        "tokens": scene.tokens(rows),
+        "strips": _strips(scene, vectors, rows),
+        "stack": [strip(pooled, rows, bins=STACK_BINS) for pooled in after_layer],
+        "norms": [number(pooled.norm[position]) for pooled in after_layer],
+        "weights": packed(vectors.weights[rows, rows], 1.0, signed=False),
+        "row": [float(f"{weight:.4g}") for weight in vectors.weights[position, rows]],
+        "scores": [float(f"{score:.4g}") for score in vectors.scores[position, rows]],
+        "words": flow_captions(scene, vectors, logits, stages),
+        "text": _sentence(scene, vectors, rows),
+        "next": [[visible(token_text(scene.tokenizer, i)), float(f"{final[i]:.4g}")] for i in next_ids],
+        "chosen": next_ids.index(follower) if follower in next_ids else -1,
+        "ahead": recording.looks_ahead(scene.layer),
+    }
+
+
+def window(length: int, position: int, rows: int) -> slice:
+    """Return at most `rows` positions: all positions of a short text, or a window around the selected position."""
+    end = min(length, max(position + 1 + min(ROWS_AFTER, rows // 4), rows))
+    return slice(max(0, end - rows), end)
+
+
+def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: int | None = None) -> Data:
+    """Return a column's rows for the browser.
+
+    Args:
+        min_scale: Minimum value for the top of the colour scale.
+        bins: Maximum number of pixels; None for all pooled values.
+    """
+    values = pooled.values[rows]
+    if bins is not None:
+        values = pool_mean(values, min(bins, values.shape[1]))
+    scale = float(f"{max(min_scale, np.percentile(np.abs(values), FULL_PERCENTILE)):.3g}") or 1.0  # as displayed
+    return {"bins": values.shape[1], "width": pooled.width, "scale": f"{scale:g}", "data": packed(values, scale)}
+
+
+def _strips(scene: Scene, vectors: HeadVectors, rows: slice) -> dict[str, Data]:
+    """Return the columns that the model has, by short name."""
+    recording, config = scene.recording, scene.config
+    columns = {short: recording.find(None, name) for short, name in OUTSIDE.items()}
+    columns |= {short: recording.find(scene.layer, name) for short, name in IN_LAYER.items()}
+    columns |= {name: PooledVectors.of(getattr(vectors, name), BINS) for name in "qkvz"}
+    if config.parallel:
+        columns["mid"] = None
+    scales = {"gate" if config.gated else "ff": MIN_SCALE}
+    return {name: strip(each, rows, scales.get(name, 0.0)) for name, each in columns.items() if each is not None}
+
+
+def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
+    recording, position, layer = scene.recording, scene.position, scene.layer
+    row = vectors.weights[position, : position + 1]
+    text = t(
+        "flow.says",
+        token=scene.placed(position),
+        layer=layer,
+        head=scene.head,
+        targets=top_targets(scene, row, 2),
+    )
+    if is_exact():
+        text += t(
+            "flow.says.lengths",
+            before=number(recording.pooled(layer, "resid_pre").norm[position]),
+            added=number(recording.pooled(layer, "attn_out").norm[position]),
+            added2=number(recording.pooled(layer, "mlp_out").norm[position]),
+        )
+    if rows.stop - rows.start < recording.length:
+        share = percent(max(0.0, 1 - float(row[rows.start :].sum())))
+        text += t("flow.window", start=rows.start, end=rows.stop - 1, share=share)
+    return text
+
+
+def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:
+    """Name the tokens with the largest positive weights in `row`, (position + 1,), and state the weights."""
+    largest = [int(i) for i in np.argsort(-row, kind="stable")[:count] if row[i] > 0]
+    return listed(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)
+
+
+def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor, stages: Stages) -> dict[str, str]:
+    """Return a caption for each part of the model (see components.widgets.flow.PARTS).
+
+    `logits` after the selected position is (vocab_size,); `stages` is its distribution.
+    """
+    config, position = scene.config, scene.position
+    here = {"id": scene.row_of(position), "position": position}
+    last = _lengths(scene, "resid_post", config.n_layer - 1)
+    captions: Captions = {
+        "tokens": ("flow.tokens", {"token": scene.placed(position)}),
+        "tok": (_either("flow.tok", scaled=config.embedding_scale != 1), {**here, **_embedding(scene)}),
+        "pre": ("flow.pre", {"layer": scene.layer, **_lengths(scene, "resid_pre")}),
+        **_attention_captions(scene, vectors),
+        **_feed_forward_captions(scene),
+        "post": ("flow.post", {"layer": scene.layer, **_lengths(scene, "resid_post")}),
+        "fin": (_either("flow.fin", rms=config.norm == "rms"), {"n_layer": config.n_layer, **last}),
+        "next": ("flow.next", _next_token(scene, logits, stages)),
+    }
+    if config.position == "learned" and scene.recording.find(None, "position_embedding") is not None:
+        captions["pos"] = ("flow.pos", {**here, **_lengths(scene, "position_embedding", None)})
+    return {part: t(captions[part][0], **captions[part][1]) for part in PARTS if part in captions}
+
+
+def _attention_captions(scene: Scene, vectors: HeadVectors) -> Captions:
+    config, position, head = scene.config, scene.position, scene.head
+    row = vectors.weights[position, : position + 1]
+    largest = int(row.argmax())
+    of_head = {"head": head, "shared": shared_heads(config, head)}
+    window = config.window_of(scene.layer)
+    weight = {"weight": percent(row[largest]), "target": scene.quoted(largest), "window": window}
+    sums = {"head": head, "sum": _weighted_values(scene, row), "norm": _norm(vectors.z[position])}
+    scores = {"scores": scores_formula(config)}
+    is_rotary = config.is_rotated(scene.layer)
+    captions: Captions = {
+        "norm1": (_norm_key("flow.norm1", config), _lengths(scene, "resid_pre")),
+        "q": (_either("flow.q", rotary=is_rotary), of_head | {"norm": _norm(vectors.q[position])}),
+        "k": (_either("flow.k", rotary=is_rotary), of_head | {"norm": _norm(vectors.k[position])}),
+        "weights": (_either("flow.weights", window=window is not None), of_head | scores | weight),
+        "v": ("flow.v", of_head | {"norm": _norm(vectors.v[position])}),
+        "mix": ("flow.mix", sums),
+        "z": ("flow.z", sums),
+        "att": ("flow.att", {"n_head": config.n_head, **_lengths(scene, "attn_out")}),
+    }
+    if config.post_norm:
+        captions["after1"] = (_either("flow.after1", only=not config.pre_norm), _lengths(scene, "attn_out"))
+    if not config.parallel:
+        added = _norms(scene, before="resid_pre", added="attn_out", after="resid_mid")
+        captions |= {"plus1": ("flow.plus1", added), "mid": ("flow.mid", _lengths(scene, "resid_mid"))}
+    return captions
+
+
+def _feed_forward_captions(scene: Scene) -> Captions:
+    config, position = scene.config, scene.position
+    neurons = scene.recording.neurons(scene.layer)
+    activation = ACTIVATIONS[activation_of(scene.document)]
+    ff = {"ff": f"{config.ff_size:,}", "width": config.n_embd, "activation": activation}
+    strongest = ff | {
+        "active": f"{neurons.active[position]:,}",
+        "neuron": int(neurons.strongest[position]),
+        "pre": number(neurons.pre[position]),
+        "up": number(neurons.up[position]),
+        "post": number(neurons.post[position]),
+    }
+    captions: Captions = {
+        "norm2": (
+            _norm_key("flow.norm2", config),
+            ff | _lengths(scene, "resid_pre" if config.parallel else "resid_mid"),
+        ),
+        "ff": (_either("flow.ff", gated=config.gated), strongest),
+        "out": ("flow.out", _lengths(scene, "mlp_out")),
+    }
+    if config.gated:
+        captions |= {"gate": ("flow.gate", strongest), "up": ("flow.up", strongest)}
+    if config.post_norm:
+        captions["after2"] = (_either("flow.after2", only=not config.pre_norm), _lengths(scene, "mlp_out"))
+    if config.parallel:
+        sums = _norms(scene, before="resid_pre", added="attn_out", added2="mlp_out", after="resid_post")
+        captions["plus2"] = ("flow.plus2.parallel", sums)
+    else:
+        captions["plus2"] = ("flow.plus2", _norms(scene, before="resid_mid", added="mlp_out", after="resid_post"))
+    return captions
+
+
+def _lengths(scene: Scene, name: str, layer: int | None = -1) -> dict[str, object]:
+    """Describe one vector at the selected position: its norm, and the statistics that a norm layer computes.
+
+    These are the mean, standard deviation and root mean square. The layer defaults to the selected one.
+    """
+    pooled, position = scene.recording.pooled(scene.layer if layer == -1 else layer, name), scene.position
+    eps = scene.config.norm_eps
+    norm, std = float(pooled.norm[position]), math.sqrt(pooled.std[position] ** 2 + eps)
+    rms = math.sqrt(norm**2 / pooled.width + eps)
+    return {
+        "norm": number(norm),
+        "mean": number(pooled.mean[position]),
+        "std": number(std),
+        "rms": number(rms),
+        "shift": " + β" if scene.config.bias else "",
+    }
+
+
+def _embedding(scene: Scene) -> dict[str, object]:
+    return {**_lengths(scene, "token_embedding", None), "scale": number(scene.config.embedding_scale)}
+
+
+def _norms(scene: Scene, **names: str) -> dict[str, object]:
+    """Return the norms of the named activations in the selected layer."""
+    return {key: _lengths(scene, name)["norm"] for key, name in names.items()}
+
+
+def _norm(vector: np.ndarray) -> str:
+    return number(float(np.linalg.norm(vector)))
+
+
+def _norm_key(key: str, config: GPTConfig) -> str:
+    return _either(key, none=not config.pre_norm, rms=config.norm == "rms")
+
+
+def _either(key: str, **variant: bool) -> str:
+    """Return the key of the first variant that applies, or else `key`."""
+    return next((f"{key}.{name}" for name, applies in variant.items() if applies), key)
+
+
+def _next_token(scene: Scene, logits: Tensor, stages: Stages) -> dict[str, object]:
+    best = int(stages.final.argmax())
+    return {
+        "vocab": f"{len(logits):,}",
+        "token": quoted(scene.tokenizer, best),
+        "logit": number(logits[best].item()),
+        "total": number(logits.logsumexp(0).item()),
+        "raw": percent(stages.raw[best].item()),
+        "p": percent(stages.final[best].item()),
+    }
+
+
+def _weighted_values(scene: Scene, row: np.ndarray) -> str:
+    """Format the largest terms of the weighted sum of values: 0.41 v(girl) + 0.22 v(a) + ..."""
+    largest = [int(i) for i in np.argsort(-row, kind="stable")[:3]]
+    terms = [f"{row[i]:.2f} v({scene.quoted(i)})" for i in largest]
+    return " + ".join([*terms, "…"] if len(row) > len(terms) else terms)
+
+
+def family(s: Any) -> str:
+    """Describe the differences from GPT-2 that the selected layer's picture shows; "" if there are none."""
+    scene = s.cached(scene_of)
+    config, layer = scene.config, scene.layer
+    window = config.window_of(layer)
+    found = {
+        "ahead": scene.recording.looks_ahead(layer),
+        "rotary": config.is_rotated(layer),
+        "unrotated": layer in config.unrotated_layers and config.position == "rotary",
+        "rms": config.norm == "rms",
+        "grouped": config.kv_heads < config.n_head,
+        "qk_norm": bool(config.qk_norm),
+        "gated": config.gated,
+        "parallel": config.parallel,
+        "post_norm": config.post_norm,
+        "no_pre_norm": not config.pre_norm,
+        "window": window is not None,
+        "no_window": config.window is not None and window is None,
+        "attn_softcap": config.attn_softcap is not None,
+        "logit_softcap": config.logit_softcap is not None,
+    }
+    caps = {name: f"{getattr(config, name) or 0:g}" for name in ("attn_softcap", "logit_softcap")}
+    values = caps | {"n_head": config.n_head, "kv_heads": config.kv_heads, "window": window, "layer": layer}
+    parts = [t(f"flow.family.{name}", **values) for name, is_there in found.items() if is_there]
+    separator = t("flow.family.and")
+    return t("flow.family", parts=separator.join(parts)) if parts else ""
+
+
+def group_of(config: GPTConfig, head: int) -> range:
+    """Return the query heads that share a head's keys and values, including that head."""
+    size = config.n_head // config.kv_heads
+    return range(head // size * size, head // size * size + size)
+
+
+def shared_heads(config: GPTConfig, head: int) -> str:
+    """Name the heads that share a head's keys and values, as a suffix to its number; "" if no others do."""
+    heads = group_of(config, head)
+    if len(heads) == 1:
+        return ""
+    return t("flow.shared", first=heads[0], last=heads[-1])
+
+
+def scores_formula(config: GPTConfig) -> str:
+    """Return the formula for a score, such as "q · k / √64", with the model's own scaling factor and soft cap."""
+    factor = f"/ √{config.head_size}" if is_usual_scale(config) else f"× {decimal(config.score_scale, 4)}"
+    if config.attn_softcap is None:
+        return f"q · k {factor}"
+    return f"{config.attn_softcap:g} · tanh(q · k {factor} / {config.attn_softcap:g})"
+
+
+def is_usual_scale(config: GPTConfig) -> bool:
+    """Return whether scores are divided by the square root of the head size."""
+    return abs(config.score_scale * config.head_size**0.5 - 1) < 1e-6
+
+
+class ExamplePass:
+    """A model's forward pass over token ids, truncated to its context."""
+
+    def __init__(self, loaded: LoadedModel, ids: Sequence[int]) -> None:
+        document = Generation(loaded, ids)
+        document.read()
+        self.recording = Recording.empty(document).extended(tuple(ids))
+
+    def draw(self, position: int, layer: int, head: int, settings: SamplingParams) -> Data:
+        """Return the data for the flow widget."""
+        scene = Scene(self.recording, position, None, layer, head, settings)
+        return flow(scene, window(self.recording.length, position, EXAMPLE_ROWS)) | {"offered_rows": None}

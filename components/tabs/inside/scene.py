@@ -1,0 +1,182 @@
+"""What the pictures of the Inside tab are drawn from: the recorded text, a trace of one position, and the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from components.i18n import is_exact
+from components.kit import Tab, setting
+from components.labels import alone, decimal, placed, quoted, token_text
+from components.limits import MAX_VISITOR_BYTES
+from components.state.reads import Pending
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.tabs.inside.recording import Recording
+from gpt import Generation, GPTConfig, SamplingParams, Stages, Trace, distribution
+from gpt.inference.packed_weights import multiplications_per_token
+from gpt.inference.threads import threads_for
+from gpt.tokenizer import Vocabulary
+
+PARTS = ("machine", "one_head", "stream", "embeddings")
+FLOW_ROWS = (12, 64)  # tokens in the flow by default, and on request
+LONG_PASS_WORK = 1e10  # multiplications; a larger pass shows a progress message
+
+tab = Tab("inside")
+
+
+@tab.state
+class Chosen:
+    """The open part and what is selected in it, besides the selection of the whole page.
+
+    Attributes:
+        max_bytes: Memory limit for the recording, in bytes; the same for every visitor.
+        key: Selected key position; None for the position with the largest weight.
+        windows: First query and first key shown in the One head part, as of the last selection there.
+        closer: Layer and head under the pointer in the overview.
+        film_plays: Whether the film was opened by a click; a link opens it paused.
+        film_clicks: Number of times a click opened the film.
+        film_played: The last beat that the page has played.
+    """
+
+    part: str = setting("machine", PARTS)
+    flow_rows: int = setting(FLOW_ROWS[0], FLOW_ROWS)
+    max_bytes: int = MAX_VISITOR_BYTES
+    key: int | None = None
+    windows: tuple[int, int] | None = None
+    closer: tuple[int, int] | None = None
+    film_plays: bool = False
+    film_clicks: int = 0
+    film_played: str = ""
+
+
+def is_of_document(value: Any, s: Snapshot) -> bool:
+    """Return whether a recording, or what was computed from one, belongs to the text's document."""
+    return value is not None and s.text is not None and value.document is s.text.document
+
+
+@tab.computed(while_writing=True, is_usable=is_of_document)
+def recorded(s: Any) -> Generator[Recording, None, Recording | None]:
+    """Record the text, or the tokens that have been added to it. A long pass is announced first."""
+    text = s.text
+    if text is None or text.n_read == 0:
+        return None
+    recording = recorded.latest(s.snapshot) or Recording.empty(text.document, s[Chosen].max_bytes)
+    ids = text.ids[: text.n_read]
+    announced = recording.announced(ids)
+    work = announced.reading * multiplications_per_token(text.loaded.model)
+    if work > LONG_PASS_WORK:
+        yield announced
+    with threads_for(work + text.config.n_embd * len(ids) ** 2):
+        return recording.extended(ids)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The recorded text and the selection.
+
+    Attributes:
+        position: The selected position, clamped to the last recorded one.
+        key: The selected key position, or None.
+        head: The selected head; the first one if the average of all is selected.
+        settings: The sampling settings.
+    """
+
+    recording: Recording
+    position: int
+    key: int | None
+    layer: int
+    head: int
+    settings: SamplingParams
+
+    def stages(self, logits: Tensor) -> Stages:
+        """Return the distribution after the selected position, as in `Snapshot.stages`. logits: (vocab_size,)."""
+        logits = self.document.possible(self.position, logits)
+        return distribution(logits, self.settings, previous_ids=self.recording.ids[: self.position + 1])
+
+    @property
+    def document(self) -> Generation:
+        return self.recording.document
+
+    @property
+    def tokenizer(self) -> Vocabulary:
+        return self.document.loaded.tokenizer
+
+    @property
+    def config(self) -> GPTConfig:
+        return self.recording.config
+
+    def tokens(self, rows: slice) -> list[str]:
+        """Return tokens from the text as displayed."""
+        return [alone(token_text(self.tokenizer, token_id)) for token_id in self.recording.ids[rows]]
+
+    def quoted(self, position: int) -> str:
+        """Quote a token from the text for a sentence."""
+        return quoted(self.tokenizer, self.recording.ids[position])
+
+    def row_of(self, position: int) -> str:
+        """Return a token's index in wte[...]: its id if exact numbers are shown, else the token itself."""
+        return str(self.recording.ids[position]) if is_exact() else self.quoted(position)
+
+    def placed(self, position: int) -> str:
+        """Quote a token, followed by its position if exact numbers are shown."""
+        return placed(self.quoted(position), position)
+
+
+def recorded_position(s: Snapshot) -> int | None:
+    """Return the selected position, clamped to the last recorded one; None if the recording is not of this text."""
+    recording = recorded.latest(s)
+    if s.text is None or recording is None or not recording.length or not recording.is_beginning(s.text):
+        return None
+    return min(s.text.at(s.selection), recording.length - 1)
+
+
+def recording_at(s: Any) -> tuple[Recording, int]:
+    """Return the recording and the selected position. Raises Pending until the text's beginning is recorded."""
+    recording, position = s[recorded], s.watch(recorded_position)
+    if position is None:
+        raise Pending
+    return recording, position
+
+
+def scene_of(s: Any) -> Scene:
+    """Return the scene. Raises Pending until at least the beginning of the text is recorded."""
+    (recording, position), key = recording_at(s), s[Chosen].key
+    layer, head = s.selection.layer, s.selection.head or 0
+    key = None if key is None or key > position else key
+    return Scene(recording, position, key, layer, head, s.settings.sampling())
+
+
+@tab.computed(while_writing=True)
+def traced(s: Any) -> Trace:
+    """Return all activations at the selected position, (1, 1, ...)."""
+    recording, position = recording_at(s)
+    return recording.trace_at(position)
+
+
+def model_of(s: Any) -> Any:
+    """Return the model that reads the text, a LoadedModel."""
+    return s.watch(lambda now: now.text and now.text.loaded)
+
+
+def number(value: float) -> str:
+    """Format a number with two decimals, or without decimals if it is at least 100."""
+    return decimal(value, 2 if abs(value) < 100 else 0)
+
+
+def select(session: Session, sent: dict[str, Any]) -> None:
+    """Select the clicked position, layer or head. sent: from the browser, unchecked.
+
+    A new position clears the selected key; a click that includes a key selects it.
+    """
+    selected = {name: sent[name] for name in ("position", "layer", "head") if type(sent.get(name)) is int}
+    if selected and not session.select(**selected):
+        return
+    key = sent.get("key")
+    if type(key) is int and key >= 0:
+        session.change(Chosen, key=key)
+    elif "position" in selected:
+        session.change(Chosen, key=None)
