@@ -351,6 +351,6 @@ def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
     """Handle a click in the flow: select, change the number of tokens shown, or go to another beat of the film."""
     if "beat" in sent:
         play_film(session, sent)
-    if "rows" in sent:
-        Chosen.flow_rows.set(session, sent["rows"])
+    if sent.get("rows") in FLOW_ROWS:
+        session.change(Chosen, flow_rows=sent["rows"])
     select(session, sent)
