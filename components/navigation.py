@@ -14,7 +14,7 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 
 INNER = {  # ids of the inner tabs, by the id of the enclosing tab
-    "reasons": ("why", "concepts", "change"),
+    "look": ("inside", "why", "concepts", "change", "activations"),
     "learn": ("lessons", "challenges", "learned", "build", "glossary"),
     "lab": ("compare", "train", "shapes", "loss"),
 }

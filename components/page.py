@@ -125,17 +125,17 @@ def build_app(
             events = Events(store, renderer, frame.client, frame.updates)
             with tab("playground"):
                 build_playground(localizer, events, frame, first, open_film, uploads=uploads)
-            with tab("inside"):
-                build_inside(localizer, events)
-            with tab("reasons"), gr.Tabs(elem_id="reasons") as reasons:
+            with tab("look"), gr.Tabs(elem_id="look") as look:
+                with tab("inside"):
+                    build_inside(localizer, events)
                 with tab("why"):
                     why.build(events)
                 with tab("concepts"):
                     concepts.tab.build(events)
                 with tab("change"):
                     change.build(events)
-            with tab("activations"):
-                activations.tab.build(events)
+                with tab("activations"):
+                    activations.tab.build(events)
             with tab("learn"), gr.Tabs(elem_id="learn") as learn:
                 with tab("lessons"):
                     lessons(loaded, OtherTabs(set_shape, loss.measure_text, open_film)).build(events)
@@ -156,7 +156,7 @@ def build_app(
                     build_shapes(events, text)
                 with tab("loss"):
                     loss.tab.build(events)
-        rows = (tabs, reasons, learn, lab)
+        rows = (tabs, look, learn, lab)
         wire_tabs(events, rows, frame.saved)
         wire_share(events, frame.link)
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]

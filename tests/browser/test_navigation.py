@@ -116,7 +116,7 @@ def test_back_and_forward_go_through_every_tab_and_its_lessons_and_challenges(pa
         expect(page).to_have_url(re.compile(query))
         places.append((id, page.url))
 
-    for id in ("inside", *INNER["reasons"], "activations", *INNER["learn"], *INNER["lab"]):
+    for id in (*INNER["look"], *INNER["learn"], *INNER["lab"]):
         open_tab(page, id)
         opened = {"lessons": "lesson=", "challenges": "challenge="}.get(id, "")
         note(id, f"tab={id}&.*{opened}")

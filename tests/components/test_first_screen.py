@@ -52,7 +52,7 @@ def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
     document = Generation(get_model(), 'Tom said, "<b>Hello</b>')
     document.read()
     session = Session(document)
-    html = first_screen(dict.fromkeys(LANGUAGES, session), ["playground", "reasons"])
+    html = first_screen(dict.fromkeys(LANGUAGES, session), ["playground", "look"])
     stages = stages_of(session.snapshot())
     assert stages is not None
     assert session.language == "en"
@@ -60,7 +60,7 @@ def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
     for language in LANGUAGES:
         shown = html.split(f'<template data-language="{language}">')[1].split("</template>")[0]
         assert spoken_in(language, t, "generate") in shown
-        assert spoken_in(language, t, "tab.reasons") in shown
+        assert spoken_in(language, t, "tab.look") in shown
         assert percent(float(stages.final.max())) in shown
         assert "<b>Hello" not in shown
         assert "&lt;" in shown
