@@ -25,12 +25,12 @@ from starlette.routing import Route
 from components import monitoring
 from components.classroom import room
 from components.downloads import ROUTE
+from components.figures.palette import DARK_PARTNERS
 from components.i18n import LANGUAGES, Language, in_all_languages
 from components.i18n.catalogue import CATALOGUES, FALLBACK
 from components.i18n.glossary import GLOSSARY
 from components.share import short_links
 from components.theme import CSS, FONTS, FONTS_URL
-from components.widgets.chart import PAGE_OPTIONS
 
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
@@ -129,7 +129,7 @@ _VERSION = hashlib.sha256(b"".join(_BUNDLES.values())).hexdigest()[:12]
 _URL = f"glassbox/{_VERSION}/"
 # The page's HTML calls `glassbox` before the modules have loaded, so calls wait in a queue.
 _CALLS = f"""window.glassbox = {{
-  options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}, "page": {"languages": [*LANGUAGES]}})},
+  options: {json.dumps({"chart": {"dark": DARK_PARTNERS, "plotly": PLOTLY_URL}, "page": {"languages": [*LANGUAGES]}})},
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   card(...call) {{ this.waiting.push(() => window.glassbox.card(...call)); }},

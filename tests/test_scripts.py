@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from components.assets import bundles
 from components.i18n import speaking, t
 from components.labels import decimal, marked, percent, visible
 
@@ -45,6 +46,12 @@ def test_the_scripts_pass_their_tests() -> None:
     files = sorted(str(path) for path in (ROOT / "tests" / "js").glob("*.test.js"))
     assert len(files) > 3
     run_node("--test", "--test-reporter=spec", *files)
+
+
+def test_each_bundle_is_valid(tmp_path: Path) -> None:
+    for name, text in bundles().items():
+        (tmp_path / name).with_suffix(".mjs").write_text(text, encoding="utf-8")
+        run_node("--check", str((tmp_path / name).with_suffix(".mjs")))
 
 
 def test_the_browser_writes_numbers_and_tokens_as_python_does() -> None:

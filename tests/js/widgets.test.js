@@ -10,7 +10,7 @@ import { changed } from "../../components/widgets/composer/copy.js";
 import { fit } from "../../components/widgets/composer/fit.js";
 import { toggled, wordAt } from "../../components/widgets/composer/words.js";
 import { Search } from "../../components/widgets/beams/search.js";
-import { recoloured, thinLabels } from "../../components/widgets/chart/dress.js";
+import { recoloured, thinLabels } from "../../components/widgets/chart/chart.js";
 import { createRequests } from "../../components/widgets/requests.js";
 import { hasSwitch, moved, partsOf, readFactors, writeFactors } from "../../components/widgets/switches/grid.js";
 import { readToken } from "../../components/widgets/tokens/chips.js";

@@ -10,24 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.figures.palette import DARK_PARTNERS
 from components.figures.style import Figure
-from components.i18n import in_all_languages
 from components.parts import Part
 from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-chart">
-<div class="gb-plot" role="img"></div>
-<span class="gb-save" role="group"><button type="button">PNG</button><button type="button">SVG</button
-><button type="button">HTML</button></span>
+<div class="gb-plot" role="group"></div>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
-# Options for every chart on the page.
-PAGE_OPTIONS = {
-    "dark": DARK_PARTNERS,
-    "save": in_all_languages("chart.save", kind="{kind}"),
-}
 
 
 class Rows(NamedTuple):

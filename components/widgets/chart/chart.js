@@ -4,23 +4,130 @@
  * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null shows only the caption
  * @property {string} [text]  a sentence that describes the figure
  * @property {string} [note]  a secondary sentence
- * @property {import("./rows.js").Rows | null} [rows]  for bars that are buttons
+ * @property {Rows | null} [rows]  for bars that are buttons
  * @property {string[]} [cells]  rows of the first trace, a heatmap, as base64 of float32
  *
  * options: clickable: whether the pointer indicates that points can be clicked; dark: the dark theme's colour for each
- * light one; save: labels of the buttons that save the picture, by language.
+ * light one; plotly: the address of plotly.js.
+ *
+ * @typedef {HTMLElement & {layout: any, data: any, _fullLayout: any, on: (event: string, listener: (event: any) => void) => void}} Plot
  */
 
 import { floats } from "../bytes.js";
-import { find, make } from "../dom.js";
+import { find, make, makeButton, setCount } from "../dom.js";
 import { setWords } from "../glossary.js";
+import { language, t } from "../i18n.js";
+import { roving } from "../roving.js";
 import { defineWidget } from "../runtime.js";
-import { createRows } from "./rows.js";
-import { dressed } from "./dress.js";
-import { saveChart } from "./save.js";
 
-const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
 const NARROWEST = 160; // px; below this width, the layout is incomplete
+const FORMATS = ["png", "svg", "html"];
+
+/**
+ * @typedef {object} Rows
+ * @property {string} name  the chart's name for screen readers
+ * @property {string[]} names  the rows' names from top to bottom, for screen readers and as tooltips
+ * @property {object[]} sent  each row's payload
+ * @property {object} common  payload common to all rows
+ */
+
+/**
+ * Places a button over each row in a bar chart, so that the whole row responds to clicks, arrow keys, Enter and Space. A
+ * click still counts if the chart is redrawn between pointer down and up.
+ * @param {Plot} plot @param {(payload: object) => void} send
+ */
+function createRows(plot, send) {
+  const list = make("div", "gb-rows", "", { role: "group" });
+  const buttons = /** @type {HTMLCollectionOf<HTMLButtonElement>} */ (list.children);
+  const enter = roving(list, buttons, (row) => rows && send({ ...rows.common, ...rows.sent[row] }));
+  /** @type {Rows | null} */ let rows = null;
+  let placed = "";
+
+  /** @param {Rows | null} given */
+  function draw(given) {
+    rows = given;
+    list.hidden = !rows;
+    if (!rows) return;
+    if (!list.isConnected) plot.after(list);
+    list.setAttribute("aria-label", rows.name);
+    setCount(list, rows.names.length, () => makeButton("", "", { tabindex: "-1" }));
+    rows.names.forEach((name, i) => buttons[i].setAttribute("aria-label", name));
+    enter();
+  }
+
+  /** Aligns the buttons with the bars, whose position depends on the legend's height. */
+  function place() {
+    if (!rows || !plot._fullLayout) return;
+    const { t, h } = plot._fullLayout._size;
+    const tall = h / rows.names.length;
+    const shape = `${t} ${tall} ${buttons.length}`;
+    if (shape === placed) return;
+    placed = shape;
+    [...buttons].forEach((button, i) => Object.assign(button.style, { top: `${t + i * tall}px`, height: `${tall}px` }));
+  }
+
+  list.addEventListener("pointerover", ({ target }) => {
+    if (target instanceof HTMLElement) target.title = target.getAttribute("aria-label") ?? "";
+  });
+  return { draw, place };
+}
+
+/** @typedef {Record<string, string>} Partners  the dark theme's colours, keyed by the light theme's */
+
+/**
+ * Returns a copy with replaced colours, leaving labels unchanged.
+ * @param {any} node @param {Partners} partners @param {boolean} [colour]
+ * @returns {any}
+ */
+export function recoloured(node, partners, colour = false) {
+  if (typeof node === "string") return (colour && partners[node]) || node;
+  if (Array.isArray(node)) return node.map((item) => recoloured(item, partners, colour));
+  if (!node || typeof node !== "object" || ArrayBuffer.isView(node)) return node;
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, recoloured(value, partners, /color/.test(key))]));
+}
+
+const CELL_TEXT = 52; // minimum width in px of a cell that shows a token
+
+/**
+ * Omits labels of columns narrower than 11 px, and texts in narrow cells. If `meta.column` is set to the selected
+ * column, texts far from that column are omitted instead.
+ * @param {{data: Record<string, any>[], layout: Record<string, any>}} figure @param {number} width
+ */
+export function thinLabels({ data, layout }, width) {
+  const axis = layout.xaxis2;
+  if (!axis?.tickvals || axis.tickvals.length < 2) return;
+  const [room, count] = [width - 120, axis.tickvals.length];
+  const fitting = Math.max(1, Math.floor(room / CELL_TEXT));
+  if (layout.meta && count > fitting) {
+    const first = Math.max(0, Math.min(layout.meta.column - Math.floor(fitting / 2), count - fitting));
+    layout.xaxis.range = [first - 0.5, first + fitting - 0.5];
+  }
+  const cell = room / (layout.xaxis.range[1] - layout.xaxis.range[0]);
+  if (cell < CELL_TEXT) for (const trace of data) delete trace.texttemplate;
+  const every = Math.ceil(11 / cell / (axis.tickvals[1] - axis.tickvals[0]));
+  for (const key of ["tickvals", "ticktext"]) axis[key] = axis[key].filter((/** @type {any} */ _, /** @type {number} */ i) => i % every === 0);
+}
+
+/**
+ * Returns a copy of the figure for drawing, because plotly modifies the figure it draws.
+ * @param {{data: object[], layout: Record<string, any>}} figure @param {HTMLElement} root @param {number} width @param {Partners} partners
+ */
+function dressed(figure, root, width, partners) {
+  const style = getComputedStyle(root);
+  const colour = (/** @type {string} */ name) => style.getPropertyValue(`--gb-${name}`).trim();
+  const { data, layout } = recoloured(figure, partners);
+  thinLabels({ data, layout }, width);
+  const hoverFont = { family: colour("mono"), size: 12, color: colour("text") };
+  const page = {
+    width,
+    paper_bgcolor: colour("card"),
+    plot_bgcolor: colour("card"),
+    modebar: { bgcolor: colour("card"), color: colour("muted"), activecolor: colour("text") },
+    font: { family: style.fontFamily, size: 12, color: colour("muted") },
+    hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("line"), font: hoverFont },
+  };
+  return { data, layout: { dragmode: false, ...layout, ...page } };
+}
 
 /** @type {Promise<unknown> | undefined} */ let plotly;
 
@@ -41,10 +148,51 @@ function withCells(figure, cells) {
   return { ...figure, data: [{ ...first, z: cells.map((row) => [...floats(row)]) }, ...others] };
 }
 
+/**
+ * Returns plotly's options: its bar has a button for each format in which the chart can be saved as it is shown.
+ * @param {string} id @param {string[]} sentences below the chart in an HTML file
+ */
+function configOf(id, sentences) {
+  const filename = `glassbox-${id}`;
+  const buttons = FORMATS.map((format) => {
+    const kind = format.toUpperCase();
+    const title = t("chart.save", { kind });
+    const icon = { svg: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 16"><text x="20" y="13" font-size="14" text-anchor="middle">${kind}</text></svg>` };
+    /** @param {Plot} plot */
+    const click = async (plot) => {
+      const size = { width: plot.clientWidth, height: plot.clientHeight };
+      if (format !== "html") return window.Plotly.downloadImage(plot, { format, filename, scale: 2, ...size });
+      const link = make("a", "", "", { href: URL.createObjectURL(await htmlFile(plot, filename, sentences)), download: `${filename}.html` });
+      link.click();
+      URL.revokeObjectURL(link.href);
+    };
+    return { name: title, title, icon, click };
+  });
+  return { modeBarButtons: [buttons], displaylogo: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
+}
+
+/**
+ * Returns a page with the chart, its sentences and plotly.js, so that it needs no network.
+ * @param {Plot} plot @param {string} title @param {string[]} sentences
+ */
+async function htmlFile(plot, title, sentences) {
+  const script = await (await fetch(find(document, "script[data-glassbox=plotly]", HTMLScriptElement).src)).text();
+  const figure = window.Plotly.Plots.graphJson(plot, false, "keepall").replaceAll("<", "\\u003c");
+  const { paper_bgcolor: ground, font, width } = plot.layout;
+  const words = make("div");
+  words.append(...sentences.map((sentence) => make("p", "", sentence)));
+  const page = `<!doctype html><html lang="${language()}"><meta charset="utf-8"><title>${title}</title>
+<body style="background: ${ground}; color: ${font.color}; font: 14px/1.5 ${font.family.replaceAll('"', "'")}; max-width: ${width}px; margin: 16px auto">
+<div id="chart"></div>${words.innerHTML}
+<script>${script}</script>
+<script>Plotly.newPlot("chart", { ...${figure}, config: { displayModeBar: false } });</script>`;
+  return new Blob([page], { type: "text/html" });
+}
+
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const plot = /** @type {import("./rows.js").Plot} */ (find(root, ".gb-plot"));
-  const [says, note, save] = [".gb-says", ".gb-note", ".gb-save"].map((name) => find(root, name));
+  const plot = /** @type {Plot} */ (find(root, ".gb-plot"));
+  const [says, note] = [".gb-says", ".gb-note"].map((name) => find(root, name));
   const rows = createRows(plot, host.send);
   let drawn = false;
   let isNear = true; // whether the chart is on the screen, or nearly
@@ -66,7 +214,6 @@ function mount(root, host) {
   function draw({ figure, text = "", note: second = "", rows: bars = null, cells = [] }) {
     setWords(says, text);
     setWords(note, second);
-    nameButtons();
     plot.setAttribute("aria-label", text);
     root.classList.remove("gb-nothing", "gb-undrawn");
     if (!figure) return clear();
@@ -77,9 +224,14 @@ function mount(root, host) {
     const width = plot.clientWidth;
     if (width < NARROWEST || !window.Plotly) return;
     const { data, layout } = dressed(withCells(figure, cells), root, width, host.dark ? host.options.dark : {});
-    window.Plotly.react(plot, data, layout, CONFIG).then(rows.place).catch(clear);
+    window.Plotly.react(plot, data, layout, configOf(host.id, [text, second])).then(placeRows).catch(clear);
     if (!drawn) plot.on("plotly_click", click);
     drawn = true;
+  }
+
+  function placeRows() {
+    rows.place();
+    for (const svg of plot.querySelectorAll(".main-svg")) svg.setAttribute("aria-hidden", "true"); // the sentence says it
   }
 
   /** @param {{points: any[]}} event */
@@ -89,18 +241,6 @@ function mount(root, host) {
     host.send({ x, y, pointNumber, curveNumber, customdata: customdata ?? null });
   }
 
-  function nameButtons() {
-    const words = host.options.save[document.documentElement.lang] ?? host.options.save.en;
-    for (const button of save.querySelectorAll("button")) {
-      button.title = words.replace("{kind}", button.textContent);
-      button.setAttribute("aria-label", button.title);
-    }
-  }
-
-  for (const button of save.querySelectorAll("button")) {
-    const format = /** @type {import("./save.js").Format} */ (button.textContent.toLowerCase());
-    button.addEventListener("click", () => saveChart(plot, root, `glassbox-${host.id}`, format));
-  }
   if (!window.Plotly) load(host.options.plotly).then(host.redraw);
   return {
     draw,
