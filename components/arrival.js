@@ -55,18 +55,15 @@ let query = opened.slice(1);
 /** Records that the address belongs to the session, so that a reload does not open it as a link. */
 export const rememberLink = () => write("sessionStorage", LINK, location.search);
 
-/**
- * Fills the inputs to the page's load event: the session id, the saved session, the language, the Numbers switch and
- * the remaining inputs.
- * @param {any[]} values
- */
-export async function arrive(values) {
-  const kept = read("sessionStorage", ID);
-  if (kept && isLoadedAgain) query = ""; // the saved text is newer than the link's
+/** Returns the inputs to the page's load event: the session id, and the saved session, language and Numbers switch. */
+export async function arrive() {
+  const before = read("sessionStorage", ID);
+  if (before && isLoadedAgain) query = ""; // the saved text is newer than the link's
   rememberLink();
-  id = kept && !(await isTaken(kept)) ? kept : newId();
+  id = before && !(await isTaken(before)) ? before : newId();
   write("sessionStorage", ID, id);
-  return [id, (kept && read("sessionStorage", SAVED)) ?? "", language(), read("localStorage", NUMBERS) === "on", ...values.slice(4)];
+  const kept = (before && read("sessionStorage", SAVED)) ?? "";
+  return [id, JSON.stringify({ kept, language: language(), numbers: read("localStorage", NUMBERS) === "on" })];
 }
 
 let hasBegun = false;

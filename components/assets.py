@@ -134,10 +134,9 @@ _CALLS = f"""window.glassbox = {{
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   card(...call) {{ this.waiting.push(() => window.glassbox.card(...call)); }},
   receive(...call) {{ this.waiting.push(() => window.glassbox.receive(...call)); }},
-  keep(...call) {{ this.waiting.push(() => window.glassbox.keep(...call)); }},
   opened() {{ this.waiting.push(() => window.glassbox.opened()); }},
   session() {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.session()))); }},
-  arrive(values) {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.arrive(values)))); }},
+  arrive() {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.arrive()))); }},
 }};
 {{
   const note = ({{ timeStamp }}) => {{ window.glassbox.clicked = performance.timeOrigin + timeStamp; }};

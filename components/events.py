@@ -8,12 +8,9 @@ the page.
 from __future__ import annotations
 
 import errno
-import json
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
 from html import escape
 from typing import Any, Literal
 
@@ -29,7 +26,7 @@ from components.limits import (
     MAX_MODEL_EVENTS,
 )
 from components.monitoring import ERRORS, count_error
-from components.parts import Handler, Queue, streams
+from components.parts import Draw, Handler, Queue, streams
 from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
@@ -38,6 +35,7 @@ from components.state.store import SessionStore, is_session_id
 # components.state.admission). Experiments take seconds and run one at a time for all visitors.
 QUEUES: dict[Queue, dict[str, Any]] = {
     "interactive": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
+    "typing": {"concurrency_id": "model", "concurrency_limit": MAX_MODEL_EVENTS},
     "model": {"concurrency_id": "model", "concurrency_limit": MAX_MODEL_EVENTS},
     "analysis": {"concurrency_id": "analysis", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
@@ -58,6 +56,7 @@ class Events:
 
     def __init__(self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML) -> None:
         self.store, self.renderer, self.client, self.frame = store, renderer, client, frame
+        self._components: list[Block] = []
 
     def on(
         self,
@@ -65,8 +64,6 @@ class Events:
         handler: Handler,
         inputs: Sequence[Block] = (),
         *,
-        sets: Sequence[Block] = (),
-        edited: Sequence[Block] = (),
         payload: bool = False,
         queue: Queue = "interactive",
         trigger_mode: Literal["once", "multiple", "always_last"] = "multiple",
@@ -78,8 +75,6 @@ class Events:
         Args:
             trigger: A component's event, such as `button.click`, a dependency (`event.then`), or a list of events.
             inputs: Components whose values to pass; for a widget, the unchecked dict that it last sent with this event.
-            sets: Inputs that the handler may change; the others keep the visitor's value.
-            edited: Other components that the browser itself has changed.
             payload: Also pass the dict that the event itself carries, unchecked.
             js: JavaScript function that runs in the browser first; it takes the inputs and returns them as a list.
 
@@ -88,7 +83,6 @@ class Events:
         """
         if payload and trigger_mode == "always_last":
             raise TypeError('a payload with trigger_mode="always_last" would be that of the first event: use an input')
-        unset = [*(component for component in inputs if component not in sets), *edited]
         first = trigger[0] if isinstance(trigger, list | tuple) else trigger
         name = getattr(first, "event_name", "")
 
@@ -99,19 +93,17 @@ class Events:
                 return
             sent = (_sent(v, name) if isinstance(c, gr.HTML) else v for c, v in zip(inputs, values, strict=True))
             arguments = (*sent, _dict(vars(event).get("_data"))) if payload else (*sent,)
-            not_set: Sequence[Block] = unset  # the first frame skips these, as the browser has the visitor's values
             with closing(_steps_of(handler, session, arguments)) as steps:
                 try:
                     for _ in steps:
-                        yield shown(session, not_set)
-                        not_set = ()
+                        yield shown(session)
                 except gr.Error:
-                    yield shown(session, not_set)
+                    yield shown(session)
                     raise
-            yield shown(session, not_set)
+            yield shown(session)
 
-        def shown(session: Session, not_set: Sequence[Block]) -> Any:
-            return self.renderer.frame(session, not_set) or gr.skip()
+        def shown(session: Session) -> Any:
+            return self.renderer.frame(session) or gr.skip()
 
         def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
             yield from respond(event, session_id, values)
@@ -142,46 +134,25 @@ class Events:
         }
         return gr.on(list(trigger), **options) if isinstance(trigger, list | tuple) else trigger(**options)
 
-    def wire_controls(self) -> None:
-        """Let frames update the controls that have been added so far."""
-        for tab in self.renderer.controls:
-            if components := self.renderer.components(tab):
-                apply = f"() => glassbox.controls({json.dumps(tab)}, {len(components)})"
-                self.frame.controls(None, None, components, js=apply, api_visibility="private")
+    def show(self, component: Block, draw: Draw) -> None:
+        """Let frames set properties of a gradio component, such as a tab's label.
+
+        draw: returns the properties for a snapshot; the component has been built with those of the initial one. If they
+        contain "at", they apply only if no tab has been clicked since that time.
+        """
+        self.renderer.properties.append(draw)
+        self._components.append(component)
+
+    def wire_properties(self) -> None:
+        """Wire the event, in the browser only, by which frames set properties of the components passed to `show`."""
+        js = f"() => glassbox.properties({len(self._components)})"
+        self.frame.controls(None, None, self._components, js=js, api_visibility="private")
 
     def find(self, session_id: object) -> Session | None:
         """Return a browser tab's session, or None if it has expired. Raises gr.Error if the tab has no id yet."""
         if not is_session_id(session_id):
             raise error(" ".join(in_all_languages("error.not_ready").values()))
         return self.store.get(str(session_id))
-
-
-@dataclass(frozen=True)
-class Carried:
-    """Gradio controls whose values other events also send, because the controls' own events may not have arrived.
-
-    take: called with the session and the values before the other event's handler. js: JavaScript
-    function that runs in the browser first; it takes the values and returns them as a list.
-    """
-
-    components: Sequence[Any]
-    take: Callable[..., None]
-    js: str
-
-    def added(self, handler: Handler, inputs: Sequence[Block], js: str = "(...sent) => sent") -> dict[str, Any]:
-        """Return these arguments for `Events.on`, extended so that the event also sends the controls' values."""
-        n = len(inputs)
-        return {
-            "handler": partial(_take_and, self.take, n, handler),
-            "inputs": [*inputs, *self.components],
-            "js": f"(...sent) => [...({js})(...sent.slice(0, {n})), ...({self.js})(...sent.slice({n}))]",
-        }
-
-
-def _take_and(take: Callable[..., None], n: int, handler: Handler, session: Session, *sent: Any) -> Iterator[None]:
-    """Pass the values after the first n to `take`, then call the handler with the first n."""
-    take(session, *sent[n:])
-    yield from handler(session, *sent[:n]) or ()
 
 
 def in_turn(runs: Iterable[Callable[[], Iterator[None] | None]]) -> Iterator[None]:
@@ -266,13 +237,3 @@ def error(problem: object) -> gr.Error:
     title = t("error.title")
     text, pops_up = escape(localize_error(problem), quote=False), not isinstance(problem, Question)
     return gr.Error(text, visible=pops_up, title=title, print_exception=False)
-
-
-def clamped_js(components: Iterable[Block]) -> str:
-    """Return `js` for an event with these inputs that clamps numbers typed beside a slider to the slider's range.
-
-    Gradio rejects numbers outside the range.
-    """
-    ends = [[each.minimum, each.maximum] if isinstance(each, gr.Slider) else None for each in components]
-    return f"""(...values) => {json.dumps(ends)}.map((ends, i) =>
-      ends ? Math.min(Math.max(values[i] ?? ends[0], ends[0]), ends[1]) : values[i])"""

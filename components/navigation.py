@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from components.events import Events
-from components.render import Control
+from components.i18n import t
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
@@ -25,8 +25,10 @@ def wire_tabs(events: Events, rows: Sequence[gr.Tabs], placeholder: gr.Textbox) 
     clicked = "() => [glassbox.clickOn?.() ?? '0']"  # '0' before the scripts have loaded
     for row in rows:
         ids = [str(tab.id) for tab in tabs_of(row)]
-        events.renderer.add("", controls=[Control(row, partial(_selection, ids))])
-        events.on(row.select, partial(select, ids), [placeholder], edited=[row], payload=True, js=clicked)
+        events.show(row, partial(_selection, ids))
+        for tab in tabs_of(row):
+            events.show(tab, partial(_label, f"tab.{tab.id}"))
+        events.on(row.select, partial(select, ids), [placeholder], payload=True, js=clicked)
 
 
 def tabs_of(row: gr.Tabs) -> list[gr.Tab]:
@@ -67,3 +69,7 @@ def open_tab(tab: str, session: Session, clicked: str) -> None:
 def _selection(ids: Sequence[str], s: Snapshot) -> dict[str, Any]:
     selected = selected_in(ids, s)
     return {} if selected is None else {"selected": selected, "at": s.navigated}
+
+
+def _label(key: str, s: Any) -> dict[str, Any]:
+    return {"label": t(key)}

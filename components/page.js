@@ -9,7 +9,7 @@ import "./gradio_workarounds.js";
 import { read, write } from "./storage.js";
 import { explainWords } from "./widgets/glossary.js";
 import { films } from "./widgets/progress.js";
-import { clickOn, controls, navigate, start, store } from "./widgets/runtime.js";
+import { clickOn, navigate, properties, start, store } from "./widgets/runtime.js";
 
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */
 function opened() {
@@ -26,11 +26,23 @@ document.addEventListener("keydown", (event) => {
   [...buttons].find((button) => button.offsetParent)?.click();
 });
 
-/** Closes the page's menu, which gradio leaves open. @param {Event} event */
+/** Keeps a choice for later visits. @param {string} name @param {string} value */
+const keep = (name, value) => write("localStorage", `glassbox-${name}`, value);
+
+document.addEventListener("click", ({ target }) => {
+  if (!(target instanceof Element) || !target.closest("#theme")) return;
+  keep("theme", document.body.classList.toggle("dark") ? "dark" : "light"); // gradio marks the dark theme like this
+});
+document.addEventListener("change", ({ target }) => {
+  if (!(target instanceof HTMLInputElement)) return;
+  if (target.closest("#language")) keep("lang", target.value);
+  if (target.closest("#numbers")) keep("numbers", target.checked ? "on" : "");
+});
+
+/** Closes the page's menu. @param {Event} event */
 function closeMenu({ target }) {
   const menu = document.querySelector("#more");
-  const isOpen = /** @type {HTMLElement | null | undefined} */ (menu?.querySelector("#theme"))?.offsetParent;
-  if (menu && isOpen && !(target instanceof Node && menu.contains(target))) menu.querySelector("button")?.click();
+  if (!(target instanceof Node && menu?.contains(target))) menu?.removeAttribute("open");
 }
 
 document.addEventListener("pointerdown", closeMenu);
@@ -62,7 +74,5 @@ startHero();
 explainWords();
 followHistory(store, navigate, rememberLink);
 startClass();
-/** Keeps a choice for later visits. @param {string} name @param {string} value */
-const keep = (name, value) => write("localStorage", `glassbox-${name}`, value);
 
-start(opened, { arrive, card, clickOn, controls, isBack, keep, session, query: linkQuery });
+start(opened, { arrive, card, clickOn, isBack, properties, session, query: linkQuery });

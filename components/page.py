@@ -17,7 +17,7 @@ from components.events import Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame
 from components.gradio_workarounds import LingeringStream, NoSessions
-from components.i18n import LANGUAGES
+from components.i18n import LANGUAGES, t
 from components.limits import (
     MAX_CONCURRENT_EVENTS,
     MAX_MODEL_EVENTS,
@@ -25,16 +25,13 @@ from components.limits import (
     MAX_WAITING_EVENTS,
     UPLOAD_SECONDS,
 )
-from components.localized import Localizer
 from components.monitoring import SESSION_BYTES, SESSIONS
 from components.navigation import INNER, tabs_of, wire_tabs
-from components.precision_notice import VIEW as NOTICE
-from components.precision_notice import measure, wire_precision
-from components.render import Renderer
+from components.precision_notice import measured
+from components.render import Renderer, compute
 from components.request_limits import RequestLimits
 from components.session_events import wire_session
 from components.share.address import LinkedPage, Opening, Places
-from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
 from components.tabs import activations, concepts, glossary, loss
@@ -49,8 +46,9 @@ from components.tabs.inside.scene import Chosen as InsideChosen
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.places import OtherTabs
 from components.tabs.lessons.tab import lesson_key, lessons, open_lesson
-from components.tabs.playground.handlers import reason
-from components.tabs.playground.handlers.generation import prepare_prompt, written
+from components.tabs.playground.editing import select_token
+from components.tabs.playground.generation import pick_model, prepare_prompt, stop, written
+from components.tabs.playground.prediction import reason
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.size import set_shape
 from components.tabs.shapes.tab import build_shapes
@@ -98,7 +96,7 @@ def build_app(
     Raises ValueError if the model does not exist or cannot be loaded.
     """
     name = add_model(model, name=None if uploads else public_name(model), **hints)
-    localizer, renderer, store = Localizer(), Renderer(), SessionStore()
+    renderer, store = Renderer(), SessionStore()
     SESSIONS.set_function(lambda: len(store))
     SESSION_BYTES.set_function(lambda: store.n_bytes)
     text = example(get_model(name))
@@ -109,25 +107,26 @@ def build_app(
         openings["zh"] = opening(example(get_model(POEMS_MODEL)))
     for session in {*openings.values()}:
         session.change(InsideChosen, max_bytes=visitor_memory)
-        for _ in reason.measure(session):  # every visitor starts with this result
-            pass
+        for computed in (reason, measured):  # every visitor starts with these results
+            for _ in compute(session, computed):
+                pass
 
     def tab(name: str) -> gr.Tab:
-        return localizer.build(gr.Tab, {"label": f"tab.{name}"}, id=name)
+        return gr.Tab(t(f"tab.{name}"), id=name)
 
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
         app.queue(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
         )  # must come first, because it resets the queue
         screen = gr.State()
-        frame = build_frame(localizer, text)
+        frame = build_frame(written(pick_model), select_token, stop)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
             with tab("playground"):
-                build_playground(localizer, events, frame, first, open_film, uploads=uploads)
+                build_playground(events, frame, open_film, uploads=uploads)
             with tab("look"), gr.Tabs(elem_id="look") as look:
                 with tab("inside"):
-                    build_inside(localizer, events)
+                    build_inside(events)
                 with tab("why"):
                     why.build(events)
                 with tab("concepts"):
@@ -151,14 +150,13 @@ def build_app(
                 with tab("compare") as compare:
                     build_compare(events, compare)
                 with tab("train"):
-                    build_train(localizer, events, ExamplePass, written(prepare_prompt))
+                    build_train(events, ExamplePass, written(prepare_prompt))
                 with tab("shapes"):
                     build_shapes(events, text)
                 with tab("loss"):
                     loss.tab.build(events)
         rows = (tabs, look, learn, lab)
         wire_tabs(events, rows, frame.saved)
-        wire_share(events, frame.link)
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
         pages = {
             "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
@@ -169,12 +167,7 @@ def build_app(
         wire_session(app, events, frame, openings, places)
         wire_class(events, places, is_open=classes)
         register_endpoints(app, name)
-        if loaded.precision != "fp32":
-            for session in {*openings.values()}:
-                measure(session, session.model)
-            wire_precision(events, frame.model)
-        renderer.add("", [localizer.view, NOTICE], controls=localizer.controls)
-        events.wire_controls()
+        events.wire_properties()
         frame.updates.value = renderer.build(first)
         screen.value = first_screen(openings, [str(each.id) for each in tabs_of(tabs)])
     return app

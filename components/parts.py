@@ -15,7 +15,7 @@ from typing_extensions import NotRequired, Unpack
 
 from components.state.snapshot import Snapshot
 
-Queue = Literal["interactive", "model", "analysis", "experiment", "stop"]
+Queue = Literal["interactive", "typing", "model", "analysis", "experiment", "stop"]
 Handler = Callable[..., Iterator[None] | None]  # (session, value sent); may yield to update the page
 Live = Callable[[Any], Any]  # of a snapshot
 Draw = Callable[[Any], dict[str, Any]]  # of a snapshot: the data of a widget
@@ -27,12 +27,15 @@ Choices = Sequence[tuple[str, Any]]  # (label, value)
 class Action:
     """The action triggered by using a part.
 
-    latest: if a part is used several times in quick succession, only the newest use counts.
+    latest: if a part is used several times in quick succession, only the newest use counts. early: for the queue
+    "typing", called instead of the handler before the actions of another queue, also if another event has begun to
+    handle this one.
     """
 
     handler: Handler
     queue: Queue = "interactive"
     latest: bool = False
+    early: Handler | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +161,11 @@ def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes
 # Words: sentences from the catalogue, with values for their placeholders
 
 
+def title(key: str) -> Part:
+    """Return the page's title."""
+    return _sentence("page-title", key, {})
+
+
 def question(key: str, **values: object) -> Part:
     """Return a card's title."""
     return _sentence("question", key, values)
@@ -264,14 +272,14 @@ def check_box(name: str, **options: Unpack[ControlOptions]) -> Part:
 def button(
     name: str,
     label: str | Live,
-    on: Handler,
+    on: Handler | None = None,
     *,
     queue: Queue = "interactive",
     enabled: Live | None = None,
     show: Live | None = None,
     primary: bool = False,
 ) -> Part:
-    """Return a button. Its handler receives only the session.
+    """Return a button. Its handler receives only the session; without one, the page's script handles clicks.
 
     label: a catalogue key, or a function of the snapshot. queue: "stop" also cancels what is running in the tab.
     primary: whether it is the card's main button.
@@ -280,7 +288,7 @@ def button(
     words: dict[str, Sentence] = {"label": (label, {})} if isinstance(label, str) else {}
     if not isinstance(label, str):
         live["label"] = label
-    actions = {"act": Action(valueless(on), queue)}
+    actions = {} if on is None else {"act": Action(valueless(on), queue)}
     return _shown(Part("button", name, {"primary": primary}, words, live, actions), show)
 
 

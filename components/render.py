@@ -1,9 +1,9 @@
 """Rendering: draws what has changed and sends it to the browser as one frame.
 
-A View fills a browser widget; a Control sets properties of a gradio component; a Signal is a value for the page's
-script. Each is a pure function of a snapshot, drawn again only if something that it read has changed (see
+A View fills a browser widget; a Signal is a value for the page's script, such as the properties of gradio's components.
+Each is a pure function of a snapshot, drawn again only if something that it read has changed (see
 `components.state.reads`). So opening a tab, changing the language or a selection, and generating a token are the same
-operation. The page applies component updates in an event that runs only in the browser (see `Events.wire_controls`).
+operation.
 
 Each of them fails alone: an error is logged and counted, the page shows a sentence in place of the view, and the rest
 of the frame is drawn.
@@ -15,11 +15,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
 from components.errors import PageError, localize_error
@@ -33,6 +32,7 @@ from components.state.snapshot import Snapshot
 from gpt.inference.threads import threads_for
 
 WAITING = "waiting"
+PROPERTIES = "properties"
 FOLLOWING_SECONDS = 0.4  # shortest pause between two rounds of computing while a text is written
 PAUSE_FACTOR = 3  # shortest pause, as a multiple of the round's duration
 POLL_SECONDS = 0.02
@@ -70,18 +70,6 @@ class Signal:
     by_field: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Control:
-    """A gradio component that the server updates.
-
-    draw: returns the component's new properties, with values as the browser represents them. If they contain "at", they
-    apply only if no tab has been clicked since that time.
-    """
-
-    component: Block
-    draw: Draw
-
-
 @dataclass(frozen=True)
 class Analysis:
     """A computation with the model that a tab's views need.
@@ -99,15 +87,11 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Sent:
-    """What the browser has received for a view: what it was drawn from, a digest of each field, and growing fields.
-
-    frame: for a control, the frame's number; 0 if the value came from the browser itself.
-    """
+    """What the browser has received for a view: what it was drawn from, a digest of each field, and growing fields."""
 
     seen: Seen
     digests: dict[str, int] = field(default_factory=dict)
     lines: dict[str, Lines] = field(default_factory=dict)
-    frame: int = 0
 
 
 class Page(Protocol):
@@ -128,32 +112,23 @@ class Page(Protocol):
 
 
 class Renderer:
-    """Draws frames from each tab's views, controls and analyses (the key "" means every tab) and from the signals."""
+    """Draws frames from each tab's views and analyses (the key "" means every tab) and from the signals.
+
+    properties: for each of gradio's components passed to `Events.show`, the function that returns its properties.
+    """
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
-        self.controls: dict[str, list[Control]] = {}
-        self.signals: list[Signal] = []
+        self.properties: list[Draw] = []
+        self.signals = [Signal(PROPERTIES, self._properties, is_shared=True, by_field=True)]
         self.analyses: dict[str, list[Analysis]] = {}
         self._initial: dict[Hashable, Sent] = {}
 
-    def add(
-        self,
-        tab: str,
-        views: Iterable[View] = (),
-        analysis: Analysis | None = None,
-        *,
-        controls: Iterable[Control] = (),
-    ) -> None:
-        """Add views, controls and an analysis to a tab."""
+    def add(self, tab: str, views: Iterable[View] = (), analysis: Analysis | None = None) -> None:
+        """Add views and an analysis to a tab."""
         self.views.setdefault(tab, []).extend(views)
-        self.controls.setdefault(tab, []).extend(controls)
         if analysis is not None:
             self.analyses.setdefault(tab, []).append(analysis)
-
-    def components(self, tab: str) -> list[Block]:
-        """Return the components of the tab's controls without duplicates; frames refer to them by index."""
-        return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
     def shown(self, s: Snapshot) -> list[View]:
         """Return the views on the page."""
@@ -199,13 +174,11 @@ class Renderer:
     def build(self, session: Session) -> str:
         """Return the frame that is part of the page's HTML, drawn from the initial session.
 
-        Controls are built with this session's values, so a newly loaded page does not overwrite what a person has typed
-        or clicked.
+        Gradio's components are built with this session's properties, so a newly loaded page does not overwrite what a
+        person has clicked.
         """
         snapshot, session.sent, session.frame_number = session.snapshot(), {}, 0
-        for control in (control for tab in self.controls.values() for control in tab):
-            properties, reads, _ = look(partial(_properties, control), snapshot, None) or ({}, Reads(snapshot), "")
-            session.sent[control] = Sent(reads.seen, {name: hash(value) for name, value in properties.items()})
+        _signal(self.signals[0], snapshot, session.sent)
         frame = self.frame(session)
         self._initial = dict(session.sent)
         return frame or ""
@@ -215,24 +188,17 @@ class Renderer:
         session.sent, session.frame_number = dict(self._initial), 1
         session.handled.clear()
 
-    def frame(self, session: Page, edited: Iterable[Block] = ()) -> str | None:
+    def frame(self, session: Page) -> str | None:
         """Return what has changed in the open tab since the last frame, as JSON, or None if nothing has.
 
-        If the browser missed a frame (`session.seen_frame`), all views are included, but only the controls in the
-        missed frames, because a person may be editing the others. `set_in` then contains the frame that first set each
-        property, so that the browser, which may have asked twice, can ignore what it has already set.
-
-        edited: components that the person is editing, which are left unchanged.
+        If the browser missed a frame (`session.seen_frame`), everything is included.
         """
         spoken = speaking(session.language, exact=session.numbers)
         with spoken, session.render_lock, session.lock.reading():
             seen, session.seen_frame = session.seen_frame, None
             whole = seen is not None
-            missed: dict[Control, Sent] = {}
-            if seen is not None:
-                known = {key: sent for key, sent in session.sent.items() if isinstance(key, Control)}
-                missed = {control: sent for control, sent in known.items() if sent.frame > seen}
-                session.sent = {control: sent for control, sent in known.items() if sent.frame <= seen}
+            if whole:
+                session.sent = {}
             s = session.snapshot()
             changed: dict[str, dict[str, str]] = {}
             for view in self.shown(s):
@@ -244,43 +210,21 @@ class Renderer:
             if wanted != session.sent.get("wanted"):  # sent again whenever something else is missing
                 session.sent["wanted"] = wanted
                 signals["wanted"] = _json(None if wanted is None else s.tab)
-            updates: dict[str, dict[int, dict[str, str]]] = {}
-            set_in: dict[str, dict[int, dict[str, int]]] = {}
-            for tab in dict.fromkeys(("", s.tab)):
-                for index, properties, number in self._updates(tab, s, session, edited, missed):
-                    updates.setdefault(tab, {}).setdefault(index, {}).update(properties)
-                    set_in.setdefault(tab, {}).setdefault(index, {}).update(dict.fromkeys(properties, number))
-            if updates:
-                of_tabs = {tab: {str(i): _object(each) for i, each in at.items()} for tab, at in updates.items()}
-                signals["controls"] = _object({tab: _object(each) for tab, each in of_tabs.items()})
-            if whole:
-                signals["set_in"] = _json(set_in)
             if not changed and not signals and not whole:
                 return None
             base = None if whole else session.frame_number
             session.frame_number += 1
             return _encode(session.frame_number, base, changed, signals)
 
-    def _updates(
-        self, tab: str, snapshot: Snapshot, session: Page, edited: Iterable[Block], missed: Mapping[Control, Sent]
-    ) -> Iterator[tuple[int, dict[str, str], int]]:
-        """Yield (index in `components`, new properties as JSON, first frame with them) for each changed component."""
-        components = self.components(tab)
-        for control in self.controls.get(tab, ()):
-            looked = look(partial(_properties, control), snapshot, session.sent.get(control))
-            if looked is None:
-                continue
-            properties, reads, _ = looked
-            before, again = session.sent.get(control), missed.get(control)
-            digests = {name: hash(value) for name, value in properties.items()}
-            if before is not None and before.digests == digests:
-                session.sent[control] = replace(before, seen=reads.seen)
-                continue
-            is_edited = control.component in edited
-            number = again.frame if again is not None and again.digests == digests else session.frame_number + 1
-            session.sent[control] = Sent(reads.seen, digests, frame=0 if is_edited else number)
-            if not is_edited and properties:
-                yield components.index(control.component), properties, number
+    def _properties(self, s: Any) -> dict[str, Any]:
+        """Return the properties of gradio's components by number. Each fails alone."""
+        drawn: dict[str, Any] = {}
+        for number, draw in enumerate(self.properties):
+            try:
+                drawn[str(number)] = draw(s)
+            except Exception as problem:
+                count_error("drawing", problem)
+        return drawn
 
 
 def look(draw: Draw, s: Snapshot, before: Sent | None) -> tuple[Any, Reads, str] | None:
@@ -399,15 +343,6 @@ def _wanted(analysis: Analysis, s: Snapshot) -> Hashable:
     except Exception as problem:
         count_error("drawing", problem)
         return None
-
-
-def _properties(control: Control, s: Any) -> dict[str, str]:
-    """Return a control's properties as JSON, with choices as (label, value) pairs."""
-    drawn = control.draw(s)
-    if "choices" in drawn:
-        pairs = [each if isinstance(each, tuple) else (str(each), each) for each in drawn["choices"]]
-        drawn = drawn | {"choices": pairs}
-    return {name: _json(value) for name, value in drawn.items()}
 
 
 def _fields(view: View, s: Snapshot, sent: dict[Any, Sent]) -> dict[str, str]:

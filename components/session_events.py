@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
@@ -11,8 +13,8 @@ import gradio as gr
 
 from components.downloads import SIGNAL as DOWNLOAD
 from components.events import NO_PROGRESS, QUEUES, Events, error, in_turn
-from components.frame import Frame
-from components.i18n import LANGUAGES, Language, t
+from components.frame import Frame, choose_language, choose_numbers
+from components.i18n import Language, t
 from components.render import Renderer, Signal
 from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
@@ -50,16 +52,20 @@ def wire_session(
     openings: the sessions that visitors start with, by language.
     """
     events.renderer.signals.extend((*SIGNALS, address_view(places)))
-    events.renderer.add("", controls=frame.controls())
 
-    def arrive(session_id: str, kept: str, language: str, numbers: object, request: gr.Request) -> Any:
-        """Find the loaded page's session, or create it from what the page saved."""
+    def arrive(session_id: str, arrived: str, request: gr.Request) -> Any:
+        """Find the loaded page's session, or create it from what the page saved.
+
+        arrived: JSON with "kept" (the saved session), "language" and "numbers", unchecked.
+        """
         if not is_session_id(session_id):
             raise error(t("error.not_ready"))
+        known = _known(arrived)
+        kept, language, numbers = (known.get(name) for name in ("kept", "language", "numbers"))
         session = events.store.get(session_id)
         if session is None:
-            session = openings.get(language, openings["en"]).copy()
-            if kept:
+            session = next((each for key, each in openings.items() if key == language), openings["en"]).copy()
+            if isinstance(kept, str) and kept:
                 restore_session(session, kept, places.tabs)
             events.store.put(session_id, session)
         choose_language(session, language)
@@ -71,9 +77,9 @@ def wire_session(
 
     arrived = app.load(
         arrive,
-        [events.client, frame.saved, frame.switch, frame.numbers],
+        [events.client, frame.saved],
         events.frame,
-        js="(...values) => glassbox.arrive(values)",
+        js="() => glassbox.arrive()",
         **NO_PROGRESS,
         **QUEUES["interactive"],
     )
@@ -85,8 +91,6 @@ def wire_session(
             session.link_opened = True
 
     opened = events.on(arrived.success, follow_link, [frame.saved], queue="model", js=_QUERY)
-    events.on(frame.switch.input, choose_language, [frame.switch])
-    events.on(frame.numbers.input, choose_numbers, [frame.numbers])
     events.on(events.frame.navigate, partial(navigate, places), payload=True)
     events.on(events.frame.retry, miss_frame, payload=True)
     events.on(events.frame.tick, partial(analyse, events.renderer), queue="analysis")
@@ -104,15 +108,11 @@ def network(host: str) -> str:
         return host
 
 
-def choose_language(session: Session, language: object) -> None:
-    """Set the language. language: from the browser, unchecked."""
-    if isinstance(language, str) and language in LANGUAGES:
-        session.language = language
-
-
-def choose_numbers(session: Session, on: object) -> None:
-    """Choose between full-precision and rounded numbers. on: from the browser, unchecked."""
-    session.numbers = on is True
+def _known(arrived: str) -> dict[str, Any]:
+    with suppress(ValueError):
+        known = json.loads(arrived)
+        return known if isinstance(known, dict) else {}
+    return {}
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:

@@ -14,6 +14,7 @@ import { attempt, defineWidget, isFollowing, mountIn } from "../widgets/runtime.
  * @property {Record<string, string>} [words]  catalogue key of each translated property
  * @property {boolean} [live]  whether the server sends properties for it, except while the part is inside a hidden one
  * @property {Record<string, [queue: string, latest: boolean]>} [actions]  actions by event; latest: only the newest action counts
+ * @property {boolean} [always]  whether it also works while the page follows another
  * @property {Node[]} [children]
  *
  * @typedef {object} Built
@@ -28,7 +29,8 @@ import { attempt, defineWidget, isFollowing, mountIn } from "../widgets/runtime.
  * @typedef {(node: Node & Properties, card: Card) => Built} Builder
  * @typedef {[label: string, value: any][]} Choices
  * @typedef {[number: number, action: string, value: any]} Action  an action that the server has not handled yet
- * @typedef {{ name: string, events: Record<string, string> }} Call  events: the gr.HTML's events, by queue
+ * @typedef {{ name: string, events: Record<string, string>, early: string[] }} Call  events: the gr.HTML's events, by queue;
+ *   early: the queues whose actions the events of other queues bring along
  */
 
 let count = 0;
@@ -86,7 +88,7 @@ const BUILDERS = {
 
   words: ({ look }) => {
     const element = make("div", `gb-sentence gb-${look}`);
-    const line = make(look === "question" ? "h2" : "p");
+    const line = make({ "page-title": "h1", question: "h2" }[look] ?? "p");
     element.append(line);
     return { element, set: ({ text }) => setWords(line, text) };
   },
@@ -362,15 +364,15 @@ export function card(element, trigger, props, call) {
    */
   function setPending(queue, actions) {
     pending[queue] = actions;
-    const { interactive = [] } = pending;
-    const sent = Object.keys(pending).map((each) => [call.events[each], { interactive, [each]: pending[each] }]);
+    const early = Object.fromEntries(call.early.map((each) => [each, pending[each] ?? []]));
+    const sent = Object.entries(call.events).map(([each, event]) => [event, { ...early, [each]: pending[each] ?? [] }]);
     props.value = Object.fromEntries(sent);
   }
 
   /** @param {Node} node @param {any} value @param {string} event */
   function act(node, value, event) {
     const [queue, latest] = node.actions?.[event] ?? ["", false];
-    if (!queue || isFollowing()) return;
+    if (!queue || (isFollowing() && !node.always)) return;
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
     setPending(queue, [...before, [(number += 1), name, value]]);

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Carried, Events, in_turn
+from components.events import Events, in_turn
 from components.i18n import t
 from components.monitoring import count_error
 from components.parts import Action, Handler, Live, Part, Queue, streams
@@ -19,17 +19,24 @@ from components.state.reads import Pending
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
-EVENTS: dict[Queue, str] = {"interactive": "select", "model": "submit", "experiment": "input", "stop": "stop"}
+EVENTS: dict[Queue, str] = {
+    "interactive": "select",
+    "typing": "apply",
+    "model": "submit",
+    "experiment": "input",
+    "stop": "stop",
+}
 SHORT = ("interactive", "stop")  # queues whose handlers do not yield
+EARLY: tuple[Queue, ...] = ("interactive", "typing")  # queues whose actions the events of the other queues bring along
 
 
 class Card:
     """A gr.HTML built from parts.
 
     name: used for the view `card.<name>` and the page element `card-<name>`. html: the component, which triggers
-    one of EVENTS for each queue. For each event, its value contains the pending actions of that queue and of the
-    interactive queue: {queue: [[number, action, value], ...]}. opened: whether the part of the tab that contains the
-    card is open; otherwise its pictures are not drawn.
+    one of EVENTS for each queue. For each event, its value contains the pending actions of that queue and of those in
+    EARLY: {queue: [[number, action, value], ...]}. opened: whether the part of the tab that contains the card is open;
+    otherwise its pictures are not drawn.
     """
 
     def __init__(self, name: str, *parts: Part, classes: str = "gb-card", opened: Live | None = None) -> None:
@@ -48,7 +55,7 @@ class Card:
                     raise TypeError(f"{key}: a handler of the queue {action.queue} may not yield")
                 self.actions[key] = action
         self.queues = dict.fromkeys(action.queue for action in self.actions.values())
-        call = json.dumps({"name": name, "events": {queue: EVENTS[queue] for queue in self.queues}})
+        call = json.dumps({"name": name, "events": EVENTS, "early": EARLY})
         self.html = gr.HTML(
             html_template="<div></div>",
             js_on_load=f"glassbox.card(element, trigger, props, {call})",
@@ -101,35 +108,34 @@ class Card:
 
 def add_cards(
     events: Events,
-    tab: str,
-    cards: Sequence[Card],
+    shown: Mapping[str, Sequence[Card]],
     views: Sequence[View] = (),
     analysis: Analysis | None = None,
-    carried: Carried | None = None,
-) -> dict[Queue, Any]:
-    """Show cards in a tab, wire one event for each queue, and return the events by queue.
+) -> None:
+    """Show cards in their tabs ("" stands for every tab), and wire one event for each queue that they use.
 
-    views: views that draw the pictures in the cards. carried: controls whose values are sent along with actions in the
-    "model" queue.
+    An event of the queue "model" also brings along what has just been set or typed in any of the cards, and one of the
+    queue "stop" cancels their other events. views: further views of the last tab.
     """
-    events.renderer.add(tab, [*(view for card in cards for view in (card.view, *card.pictures)), *views], analysis)
+    for tab, cards in shown.items():
+        events.renderer.add(tab, [view for card in cards for view in (card.view, *card.pictures)])
+    events.renderer.add(tab, views, analysis)
+    cards = [card for each in shown.values() for card in each]
     wired: dict[Queue, Any] = {}
     for queue, event in EVENTS.items():  # "stop" comes last
         able = [card for card in cards if queue in card.queues]
         if not able:
             continue
-        handler = partial(act if queue in SHORT else act_and_show, able, queue)
-        wiring: dict[str, Any] = {"handler": handler, "inputs": [card.html for card in able]}
-        if carried and queue == "model":
-            wiring = carried.added(**wiring)
+        sent = [card for card in cards if card.queues] if queue == "model" else able
+        handler = partial(act if queue in SHORT else act_and_show, sent, queue)
         wired[queue] = events.on(
             [getattr(card.html, event) for card in able],
-            **wiring,
+            handler,
+            [card.html for card in sent],
             queue=queue,
-            trigger_mode="always_last" if queue == "interactive" else "multiple",
-            cancels=[each for name, each in wired.items() if name not in SHORT] if queue == "stop" else (),
+            trigger_mode="always_last" if queue in EARLY else "multiple",
+            cancels=[each for name, each in wired.items() if name not in EARLY] if queue == "stop" else (),
         )
-    return wired
 
 
 def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> None:
@@ -147,16 +153,20 @@ def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: d
 def _pending(
     cards: Sequence[Card], queue: Queue, session: Session, sent: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[Handler, Any]]:
-    """Yield the handler and value of each pending action: first the interactive queue's, then those of `queue`.
+    """Yield the handler and value of each pending action: first those in EARLY, then those of `queue`.
 
     sent: the value of each card, {queue: actions}, unchecked.
     """
-    for card, value in zip(cards, sent, strict=True):
-        for each in dict.fromkeys(("interactive", queue)):
+    for each in dict.fromkeys((*EARLY, queue) if queue != "interactive" else (queue,)):
+        for card, value in zip(cards, sent, strict=True):
             found = value.get(each)
             for entry in found if isinstance(found, list) else ():
                 match entry:
-                    case [int(number), str(name), payload] if session.is_new(card.name, each, number):
-                        action = card.actions.get(name)
-                        if action is not None and action.queue == each:
+                    case [int(number), str(name), payload]:
+                        is_new, action = session.is_new(card.name, each, number), card.actions.get(name)
+                        if action is None or action.queue != each:
+                            continue
+                        if action.early is not None and each != queue:
+                            yield action.early, payload
+                        elif is_new:
                             yield action.handler, payload

@@ -22,14 +22,16 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from torch import Tensor
 
-from components.frame import TITLE, model_choices
+from components.concepts import steer_data
 from components.i18n import LANGUAGES, Language, speaking, t
 from components.labels import bar_label, marked, percent
+from components.model_names import model_choices
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
-from components.tabs.playground.views.prediction import asked, bars, box, concepts, hide_label, why
+from components.tabs.playground.box import box
+from components.tabs.playground.prediction import asked, bars, hide_label, why
 from components.words import words_of
 from gpt import GPT
 from gpt.analysis.tracing import to_float32
@@ -162,7 +164,8 @@ def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
     languages = (f"<span{' class=on' if key == s.language else ''}>{name}</span>" for key, name in LANGUAGES.items())
     row = (f"<span>{escape(t(f'tab.{tab}'))}</span>" for tab in tabs)
     return (
-        f'<div class="first-frame"><div>{TITLE}</div><div class="first-tabs">{"".join(row)}</div>'
+        f'<div class="first-frame"><div><h1 class="gb-mark">{_text("page.title")}</h1></div>'
+        f'<div class="first-tabs">{"".join(row)}</div>'
         f'<span class="first-model"><span>{escape(model)}</span></span>'
         f'<span class="first-languages">{"".join(languages)}</span>'
         f'<span class="first-more">{_text("page.more")}</span></div>'
@@ -187,7 +190,7 @@ def _card(s: Snapshot) -> str:
         f"<figcaption><h2>{escape(predicted['title'])}</h2>"
         f'<p class="gb-says" data-same="#bars .gb-says">{escape(predicted["text"])}</p></figcaption>'
         f'<div class="gb-bars">{rows}</div><p class="gb-others">{escape(predicted["others"])}</p></figure>'
-        f"<div><h2>{_text('reason.question')}</h2><p>{escape(why(s)['text'])}</p>"
+        f"<div><h2>{_text('reason.question')}</h2><p>{escape(why(s))}</p>"
         f'<span class="first-switches">{_button(hide_label(s), "first-small first-hide")}'
         f"{_button(t('attention.off'), 'first-small')}</span>{_concepts(s)}</div></div>"
         f'<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
@@ -200,7 +203,7 @@ def _card(s: Snapshot) -> str:
 
 def _concepts(s: Snapshot) -> str:
     """Return the HTML of the concept chips."""
-    shown = concepts(s)
+    shown = steer_data(s)
     chips = "".join(_button(chip["name"], "first-small first-chip") for chip in shown["chips"])
     if not chips:
         return ""

@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-import gradio as gr
-
 from components.errors import PageError, localize_error
-from components.events import Events
 from components.i18n import t
 from components.labels import shortened
-from components.render import View
+from components.parts import Part
 from components.share import files, menu
 from components.share.address import page_values
 from components.share.document_link import shown_prompt
@@ -43,17 +40,17 @@ class ShareState:
     __hash__ = None  # type: ignore[assignment]
 
 
-VIEWS = (
-    View("share-link", lambda s: {"answer": s.state(ShareState).link}),
-    View("share-files", lambda s: {"answer": s.state(ShareState).file}),
-)
+def link_menu() -> Part:
+    """Return the frame's menu, which shares the page as a link."""
+    items = ["link", "class", "present"]
+    return menu.menu("share-link", items, draw=lambda s: {"answer": s[ShareState].link}, on=answer_link)
 
 
-def wire_share(events: Events, link: gr.HTML) -> None:
-    """Show both menus, and wire the frame's menu."""
-    events.renderer.add("", VIEWS[:1])
-    events.renderer.add("playground", VIEWS[1:])
-    events.on(link.select, answer_link, [link])
+def files_menu() -> Part:
+    """Return the menu below the text for saving programs and for saving or opening files."""
+    items: list[str | list[str]] = ["python", ["save", "text", "document", "csv"], "open"]
+    wired: dict[str, Any] = {"draw": lambda s: {"answer": s[ShareState].file}, "on": answer_files, "queue": "model"}
+    return menu.menu("share-files", items, largest=menu.LARGEST, **wired)
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import gradio as gr
-
-from components.parts import Handler, Part
+from components.parts import Part
 from components.share.files import File
-from components.widgets.widget import placed, widget
+from components.widgets.widget import widget
 
 LARGEST = 4_000_000  # maximum size of a document to open, in bytes
 
@@ -27,17 +25,6 @@ _TEMPLATE = """<div class="gb-share" role="group">
 </div>
 <input type="file" accept=".json,application/json" hidden>
 </div>"""
-
-
-def link_menu() -> gr.HTML:
-    """Return the frame's menu, which shares the page as a link."""
-    return placed(menu("share-link", ["link", "class", "present"]))
-
-
-def files_menu(on: Handler) -> Part:
-    """Return the menu below the text for saving programs and for saving or opening files."""
-    items: list[str | list[str]] = ["python", ["save", "text", "document", "csv"], "open"]
-    return menu("share-files", items, largest=LARGEST, on=on, queue="model")
 
 
 def menu(name: str, items: Sequence[str | list[str]], *, largest: int = 0, **wired: Any) -> Part:

@@ -6,36 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.state.text import AtPosition, HiddenWords
-from gpt import SamplingParams
+from components.state.text import HiddenWords
 
 CLICKS = ("prompt", "submit")  # counts the clicks on words in the box, see `Session.is_new`
 
 
-@dataclass(frozen=True, eq=False)
-class WithoutAttention(AtPosition):
-    """The prediction at a position with attention switched off, and how the text would continue.
-
-    logits: next-token logits, (vocab_size,). goes_on, off_goes_on: the text's continuations with and without attention
-    under these settings.
-    """
-
-    settings: SamplingParams
-    logits: Tensor
-    goes_on: str
-    off_goes_on: str
-
-
 @dataclass(frozen=True)
 class HiddenState:
-    """attention_off: whether the prediction without attention is also shown. measured: the last such prediction."""
+    """attention_off: whether the prediction without attention is also shown."""
 
     attention_off: bool = False
-    measured: WithoutAttention | None = None
 
 
 def hide(session: Session, positions: Iterable[object]) -> None:

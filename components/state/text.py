@@ -88,14 +88,3 @@ class HiddenWords:
         n = common_prefix_length(self.ids, text.ids)
         hidden = frozenset(position for position in self.positions if position < n)
         return hidden if len(hidden) < len(text.ids) else frozenset()
-
-
-@dataclass(frozen=True, eq=False)
-class AtPosition:
-    """A result for one position in one version of a text."""
-
-    version: tuple[int, int]
-    position: int
-
-    def belongs_to(self, text: Text, position: int) -> bool:
-        return self.version == text.version and self.position == position

@@ -12,11 +12,11 @@ import numpy as np
 
 from components.api.arguments import check_scored_length
 from components.errors import PageError
-from components.frame import short_name
 from components.i18n import t
 from components.kit import Tab, button, caption, card, case, question, row, run_buttons, says, select, setting, text_box
 from components.labels import listed, percent, quoted
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
+from components.model_names import short_name
 from components.parts import Part
 from components.render import Lines
 from components.state.example import encodable_text, language_of_model

@@ -59,10 +59,8 @@ const stale = new Set(); // widgets to draw
 const observed = new WeakMap();
 /** @type {ResizeObserver} */
 let sizes;
-/** @type {Map<string, Map<number, Record<string, any>>>} */
-const controlUpdates = new Map(); // pending properties for gradio's components, by tab and place
-/** @type {Map<string, number>} */
-const lastSet = new Map(); // number of the last frame that set a component's property, by tab, place and name
+/** @type {Map<number, Record<string, any>>} */
+const newProperties = new Map(); // of gradio's components, by number
 let navigated = 0; // time of the newest tab click
 let scheduled = false;
 /** Raises an event on the gr.HTML that receives the frames. @type {Trigger} */
@@ -72,7 +70,6 @@ let raise = () => {};
  * @type {"" | "follows" | "leaves"}
  */
 let mirrors = "";
-let epoch = /** @type {string | undefined} */ (undefined); // epoch of the last frame that set gradio's components
 // After a frame, the page pauses drawing for as long as drawing took, which leaves time for events and for the text.
 let restsUntil = 0;
 // Nothing is drawn before this time: drawing might replace the button being pressed, and its click would be lost.
@@ -174,16 +171,9 @@ function unmount(self) {
 export function receive(trigger, watch, props) {
   const take = () => props.value && takeOwn(JSON.parse(props.value));
   store.onGap = () => trigger("retry", { seen: store.number });
-  store.on("controls", (changes, frame) => {
-    if (frame.epoch !== epoch) lastSet.clear();
-    epoch = frame.epoch;
-    for (const [tab, updates] of Object.entries(changes)) {
-      const waiting = updatesOf(tab);
-      for (const [place, { at, ...properties }] of Object.entries(updates)) {
-        if (at < navigated) continue; // another tab has been clicked since
-        const fresh = notSetBefore(`${tab} ${place}`, properties, frame.set_in?.[tab]?.[place], frame.n);
-        waiting.set(Number(place), { ...waiting.get(Number(place)), ...fresh });
-      }
+  store.on("properties", (changes) => {
+    for (const [number, { at, ...given }] of Object.entries(changes)) {
+      if (!(at < navigated)) newProperties.set(Number(number), given); // unless another tab has been clicked since
     }
     trigger("controls", {});
   });
@@ -218,22 +208,6 @@ export const mirror = (frame) => mirrors === "follows" && store.apply(frame);
 
 export const isFollowing = () => mirrors !== "";
 
-/**
- * Removes properties that have already been set: the server may respond to a gap twice, and a person may have edited a
- * component after the first response.
- * @param {string} component @param {Record<string, any>} properties @param {Record<string, number> | undefined} frames
- * the frames that first set them, if not this frame, number n @param {number} n
- */
-function notSetBefore(component, properties, frames, n) {
-  const fresh = Object.entries(properties).filter(([name]) => {
-    const [key, number] = [`${component} ${name}`, frames?.[name] ?? n];
-    if (number <= (lastSet.get(key) ?? 0)) return false;
-    lastSet.set(key, number);
-    return true;
-  });
-  return Object.fromEntries(fresh);
-}
-
 /** Raises the event that runs the open tab's missing analyses; if none are missing, the server does nothing. */
 export const tick = () => mirrors || raise("tick", {});
 
@@ -243,28 +217,22 @@ export const navigate = (address) => raise("navigate", address);
 /** Sends a class request to the server. @param {Record<string, any>} payload "do" names the request */
 export const askClass = (payload) => raise("classroom", payload);
 
-/** @param {string} tab */
-function updatesOf(tab) {
-  const found = controlUpdates.get(tab) ?? new Map();
-  controlUpdates.set(tab, found);
-  return found;
-}
-
 /** Returns the time of the click that opened a tab, as text. */
 export function clickOn() {
   navigated = Math.max(navigated, window.glassbox.clicked ?? 0);
   return String(window.glassbox.clicked ?? 0);
 }
 
-/** Returns the updates that the `controls` event makes to a tab's n controls. @param {string} tab @param {number} n */
-export function controls(tab, n) {
-  const updates = controlUpdates.get(tab);
-  if (!controlUpdates.delete(tab) || !updates) return;
-  return Array.from({ length: n }, (_, place) => ({ __type__: "update", ...updates.get(place) }));
+/** Returns the updates that the `controls` event makes to gradio's components. @param {number} n how many there are */
+export function properties(n) {
+  if (!newProperties.size) return;
+  const updates = Array.from({ length: n }, (_, number) => ({ __type__: "update", ...newProperties.get(number) }));
+  newProperties.clear();
+  return updates;
 }
 
 /** Returns whether all received frames have been drawn and applied to gradio's components. */
-export const isSettled = () => !scheduled && !controlUpdates.size;
+export const isSettled = () => !scheduled && !newProperties.size;
 
 /** Draws these widgets in the next animation frame. @param {Mounted[]} widgets */
 function refresh(widgets) {

@@ -14,8 +14,6 @@ declare global {
       receive: typeof import("./runtime.js").receive;
       /** Called once gradio has drawn the page. */
       opened: () => void;
-      /** Keeps a choice in the browser. */
-      keep?: (name: string, value: string) => void;
       /** Options shared by all widgets of a kind, by widget. */
       options: Record<string, Record<string, any>>;
       waiting: (() => void)[];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import gradio as gr
@@ -24,6 +25,7 @@ def widget(
     input_queue: Queue = "interactive",
     latest: bool = False,
     draw: Draw | None = None,
+    actions: Mapping[str, Action] | None = None,
 ) -> Part:
     """Return a part that a widget draws. draw: returns the data that it shows, as documented at the widget's factory.
 
@@ -31,15 +33,13 @@ def widget(
     the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
     options: passed to the module once, when the card is built. on, on_input: handlers for the events "select" and
     "input"; they receive the payload, an unchecked dict, in the given queues. latest: of several events in quick
-    succession, handle only the newest.
+    succession, handle only the newest. actions: for further events.
     """
     written = " ".join(("gb-widget", *classes))
     fixed = {"widget": kind, "view": view or name, "options": options or {}, "template": template, "classes": written}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
-    actions = {
-        event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None
-    }
-    return Part("widget", name, fixed, actions=actions, draw=draw)
+    named = {event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None}
+    return Part("widget", name, fixed, actions={**named, **(actions or {})}, draw=draw)
 
 
 def placed(part: Part) -> gr.HTML:

@@ -18,7 +18,7 @@ from components.render import Renderer, Signal, View
 from components.session_events import SIGNALS
 from components.share import short_links
 from components.share.address import Opening, Places
-from components.share.handlers import VIEWS
+from components.share.handlers import link_menu
 from components.share.qr import BORDER, qr_code
 from components.share.sequence import SequenceState
 from components.state.selection import Selection
@@ -38,7 +38,8 @@ class Page:
         self.drawn: list[str] = []
         self.renderer, self.store = Renderer(), SessionStore()
         text = View("text", self._draw)
-        self.renderer.add("", [text, VIEWS[0]])
+        menu = View("share-link", link_menu().draw)
+        self.renderer.add("", [text, menu])
         self.renderer.signals.extend([*SIGNALS, Signal("class", shown, is_shared=True)])
         document = Generation(get_model(), "The dog ran")
         document.read()
@@ -104,7 +105,7 @@ def test_private_states_of_the_teacher_are_not_sent_but_a_sequence_is(page):
     page.ask(do="links", base=BASE)
     page.ask(do="room", on=True, base=BASE)
     frame = page.follow()["frames"][0]
-    assert set(frame) == {"n", "base", "views", "class", "set_in"}
+    assert set(frame) == {"n", "base", "views", "class", "properties"}
     assert frame["class"]["stop"] == {"at": 0, "n": 1, "title": "Why?"}
     assert frame["class"]["answer"] is None
     assert page.session.id not in json.dumps(frame)

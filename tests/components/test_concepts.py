@@ -18,7 +18,7 @@ from components.state.reads import is_ready
 from components.state.session import Session
 from components.tabs import concepts as tab
 from components.tabs.concepts import Chosen, activities
-from components.tabs.playground.handlers import generation
+from components.tabs.playground import generation
 from components.tabs.why import explained
 from components.tabs.why.answer import graph, graph_without, node_key, switch_part
 from components.tabs.why.tab import tab as causes
@@ -139,7 +139,7 @@ def test_continue_writes_with_what_is_turned_up(session, monkeypatch):
     turn(session, {"place": [0, 0], "strength": 4})
     edits = session.document.edits
     session.settings = session.settings.with_value("length", 5)
-    playground_session.run(generation.written(generation.prepare)(session, playground_session.box(session, None)))
+    playground_session.write(session, None)
     assert session.document.edits is edits
     written = session.document.ids
     alone = Generation(MODEL, "the cat", edits=edits)

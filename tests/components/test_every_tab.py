@@ -12,6 +12,7 @@ from plotly.utils import PlotlyJSONEncoder
 
 import components
 from components import concepts
+from components.frame import in_force
 from components.labels import percent
 from components.render import Renderer
 from components.session_events import analyse
@@ -22,7 +23,6 @@ from components.tabs.activations import swapped
 from components.tabs.change.edits import effect
 from components.tabs.inside.film import write_next
 from components.tabs.inside.scene import PARTS, Chosen
-from components.tabs.playground.views import SHARED_VIEWS
 from gpt import Edits, Generation, get_model
 
 OF_THE_TEXT = ("inside", "why", "concepts", "change", "activations")  # tabs that show what the model has read
@@ -141,8 +141,7 @@ def test_the_page_names_what_is_in_force_or_says_that_the_tab_ignores_it(tab: st
     offered = session.document.loaded.concepts.offered[0]
     concepts.turn(session, {"place": [offered.layer, offered.feature]})
     session.tab = tab
-    snapshot = session.snapshot()
-    assert next(view for view in SHARED_VIEWS if view.name == "in-force").draw(snapshot)["text"] == says
+    assert in_force(session.snapshot()) == says
 
 
 def test_concepts_are_turned_up_in_every_tab(renderer: Renderer) -> None:

@@ -3,9 +3,7 @@ import re
 import shutil
 import string
 from pathlib import Path
-from types import SimpleNamespace
 
-import gradio as gr
 import pytest
 
 import components
@@ -13,7 +11,6 @@ from components.assets import browser_catalogue, named_keys
 from components.i18n import t
 from components.i18n.catalogue import CATALOGUES, FOLDER, load_catalogues
 from components.i18n.glossary import GLOSSARY
-from components.localized import Localizer
 from components.state.settings import LIMITS
 from tests.components.drawing import spoken_in
 from tests.error_calls import SENTENCES
@@ -84,21 +81,6 @@ def test_another_language_is_another_file(tmp_path):
     catalogues = load_catalogues(tmp_path)
     assert next(iter(catalogues)) == "en"
     assert catalogues["qps"]["generate"] == "[Continue]"
-
-
-def test_a_component_gets_its_words_again_in_the_other_language():
-    localizer = Localizer()
-    with gr.Blocks():
-        button = localizer.build(gr.Button, {"value": "generate"}, elem_id="b")
-        radio = localizer.build(gr.Radio, {"label": "language", "choices": lambda: [(t("stop"), 1)]})
-        localizer.sentence("loss.what", kind="caption", limit=12)
-    assert (button.value, radio.choices) == ("Continue", [("Stop", 1)])
-    chinese = SimpleNamespace(language="zh")
-    updates = [spoken_in("zh", control.draw, chinese) for control in localizer.controls]
-    assert [control.component for control in localizer.controls] == [button, radio]
-    assert updates[0]["value"] == "续写"
-    assert updates[1]["choices"] == [("停止", 1)]
-    assert spoken_in("zh", localizer.view.draw, chinese) == {"loss.what": spoken_in("zh", t, "loss.what", limit=12)}
 
 
 def test_a_space_stands_between_chinese_and_what_is_not():

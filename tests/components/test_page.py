@@ -2,9 +2,9 @@
 
 import json
 
-import gradio as gr
 import pytest
 
+from components.events import Events
 from components.page import build_app, public_name
 from components.render import Renderer
 from components.session_events import network
@@ -12,6 +12,7 @@ from gpt import GPT, GPTConfig
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import remove_model
+from tests.components.drawing import spoken_in
 
 
 @pytest.mark.parametrize("uploads", [False, True])
@@ -34,36 +35,22 @@ def test_only_paths_are_shortened():
     ]
 
 
-def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monkeypatch):
-    """Otherwise a page that arrives late would overwrite what the visitor has typed."""
-    built = []
-    monkeypatch.setattr(Renderer, "build", lambda renderer, session: built.extend((renderer, session)))
-    build_app()
-    renderer, first = built
-    snapshot, controls = first.snapshot(), [control for tab in renderer.controls.values() for control in tab]
-    assert len(controls) > 30
-    for control in controls:
-        config = control.component.get_config()
+def test_every_component_is_built_with_the_properties_that_a_new_visitor_sees(monkeypatch):
+    """Otherwise a page that arrives late would overwrite what the visitor has clicked."""
+    shown, built = [], []
+    monkeypatch.setattr(Events, "show", lambda events, component, draw: shown.append((component, draw)))
+    monkeypatch.setattr(Renderer, "build", lambda renderer, session: built.append(session))
+    build_app(uploads=True)
+    snapshot = built[0].snapshot()
+    assert len(shown) > 20
+    for component, draw in shown:
+        config = component.get_config()
         config |= config.get("props") or {}
-        for name, value in control.draw(snapshot).items():
-            if name == "choices":
-                value = [each if isinstance(each, tuple | list) else (str(each), each) for each in value]
-                assert [*map(tuple, config[name])] == [*map(tuple, value)], control.component.elem_id
-            elif name not in ("selected", "at"):  # tabs start with the first one
-                found = "" if config[name] is None and value == "" else config[name]
-                assert found == value, (control.component.elem_id, name)
-    monkeypatch.undo()
-    renderer.build(first)
-    first.language = "zh"
-    assert "续写" in json.dumps(json.loads(renderer.frame(first))["controls"], ensure_ascii=False)
-
-
-def test_a_list_that_is_filled_later_accepts_what_is_chosen_from_it():
-    blocks = build_app(uploads=True).blocks.values()
-    lists = [
-        each for each in blocks if isinstance(each, gr.Radio | gr.Dropdown | gr.CheckboxGroup) and not each.choices
-    ]
-    assert {each.elem_id: each.preprocess("ema") for each in lists} == {"upload-weights": "ema", "upload-heads": "ema"}
+        for name, value in draw(snapshot).items():
+            if name not in ("selected", "at"):  # tabs start with the first one
+                assert config[name] == value, (component.elem_id, name)
+        for name, value in spoken_in("zh", draw, snapshot).items():
+            assert name != "label" or value != config[name], component.elem_id
 
 
 @pytest.mark.parametrize(

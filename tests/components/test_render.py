@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import gradio as gr
 import pytest
 
 from components.i18n import t
 from components.monitoring import ERRORS
 from components.navigation import open_tab
-from components.render import Analysis, Control, Lines, Renderer, Signal, View
+from components.render import Analysis, Lines, Renderer, Signal, View
 from components.session_events import SIGNALS, analyse, miss_frame
 from components.state.admission import ANALYSES
 from components.state.hidden import hide, show_all
@@ -65,8 +64,8 @@ def test_only_the_fields_that_changed_are_sent_and_lines_only_from_where_they_di
         assert frame(renderer, session)["views"] == {"a": {"lines": change}}
 
 
-@pytest.mark.parametrize("broken", ["draw", "json", "control", "signal", "wanted"])
-def test_each_picture_control_and_analysis_fails_alone_and_is_counted(session: Session, broken: str) -> None:
+@pytest.mark.parametrize("broken", ["draw", "json", "property", "signal", "wanted"])
+def test_each_picture_property_and_analysis_fails_alone_and_is_counted(session: Session, broken: str) -> None:
     def of(name: str) -> Any:
         def value(s: Any) -> Any:
             if name == broken and s.query == "bad":
@@ -76,18 +75,14 @@ def test_each_picture_control_and_analysis_fails_alone_and_is_counted(session: S
         return value
 
     renderer = Renderer()
-    with gr.Blocks():
-        boxes = gr.Textbox(), gr.Textbox()
-    labels = of("control"), of("fine")
-    controls = [
-        Control(box, lambda s, label=label: {"label": label(s)}) for box, label in zip(boxes, labels, strict=True)
-    ]
+    labels = of("property"), of("fine")
+    renderer.properties += [lambda s: {"label": labels[0](s)}, lambda s: {"label": labels[1](s)}]
 
     def of_text(s: Snapshot) -> dict[str, Any]:
         return {"text": s.query}
 
     data: list[dict[str, Any]] = [{}]
-    renderer.add("", [View("a", lambda s: {"text": of("draw")(s), **data[0]})], controls=controls)
+    renderer.add("", [View("a", lambda s: {"text": of("draw")(s), **data[0]})])
     renderer.add("playground", [View("b", of_text)], Analysis(of("wanted"), lambda session: iter(())))
     renderer.add("playground", [], Analysis(lambda s: s.query or None, lambda s: iter(())))
     renderer.signals += [Signal("c", of("signal")), Signal("d", of("fine"))]
@@ -102,7 +97,7 @@ def test_each_picture_control_and_analysis_fails_alone_and_is_counted(session: S
     is_failing = broken in ("draw", "json")
     failed = {"failed": t("view.failed")}
     assert shown["views"] == {"a": failed if is_failing else {"text": "bad"}, "b": {"text": "bad"}}
-    assert shown["controls"][""] == {"1": {"label": "bad"}} | ({} if broken == "control" else {"0": {"label": "bad"}})
+    assert shown["properties"] == {"1": {"label": "bad"}} | ({} if broken == "property" else {"0": {"label": "bad"}})
     assert (shown.get("c"), shown["d"], shown["wanted"]) == (None if broken == "signal" else "bad", "bad", "playground")
     session.query, data[0] = "good", {}
     assert frame(renderer, session)["views"]["a"] == ({"failed": ""} if is_failing else {"text": "good"})
@@ -157,17 +152,15 @@ def test_what_is_saved_is_sent_whole_once_the_session_is_there_then_only_what_ch
     assert frame(renderer, session)["saved"].keys() == saved.keys()
 
 
-def test_a_page_that_loads_sets_no_control_that_it_was_built_with(session: Session) -> None:
-    with gr.Blocks():
-        box = gr.Textbox()
+def test_a_page_that_loads_sets_no_property_that_its_components_were_built_with(session: Session) -> None:
     renderer = Renderer()
-    renderer.add("", controls=[Control(box, lambda s: {"value": s.tab})])
+    renderer.properties += [lambda s: {"value": s.tab}, lambda s: {"label": s.language}]
     renderer.build(session)
     renderer.start(session)
-    assert "controls" not in json.loads(renderer.frame(session) or "{}")
+    assert "properties" not in json.loads(renderer.frame(session) or "{}")
     session.tab = "why"
     renderer.start(session)
-    assert frame(renderer, session)["controls"] == {"": {"0": {"value": "why"}}}
+    assert frame(renderer, session)["properties"] == {"0": {"value": "why"}}
 
 
 def test_the_tab_that_was_clicked_last_is_open_in_whatever_order_the_clicks_arrive(session: Session) -> None:
@@ -195,68 +188,6 @@ def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> No
     text = renderer.frame(session)
     assert "<" not in text
     assert json.loads(text)["views"]["a"]["text"] == "</script><img src=x>"
-
-
-def test_a_control_is_set_when_its_inputs_change_but_never_while_it_is_edited(session: Session) -> None:
-    with gr.Blocks():
-        box, slider = gr.Textbox(), gr.Slider()
-    renderer = Renderer()
-    renderer.add(
-        "playground",
-        controls=[
-            Control(box, lambda s: {"value": s.query}),
-            Control(box, lambda s: {"label": s.language}),
-            Control(slider, lambda s: {"value": s.selection.layer}),
-        ],
-    )
-    assert renderer.components("playground") == [box, slider]
-    renderer.frame(session)
-    session.query = "x"
-    assert frame(renderer, session)["controls"] == {"playground": {"0": {"value": "x"}}}
-    session.query, session.selection = "y", Selection(layer=2)
-    assert json.loads(renderer.frame(session, edited=[box]))["controls"] == {"playground": {"1": {"value": 2}}}
-    assert renderer.frame(session) is None  # the edits are already known
-
-
-def test_after_a_missed_frame_only_the_controls_of_missed_frames_are_set(session: Session) -> None:
-    with gr.Blocks():
-        box, slider = gr.Textbox(), gr.Slider()
-    renderer = Renderer()
-    box_control = Control(box, lambda s: {"value": s.query})
-    slider_control = Control(slider, lambda s: {"value": s.selection.layer})
-    renderer.add("playground", controls=[box_control, slider_control])
-    seen = frame(renderer, session)["n"]
-    session.selection = Selection(layer=2)
-    renderer.frame(session)
-    miss_frame(session, {"seen": seen})
-    answer = frame(renderer, session)
-    assert answer["controls"] == {"playground": {"1": {"value": 2}}}
-    miss_frame(session, {"seen": seen})  # sent before that answer arrived
-    again = frame(renderer, session)
-    assert again["set_in"] == answer["set_in"] == {"playground": {"1": {"value": seen + 1}}}
-    session.selection = Selection(layer=3)
-    miss_frame(session, {"seen": seen})
-    assert (changed := frame(renderer, session))["set_in"] == {"playground": {"1": {"value": changed["n"]}}}
-    session.selection = Selection(layer=2)
-    session.query = "x"
-    renderer.frame(session, edited=[box])
-    miss_frame(session, {"seen": seen})
-    assert frame(renderer, session)["controls"] == {
-        "playground": {"1": {"value": 2}}
-    }  # the browser already has the edits
-    for strange in ({}, {"seen": "1"}, {"seen": 10**9}):
-        miss_frame(session, strange)
-        assert list(frame(renderer, session)["controls"]["playground"]) == ["1"]
-
-
-def test_choices_travel_as_pairs_and_a_closed_tab_sets_nothing(session: Session) -> None:
-    with gr.Blocks():
-        picker = gr.Dropdown(choices=[])
-    renderer = Renderer()
-    renderer.add("why", controls=[Control(picker, lambda s: {"choices": [3, ("four", 4)]})])
-    assert renderer.frame(session) is None
-    session.tab = "why"
-    assert frame(renderer, session)["controls"] == {"why": {"0": {"choices": [["3", 3], ["four", 4]]}}}
 
 
 def test_an_open_tab_requests_each_missing_analysis_once(session: Session) -> None:

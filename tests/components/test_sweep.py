@@ -16,11 +16,12 @@ from components.render import Renderer
 from components.session_events import analyse
 from components.state.example import first_prompt, opening
 from components.state.session import Session
-from components.tabs.playground.handlers import generation, selection
+from components.tabs.playground import generation
 from gpt import GPT, Generation, GPTConfig, SamplingParams, add_model, get_model
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import remove_model
+from tests.components.tabs.playground_session import set_run
 
 BUNDLED = ("stories", "poems", "stories-llama", "untrained")
 SMALL = "small"  # has fewer layers, heads, positions and tokens than the bundled models
@@ -56,7 +57,7 @@ def test_every_tab_draws_every_choice_before_and_after_another_model_is_picked(
     document = Generation(loaded, "the rain" if before == SMALL else loaded.tokenizer.decode([*range(700, 712)]))
     [*document.steps(SamplingParams(seed=0), 4)]
     session = opening(document)
-    selection.set_values(("length", "seed", "pace"), session, 3, "1", 0)
+    set_run(session)
     for tab in tabs_of(renderer):
         draw(renderer, session, tab, analyses="model" in queues)
         for card in cards_of(renderer, tab):
@@ -66,7 +67,7 @@ def test_every_tab_draws_every_choice_before_and_after_another_model_is_picked(
                     draw(renderer, session, tab, analyses=False)
     for other in others:
         again = session.copy()
-        selection.set_values(("length", "seed", "pace"), again, 3, "1", 0)
+        set_run(again)
         again.set_typed(first_prompt(get_model(other)), is_current=False)
         [*generation.written(partial(generation.pick_model, name=other))(again)]
         assert again.document.loaded.name == other, again.notice

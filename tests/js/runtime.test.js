@@ -307,22 +307,3 @@ test("a tab that the server opens is left out if another one has been clicked si
   assert.deepEqual(opened(10), [{ __type__: "update" }]);
   assert.deepEqual(opened(20.5), [{ __type__: "update", selected: "shapes" }]);
 });
-
-test("a gap that is answered twice sets no component twice, which a person may have edited in between", () => {
-  const props = { value: "" };
-  let changed;
-  const watch = (_, callback) => (changed = callback);
-  receive(() => {}, watch, props);
-  const first = store.number + 2; // the missed frame
-  const answer = (n, properties, numbers) => {
-    const controls = { change: { 0: properties } };
-    props.value = JSON.stringify({ n, base: null, views: {}, controls, set_in: { change: { 0: numbers } } });
-    changed();
-  };
-  answer(first + 1, { value: 0, visible: true }, { value: first, visible: first });
-  assert.deepEqual(controls("change", 1), [{ __type__: "update", value: 0, visible: true }]);
-  answer(first + 2, { value: 0, visible: true, label: "x" }, { value: first, visible: first, label: first + 2 });
-  assert.deepEqual(controls("change", 1), [{ __type__: "update", label: "x" }]);
-  answer(first + 3, { value: 7 }, { value: first + 3 });
-  assert.deepEqual(controls("change", 1), [{ __type__: "update", value: 7 }]);
-});

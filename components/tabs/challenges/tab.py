@@ -12,10 +12,10 @@ from torch import Tensor
 
 from components.concepts import concept_name, on_slider, slider_of
 from components.errors import localize_error
-from components.frame import short_name
 from components.i18n import has_text, t
 from components.kit import Tab, caption, card, column, columns, says
 from components.labels import visible_token
+from components.model_names import short_name
 from components.next_tokens import best, token_bars
 from components.parts import Part
 from components.state.example import language_of_model

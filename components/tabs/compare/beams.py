@@ -7,10 +7,10 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from components.api.arguments import checked_text
-from components.frame import short_name
 from components.i18n import t
 from components.kit import Panel, button, caption, column, question, row, says, section, setting, slider
 from components.labels import decimal, marked, token_text
+from components.model_names import short_name
 from components.parts import Part
 from components.render import Lines
 from components.state.admission import Admission

@@ -13,10 +13,10 @@ import numpy as np
 from components.api.arguments import checked_text
 from components.errors import PageError
 from components.figures.bars import divergence_bars
-from components.frame import model_choices, short_name
 from components.i18n import is_exact, t
 from components.kit import Tab, button, caption, column, columns, picture, question, row, says, section, setting, slider
 from components.labels import percent, placed, quoted, seed_of, token_text
+from components.model_names import model_choices, short_name
 from components.next_tokens import next_tokens
 from components.parts import Action, Part, select, text_box, valueless
 from components.parts import slider as plain_slider

@@ -17,8 +17,6 @@ from components.events import Events
 from components.i18n import t
 from components.kit import button, caption, card, no_text, picture, question, row, says, section, title_row
 from components.limits import MAX_TRACE_BYTES
-from components.localized import Localizer
-from components.render import Control
 from components.state.session import Session
 from components.state.text import Text
 from components.tabs.inside import film, heads, machine, stream
@@ -203,14 +201,19 @@ CARDS = {
 tab.cards(NOTICE, *CARDS.values(), TRACE_FILE)
 
 
-def build_inside(localizer: Localizer, events: Events) -> None:
+def build_inside(events: Events) -> None:
     """Build and wire the tab."""
     cards = [NOTICE()]
     with gr.Tabs(elem_id="inside-parts") as parts:
         for part, build in CARDS.items():
-            with localizer.build(gr.Tab, {"label": f"inside.{part}"}, id=_tab_id(part)):
+            with gr.Tab(t(f"inside.{part}"), id=_tab_id(part)) as opened:
+                events.show(opened, partial(_label, f"inside.{part}"))
                 cards.append(build())
     cards.append(TRACE_FILE())
-    add_cards(events, tab.name, cards)
-    events.renderer.add(tab.name, controls=[Control(parts, lambda s: {"selected": _tab_id(s[Chosen].part)})])
+    add_cards(events, {tab.name: cards})
+    events.show(parts, lambda s: {"selected": _tab_id(s[Chosen].part)})
     events.on(parts.select, open_part, payload=True)
+
+
+def _label(key: str, s: Any) -> dict[str, str]:
+    return {"label": t(key)}

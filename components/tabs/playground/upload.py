@@ -5,31 +5,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import gradio as gr
 
+from components.cards.card import Card
 from components.errors import PageError, Question, localize_error
 from components.events import Events
 from components.i18n import t
+from components.kit import Panel, button, caption, choice, row, says, select, setting, text_box
 from components.labels import ACTIVATIONS
-from components.localized import Localizer
-from components.render import Control, View
+from components.parts import Part
 from components.state.session import Session
-from components.state.snapshot import Snapshot
-from components.tabs.playground.handlers.generation import prepare_prompt, written
-from components.widgets.sentence import sentence
+from components.tabs.playground.generation import prepare_prompt, written
+from components.widgets.sentence import Said
 from components.widgets.table import table
-from components.widgets.widget import placed
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
 from gpt.experiments.text_loss import losses_by_scale
 from gpt.models.checkpoints import (
     LAYOUT_FILE,
-    SCALES,
     AttnScale,
     HeadsUnknown,
     NamesInferred,
@@ -42,213 +39,157 @@ from gpt.models.checkpoints.vocabularies import PlainIds
 
 MAX_NAMES_CHARS = 20_000
 MAX_TRIAL_CHARS = 5_000
-NOTHING_ASKED: dict[str, Any] = {
-    "models": (),
-    "heads": (),
-    "activation": None,
-    "widths": (),
-    "losses": (),
-    "layout": "",
-}
 VOCABULARIES = {Characters: "upload.characters", Words: "upload.words", PlainIds: "upload.ids"}
 
 
-@dataclass(frozen=True)
-class UploadState:
-    """State of the upload panel: the files, the questions about them, and the outcome of the last attempt.
+panel = Panel("upload")
 
-    Attributes:
-        models: The models in the file, if it contains several.
-        heads: Possible numbers of heads, if the files do not specify one.
-        activation: The default activation function, if the files do not specify one.
-        widths: The model's and a head's width, either of which may scale the attention scores.
-        losses: Loss on a typed text under each scale, to find out which scale is right.
-        layout: The inferred names, in the format of a layout file. The visitor confirms or corrects them, and replaces
-            each "?".
-        opened: The loaded model.
+
+def _scales(s: Any) -> dict[str, str]:
+    """Return the possible scales of the attention scores, each with its loss on a typed text if it is known."""
+    losses, labels = dict(s[Upload].losses), {}
+    for scale, width in s[Upload].widths:
+        label = t(f"upload.scale.{scale}", width=width)
+        loss = f"{losses[scale]:.3f}" if scale in losses else ""
+        labels[scale] = t("upload.scale.loss", scale=label, loss=loss) if loss else label
+    return labels
+
+
+@panel.state
+class Upload:
+    """The files, the questions about them with their answers, and the outcome of the last attempt.
+
+    models: the models in the file, if it contains several; the answer is `weights`. numbers: possible numbers of heads,
+    if the files do not specify one; `heads`. usual: the default activation function, if the files do not specify one;
+    `activation`. widths: the model's and a head's width, either of which may scale the attention scores; `scale`.
+    trial: a text on which to compare the scales; losses: the loss on it under each scale. asks_names: whether to show
+    `layout`, the inferred names in the format of a layout file, which the visitor confirms or corrects, replacing each
+    "?". opened: the loaded model.
     """
 
     files: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
-    heads: tuple[int, ...] = ()
-    activation: Activation | None = None
+    weights: str | None = setting(None, lambda s: s[Upload].models)
+    numbers: tuple[int, ...] = ()
+    heads: int | None = setting(None, lambda s: s[Upload].numbers)
+    usual: Activation | None = None
+    activation: Activation | None = setting(None, ACTIVATIONS)
     widths: tuple[tuple[str, int], ...] = ()
+    scale: AttnScale | None = setting(None, _scales)
+    trial: str = setting("", most=MAX_TRIAL_CHARS)
     losses: tuple[tuple[str, float], ...] = ()
-    layout: str = ""
+    asks_names: bool = False
+    layout: str = setting("", most=MAX_NAMES_CHARS)
     message: Exception | None = None
     opened: LoadedModel | None = None
 
 
-@dataclass(frozen=True)
-class Upload:
-    """The panel's components."""
-
-    files: gr.File
-    weights: gr.Dropdown
-    n_head: gr.Dropdown
-    activation: gr.Dropdown
-    scale: gr.Radio
-    trial: gr.Textbox
-    names: gr.Textbox
-    open: gr.Button
+NOTHING_ASKED: dict[str, Any] = {
+    **dict.fromkeys(("weights", "heads", "usual", "activation", "scale")),
+    **dict.fromkeys(("models", "numbers", "widths", "losses"), ()),
+    **dict.fromkeys(("trial", "layout"), ""),
+    "asks_names": False,
+}
 
 
-def build_upload(localizer: Localizer, events: Events) -> Any:
-    """Build and wire the collapsed panel, and return the event that generates with the opened model."""
-    with localizer.build(gr.Accordion, {"label": "upload"}, open=False, elem_classes="gb-card", elem_id="upload"):
-        localizer.sentence("upload.says", kind="caption")
-        with gr.Row():
-            files = localizer.build(
-                gr.File, {"label": "upload.files"}, file_count="multiple", elem_id="upload-files", height=120
-            )
-            weights = localizer.build(
-                gr.Dropdown,
-                {"label": "upload.weights"},
-                choices=[],
-                value=None,
-                allow_custom_value=True,  # gradio refuses values outside the choices that a component was built with
-                visible=False,
-                elem_id="upload-weights",
-            )
-            n_head = localizer.build(
-                gr.Dropdown,
-                {"label": "upload.heads", "info": "upload.heads.info"},
-                choices=[],
-                value=None,
-                allow_custom_value=True,
-                visible=False,
-                elem_id="upload-heads",
-            )
-            activation = localizer.build(
-                gr.Dropdown,
-                {"label": "upload.activation", "info": "upload.activation.info"},
-                choices=[(label, name) for name, label in ACTIVATIONS.items()],
-                value=None,
-                visible=False,
-                elem_id="upload-activation",
-            )
-        trial = localizer.build(
-            gr.Textbox,
-            {"label": "upload.trial", "info": "upload.trial.info"},
-            lines=2,
-            max_length=MAX_TRIAL_CHARS,
-            visible=False,
-            elem_id="upload-trial",
-        )
-        scale = localizer.build(
-            gr.Radio,
-            {"label": "upload.scale", "info": "upload.scale.info"},
-            choices=list(SCALES),
-            value=None,
-            visible=False,
-            elem_id="upload-scale",
-        )
-        button = localizer.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
-        placed(sentence("upload-message", kind="notice"))
-        placed(table("upload-names", words_from=1))
-        names = localizer.build(
-            gr.Textbox,
-            {"label": "upload.layout", "info": "upload.layout.info"},
-            lines=8,
-            max_lines=24,
-            max_length=MAX_NAMES_CHARS,
-            visible=False,
-            elem_id="upload-layout",
-        )
-    return _wire(Upload(files, weights, n_head, activation, scale, trial, names, button), events)
+def build_upload(events: Events) -> Card:
+    """Build the collapsed panel, wire its files, and return the card with its questions."""
+    with gr.Accordion(t("upload"), open=False, elem_classes="gb-card", elem_id="upload") as accordion:
+        events.show(accordion, lambda s: {"label": t("upload")})
+        files = gr.File(label=t("upload.files"), file_count="multiple", elem_id="upload-files", height=120)
+        events.show(files, lambda s: {"label": t("upload.files")})
+        questions = Card("upload", *_questions(), classes="")
+    events.on(files.change, choose_files, [files])
+    return questions
 
 
-def _wire(ui: Upload, events: Events) -> Any:
-    weights = Control(ui.weights, _weights_picker)
-    heads = Control(ui.n_head, _head_picker)
-    activation = Control(ui.activation, _activation_picker)
-    names = Control(ui.names, _names_box)
-    scale = Control(ui.scale, _scale_picker)
-    trial = Control(ui.trial, _trial_box)
-    events.renderer.add("playground", VIEWS, controls=[weights, heads, activation, names, scale, trial])
-    asked = [ui.n_head, ui.activation, ui.names, ui.scale, ui.weights]
-    opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
-    events.on(ui.trial.input, try_scales, [ui.trial], sets=[ui.scale], queue="model", trigger_mode="always_last")
-    return events.on(opened.success, written(prepare_prompt), queue="model")
+def _questions() -> tuple[Part, ...]:
+    return (
+        caption("upload.says"),
+        row(
+            select(Upload.weights, "upload.weights", show=lambda s: bool(s[Upload].models)),
+            select(Upload.heads, "upload.heads", info="upload.heads.info", show=lambda s: bool(s[Upload].numbers)),
+            select(
+                Upload.activation,
+                "upload.activation",
+                info="upload.activation.info",
+                show=lambda s: s[Upload].usual is not None,
+            ),
+        ),
+        text_box(
+            Upload.trial,
+            "upload.trial",
+            info="upload.trial.info",
+            on=try_scales,
+            queue="model",
+            show=lambda s: bool(s[Upload].widths),
+        ),
+        choice(
+            Upload.scale, "upload.scale", info="upload.scale.info", labelled=True, show=lambda s: bool(s[Upload].widths)
+        ),
+        button("upload-open", "upload.open", written(open_upload), queue="model"),
+        says("upload-message", message, kind="notice"),
+        table("upload-names", draw=names_table, words_from=1),
+        text_box(Upload.layout, "upload.layout", info="upload.layout.info", show=lambda s: s[Upload].asks_names),
+    )
 
 
-def open_upload(
-    session: Session,
-    files: list[str] | None,
-    n_head: int | None,
-    activation: Activation | None,
-    names: str = "",
-    scale: AttnScale | None = None,
-    weights: str | None = None,
-) -> Iterator[None]:
-    """Add the model in the files to the list and choose it, asking for anything that the files do not specify.
+def choose_files(session: Session, files: list[str] | None) -> None:
+    """Replace the files. Questions and answers belong to other files."""
+    session.change(Upload, **NOTHING_ASKED, files=tuple(files or ()))
 
-    `names` is the content of a layout file: the names inferred from these files, as confirmed or corrected.
-    """
-    if not files:
+
+def open_upload(session: Session) -> Iterator[None]:
+    """Add the model in the files to the list, asking for anything that they do not specify, and prepare to generate."""
+    state = session.state(Upload)
+    if not state.files:
         raise PageError("upload.none")
-    if session.state(UploadState).files != tuple(files):  # the questions and choices belong to other files
-        session.change(UploadState, **NOTHING_ASKED)
-        n_head, activation, names, scale, weights = None, None, "", None, None
-    session.change(UploadState, files=tuple(files))
-    hints: dict[str, Any] = {"n_head": n_head, "activation": activation or None, "weights": weights or None}
+    hints: dict[str, Any] = {"n_head": state.heads, "activation": state.activation, "weights": state.weights}
     try:
         with TemporaryDirectory(prefix="glassbox-") as folder:
-            given = _with_names(files, names, Path(folder)) if session.state(UploadState).layout else files
-            name = add_upload(given, **hints, attn_scale=scale or None)
+            given = _with_names([*state.files], state.layout if state.asks_names else "", Path(folder))
+            name = add_upload(given, **hints, attn_scale=state.scale)
     except WeightsUnknown as unclear:
         question = Question("upload.ask_weights", file=unclear.values["file"])
-        session.change(UploadState, models=tuple(unclear.choices), message=question)
-        yield
-        raise question from None
+        session.change(Upload, models=tuple(unclear.choices), message=question)
     except ScaleUnknown as unclear:
         question = Question("upload.ask_scale", **unclear.widths)
-        state = session.state(UploadState)
-        confirmed = names if state.layout else ""
-        session.change(UploadState, widths=tuple(unclear.widths.items()), message=question, layout=confirmed)
-        yield
-        raise question from None
+        session.change(Upload, widths=tuple(unclear.widths.items()), message=question)
     except (HeadsUnknown, NamesInferred) as unclear:
         inferred = isinstance(unclear, NamesInferred)
         question = Question("upload.confirm" if inferred else "upload.ask")
-        session.change(
-            UploadState,
-            heads=tuple(unclear.choices),
-            activation=unclear.activation,
-            message=question,
-            **({"layout": unclear.values["layout"]} if inferred else {}),
-        )
-        yield
-        raise question from None
+        names = {"layout": unclear.values["layout"], "asks_names": True} if inferred else {}
+        asked = {"numbers": tuple(unclear.choices), "usual": unclear.activation, "activation": unclear.activation}
+        session.change(Upload, message=question, **asked, **names)
     except NamesUnknown as problem:
         question = Question("upload.unknown", names=problem.values["names"], reason=problem.values["reason"])
-        session.change(UploadState, message=question, layout=problem.values["draft"])
-        yield
-        raise question from None
+        session.change(Upload, message=question, layout=problem.values["draft"], asks_names=True)
     except ValueError as problem:
-        session.change(UploadState, message=problem)
-        yield
+        session.change(Upload, message=problem)
         raise
-    session.model, session.loaded = name, get_model(name)
-    session.change(UploadState, **NOTHING_ASKED, files=(), message=None, opened=session.loaded)
+    else:
+        session.model, session.loaded = name, get_model(name)
+        session.change(Upload, **NOTHING_ASKED, message=None, opened=session.loaded)
+        yield from prepare_prompt(session)
 
 
 def try_scales(session: Session, text: str) -> Iterator[None]:
     """Measure the loss on a typed text under each scale for the attention scores."""
-    state, losses = session.state(UploadState), {}
-    if not state.widths or not state.files or len(text) < 2:
+    session.change(Upload, trial=text[:MAX_TRIAL_CHARS])
+    yield
+    state, losses = session.state(Upload), {}
+    if not state.widths or not state.files or len(state.trial) < 2:
         return
     try:
         with TemporaryDirectory(prefix="glassbox-") as folder:
-            given = _with_names(list(state.files), state.layout, Path(folder))
-            losses = losses_by_scale(given, text[:MAX_TRIAL_CHARS])
+            given = _with_names([*state.files], state.layout, Path(folder))
+            losses = losses_by_scale(given, state.trial)
     except ValueError as problem:
-        session.change(UploadState, losses=(), message=problem)
+        session.change(Upload, losses=(), message=problem)
     else:
-        best = min(losses, key=losses.__getitem__)
+        best: Any = min(losses, key=losses.__getitem__)
         found = Question("upload.tried", width=dict(state.widths)[best])
-        session.change(UploadState, losses=tuple(losses.items()), message=found)
-    yield
+        session.change(Upload, losses=tuple(losses.items()), message=found, scale=best)
 
 
 def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
@@ -260,58 +201,22 @@ def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
     return [*(file for file in files if Path(file).name != LAYOUT_FILE), str(path)]
 
 
-def message(s: Snapshot) -> dict[str, Any]:
-    """Show the recognised layout, the missing information, or the error."""
-    state = s.state(UploadState)
+def message(s: Any) -> Said:
+    """Return the recognised layout, the missing information, or the error."""
+    state = s[Upload]
     if state.message is not None:
-        return {"text": localize_error(state.message)}
-    return {"text": "" if state.opened is None else opened_sentence(state.opened)}
+        return state.message
+    return None if state.opened is None else opened_sentence(state.opened)
 
 
-def _weights_picker(s: Snapshot) -> dict[str, Any]:
-    models = s.state(UploadState).models
-    return {"visible": bool(models), "choices": list(models), "value": None}
-
-
-def _head_picker(s: Snapshot) -> dict[str, Any]:
-    heads = s.state(UploadState).heads
-    return {"visible": bool(heads), "choices": list(heads), "value": None}
-
-
-def _activation_picker(s: Snapshot) -> dict[str, Any]:
-    activation = s.state(UploadState).activation
-    return {"visible": activation is not None, "value": activation}
-
-
-def _scale_picker(s: Snapshot) -> dict[str, Any]:
-    state = s.state(UploadState)
-    losses = dict(state.losses)
-    choices = []
-    for scale, width in state.widths:
-        label = t(f"upload.scale.{scale}", width=width)
-        loss = f"{losses[scale]:.3f}" if scale in losses else ""
-        choices.append((t("upload.scale.loss", scale=label, loss=loss) if loss else label, scale))
-    return {"visible": bool(choices), "choices": choices, "value": min(losses, key=losses.__getitem__, default=None)}
-
-
-def _trial_box(s: Snapshot) -> dict[str, Any]:
-    return {"visible": bool(s.state(UploadState).widths), "value": ""}
-
-
-def _names_box(s: Snapshot) -> dict[str, Any]:
-    layout = s.state(UploadState).layout
-    return {"visible": bool(layout), "value": layout}
-
-
-def names_table(s: Snapshot) -> dict[str, Any]:
+def names_table(s: Any) -> dict[str, Any]:
     """List the inferred names: role, name in this app, name in the files."""
-    layout = s.state(UploadState).layout
-    if not layout:
-        return {"rows": []}
     head = [t(f"upload.names.{column}") for column in ("role", "ours", "theirs")]
-    found = json.loads(layout)
-    rows = [[role_words(ours, found), ours, theirs] for ours, theirs in found["names"].items()]
-    return {"rows": [head, *rows]}
+    try:
+        found = json.loads(s[Upload].layout)
+        return {"rows": [head, *([role_words(ours, found), ours, theirs] for ours, theirs in found["names"].items())]}
+    except (ValueError, LookupError, AttributeError, TypeError):  # while it is being corrected
+        return {"rows": []}
 
 
 def role_words(ours: str, layout: dict[str, Any]) -> str:
@@ -322,12 +227,6 @@ def role_words(ours: str, layout: dict[str, Any]) -> str:
     words = t("upload.role.and").join(t(f"upload.role.{part}") for part in parts)
     turned = role in layout.get("transposed", ()) and not ours.endswith(".bias")
     return t("upload.role.transposed", role=words) if turned else words
-
-
-VIEWS = (
-    View("upload-message", message),
-    View("upload-names", names_table),
-)
 
 
 def opened_sentence(loaded: LoadedModel) -> str:

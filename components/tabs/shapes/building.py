@@ -15,10 +15,10 @@ import numpy as np
 from components.api.arguments import checked_text
 from components.errors import PageError
 from components.figures.bars import size_bars
-from components.frame import short_name
 from components.i18n import t
 from components.kit import caption, column, columns, picture, question, run_buttons, says, section
 from components.labels import seed_of
+from components.model_names import short_name
 from components.parts import Part
 from components.render import Lines
 from components.state.admission import admitted

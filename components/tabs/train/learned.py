@@ -68,4 +68,4 @@ def build_learned(events: Events, machine: Machine) -> None:
     whose = section(question("learned.question"), says("learned-film", about), copying)
     with gr.Row(elem_classes="gb-cards gb-train"):
         shown, loss = card("learned-shown", whose, classes="")(), curve_card(RECORDED)()
-    add_cards(events, tab.name, [shown, loss, film_card(RECORDED, machine)()])
+    add_cards(events, {tab.name: [shown, loss, film_card(RECORDED, machine)()]})

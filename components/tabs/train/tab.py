@@ -33,11 +33,9 @@ from components.kit import (
     timer,
 )
 from components.limits import MAX_TRAINED_MODELS
-from components.localized import Localizer
 from components.monitoring import TRAININGS_WAITING
 from components.parts import choice as plain_choice
 from components.parts import number_box
-from components.render import Control
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
@@ -362,9 +360,7 @@ def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Cal
     )
 
 
-def build_train(
-    localizer: Localizer, events: Events, machine: Machine, write: Callable[[Session], Iterator[None]]
-) -> None:
+def build_train(events: Events, machine: Machine, write: Callable[[Session], Iterator[None]]) -> None:
     """Build and wire the tab.
 
     machine: runs the forward pass shown in the picture of the model. write: continues the prompt with a trained model.
@@ -376,8 +372,9 @@ def build_train(
             with gr.Column(elem_classes="gb-card"):
                 task = task_card()()
                 with gr.Row(visible=False, elem_classes="gb-train-own") as texts:
-                    small = {"size": "sm", "min_width": 0, "type": "filepath", "elem_id": "train-file"}
-                    file = localizer.build(gr.UploadButton, {"label": "train.upload"}, **small)
+                    file = gr.UploadButton(
+                        t("train.upload"), size="sm", min_width=0, type="filepath", elem_id="train-file"
+                    )
                     code = Card("train-own", row(button("train-code", "train.example", take_code)), classes="")
                 run = run_card(queue, write)()
             whose = section(
@@ -386,5 +383,6 @@ def build_train(
             shown = Card("train-shown", whose, classes="")
         loss = curve_card(OWN, progress_of)()
     events.on(file.upload, take_file, [file])
-    add_cards(events, tab.name, [task, code, run, shown, loss, film_card(OWN, machine)(), scaling_card()()])
-    events.renderer.add(tab.name, controls=[Control(texts, lambda s: {"visible": is_text(s)})])
+    add_cards(events, {tab.name: [task, code, run, shown, loss, film_card(OWN, machine)(), scaling_card()()]})
+    events.show(texts, lambda s: {"visible": is_text(s)})
+    events.show(file, lambda s: {"label": t("train.upload")})

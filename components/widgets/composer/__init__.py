@@ -19,14 +19,6 @@ _TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
 </div></div>"""
 
 
-def typed_js(name: str) -> str:
-    """Return a JavaScript function that returns the box's text as JSON, with the fields of `composer`'s `.input`."""
-    return f"""() => {{
-      const {{ value, dataset }} = document.querySelector("#{name} textarea");
-      return JSON.stringify({{ edited: 0, ...JSON.parse(dataset.typed ?? "{{}}"), text: value }});
-    }}"""
-
-
 def composer(name: str, *, leads: bool = False, answers: bool = False, **wired: Any) -> Part:
     """Return the box that draws `composer_data`. It raises four events:
 

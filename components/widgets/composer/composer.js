@@ -128,12 +128,14 @@ function mount(root, host) {
     if (!joins) run = edited;
     joins = false;
     last = { ...last, text: area.value, caret: area.selectionStart };
-    area.dataset.typed = JSON.stringify({ edited, run, before });
     refresh();
     clearTimeout(moving);
     clearTimeout(typing);
     typing = setTimeout(ask, TYPING_MS);
   }
+
+  /** Sends what has just been typed before anything else is done with the text. */
+  const askNow = () => typing !== undefined && ask();
 
   function ask() {
     clearTimeout(typing);
@@ -160,8 +162,7 @@ function mount(root, host) {
 
   /** Undoes or redoes an action of the page, of which typing is one. @param {boolean} redo */
   function retrace(redo) {
-    clearTimeout(typing);
-    typing = undefined; // the event also sends the text
+    askNow();
     host.send({ redo }, "undo");
   }
 
@@ -308,12 +309,17 @@ function mount(root, host) {
   });
   area.addEventListener("focus", refresh);
   area.addEventListener("blur", () => {
-    if (typing !== undefined) ask();
+    askNow();
     refresh();
   });
+  document.addEventListener("click", askNow, true);
   if (host.options.leads) document.addEventListener("keydown", onKey);
   document.fonts.ready.then(host.redraw);
-  return { draw, destroy: () => document.removeEventListener("keydown", onKey) };
+  const destroy = () => {
+    document.removeEventListener("click", askNow, true);
+    document.removeEventListener("keydown", onKey);
+  };
+  return { draw, destroy };
 }
 
 defineWidget("composer", mount);

@@ -12,7 +12,7 @@ from components.state.adoption import adopt
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
 from components.state.snapshot import Message
-from components.tabs.playground.handlers import generation
+from components.tabs.playground import generation
 from gpt import Generation, get_model
 
 TABS = ("playground", "why", "lessons")

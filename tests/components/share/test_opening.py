@@ -15,7 +15,7 @@ from components.state.hidden import HiddenState, hidden_values, hide
 from components.state.saved import restore_session, saved_session
 from components.state.selection import NEWEST
 from components.state.session import Session
-from components.tabs.playground.handlers import editing
+from components.tabs.playground import editing
 from gpt import Edits, Generation, get_model
 from gpt.documents.document import History
 

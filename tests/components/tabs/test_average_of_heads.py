@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from components.state.session import Session
-from components.tabs.playground.handlers.selection import choose_head, choose_layer
-from components.tabs.playground.views import prediction
+from components.tabs.playground.prediction import choose_head, heatmap
 from components.tabs.why.tab import tab as why
 from components.text_views import AVERAGE, attention_shade
 from components.widgets.tokens import FULL
@@ -29,30 +27,25 @@ def shown(byte_tokenizer: Tokenizer) -> tuple[np.ndarray, Session]:
     """Return one layer's weights (T, T), averaged over transformers' heads, and a session that shows the average."""
     reference, ours = make_twins(vocab_size=byte_tokenizer.n_vocab, n_positions=64, n_layer=3, n_head=3, n_embd=36)
     session = Session(document_of(ours, byte_tokenizer))
-    choose_layer(session, str(LAYER))
-    choose_head(session, str(AVERAGE))
-    session.select(position=POSITION)
+    choose_head(session, AVERAGE)
+    session.select(position=POSITION, layer=LAYER)
     with torch.inference_mode():
         heads = reference(torch.tensor([session.document.ids]), output_attentions=True).attentions[LAYER][0]
     assert (heads[0] - heads[1]).abs().max() > 0.01  # no single head may equal the average
     return np.mean([head.numpy() for head in heads], axis=0), session
 
 
-def drawn(session: Session, views: Any, name: str) -> dict[str, Any]:
-    return next(view for view in views if view.name == name).draw(session.snapshot())
-
-
 def test_the_playground_s_heatmap_and_shades_show_the_mean_of_the_single_heads(
     shown: tuple[np.ndarray, Session],
 ) -> None:
     mean, session = shown
-    picture = drawn(session, prediction.VIEWS, "heatmap")
+    picture = heatmap(session.snapshot())
     for n, row in enumerate(picture["cells"], start=1):
         np.testing.assert_allclose(unpacked(row, "f4", n), mean[n - 1, :n], atol=1e-5)
     assert n == len(mean)
     session.document.append(7)
     session.document.read()
-    grown = drawn(session, prediction.VIEWS, "heatmap")
+    grown = heatmap(session.snapshot())
     assert grown["cells"][:-1] == picture["cells"]  # so a frame carries only the new row
     assert len(json.dumps(grown["figure"])) < 5000
     session.document.undo()

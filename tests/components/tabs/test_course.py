@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from components.frame import model_choices
+from components.model_names import model_choices
 from components.state.example import example, opening
+from components.state.reads import is_ready
 from components.state.session import Session
 from components.tabs.course import MY_GPT, BuildState, cards, check, open_example, open_mine, tab, window, wrong_cell
 from components.tabs.inside.scene import recorded
-from components.tabs.playground.handlers.generation import prepare_prompt, written
-from components.tabs.playground.handlers.reason import measure
-from components.tabs.playground.state import ReasonState
+from components.tabs.playground.generation import prepare_prompt, written
+from components.tabs.playground.prediction import reason
 from gpt import get_model, list_models
 from gpt.course.check import Verdict, with_mistake
 from gpt.course.program import PROGRAM, solution
@@ -106,9 +106,8 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
         assert session.document is not None
         assert session.document.loaded.name == "no-residual"
         assert len(session.document.ids) > session.document.n_prompt
-        for _ in measure(session):
-            pass
-        assert session.state(ReasonState).reason is not None
+        compute_now(session, reason)
+        assert is_ready(session.snapshot(), reason)
         compute_now(session, recorded)
         assert session.snapshot()[recorded] is not None
     finally:

@@ -6,17 +6,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import gradio as gr
 import pytest
 
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.settings import Settings
-from components.tabs.playground.handlers import editing, generation
-from components.tabs.playground.handlers.chat import switch_chat
+from components.tabs.playground import editing, generation
+from components.tabs.playground.box import switch_chat
 from gpt import LoadedModel, add_model, get_model
 from gpt.models.registry import remove_model
-from tests.components.tabs.playground_session import box, drawn, ids, run, type_in, write
+from tests.components.tabs.playground_session import PARTS, drawn, ids, run, type_in, write
 from tests.gpt.models.test_chat_template import LLAMA2
 from tests.gpt.models.tokenizer_families import save_family_model
 
@@ -46,7 +45,7 @@ def chat(loaded: LoadedModel, *contents: str) -> list[int]:
 
 
 def shown(session: Session) -> str:
-    data = drawn(session, "box")
+    data = drawn(session, "prompt")
     return "".join(json.loads(line)[0] for line in data["lines"])
 
 
@@ -64,7 +63,7 @@ def end_turn(session: Session) -> None:
 def test_a_typed_message_is_shown_as_the_model_reads_it(session: Session, loaded: LoadedModel) -> None:
     type_in(session, "Hello, you")
     assert ids(session) == chat(loaded, "Hello, you")
-    data = drawn(session, "box")
+    data = drawn(session, "prompt")
     assert shown(session) == f"{USER}Hello, you{ASSISTANT}"
     control = [json.loads(line)[0] for line in data["lines"] if len(json.loads(line)) == 3]
     assert control == ["<|im_start|>", "<|im_end|>", "<|im_start|>"]
@@ -83,6 +82,8 @@ def test_the_switch_turns_the_prompt_into_a_message_and_back(session: Session, l
     write(session, None)
     run(switch_chat(session, False))
     assert not session.snapshot().chat
+    switch = next(part for row in PARTS for part in row.everything() if part.name == "chat")
+    assert switch.live["hidden"](session.snapshot())
     assert ids(session) == loaded.tokenizer.encode("Once upon")
     editing.undo(session)
     assert session.snapshot().chat
@@ -93,7 +94,7 @@ def test_an_edit_inside_a_message_keeps_the_control_tokens(session: Session, loa
     type_in(session, f"{USER}Hello, world{ASSISTANT}")
     assert ids(session) == chat(loaded, "Hello, world")
     assert session.next_prompt == "Hello, world"
-    assert drawn(session, "box")["typed"] is None
+    assert drawn(session, "prompt")["typed"] is None
 
 
 def test_an_edit_inside_a_message_drops_the_answer(session: Session, loaded: LoadedModel) -> None:
@@ -122,7 +123,7 @@ def test_what_is_typed_after_an_answer_is_the_next_message(session: Session, loa
     for text in ("A", "And", "And now"):
         type_in(session, before + text)
     assert shown(session) == f"{before}\n{USER}And now{ASSISTANT}"
-    assert drawn(session, "box")["n_after"] == len(ASSISTANT)
+    assert drawn(session, "prompt")["n_after"] == len(ASSISTANT)
     assert ids(session)[: len(answered)] == answered
     whole = chat(loaded, "Hello", "Fine.", "And now")
     assert loaded.tokenizer.decode(ids(session)) == loaded.tokenizer.decode(whole)
@@ -130,7 +131,7 @@ def test_what_is_typed_after_an_answer_is_the_next_message(session: Session, loa
     n = len(ids(session))
     write(session, None)
     assert len(ids(session)) > n
-    run(generation.prepare_again(session, box(session, None)))
+    run(generation.prepare_again(session))
     assert len(ids(session)) == n
 
 
@@ -176,13 +177,9 @@ def test_a_model_without_a_template_makes_no_chat() -> None:
     run(switch_chat(session, True))
     type_in(session, "Hello")
     assert not session.snapshot().chat
+    switch = next(part for row in PARTS for part in row.everything() if part.name == "chat")
+    assert switch.live["hidden"](session.snapshot())
     assert ids(session) == get_model("untrained").tokenizer.encode("Hello")
-
-
-def test_the_switch_is_built_only_for_a_model_with_a_template(built_page: gr.Blocks) -> None:
-    (switch,) = (block for block in built_page.blocks.values() if getattr(block, "elem_id", None) == "chat")
-    assert isinstance(switch, gr.Checkbox)
-    assert switch.visible is False  # the bundled model has no chat template
 
 
 def test_a_message_after_an_answer_of_llama_2_repeats_neither_its_end_nor_the_space_before(tmp_path: Path) -> None:
@@ -203,6 +200,6 @@ def test_a_message_after_an_answer_of_llama_2_repeats_neither_its_end_nor_the_sp
         space = tokenizer.encode_continuation(" ")
         assert [*answered[:-1], *space, *ids(session)[len(answered) - 1 :]] == whole
         assert shown(session) == f"{before}<s> [INST] And now [/INST]"
-        assert drawn(session, "box")["n_after"] == len(" [/INST]")
+        assert drawn(session, "prompt")["n_after"] == len(" [/INST]")
     finally:
         remove_model(name)

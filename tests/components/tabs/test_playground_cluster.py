@@ -7,7 +7,7 @@ import time
 import pytest
 
 from components.state.session import PendingGeneration, Session
-from components.tabs.playground.handlers import generation
+from components.tabs.playground import generation
 from gpt import Generation, SamplingParams, get_model
 from gpt.documents import generation as documents
 from gpt.models.loading import LoadedModel

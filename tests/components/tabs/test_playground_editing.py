@@ -6,12 +6,13 @@ import pytest
 
 from components.state.example import example
 from components.state.session import Session
-from components.tabs.playground.handlers import editing, generation, hiding
+from components.tabs.playground import box as boxes
+from components.tabs.playground import editing, generation
 from gpt import Generation, get_model
 from gpt.models.registry import add_model, remove_model
 from gpt.models.sources import BUNDLED
 from gpt.tokenizer import start_ids
-from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
+from tests.components.tabs.playground_session import drawn, ids, new_session, run, type_in, write
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_a_bar_of_an_older_text_changes_nothing(session: Session, typed: str) ->
     type_in(session, typed)
     editing.choose(session, place | {"token": 5})
     editing.choose(session, drawn(session, "bars")["common"] | {"token": 5, "behind": place["behind"], "last": None})
-    hiding.hide_words(session, {"hidden": [1], "edited": session.edited - 1})
+    boxes.hide_words(session, {"hidden": [1], "edited": session.edited - 1})
     assert session.next_prompt == typed
     assert not session.hidden.positions
 
@@ -66,7 +67,7 @@ def test_a_bar_of_an_older_text_changes_nothing(session: Session, typed: str) ->
 def test_a_bar_can_be_chosen_while_the_text_grows(session: Session) -> None:
     type_in(session, "The dog")
     place = drawn(session, "bars")["common"]
-    run(generation.step(session, box(session, None)))
+    run(generation.step(session))
     editing.choose(session, place | {"token": 5})
     assert ids(session) == [*ids(session)[:2], 5]
 
@@ -75,7 +76,7 @@ def test_undo_restores_a_cleared_text(session: Session) -> None:
     first = ids(session)
     generation.clear(session)
     assert ids(session) == start_ids(session.document.tokenizer)
-    assert drawn(session, "box")["unwritten"] is None
+    assert drawn(session, "prompt")["unwritten"] is None
     editing.undo(session)
     assert ids(session) == first
 
@@ -101,9 +102,10 @@ def test_the_newest_texts_are_kept_and_an_empty_one_is_not(session: Session, mon
 
 def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:
     session.model = add_model(BUNDLED, name="mine")
-    write(session, "The dog")
+    run(generation.written(generation.prepare_prompt)(session, "The dog"))
     session.model = "stories"
-    here = write(session, "The cat")
+    run(generation.written(generation.prepare_prompt)(session, "The cat"))
+    here = ids(session)
     editing.undo(session)
     remove_model("mine")
     with pytest.raises(ValueError, match="mine"):

@@ -9,7 +9,7 @@ from unicodedata import normalize
 import pytest
 
 from components.state.session import Session
-from components.tabs.playground.handlers import editing, generation, selection
+from components.tabs.playground import editing, generation
 from gpt import Generation, LoadedModel, add_model, get_model
 from gpt.documents.snippets import python_snippet
 from gpt.models.registry import remove_model
@@ -34,12 +34,12 @@ def session(loaded: LoadedModel) -> Session:
     session = Session(None)
     session.model, session.loaded = loaded.name, loaded
     for name, value in {"length": 3, "seed": "1", "pace": 0}.items():
-        selection.set_values((name,), session, value)
+        generation.set_value(name, session, value)
     return session
 
 
 def shown(session: Session) -> str:
-    box = drawn(session, "box")
+    box = drawn(session, "prompt")
     return "".join(json.loads(line)[0] for line in box["lines"]) + box["held"]
 
 
@@ -48,7 +48,7 @@ def test_a_typed_text_is_read_after_what_begins_a_text(session: Session, loaded:
         type_in(session, TEXT[:end])
         assert ids(session) == prompt_ids(loaded.tokenizer, TEXT[:end].rstrip())  # a space waits for its word
         assert shown(session) == TEXT[:end]
-        assert drawn(session, "box")["typed"] is None
+        assert drawn(session, "prompt")["typed"] is None
     assert drawn(session, "strip")["lines"][0].startswith(f"[{ids(session)[0]},")
     assert session.document.text == TEXT
 
@@ -79,7 +79,7 @@ def test_the_box_takes_over_what_the_vocabulary_composes(session: Session, loade
     type_in(session, decomposed)
     composes = loaded.name in NORMALISE
     assert shown(session) == (normalize("NFC", decomposed) if composes else decomposed)
-    assert drawn(session, "box")["typed"] == (decomposed if composes else None)
+    assert drawn(session, "prompt")["typed"] == (decomposed if composes else None)
 
 
 def test_the_end_of_a_long_prompt_fits(session: Session, loaded: LoadedModel) -> None:

@@ -15,14 +15,15 @@ from components.state import throughput
 from components.state.example import EXAMPLES, example
 from components.state.session import Session
 from components.state.throughput import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
-from components.tabs.playground.handlers import editing, generation, selection
-from components.tabs.playground.state import PlaygroundState
+from components.tabs.playground import box as boxes
+from components.tabs.playground import editing, generation, prediction, stages
+from components.tabs.playground.box import Box
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import add_model, remove_model
 from tests.components.drawing import spoken_in
-from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
+from tests.components.tabs.playground_session import drawn, ids, new_session, run, type_in, write
 
 PROMPT = "Once upon a time"
 
@@ -59,7 +60,8 @@ def test_a_prepared_generation_that_was_stopped_does_not_run(
     session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
 ) -> None:
     monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
-    run(generation.prepare(session, box(session, "The dog")))
+    type_in(session, "The dog")
+    run(generation.prepare(session))
     assert session.lock.streaming
     change(session)
     assert not session.lock.streaming
@@ -71,18 +73,20 @@ def test_a_prepared_generation_that_was_stopped_does_not_run(
 
 def test_a_step_adds_one_token_and_begins_anew_where_the_prompt_has_changed(session: Session) -> None:
     first = ids(session)
-    run(generation.step(session, box(session, None)))
+    run(generation.step(session))
     assert ids(session)[:-1] == first
-    run(generation.step(session, box(session, "The dog")))
+    type_in(session, "The dog")
+    run(generation.step(session))
     assert len(ids(session)) == session.document.n_prompt + 1
 
 
 def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(session: Session) -> None:
     first = ids(session)
-    run(generation.prepare(session, box(session, "The dog ran. " * 100)))
+    type_in(session, "The dog ran. " * 100)
+    run(generation.prepare(session))
     assert "more than the 256" in drawn(session, "notice")["text"]
     assert ids(session) == first
-    assert session.state(PlaygroundState).too_long > 256
+    assert session.state(Box).too_long > 256
     run(generation.prepare_tail(session))
     assert session.document.n_prompt <= 128
 
@@ -98,7 +102,8 @@ def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Sessio
 
 def test_the_end_of_a_text_leaves_the_next_one_that_has_begun_alone(session: Session) -> None:
     for _ in range(2):
-        run(generation.prepare(session, box(session, "The dog")))
+        type_in(session, "The dog")
+        run(generation.prepare(session))
     generation.finish(session)
     assert session.lock.streaming
     assert session.finish_reason is None
@@ -113,11 +118,10 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
         raise AssertionError("the model ran")
 
     monkeypatch.setattr(GPT, "hidden_states", refuse)
-    selection.unfold_pipeline(session, True)
-    selection.set_values(("top_k",), session, 3)
+    generation.set_value("top_k", session, 3)
     assert "removed 4,093 of 4,096 tokens" in drawn(session, "bars")["text"]
     assert "3 of 4,096 tokens can be drawn" in drawn(session, "pipeline-lines")["text"]
-    selection.set_values(("top_k",), session, 0)
+    generation.set_value("top_k", session, 0)
     assert drawn(session, "bars") == before
 
 
@@ -125,7 +129,8 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
 def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Session, seed: str) -> None:
     first = ids(session)
     session.settings = session.settings.with_value("seed", seed)
-    run(generation.prepare(session, box(session, "The dog")))
+    type_in(session, "The dog")
+    run(generation.prepare(session))
     assert "seed" in drawn(session, "notice")["text"].lower()
     assert ids(session) == first
     assert not session.lock.streaming
@@ -134,7 +139,8 @@ def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Ses
 def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(generation.prepare(session, box(session, "The dog")))
+    type_in(session, "The dog")
+    run(generation.prepare(session))
 
     def overflow(*_: object, **__: object) -> Iterator[None]:
         raise_overflow()
@@ -217,14 +223,14 @@ def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() ->
 def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> None:
     before, text = session.selection, ids(session)
     for handler in (
-        selection.select_token,
-        selection.select_row,
+        editing.select_token,
+        prediction.select_row,
+        boxes.select,
         editing.choose,
         editing.switch_branch,
-        selection.follow_line,
     ):
         handler(session, sent)
-    for handler in (selection.choose_layer, selection.choose_head, selection.choose_shading, selection.choose_unit):
+    for handler in (prediction.choose_head, editing.choose_shading, stages.follow_picked):
         handler(session, sent.get("index", "x" * 10))
     assert session.selection.position == before.position
     assert ids(session) == text
@@ -235,17 +241,17 @@ def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> N
     [("temperature", 9, 2.0), ("top_p", 0, 0.01), ("length", 10**9, 1024), ("pace", 7, 0)],
 )
 def test_a_setting_is_moved_into_its_limits(session: Session, name: str, value: float, expected: float) -> None:
-    selection.set_values((name,), session, value)
+    generation.set_value(name, session, value)
     assert getattr(session.settings, name) == expected
 
 
 def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
-    assert selection.preset_of(session.settings) == "balanced"
-    selection.choose_preset(session, "greedy")
+    assert generation.preset_of(session.snapshot()) == "balanced"
+    generation.choose_preset(session, "greedy")
     assert session.settings.temperature == 0
-    assert selection.preset_of(session.settings) == "greedy"
-    selection.set_values(("top_k",), session, 3)
-    assert selection.preset_of(session.settings) is None
+    assert generation.preset_of(session.snapshot()) == "greedy"
+    generation.set_value("top_k", session, 3)
+    assert generation.preset_of(session.snapshot()) is None
 
 
 # Many visitors generating at once
@@ -277,10 +283,11 @@ def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: Non
 
 @pytest.mark.parametrize("pace", [0, 50])
 def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
-    selection.set_values(("length",), session, 4)
-    selection.set_values(("pace",), session, pace)
+    generation.set_value("length", session, 4)
+    generation.set_value("pace", session, pace)
     session.settings = session.settings.with_value("seed", "3")
-    run(generation.prepare(session, box(session, PROMPT)))
+    type_in(session, PROMPT)
+    run(generation.prepare(session))
     assert run(generation.generate(session)) == 3  # the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4
     assert session.finish_reason == "max_new_tokens"

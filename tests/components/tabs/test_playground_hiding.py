@@ -9,12 +9,15 @@ import torch
 
 from components.labels import percent
 from components.state.example import example
+from components.state.reads import is_ready
 from components.state.session import Session
-from components.tabs.playground.handlers import hiding, reason
-from components.tabs.playground.views.prediction import VISIBLE_BARS
+from components.tabs.playground import box as boxes
+from components.tabs.playground import prediction
+from components.tabs.playground.prediction import VISIBLE_BARS
 from components.words import words_of
 from gpt import Edits, Generation, LoadedModel, distribution, get_model
-from tests.components.tabs.playground_session import drawn, new_session, run, type_in, write
+from tests.components.drawing import compute_now
+from tests.components.tabs.playground_session import drawn, new_session, type_in, write
 
 TEXT = "It was raining. Tom was sad because he could not play"
 WORD = (2, 3)  # " rain" "ing"
@@ -28,7 +31,7 @@ def written() -> Generation:
 @pytest.fixture
 def session(written: Generation) -> Session:
     made = new_session(written)
-    run(reason.measure(made))
+    compute_now(made, prediction.reason)
     return made
 
 
@@ -51,15 +54,15 @@ def test_the_first_text_stops_before_a_word_that_one_other_word_decides(session:
     assert document.tokenizer.decode(document.ids) == TEXT
     said = drawn(session, "reason")["text"]
     assert re.fullmatch("“raining” is the main reason: if you hide it, “outside” drops from 9[01]% to [89]%.", said)
-    strongest = max(drawn(session, "box")["arcs"], key=lambda arc: arc[1])
+    strongest = max(drawn(session, "prompt")["arcs"], key=lambda arc: arc[1])
     assert strongest[0] == WORD[0]
 
 
 def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(session: Session) -> None:
     before = shares(session)
-    hiding.hide_words(session, {"hidden": [WORD[1]]})  # any token of the word
-    assert drawn(session, "box")["hidden"] == list(WORD)
-    assert WORD[0] not in [position for position, _ in drawn(session, "box")["arcs"]]
+    boxes.hide_words(session, {"hidden": [WORD[1]]})  # any token of the word
+    assert drawn(session, "prompt")["hidden"] == list(WORD)
+    assert WORD[0] not in [position for position, _ in drawn(session, "prompt")["arcs"]]
     ids = [token for i, token in enumerate(session.document.ids) if i not in WORD]
     final, loaded = expected(session, ids), session.document.loaded
     after = shares(session)
@@ -71,61 +74,61 @@ def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(sessio
     said = drawn(session, "reason")["text"]
     drops = f"drops from {percent(was['outside'])} to {percent(after['outside'])}"
     assert said.startswith(f"Without “raining”, “outside” {drops}. The top token is now “with”")
-    assert drawn(session, "box")["ghost"] == " with"
-    hiding.hide_words(session, {"hidden": []})
+    assert drawn(session, "prompt")["ghost"] == " with"
+    boxes.hide_words(session, {"hidden": []})
     assert shares(session) == before
 
 
 def test_of_two_clicks_that_arrive_in_the_wrong_order_the_last_counts(session: Session) -> None:
-    hiding.hide_words(session, {"hidden": [], "n": 2})
-    hiding.hide_words(session, {"hidden": [WORD[0]], "n": 1})
-    assert (drawn(session, "box")["hidden"], drawn(session, "box")["n"]) == ([], 2)
+    boxes.hide_words(session, {"hidden": [], "n": 2})
+    boxes.hide_words(session, {"hidden": [WORD[0]], "n": 1})
+    assert (drawn(session, "prompt")["hidden"], drawn(session, "prompt")["n"]) == ([], 2)
 
 
 def test_several_hidden_words_are_measured_and_stay_hidden_while_the_text_goes_on(session: Session) -> None:
-    hiding.hide_words(session, {"hidden": [0, WORD[0]]})
-    assert reason.wanted(session.snapshot()) is not None
-    run(reason.measure(session))
-    assert reason.wanted(session.snapshot()) is None
+    boxes.hide_words(session, {"hidden": [0, WORD[0]]})
+    assert not is_ready(session.snapshot(), prediction.reason)
+    compute_now(session, prediction.reason)
+    assert is_ready(session.snapshot(), prediction.reason)
     final = expected(session, [token for i, token in enumerate(session.document.ids) if i not in (0, *WORD)])
     assert max(shares(session).values()) == pytest.approx(final.max().item(), abs=2e-3)
     assert "these 2 words" in drawn(session, "reason")["text"]
     type_in(session, f"{TEXT} with")
-    assert drawn(session, "box")["hidden"] == [0, *WORD]
+    assert drawn(session, "prompt")["hidden"] == [0, *WORD]
     type_in(session, "The dog")
-    assert drawn(session, "box")["hidden"] == []
+    assert drawn(session, "prompt")["hidden"] == []
 
 
 def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: Session) -> None:
-    hiding.hide_main(session)
-    assert drawn(session, "box")["hidden"] == list(WORD)
-    hiding.hide_main(session)
-    assert drawn(session, "box")["hidden"] == []
-    hiding.hide_main(session)
+    prediction.hide_main(session)
+    assert drawn(session, "prompt")["hidden"] == list(WORD)
+    prediction.hide_main(session)
+    assert drawn(session, "prompt")["hidden"] == []
+    prediction.hide_main(session)
     write(session, None)  # the model generates with all words
     assert session.hidden.positions == frozenset()
 
 
 @pytest.mark.parametrize("sent", [{}, {"hidden": "2"}, {"hidden": [True, "x", -3, 10**9]}, {"hidden": list(range(13))}])
 def test_positions_that_cannot_be_hidden_are_ignored(session: Session, sent: dict) -> None:
-    hiding.hide_words(session, sent)
-    assert drawn(session, "box")["hidden"] == []
+    boxes.hide_words(session, sent)
+    assert drawn(session, "prompt")["hidden"] == []
 
 
 def test_without_attention_every_word_sees_only_itself(session: Session) -> None:
-    assert drawn(session, "box")["arcs"]
-    hiding.switch_attention(session)
-    run(reason.measure(session))
-    assert drawn(session, "box")["arcs"] == []
+    assert drawn(session, "prompt")["arcs"]
+    prediction.switch_attention(session)
+    compute_now(session, prediction.without_attention)
+    assert drawn(session, "prompt")["arcs"] == []
     ids, loaded = session.document.ids, session.document.loaded
     alone = expected(session, ids[-1:], Edits(attn_scale=dict.fromkeys(range(loaded.model.config.n_layer), 0.0)))
     off = shares(session, "bars-off")
     assert max(off, key=off.__getitem__) == "ers"
     assert decoded(loaded, alone.argmax()) in off
-    goes_on = drawn(session, "goes-on")
-    assert goes_on["text"].startswith("The model would continue: “")
-    assert goes_on["text"] != goes_on["off"]
-    hiding.switch_attention(session)
+    goes_on = drawn(session, "goes-on")["text"]
+    assert goes_on.startswith("The model would continue: “")
+    assert goes_on != drawn(session, "goes-on-off")["text"]
+    prediction.switch_attention(session)
     assert drawn(session, "goes-on")["text"] == ""
 
 
@@ -134,7 +137,7 @@ def test_the_untrained_model_names_no_reason_and_what_stands_in_the_text_has_a_b
     document.read()
     session = Session(document, TEXT)
     session.select(position=3)
-    run(reason.measure(session))
+    compute_now(session, prediction.reason)
     assert drawn(session, "reason")["text"].startswith("No single word decides it")
     bars = drawn(session, "bars")
     assert bars["bars"][bars["chosen"]][4] == {"token": document.ids[4]}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from components.figures.lines import spread
 from components.state.settings import LIMITS, sampling_params
-from components.tabs.playground.state import PRESETS
-from components.tabs.playground.views import pipeline as views
+from components.tabs.playground import stages as views
+from components.tabs.playground.generation import PRESETS
 from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import sampling_stages, token_at_stages
 from tests.components.drawing import spoken_in

@@ -10,14 +10,16 @@ import torch
 
 from components.share.document_link import document_values
 from components.state.session import Session
-from components.tabs.playground.handlers import editing, generation, selection
-from components.tabs.playground.views import SHARED_VIEWS, VIEWS
-from components.tabs.playground.views.text import dropped
+from components.tabs.playground import editing, generation
+from components.tabs.playground.editing import dropped
+from components.tabs.playground.prediction import without_attention
 from gpt import GPT, Generation, GPTConfig, SamplingParams, generate_greedy, get_model
 from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import add_model, remove_model
+from tests.components.drawing import compute_now
+from tests.components.tabs.playground_session import PICTURES, drawn
 
 PROMPT = "a rat on a road"
 
@@ -32,7 +34,7 @@ def full(tmp_path: Path) -> Iterator[Session]:
     list(session.document.steps(SamplingParams(temperature=0), 99))
     assert session.document.full
     for setting, value in {"length": 6, "temperature": 0, "seed": "1", "pace": 0}.items():
-        selection.set_values((setting,), session, value)
+        generation.set_value(setting, session, value)
     yield session
     remove_model(name)
 
@@ -46,19 +48,20 @@ def go_on(session: Session) -> None:
 def test_continue_drops_a_token_for_each_new_one_and_shows_it(full):
     before = full.document
     model, ids = before.loaded.model, list(before.ids)
-    assert dropped(full.snapshot()) == {"text": ""}
+    assert dropped(full.snapshot()) == ""
     go_on(full)
     expected = generate_greedy(model, torch.tensor([ids]), 6)[0].tolist()
     assert full.document.dropped + full.document.ids == expected
     assert full.document.n_read == 16
     assert full.finish_reason == "max_new_tokens"
     assert before.ids == ids
-    shown = dropped(full.snapshot())["text"]
+    shown = dropped(full.snapshot())
     assert before.tokenizer.decode(expected[:6]) in shown
     assert "dropped: 6" in shown
     assert "16 tokens" in shown
-    for view in (*SHARED_VIEWS, *VIEWS):
-        view.draw(full.snapshot())
+    compute_now(full, without_attention)
+    for name in PICTURES:
+        drawn(full, name)
 
 
 def test_undo_brings_the_whole_text_back(full):

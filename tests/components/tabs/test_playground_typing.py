@@ -13,13 +13,16 @@ from components.labels import percent
 from components.share.document_link import document_values, replay
 from components.share.link import decode, encode
 from components.state.example import example
+from components.state.reads import is_ready
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.typed_text import kept_tokens, shown_tokens
-from components.tabs.playground.handlers import editing, generation, reason, selection, typing
-from components.tabs.playground.views.prediction import reason_falls
+from components.tabs.playground import box as boxes
+from components.tabs.playground import editing, generation, prediction
+from components.tabs.playground.prediction import reason_falls
 from gpt import Generation, SamplingParams, distribution, get_model
 from gpt.inference.admission import AdmissionQueue
+from tests.components.drawing import compute_now
 from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
 from tests.gpt.fake_models import tiny_model
 
@@ -38,7 +41,7 @@ def session(written: Generation) -> Session:
 
 def shown(session: Session) -> str:
     """Return the text of the box."""
-    data = drawn(session, "box")
+    data = drawn(session, "prompt")
     lines = "".join(json.loads(line)[0] for line in data["lines"]) + data["held"]
     return lines if data["unwritten"] is None else data["unwritten"]
 
@@ -48,7 +51,7 @@ def test_typed_text_is_predicted_as_a_document_of_it_is(session: Session) -> Non
     fresh = Generation(get_model(), STORY)
     fresh.read()
     assert ids(session) == fresh.ids
-    data, bars = drawn(session, "box"), drawn(session, "bars")
+    data, bars = drawn(session, "prompt"), drawn(session, "bars")
     final = distribution(fresh.logits(len(fresh.ids) - 1), session.settings.sampling()).final
     assert data["ghost"] == f" {bars['bars'][0][0]}" == " Lily"
     assert [bar[2] for bar in bars["bars"]] == pytest.approx(final.topk(20).values.tolist(), rel=1e-3)
@@ -67,19 +70,16 @@ def test_a_part_of_a_character_is_not_offered_as_text(session: Session) -> None:
     best = int(distribution(document.logits(len(document.ids) - 1), session.settings.sampling()).final.argmax())
     with pytest.raises(UnicodeDecodeError):
         get_model().tokenizer.token_bytes(best).decode()
-    assert drawn(session, "box")["ghost"] == ""
+    assert drawn(session, "prompt")["ghost"] == ""
 
 
 def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session: Session) -> None:
-    run(reason.measure(session))
+    compute_now(session, prediction.reason)
     assert drawn(session, "spoken")["text"] == ""  # the example, not touched by the visitor
     type_in(session, STORY)
-    turn = session.lock.begin()
-    assert reason.wanted(session.snapshot()) is None
-    session.lock.end(turn)
-    assert reason.wanted(session.snapshot()) is not None
-    run(reason.measure(session))
-    assert reason.wanted(session.snapshot()) is None
+    assert not is_ready(session.snapshot(), prediction.reason)
+    compute_now(session, prediction.reason)
+    assert is_ready(session.snapshot(), prediction.reason)
     said, bars = drawn(session, "reason")["text"], drawn(session, "bars")["bars"]
     word, before = re.fullmatch(
         r"“(\w+)” is the main reason: if you hide it, “Lily” drops from (\d+%) to .*\.", said
@@ -92,7 +92,7 @@ def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session:
     session.lock.end(turn)
     session.select(position=2)
     assert "It mostly looks back at" in drawn(session, "reason")["text"]
-    run(reason.measure(session))
+    compute_now(session, prediction.reason)
     assert "“time”" in drawn(session, "reason")["text"]
 
 
@@ -142,11 +142,13 @@ def test_each_run_of_edits_is_one_action_and_none_if_it_restores_the_text(sessio
 def test_runs_that_the_server_has_not_seen_are_undone_one_by_one(session: Session) -> None:
     first = shown(session)
     sent = {"before": [["The dog", 1, 1], [LONG, 2, 2]], "text": "A cat", "edited": 3, "run": 3}
-    run(typing.type_text(session, json.dumps(sent)))
-    late = json.dumps(sent | {"text": "A cat ran", "edited": 4})
-    editing.retrace(session, late, {})  # the last key was pressed just before
+    run(boxes.type_text(session, sent))
+    late = sent | {"text": "A cat ran", "edited": 4}
+    boxes.take_typed(session, late)  # the last key was pressed just before
+    editing.retrace(session, {})
     assert (shown(session), undone(session)) == (LONG, ["The dog", first])
-    editing.retrace(session, late, {"redo": True})
+    boxes.take_typed(session, late)
+    editing.retrace(session, {"redo": True})
     assert shown(session) == "A cat ran"
 
 
@@ -166,7 +168,7 @@ def test_after_what_the_model_wrote_typing_is_a_branch_and_the_prompt_stays(sess
     assert [session.document.origin(i).kind for i in range(2, 8)] == ["sampled"] * 3 + ["typed"] * 3
     assert len(drawn(session, "tree")["lanes"]) == 0
     type_in(session, text[:-1])
-    run(generation.prepare(session, box(session, None)))
+    run(generation.prepare(session))
     run(generation.generate(session))
     assert session.document.n_prompt == 2
     assert len(drawn(session, "tree")["lanes"]) == 2
@@ -194,12 +196,12 @@ def test_writing_on_continues_the_text_and_again_begins_at_the_prompt_and_keeps_
     assert further[: len(first)] == first
     assert len(further) == len(first) + 3
     session.settings = session.settings.with_value("seed", "2")
-    run(generation.prepare_again(session, box(session, None)))
+    run(generation.prepare_again(session))
     run(generation.generate(session))
     assert ids(session)[:2] == first[:2]
     assert len(ids(session)) == 5
     assert len(drawn(session, "tree")["lanes"]) == 2
-    run(generation.step(session, box(session, None)))
+    run(generation.step(session))
     assert len(ids(session)) == 6
 
 
@@ -207,10 +209,10 @@ def test_an_outdated_or_repeated_text_changes_nothing(session: Session) -> None:
     older = box(session, "The cat")
     session.edited += 1
     newer = box(session, "The dog")
-    run(typing.type_text(session, newer))
+    run(boxes.type_text(session, newer))
     document = session.document
-    for late in (older, newer, "", "[]", '{"text": 1, "edited": 1e99}', '{"text": "x", "edited": "NaN"}', "{"):
-        run(typing.type_text(session, late))
+    for late in (older, newer, {}, {"text": 1, "edited": 1e99}, {"text": "x", "edited": "NaN"}):
+        run(boxes.type_text(session, late))
     assert session.document is document
     assert shown(session) == "The dog"
 
@@ -219,13 +221,13 @@ def test_an_outdated_or_repeated_text_changes_nothing(session: Session) -> None:
 def test_the_box_shows_a_text_that_has_replaced_what_was_typed(session: Session, replace: Any) -> None:
     type_in(session, "The dog")
     run(replace(session) or ())
-    assert drawn(session, "box")["edited"] == session.edited  # otherwise the page keeps what was typed
+    assert drawn(session, "prompt")["edited"] == session.edited  # otherwise the page keeps what was typed
 
 
 def test_typing_waits_its_turn_and_gives_way_to_newer_text(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session.document.loaded.engine, "admission", AdmissionQueue(1))
     with session.document.loaded.engine.admission.enter():
-        steps = typing.type_text(session, box(session, "The dog"))
+        steps = boxes.type_text(session, box(session, "The dog"))
         next(steps)
         assert "1 ahead of you" in drawn(session, "status")["text"]
         session.edited += 1
@@ -238,13 +240,13 @@ def test_a_text_that_is_too_long_is_counted_and_the_pictures_stay_old_until_it_f
     type_in(session, "The dog ran. " * 100)
     assert ids(session) == first
     assert "more than the 256" in drawn(session, "prompt-count")["text"]
-    assert drawn(session, "box")["unwritten"] == "The dog ran. " * 100
+    assert drawn(session, "prompt")["unwritten"] == "The dog ran. " * 100
     kept = json.dumps(saved_session(session.snapshot()))
     again = new_session(session.document)
     assert restore_session(again, kept, ["why"])
-    assert drawn(again, "box")["unwritten"] == "The dog ran. " * 100
+    assert drawn(again, "prompt")["unwritten"] == "The dog ran. " * 100
     type_in(session, "The dog ran.")
-    assert drawn(session, "box")["unwritten"] is None
+    assert drawn(session, "prompt")["unwritten"] is None
     assert drawn(session, "prompt-count")["text"] == "4 of 256 tokens"
 
 
@@ -252,7 +254,7 @@ def test_an_emptied_box_has_no_text_and_one_letter_has_one_token(session: Sessio
     type_in(session, "")
     assert shown(session) == ""
     assert len(drawn(session, "bars")["bars"]) > 5  # the model's predictions for a beginning
-    run(reason.measure(session))
+    compute_now(session, prediction.reason)
     assert "no earlier word" in drawn(session, "reason")["text"]
     type_in(session, "O")
     assert drawn(session, "prompt-count")["text"] == "1 of 256 tokens"
@@ -262,12 +264,12 @@ def test_an_emptied_box_has_no_text_and_one_letter_has_one_token(session: Sessio
 
 def test_an_earlier_token_shows_what_was_chosen_there(session: Session) -> None:
     write(session, "The dog")
-    selection.select_token(session, {"index": 1})
+    editing.select_token(session, {"index": 1})
     bars = drawn(session, "bars")
     assert bars["title"] == "Which token was chosen here?"
     assert bars["bars"][bars["chosen"]][4] == {"token": ids(session)[2]}
-    assert drawn(session, "box")["ghost"] == ""
-    assert drawn(session, "box")["selected"] == 1
+    assert drawn(session, "prompt")["ghost"] == ""
+    assert drawn(session, "prompt")["selected"] == 1
 
 
 # White space at the end
@@ -283,14 +285,14 @@ def test_a_space_at_the_end_stays_and_begins_the_next_word_in_bars_reason_and_te
     type_in(session, RAIN)
     without = drawn(session, "bars")["bars"]
     type_in(session, RAIN + space)
-    data = drawn(session, "box")
+    data = drawn(session, "prompt")
     assert (shown(session), data["typed"], data["ghost"]) == (RAIN + space, None, "outside")
     bars = drawn(session, "bars")
     possible = [bar for bar in without if bar[0] != "."]  # the other likely tokens begin with a space
     assert [bar[0].strip("·") for bar in bars["bars"][:5]] == [bar[0].strip("·") for bar in possible[:5]]
     share = 1 - possible[0][1] / bars["bars"][0][1]
     assert f"have {percent(share)} together and are left out" in bars["text"]
-    run(reason.measure(session))
+    compute_now(session, prediction.reason)
     assert reason_falls(session.snapshot()).probability == pytest.approx(bars["bars"][0][2], rel=1e-3)
     session.settings = session.settings.with_value("temperature", 0)
     write(session, None)

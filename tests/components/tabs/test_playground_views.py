@@ -13,9 +13,10 @@ from components.state.adoption import remark
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.token_statistics import TokenStatisticsCache
-from components.tabs.playground.views import text as views
-from components.tabs.playground.views.tree import tree
+from components.tabs.playground import generation
+from components.tabs.playground.editing import draw, hits, tree
 from components.text_views import document_lines
+from components.widgets.sentence import sentence_data
 from gpt import Generation, SamplingParams, distribution
 from tests.gpt.fake_models import tiny_model
 
@@ -143,7 +144,7 @@ def test_the_number_falls_on_the_piece_of_the_token_that_was_drawn(params: Sampl
     list(document.steps(params, 12))
     document.read()
     for position in range(document.n_prompt, len(document.ids)):
-        value = views.draw(snapshot(document, selection=Selection(position=position)))
+        value = draw(snapshot(document, selection=Selection(position=position)))
         ends = [0.0, *(end for end, *_ in value["pieces"])]
         assert ends == sorted(ends)
         assert ends[-1] == pytest.approx(1)
@@ -163,7 +164,7 @@ def test_what_was_not_drawn_says_so_and_shows_no_number() -> None:
     list(document.steps(SamplingParams(temperature=0.0), 1))
     document.read()
     n = document.n_prompt
-    said = [views.draw(snapshot(document, selection=Selection(position=n + i))) for i in range(-1, 3)]
+    said = [draw(snapshot(document, selection=Selection(position=n + i))) for i in range(-1, 3)]
     assert [value["pieces"] for value in said] == [[], [], [], []]
     for value, words in zip(said, ("of the prompt", "you chose it", "you typed it", "temperature 0"), strict=True):
         assert words in value["text"]
@@ -175,10 +176,8 @@ def test_what_was_forgotten_is_told_until_it_has_been_read_again() -> None:
     assert remark(session) is None
     end = session.document.path[-1]
     session.document.go_back(1)
-    assert (
-        f"{session.document.tree.depths[end] - 1} tokens"
-        in views.notice(replace(session.snapshot(), notice=remark(session)))["text"]
-    )
+    forgotten = generation.notice(replace(session.snapshot(), notice=remark(session)))
+    assert f"{session.document.tree.depths[end] - 1} tokens" in sentence_data(forgotten)["text"]
     session.document.switch(end)
     session.document.read()
     assert remark(session) is None
@@ -188,7 +187,7 @@ def test_a_search_tells_rank_and_probability_over_the_whole_vocabulary() -> None
     document = Generation(tiny_model(), "the cat")
     document.read()
     p = document.logits(2).softmax(dim=0)
-    shown = views.hits(snapshot(document, selection=Selection(position=2), query="th"))["lines"]
+    shown = hits(snapshot(document, selection=Selection(position=2), query="th"))["lines"]
     assert shown[0]["sent"]["text"] == "th"
     for line in shown[1:]:
         token_id = line["sent"]["token"]

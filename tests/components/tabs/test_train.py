@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.frame import model_choices, short_name
+from components.model_names import model_choices, short_name
 from components.state.session import Session
 from components.tabs.inside.machine import ExamplePass
 from components.tabs.train import choices

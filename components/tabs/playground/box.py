@@ -1,30 +1,41 @@
-"""Handlers that turn the text in the box into the document, while the visitor types and before generation."""
+"""The text in the box: what is typed becomes the document, as plain text or as a chat."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from components.api.arguments import checked_text
 from components.concepts import kept_edits
+from components.render import Lines
 from components.state.admission import admitted
 from components.state.adoption import remark
 from components.state.chat_text import chat_edit, message_of
+from components.state.hidden import CLICKS, hide
 from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import Text
-from components.state.typed_text import kept_tokens, rest_ids, shown_text
-from components.tabs.playground.state import PlaygroundState
+from components.state.typed_text import kept_tokens, offered_text, rest_ids, shown_text, shown_tokens
+from components.tabs.playground.prediction import arcs, stages_of, tab
+from components.widgets.composer import box_line, composer_data
+from components.words import words_of
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.branch_cache import common_prefix_length
 from gpt.documents.document import History
+from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import hold_back, prompt_ids, start_ids
 
 MAX_RUNS = 20  # runs of edits that the browser keeps for the server
+
+
+@tab.state
+class Box:
+    """too_long: number of tokens in an overlong prompt, else 0."""
+
+    too_long: int = 0
 
 
 class Typed(NamedTuple):
@@ -39,13 +50,13 @@ class Typed(NamedTuple):
     run: float
 
 
-def type_text(session: Session, box: str) -> Iterator[None]:
+def type_text(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     """Make the text in the box the document, and predict its next token.
 
     Newer text replaces text that is still waiting. Text that the model cannot read leaves the document unchanged,
-    and the page explains why. For `box`, see `read_box`.
+    and the page explains why. For `sent`, see `read_box`.
     """
-    typed = read_box(session, box)
+    typed = read_box(session, sent)
     if not typed:
         return
     loaded = get_model(session.model) if session.document is None else session.document.loaded
@@ -58,26 +69,25 @@ def type_text(session: Session, box: str) -> Iterator[None]:
                     session.document.read()
 
 
-def take_typed(session: Session, box: str) -> None:
+def take_typed(session: Session, sent: dict[str, Any]) -> None:
     """Make the text in the box the document without running the model, before an action that changes the text.
 
-    Text that the model cannot read leaves the document unchanged. For `box`, see `read_box`.
+    Text that the model cannot read leaves the document unchanged. For `sent`, see `read_box`.
     """
-    if not (typed := read_box(session, box)):
+    if not (typed := read_box(session, sent)):
         return
     loaded = get_model(session.model) if session.document is None else session.document.loaded
     with session.changing(), suppress(ValueError):
         take_all(session, loaded, typed)
 
 
-def read_box(session: Session, box: str) -> list[Typed]:
+def read_box(session: Session, sent: dict[str, Any]) -> list[Typed]:
     """Return the texts in the box that have not been taken yet: the last of each run of edits, oldest first.
 
-    `box` is JSON with "text", "edited", "run" and "before": the fields of `Typed`, and earlier texts as lists of them.
-    It is unvalidated browser input.
+    sent: unchecked, with "text", "edited", "run" and "before": the fields of `Typed`, and earlier texts as lists of
+    them.
     """
     try:
-        sent = json.loads(box)
         before = list(sent.get("before", ()))[-MAX_RUNS:]
         texts = [*before, (sent["text"], sent["edited"], sent.get("run", 0))]
         typed = [Typed(text, float(edited), float(run)) for text, edited, run in texts if isinstance(text, str)]
@@ -146,7 +156,7 @@ def take_text(session: Session, loaded: LoadedModel, typed: str, run: float = 0)
             return True
     ids = prompt_ids(tokenizer, text, special=special)
     if len(ids) > loaded.model.config.block_size:
-        session.change(PlaygroundState, too_long=len(ids))
+        session.change(Box, too_long=len(ids))
         return False
     if not (goes_on and is_prompt):
         session.push_undo(replaced)
@@ -168,7 +178,7 @@ def _take_chat(
     """Like `take_text`, but for a chat; see `chat_edit`."""
     edit = chat_edit(loaded.tokenizer, document, text)
     if (n := edit.keep + len(edit.ids)) > loaded.model.config.block_size:
-        session.change(PlaygroundState, too_long=n)
+        session.change(Box, too_long=n)
         return False
     is_prompt = document is not None and _is_prompt(document)
     if (is_prompt or not edit.keep) and not (goes_on and is_prompt):
@@ -181,6 +191,48 @@ def _take_chat(
     session.prompt = message_of(loaded.tokenizer, document.ids) or text
     _take(session, text, run, can_undo=True, n_after=edit.n_after)
     return True
+
+
+def switch_chat(session: Session, on: object) -> Iterator[None]:
+    """Turn the prompt into a chat message, or back into a prompt, and predict the next token."""
+    loaded = get_model(session.model) if session.document is None else session.document.loaded
+    with admitted(session, loaded) as waiting:
+        yield from waiting
+        with session.changing():
+            text = checked_text("prompt", plain_prompt(session))
+            chat = bool(on) and loaded.tokenizer.is_chat
+            if chat == session.is_chat:
+                return
+            session.notice = None
+            if text:
+                document = new_document(loaded, text, chat=chat)
+                session.push_undo()
+                session.document, session.prompt = document, text
+                session.set_typed(None)
+                document.read()
+            elif chat:  # a chat does not begin with the start-of-text token
+                session.document, session.prompt = None, ""
+                session.set_typed(None)
+            session.chat = chat
+            session.throughput = session.finish_reason = None
+            session.last_action = Message("status.ready")
+            session.selection = replace(session.selection, position=NEWEST)
+            session.notice = None if session.document is None else remark(session)
+            session.change(Box, too_long=0)
+
+
+def plain_prompt(session: Session) -> str:
+    """Return the text in the box or, in a chat, the first message."""
+    document = session.document
+    if document is not None and session.is_chat:
+        message = message_of(document.tokenizer, document.ids)
+        return session.prompt if message is None else message
+    return session.next_prompt
+
+
+def new_document(loaded: LoadedModel, text: str, *, chat: bool) -> Generation:
+    """Create a document from a prompt, or a chat from its first message. Raises the same errors as `Generation`."""
+    return Generation(loaded, loaded.tokenizer.encode_message(text) if chat and text else text)
 
 
 def _clear_redo(session: Session) -> None:
@@ -212,4 +264,75 @@ def _take(session: Session, typed: str, run: float, *, can_undo: bool, n_after: 
     session.last_action = Message("status.ready")
     session.selection = replace(session.selection, position=NEWEST)
     session.notice = None if session.document is None else remark(session)
-    session.change(PlaygroundState, too_long=0)
+    session.change(Box, too_long=0)
+
+
+# The picture
+
+
+def box(s: Any) -> dict[str, Any]:
+    """Show the text in the box, the likely next token, and the words that the prediction depends on."""
+    lines, n = Lines(), s.handled.get(CLICKS, 0)
+    if s.text is None or s.written is None:
+        return composer_data(lines, chat=s.chat, unwritten=s.unwritten, generating=s.generating, edited=s.answered, n=n)
+    document, statistics = s.written.document, s.token_statistics.of(s.written.document)
+    tokenizer, ids = s.written.tokenizer, s.written.ids
+    shown, special = shown_tokens(tokenizer, ids, names=s.special and bool(s.prompt)), tokenizer.special_ids
+    pieces = as_typed(shown, s)
+    for position, (token_id, piece) in enumerate(zip(ids, pieces, strict=True)):
+        measured = statistics[position] if document.origin(position).kind == "sampled" else None
+        lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))
+    typed = s.typed and s.typed.at(s.written)
+    stages = s.cached(stages_of)
+    is_last = s.position == len(s.text.ids) - 1
+    best_id = None if stages is None or not is_last else int(stages.final.argmax())
+    return composer_data(
+        lines,
+        chat=s.chat,
+        words=[word.start for word in words_of(tokenizer, ids)],
+        hidden=sorted(s.hidden),
+        unwritten=s.unwritten,
+        selected=s.written.framed(s.selection),
+        ghost="" if best_id is None else offered_text(tokenizer, s.text.ids, best_id, document.held),
+        arcs=s.cached(arcs),
+        generating=s.generating,
+        held=document.held,
+        typed=typed.text if typed is not None and typed.text != "".join(pieces) + document.held else None,
+        n_after=0 if typed is None else typed.n_after,
+        edited=s.answered,
+        n=n,
+    )
+
+
+def as_typed(pieces: list[str], s: Any) -> list[str]:
+    """Return the pieces of the text, restoring characters of the prompt that the model reads as <unk>."""
+    tokenizer = s.written.tokenizer
+    if not isinstance(tokenizer, Characters):
+        return pieces
+    unknown = [i for i, token in enumerate(s.written.ids[: len(s.prompt)]) if token == tokenizer.unknown_id]
+    return [s.prompt[i] if i in unknown else piece for i, piece in enumerate(pieces)] if unknown else pieces
+
+
+def hide_words(session: Session, sent: dict[str, Any]) -> None:
+    """Hide exactly these words, unless a later click has been handled or the text has been edited since.
+
+    `sent` is an unvalidated payload from `components.widgets.composer`. "hidden" is a list with the position of any
+    token in each word.
+    """
+    given, n = sent.get("hidden"), sent.get("n", 0)
+    with session.lock.reading():  # two clicks may arrive at the same time, in any order
+        s = session.snapshot()
+        is_old = type(n) is int and n > 0 and not session.is_new(*CLICKS, n)
+        is_edited = sent.get("edited", session.edited) != session.edited
+        if s.written is None or not isinstance(given, list) or is_old or is_edited:
+            return
+        wanted = {each for each in given if type(each) is int}
+        words = [word for word in words_of(s.written.tokenizer, s.written.ids) if wanted & {*word}]
+        hide(session, [position for word in words for position in word])
+
+
+def select(session: Session, sent: dict[str, Any]) -> None:
+    """Select the token clicked in the box, which also shows hidden words."""
+    position, document = sent.get("index"), session.document
+    if document is not None and type(position) is int and 0 <= position < len(document.ids):
+        session.selection = replace(session.selection, position=position)

@@ -1,4 +1,4 @@
-"""The pipeline card: from logits to the sampled token, stage by stage, at the selected token."""
+"""The sampling stages: from logits to the sampled token, stage by stage, at the selected token."""
 
 from __future__ import annotations
 
@@ -6,26 +6,47 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from torch import Tensor
 
+from components.errors import PageError
 from components.figures.lines import stage_lines
 from components.i18n import has_text, t
+from components.kit import Panel, choice, column, fold, picture, says, setting
 from components.labels import decimal, percent, quoted, token_text, visible
-from components.render import View
-from components.state.snapshot import Snapshot
+from components.parts import Handler, Part, pick_list
+from components.state.session import Session
 from components.state.text import Text
-from components.tabs.playground.state import PlaygroundState, Unit
 from components.text_views import next_token_bars, place_after
 from components.widgets.chart import chart_data
+from components.widgets.table import table
 from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
+from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.sampling import top_ids
 
+Unit = Literal["probability", "log_probability", "logit"]
 MAX_LINES = 8  # tokens in the chart in addition to the followed one
-MAX_CHOICES = 12  # tokens in the picker before a search
+MAX_CHOICES = 12  # tokens in the picker before a search, and search results
+MAX_SEARCH_CHARS = 80
+
+panel = Panel("pipeline")
+
+
+@panel.state
+class Chosen:
+    """State of the card: whether it is open, the unit of its chart, the followed token and the other search results.
+
+    Tokens are kept as (id, text), because the same id is another token in another model's vocabulary. followed: None
+    for the default token.
+    """
+
+    is_open: bool = False
+    unit: Unit = setting("probability", lambda s: {unit: t(f"pipeline.{unit}") for unit in get_args(Unit)})
+    followed: tuple[int, str] | None = None
+    found: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,15 +200,14 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def pipeline_of(s: Snapshot) -> PipelineView | None:
-    """Return the stages at the selected position, or None while the card is closed or there is no text."""
-    state = s.state(PlaygroundState)
-    if not state.pipeline_open or s.text is None or s.text.n_read == 0:
+def pipeline_of(s: Any) -> PipelineView | None:
+    """Return the stages at the selected position, or None if the model has not read any tokens."""
+    if s.text is None or s.text.n_read == 0:
         return None
-    position = s.text.at(s.selection)
-    followed = _of_model(s.text, [] if state.followed is None else [state.followed])
-    token = followed[0] if followed else natural(s.text.document, position)
-    return PipelineView(s.text.document, position, s.settings.sampling(), token)
+    known = s[Chosen].followed
+    followed = _of_model(s.text, [] if known is None else [known])
+    token = followed[0] if followed else natural(s.text.document, s.position)
+    return PipelineView(s.text.document, s.position, s.settings.sampling(), token)
 
 
 def _of_model(text: Text, tokens: Iterable[tuple[int, str]]) -> list[int]:
@@ -196,54 +216,84 @@ def _of_model(text: Text, tokens: Iterable[tuple[int, str]]) -> list[int]:
     return [i for i, was in tokens if i < n and token_text(text.tokenizer, i) == was]
 
 
-def lead(s: Snapshot) -> dict[str, Any]:
+def lead(s: Any) -> str | PageError:
+    """Name the selected token, or explain that there is no text."""
     view = s.cached(pipeline_of)
-    if view is None:
-        return {"text": t("error.no_text") if s.text is None else ""}
-    return {"text": lead_sentence(view)}
+    if view is not None:
+        return lead_sentence(view)
+    return PageError("error.no_text") if s.text is None else ""
 
 
-def stages(s: Snapshot) -> dict[str, Any]:
-    view = s.cached(pipeline_of)
-    return {"rows": [] if view is None else stage_table(view)}
-
-
-def token(s: Snapshot) -> dict[str, Any]:
-    view = s.cached(pipeline_of)
-    return {"rows": [] if view is None else token_table(view)}
-
-
-def stage_picture(s: Snapshot) -> dict[str, Any]:
-    view = s.cached(pipeline_of)
-    return chart_data(None, "") if view is None else stage_chart(view, s.state(PlaygroundState).unit)
-
-
-def bars(s: Snapshot) -> dict[str, Any]:
+def bars(s: Any) -> dict[str, Any] | None:
     """Show the most probable next tokens as a chart that can be saved."""
     view = s.cached(pipeline_of)
-    if view is None or s.written is None:
-        return chart_data(None, "")
+    if view is None:
+        return None
     place = place_after(s.written.document, s.written.at(s.selection))
     return next_token_bars(view.document, view.position, view.params, place)
 
 
-def to_follow(s: Snapshot) -> list[tuple[str, int]]:
-    """List the tokens to choose from."""
-    view = s.cached(pipeline_of)
-    if view is None or s.text is None:
-        return []
-    return choices(view, _of_model(s.text, s.state(PlaygroundState).found))
+def follow(session: Session, wanted: object) -> None:
+    """Follow a token, or the first search result for a typed text, through the stages."""
+    with session.lock.reading():
+        text = session.snapshot().text
+    if text is None or text.n_read == 0:
+        return
+    found: tuple[int, ...] = ()
+    if isinstance(wanted, str):
+        query = wanted[:MAX_SEARCH_CHARS]
+        logits = text.document.logits(text.at(session.selection))
+        found = tuple(hit.token_id for hit in search_vocabulary(text.tokenizer, logits, query, limit=MAX_CHOICES))
+        if not found:
+            raise PageError("pipeline.unknown", query=visible(query))
+        wanted = found[0]
+    if type(wanted) is int and 0 <= wanted < text.config.vocab_size:
+        followed, *others = ((i, token_text(text.tokenizer, i)) for i in (wanted, *found))
+        session.change(Chosen, followed=followed, found=tuple(others))
 
 
-def followed(s: Snapshot) -> list[int]:
-    view = s.cached(pipeline_of)
-    return [] if view is None else [view.followed]
+def follow_picked(session: Session, picked: object) -> None:
+    """Follow the token picked from a list or typed. `picked` is a list with one id or string."""
+    if isinstance(picked, list) and picked:
+        follow(session, picked[0])
 
 
-VIEWS = (
-    View("pipeline-lead", lead),
-    View("pipeline-stages", stages),
-    View("pipeline-token", token),
-    View("pipeline-lines", stage_picture),
-    View("pipeline-bars", bars),
-)
+def pipeline(choose: Handler) -> Part:
+    """Return the stages, collapsed at first and drawn only while open. choose: inserts the clicked token."""
+
+    def stage_picture(s: Any) -> dict[str, Any] | None:
+        view = s.cached(pipeline_of)
+        return None if view is None else stage_chart(view, s[Chosen].unit)
+
+    def rows(of: Any) -> Any:
+        return lambda s: {"rows": [] if s.cached(pipeline_of) is None else of(s.cached(pipeline_of))}
+
+    def to_follow(s: Any) -> list[tuple[str, int]]:
+        view = s.cached(pipeline_of)
+        return [] if view is None else choices(view, _of_model(s.text, s[Chosen].found))
+
+    def followed(s: Any) -> list[int]:
+        view = s.cached(pipeline_of)
+        return [] if view is None else [view.followed]
+
+    return fold(
+        "pipeline",
+        "pipeline.more",
+        column(
+            says("pipeline-lead", lead, kind="caption"),
+            choice(Chosen.unit, "pipeline.unit"),
+            picture(
+                "pipeline-lines",
+                stage_picture,
+                clickable=True,
+                on=lambda session, sent: follow(session, sent.get("customdata")),
+            ),
+            pick_list("pipeline-follow", to_follow, most=1, label="pipeline.follow", value=followed, on=follow_picked),
+            table("pipeline-stages", draw=rows(stage_table)),
+            table("pipeline-token", draw=rows(token_table)),
+            picture("pipeline-bars", bars, on=choose, queue="model"),
+            name="pipeline-open",
+            show=lambda s: s[Chosen].is_open,
+        ),
+        on=lambda session, is_open: session.change(Chosen, is_open=is_open is True),
+    )

@@ -1,4 +1,4 @@
-"""Handlers for generation: prepare, generate token by token, stop, take a single step, clear."""
+"""Generation: prepare, generate token by token, stop, take a single step, clear; its settings and its status."""
 
 from __future__ import annotations
 
@@ -11,24 +11,34 @@ from typing import Any
 
 from components.api.arguments import checked_text
 from components.concepts import kept_edits
+from components.i18n import t
 from components.state.admission import Admission, admitted, waiting_for_cluster
 from components.state.adoption import remark
 from components.state.example import encodable_text, fitting_text
 from components.state.hidden import show_all
+from components.state.knowledge import fitting_model, is_known_to
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
+from components.state.settings import LIMITS
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured, min_update_interval
 from components.state.typed_text import name_spans, rest_ids, shown_tokens
-from components.tabs.playground.handlers.typing import read_box, take_all
-from components.tabs.playground.state import PlaygroundState, tail_length
-from gpt import Generation, LoadedModel, Step, get_model
+from components.tabs.playground.box import Box
+from components.text_views import count_sentence
+from components.widgets.sentence import Said
+from gpt import Generation, LoadedModel, Step, get_model, list_models
 from gpt.documents.generation import stream
-from gpt.tokenizer import hold_back, is_chat, prompt_ids, start_ids
+from gpt.models.sources import POEMS, STORIES, corpus_of
+from gpt.tokenizer import hold_back, is_chat, plain_text, prompt_ids, start_ids
 
 UPDATE_SECONDS = 0.05  # minimum time between page updates
 _END = object()
+
+
+def tail_length(block_size: int) -> int:
+    """Return how many tokens to keep from an overlong prompt."""
+    return max(1, block_size // 2)
 
 
 def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
@@ -44,26 +54,21 @@ def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[No
     return write
 
 
-def prepare(session: Session, box: str) -> Iterator[None]:
-    """Prepare to continue the text in the box from its end; see `generate`. For `box`, see `typing.read_box`."""
-    yield from _prepare(session, partial(_text_of_box, session, box))
+def prepare(session: Session) -> Iterator[None]:
+    """Prepare to continue the text in the box from its end; see `generate`."""
+    yield from _prepare(session, partial(_text_of_box, session))
 
 
-def prepare_again(session: Session, box: str) -> Iterator[None]:
+def prepare_again(session: Session) -> Iterator[None]:
     """Prepare to continue the prompt. The tokens after it remain as a branch."""
 
     def begin(loaded: LoadedModel) -> Generation | None:
-        document = _text_of_box(session, box, loaded)
+        document = _text_of_box(session, loaded)
         if document is not None and 0 < (n_given := _n_given(document)) < len(document.ids):
             document.go_back(n_given - 1)
         return document
 
     yield from _prepare(session, begin)
-
-
-def prepare_again_here(session: Session) -> Iterator[None]:
-    """Prepare to continue the document's prompt. The tokens after it remain as a branch."""
-    yield from prepare_again(session, "")
 
 
 def prepare_here(session: Session) -> Iterator[None]:
@@ -95,10 +100,7 @@ def prepare_prompt(session: Session, text: str | None = None) -> Iterator[None]:
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
-    """Prepare to generate with another model.
-
-    Ignores repeated events: the browser sends each choice twice, and again when the list closes.
-    """
+    """Prepare to generate with another model, unless it is the one in use or being loaded."""
     if name == session.picking or (session.document is not None and name == session.document.loaded.name):
         return
     session.picking = session.model = name
@@ -237,7 +239,7 @@ def full_speed(session: Session) -> None:
     session.settings = session.settings.with_value("pace", 0)
 
 
-def step(session: Session, box: str) -> Iterator[None]:
+def step(session: Session) -> Iterator[None]:
     """Continue the text in the box by one token."""
     params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
@@ -245,8 +247,8 @@ def step(session: Session, box: str) -> Iterator[None]:
         with session.changing():
             session.notice = None
             show_all(session)
-            session.change(PlaygroundState, too_long=0)
-            document = _text_of_box(session, box, loaded)
+            session.change(Box, too_long=0)
+            document = _text_of_box(session, loaded)
             if document is None:
                 return
             session.redo_stack.clear()
@@ -308,7 +310,7 @@ def clear(session: Session) -> None:
             session.document = Generation(loaded, "", edits=edits)
             session.document.read()
         session.selection = replace(session.selection, position=NEWEST)
-        session.change(PlaygroundState, too_long=0)
+        session.change(Box, too_long=0)
 
 
 def prepare_tail(session: Session) -> Iterator[None]:
@@ -324,17 +326,14 @@ def _reset(session: Session) -> None:
     session.finish_reason = session.throughput = session.pending = session.notice = None
     show_all(session)
     session.last_action = Message("status.ready")
-    session.change(PlaygroundState, too_long=0)
+    session.change(Box, too_long=0)
 
 
-def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation | None:
+def _text_of_box(session: Session, loaded: LoadedModel) -> Generation | None:
     """Return the document with the text in the box, or None if it exceeds the context.
 
-    Raises the same errors as `typing.take_text`.
+    Raises ValueError if the text has characters outside the vocabulary.
     """
-    typed = read_box(session, box)
-    if typed and not take_all(session, loaded, typed):
-        return None
     document = session.document
     if document is not None and document.loaded is loaded and session.next_prompt == session.prompt:
         return document
@@ -354,7 +353,7 @@ def _start(session: Session, loaded: LoadedModel, text: str, replaced: str | Non
         n = len(message)
     session.set_typed(text, is_current=False)
     if n > loaded.model.config.block_size:
-        session.change(PlaygroundState, too_long=n)
+        session.change(Box, too_long=n)
         return None
     given, edits = prompt if message is None else message, kept_edits(session, loaded)
     document = Generation(loaded, given, edits=edits, special=session.special)
@@ -384,3 +383,102 @@ def _end_unless_pending(session: Session, turn: int) -> None:
     """End the turn of a stream that will not run."""
     if session.pending is None or session.pending.turn != turn:
         session.lock.end(turn)
+
+
+# The lines about the text
+
+
+def status(s: Any) -> str:
+    """Return the progress, the run, the last action or, if there is none, what a click on a word does."""
+    if s.progress is not None:
+        return t(s.progress.key, **s.progress.values)
+    if s.text is None:
+        return ""
+    if s.throughput is not None:
+        rate = s.throughput.tokens_per_second
+        text = t(
+            "status.running.exact" if s.numbers else "status.running",
+            n=s.throughput.count,
+            rate="–" if rate is None else f"{rate:.0f}",
+            first=f"{1000 * s.throughput.first_seconds:.0f}",
+            seed=s.throughput.seed,
+        )
+        if s.finish_reason is None:
+            return text
+        return f"{text} · {t(f'finish.{s.finish_reason}', limit=s.text.config.block_size)}"
+    if s.last_action is None or s.last_action.key == "status.ready":
+        return t("prompt.hint")
+    return t(s.last_action.key, **s.last_action.values)
+
+
+def notice(s: Any) -> Said:
+    """Return the notice about the text, or the error."""
+    too_long = s[Box].too_long
+    if too_long and s.loaded is not None:
+        return count_sentence(too_long, s.loaded.model.config.block_size)
+    return s.notice
+
+
+def knows(s: Any) -> str:
+    """Point out that the model was not trained on texts like this one."""
+    if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
+        return ""
+    corpus = corpus_of(s.loaded.name)
+    return t(f"knows.{'stories' if corpus == STORIES else 'poems' if corpus == POEMS else 'english'}")
+
+
+def literal(s: Any) -> str:
+    """Point out that the name of a control token in the text is read as characters."""
+    name = None if s.special else s.cached(named)
+    return "" if name is None else t("special.literal", name=name)
+
+
+def named(s: Any) -> str | None:
+    """Return the name of a control token that the text contains as characters, unless the text is a chat."""
+    if s.written is None or s.chat:
+        return None
+    tokenizer = s.written.tokenizer
+    text = plain_text(tokenizer, s.written.ids) if s.unwritten is None else s.unwritten
+    return next((text[start:end] for start, end in name_spans(tokenizer, text)), None)
+
+
+def offered_model(s: Any) -> str | None:
+    """Return a listed model that was trained on texts like this one, if the current model was not."""
+    if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
+        return None
+    return fitting_model(list_models(), s.next_prompt)
+
+
+def prepare_fitting(session: Session) -> Iterator[None]:
+    """Prepare to generate with the first listed model that fits the text."""
+    name = fitting_model(list_models(), session.next_prompt)
+    if name is not None:
+        yield from pick_model(session, name)
+
+
+# The settings
+
+_DEFAULTS = {name: limit.default for name, limit in LIMITS.items()}
+PRESETS: dict[str, dict[str, Any]] = {
+    "greedy": _DEFAULTS | {"temperature": 0.0},
+    "careful": _DEFAULTS | {"temperature": 0.5, "top_p": 0.9},
+    "balanced": _DEFAULTS,
+    "wild": _DEFAULTS | {"temperature": 1.5},
+}
+
+
+def choose_preset(session: Session, name: object) -> None:
+    """Apply a preset of sampling settings."""
+    if name in PRESETS:
+        session.settings = replace(session.settings, **PRESETS[name])
+
+
+def preset_of(s: Any) -> str | None:
+    """Return the name of the preset with the present settings, or None if no preset matches."""
+    now = {name: getattr(s.settings, name) for name in LIMITS}
+    return next((name for name, values in PRESETS.items() if values == now), None)
+
+
+def set_value(name: str, session: Session, value: object) -> None:
+    """Change one of the settings beside the text."""
+    session.settings = session.settings.with_value(name, value)

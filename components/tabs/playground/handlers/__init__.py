@@ -1,1 +1,0 @@
-"""Event handlers for the Write tab."""

@@ -1,0 +1,404 @@
+"""The next token: its bars, what it depends on, the prediction without attention, and the selected head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from components.causes import Falls, causes_of, causes_sentence, falls_of, main_word
+from components.concepts import continuation_settings, risen_sentence, unsteered_probabilities
+from components.i18n import t
+from components.kit import Tab
+from components.labels import listed, marked, percent, quoted
+from components.next_tokens import best, held_sentence, token_bars
+from components.render import Lines
+from components.state.hidden import HiddenState, hide, show_all
+from components.state.reads import Reads
+from components.state.selection import NEWEST
+from components.state.session import Session
+from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap_window, place_after
+from components.widgets.chart import chart_data
+from components.widgets.predictions import Bar, predictions_data
+from components.words import word_name, words_of
+from gpt import Edits, Generation, Stages
+from gpt.analysis.causes import Ablation, Causes, predict_without
+from gpt.inference.packed_weights import multiplications_per_token
+from gpt.inference.threads import threads_for
+from gpt.sampling import keep_only
+from gpt.tokenizer import Vocabulary, start_ids
+
+MAX_BARS = 20
+VISIBLE_BARS = 5  # visible without scrolling
+MAX_ARCS = 8
+N_SPOKEN = 3  # tokens that a screen reader reads aloud
+MIN_ARC_WEIGHT = 0.02  # minimum attention weight of an arc
+MIN_ARC_SHARE = 0.04  # minimum share of the probability for an arc
+MULTIPLICATIONS = 4e9  # budget of about 0.1 to 0.2 s, spent whenever the visitor pauses
+GOES_ON_TOKENS = 12
+
+tab = Tab("playground")
+
+
+class Reason(NamedTuple):
+    """What the prediction of `token` after these ids depends on."""
+
+    ids: tuple[int, ...]
+    token: int
+    causes: Causes
+
+
+@tab.computed
+def reason(s: Any) -> Reason | None:
+    """Measure what the token after the selected one depends on: the next one in the text or, at its end, the likeliest.
+
+    None if the model has not read any tokens.
+    """
+    if s.text is None or s.text.n_read == 0:
+        return None
+    loaded, document, ids = s.text.loaded, s.text.document, s.text.ids[: s.position + 1]
+    chosen = _chosen(s)
+    token = int(document.logits(s.position).argmax()) if chosen is None else chosen
+    held = document.held_after(s.position)
+    causes = causes_of(loaded.model, loaded.tokenizer, ids, token, document.edits, MULTIPLICATIONS, held=held)
+    return Reason(ids, token, causes)
+
+
+class WithoutAttention(NamedTuple):
+    """The next-token logits without attention, (vocab_size,), and how the text would continue with and without it."""
+
+    logits: Tensor
+    goes_on: str
+    off_goes_on: str
+
+
+@tab.computed
+def without_attention(s: Any) -> WithoutAttention | None:
+    """Predict the next token without attention, and continue the text with and without it."""
+    if s.text is None or s.text.n_read == 0:
+        return None
+    loaded, edits, ids = s.text.loaded, s.text.document.edits, s.text.ids[: s.position + 1]
+    held, settings = s.text.document.held_after(s.position), continuation_settings(s)
+    model = loaded.model
+    off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(range(model.config.n_layer), 0.0))
+    with threads_for(len(ids) * multiplications_per_token(model)):
+        texts = [
+            "".join(
+                step.text for step in Generation(loaded, ids, edits=each, held=held).steps(settings, GOES_ON_TOKENS)
+            )
+            for each in (edits, off)
+        ]
+        logits = predict_without(model, ids, Ablation(), off)
+    return WithoutAttention(keep_only(logits, loaded.tokenizer.ids_after(held)), *texts)
+
+
+# The distribution
+
+
+def stages_of(s: Any) -> Stages | None:
+    """Return the distribution after the selected position, or None if the model has not read any tokens."""
+    if s.text is None or s.text.n_read == 0:
+        return None
+    return s.stages(s.text.document.logits(s.position), s.text.ids[: s.position + 1])
+
+
+def asked(s: Any) -> str:
+    """Return the question over a new visitor's first text."""
+    stages = s.cached(stages_of)
+    return "" if stages is None else t("hero.question", token=quoted(s.text.tokenizer, int(stages.final.argmax())))
+
+
+def stages_as_written(s: Any) -> Stages | None:
+    """Return the distribution after the selected position with no words hidden; None if this changes nothing."""
+    if not s.cached(hidden_words):
+        return None
+    position = s.written.at(s.selection)
+    return s.stages(s.written.document.logits(position), s.written.ids[: position + 1])
+
+
+def hidden_words(s: Any) -> frozenset[int]:
+    """Return the hidden positions up to and including the selected one, in the text as written."""
+    if s.text is None or s.written.n_read == 0:
+        return frozenset()
+    position = s.written.at(s.selection)
+    return frozenset(each for each in s.hidden if each <= position)
+
+
+def _chosen(s: Any) -> int | None:
+    """Return the token that follows the selected one in the text."""
+    if s.text is None or s.text.n_read == 0:
+        return None
+    after = s.position + 1
+    return s.text.ids[after] if after < len(s.text.ids) else None
+
+
+# The bars
+
+
+def bars(s: Any) -> dict[str, Any]:
+    """Show the most probable tokens after the selected one.
+
+    A second bar behind each bar shows the probability with all words (if some are hidden), without the turned-up
+    concepts (if there are any) or before applying the sampling settings (if exact numbers are shown).
+    """
+    stages, chosen = s.cached(stages_of), _chosen(s)
+    title = t("bars.question" if chosen is None else "bars.question.chosen")
+    if stages is None:
+        return predictions_data(title, "", [])
+    tokenizer, position = s.text.tokenizer, s.position
+    whole, plain = s.cached(stages_as_written), unsteered_probabilities(s)
+    final = before = stages.final.numpy()
+    if whole is not None:
+        before = whole.final.numpy()
+    elif plain is not None:
+        before = plain.numpy()
+    elif s.numbers:
+        before = stages.raw.numpy()
+    shown, ids = _bars(tokenizer, before, final, (chosen, int((whole or stages).final.argmax())), s)
+    token = s.text.ids[position]
+    text = t("bars.position", token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
+    total = len(tokenizer.ids_after(s.text.document.held_after(position))) or len(final)
+    removed = total - int(stages.kept.sum())
+    if chosen is not None:
+        text += t("bars.says.chosen", chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
+    if not s.cached(hidden_words):
+        text += s.cached(steered_sentence)
+    text += held_sentence(s.text.document, position)
+    if removed:
+        text += t("bars.says.removed", removed=f"{removed:,}", total=f"{total:,}")
+    if not np.array_equal(before, final):
+        text += t(f"bars.pale.{_behind(s)}")
+    at = -1 if chosen is None else ids.index(chosen)
+    place = place_after(s.written.document, s.written.at(s.selection))
+    return predictions_data(title, text, shown, place, chosen=at, others=_others(final, ids))
+
+
+def _others(final: np.ndarray, ids: Sequence[int]) -> str:
+    """Return how many tokens are not among the visible bars, and their probability."""
+    n = len(final) - VISIBLE_BARS
+    share = 1 - float(final[list(ids[:VISIBLE_BARS])].sum())
+    return t("bars.others", n=f"{n:,}", share=percent(share)) if n > 0 else ""
+
+
+def _bars(
+    tokenizer: Vocabulary, before: np.ndarray, final: np.ndarray, also: Sequence[int | None], s: Any
+) -> tuple[list[Bar], list[int]]:
+    """Return bars for the likeliest tokens and those in `also`, likeliest first, and their ids.
+
+    The first token in `also` is always among the visible bars.
+    """
+    ids = best(final, before, MAX_BARS).tolist()
+    missing = [each for each in dict.fromkeys(also) if each is not None and each not in ids]
+    ids = sorted([*ids[: MAX_BARS - len(missing)], *missing], key=lambda i: -final[i])
+    if also and also[0] in ids[VISIBLE_BARS:]:  # the token that follows in the text must be visible
+        ids.insert(VISIBLE_BARS - 1, ids.pop(ids.index(also[0])))
+    has_changed = not np.array_equal(before, final)
+    says = f"bars.row.{_behind(s)}" if has_changed else "bars.row.one"
+    return token_bars(tokenizer, ids, before, final, says), ids
+
+
+def _behind(s: Any) -> str:
+    """Return the suffix of the keys that describe the bars in the background."""
+    if s.cached(hidden_words):
+        return "hidden"
+    return "settings" if unsteered_probabilities(s) is None else "steered"
+
+
+def bars_off(s: Any) -> dict[str, Any]:
+    """Show the most probable tokens without attention."""
+    title, found = t("attention.off.title"), s[without_attention]
+    if found is None:
+        return predictions_data(title, "", [])
+    final = s.stages(found.logits, s.text.ids[: s.position + 1]).final.numpy()
+    shown, _ = _bars(s.text.tokenizer, final, final, (), s)
+    return predictions_data(title, t("attention.off.says"), shown)
+
+
+def goes_on(s: Any) -> str:
+    """Show how the text would continue with attention, if the prediction without it is shown too."""
+    return _goes_on(s, off=False) if s[HiddenState].attention_off else ""
+
+
+def goes_on_off(s: Any) -> str:
+    """Show how the text would continue without attention."""
+    return _goes_on(s, off=True)
+
+
+def _goes_on(s: Any, *, off: bool) -> str:
+    found = s[without_attention]
+    text = "" if found is None else found.off_goes_on if off else found.goes_on
+    return "" if found is None else t("goes_on.says", text=marked(text).strip())
+
+
+def attention_label(s: Any) -> str:
+    """Return the label of the button for the prediction without attention."""
+    return t("attention.on" if s[HiddenState].attention_off else "attention.off")
+
+
+def switch_attention(session: Session) -> None:
+    """Show or hide the prediction without attention beside the one with attention."""
+    session.change(HiddenState, attention_off=not session.state(HiddenState).attention_off)
+
+
+# What the prediction depends on
+
+
+def arcs(s: Any) -> list[tuple[int, float]]:
+    """Return (position, share) pairs for the words that the prediction depends on, in the text as written.
+
+    The share is the fraction of the probability that is lost without the word. Until it is measured, and while the text
+    grows, it is the selected head's attention weight. The list is empty while attention is off.
+    """
+    if s.text is None or s[HiddenState].attention_off:
+        return []
+    falls = s.cached(reason_falls)
+    if falls is None:
+        shares = s.cached(attended)
+    else:
+        words = falls.words[:MAX_ARCS]
+        shares = [(fall.place[0], 1 - fall.probability / falls.probability) for fall in words]
+        shares = [(position, share) for position, share in shares if share >= MIN_ARC_SHARE]
+    return [(s.text.as_written(position), share) for position, share in shares]
+
+
+def attended(s: Any) -> list[tuple[int, float]]:
+    """Return the positions that the selected head attends to most from the selected position, with their weights."""
+    if s.text is None or s.text.n_read == 0:
+        return []
+    row = s.text.document.attn_weights(s.selection.layer, s.selection.head)[s.position, : s.position + 1]
+    weights = row.float().cpu().numpy()
+    most = np.argsort(-weights, kind="stable")[:MAX_ARCS]
+    return [(int(i), float(weights[i])) for i in most if weights[i] >= MIN_ARC_WEIGHT]
+
+
+def why(s: Any) -> str:
+    """Describe what the prediction depends on, or what has changed without the hidden words.
+
+    Until this is measured, describe what the selected head attends to.
+    """
+    if s.text is None or s.text.n_read == 0:
+        return ""
+    if measured := s.cached(hidden_sentence) or s.cached(measured_reason):
+        return str(measured)
+    if not (attention := s.cached(attended)):
+        return ""
+    tokenizer = s.text.tokenizer
+    targets = t("list.and").join(f"{quoted(tokenizer, s.text.ids[i])} ({percent(w)})" for i, w in attention[:2])
+    head = head_name(s.selection.head)
+    return t("reason.attention", layer=s.selection.layer, head=head, targets=targets)
+
+
+def reason_falls(s: Any) -> Falls | None:
+    """Return how far the next token's probability falls without each word and head, or None if not measured yet."""
+    found = s.ready(reason)
+    return None if found is None else falls_of(found.causes, found.ids, s.settings.sampling())
+
+
+def measured_reason(s: Any) -> str:
+    """Name the word that the prediction depends on most; "" if it is not measured yet."""
+    found, falls = s.ready(reason), s.cached(reason_falls)
+    return "" if falls is None else causes_sentence(falls, found.token, found.ids, s.text.tokenizer)
+
+
+def main_word_name(s: Any) -> str:
+    """Name the word that the prediction depends on most, as in `measured_reason`; "" if there is none."""
+    falls = s.cached(reason_falls)
+    word = None if falls is None else main_word(falls)
+    return "" if word is None else word_name(s.text.tokenizer, s.ready(reason).ids, word.place)
+
+
+def hide_label(s: Any) -> str:
+    """Return the label of the button that hides the word named in the sentence, or shows all words."""
+    if s.cached(hidden_words):
+        return t("hide.none")
+    word = s.cached(main_word_name)
+    return t("hide.main", word=word) if word else t("hide.main.none")
+
+
+def can_hide(s: Any) -> bool:
+    """Return whether the button has a word to hide or to show."""
+    return bool(s.cached(hidden_words) or s.cached(main_word_name))
+
+
+def hide_main(session: Session) -> None:
+    """Hide the word that the prediction depends on most. If any words are hidden, show all words instead."""
+    s = Reads(session.snapshot())
+    if s.hidden:
+        show_all(session)
+    elif (falls := reason_falls(s)) is not None and (word := main_word(falls)) is not None:
+        hide(session, word.place)
+
+
+def hidden_sentence(s: Any) -> str:
+    """Describe how the next token's probability has changed without the hidden words, and what is likeliest now.
+
+    Returns "" if no word is hidden.
+    """
+    hidden, whole, now = s.cached(hidden_words), s.cached(stages_as_written), s.cached(stages_of)
+    if whole is None or now is None:
+        return ""
+    tokenizer, ids, chosen = s.written.tokenizer, s.written.ids, _chosen(s)
+    token = int(whole.final.argmax()) if chosen is None else chosen
+    words = [word for word in words_of(tokenizer, ids) if word.start in hidden]
+    name = word_name(tokenizer, ids, words[0]) if len(words) == 1 else t("hidden.words", n=len(words))
+    before, after = percent(whole.final[token].item()), percent(now.final[token].item())
+    values = {"word": name, "token": quoted(tokenizer, token), "before": before, "after": after}
+    has_risen = now.final[token] > whole.final[token]
+    key = "hidden.says.same" if before == after else "hidden.says.more" if has_risen else "hidden.says"
+    sentence = t(key, **values)
+    likeliest = int(now.final.argmax())
+    if likeliest != token:
+        p = percent(now.final[likeliest].item())
+        sentence += t("hidden.best", best=quoted(tokenizer, likeliest), p=p)
+    return sentence
+
+
+def steered_sentence(s: Any) -> str:
+    """Name what the turned-up concepts make likelier; "" if no concepts are turned up or nothing is measured yet."""
+    stages = s.cached(stages_of)
+    return "" if stages is None else risen_sentence(s, stages.final)
+
+
+def spoken(s: Any) -> str:
+    """Return the text that screen readers announce once the visitor stops editing or selecting."""
+    stages = s.cached(stages_of)
+    depends = s.cached(hidden_sentence) or s.cached(steered_sentence) or s.cached(measured_reason)
+    is_first = s.last_action is None and s.throughput is None and s.selection.position == NEWEST
+    if stages is None or not depends or is_first or s.generating or s.unwritten is not None:
+        return ""
+    tokenizer = s.text.tokenizer
+    likeliest = listed(
+        f"{quoted(tokenizer, int(i))} {percent(float(stages.final[i]))}" for i in stages.final.topk(N_SPOKEN).indices
+    )
+    token = quoted(tokenizer, s.text.ids[s.position])
+    return t("bars.spoken", token=token, likeliest=likeliest) + depends
+
+
+# The selected head's attention
+
+
+def heatmap(s: Any) -> dict[str, Any]:
+    """Show the selected head's attention weights."""
+    if s.text is None or s.text.n_read == 0:
+        return chart_data(None, "", cells=Lines())
+    return attention_heatmap(s.text, s.selection)
+
+
+def select_row(session: Session, sent: dict[str, Any]) -> None:
+    """Select the token whose row was clicked in the heatmap."""
+    row = sent.get("y")
+    with session.lock.reading():
+        text = session.snapshot().text
+    if text is not None and type(row) is int:
+        session.select(position=heatmap_window(text, text.at(session.selection))[0] + row)
+
+
+def choose_head(session: Session, head: object) -> None:
+    """Select a head on all tabs, or the average of all. head: from the browser, unchecked."""
+    if head == AVERAGE:
+        session.selection = replace(session.selection, head=None)
+    else:
+        session.select(head=head)
