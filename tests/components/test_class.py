@@ -105,7 +105,7 @@ def test_private_states_of_the_teacher_are_not_sent_but_a_sequence_is(page):
     page.ask(do="links", base=BASE)
     page.ask(do="room", on=True, base=BASE)
     frame = page.follow()["frames"][0]
-    assert set(frame) == {"n", "base", "views", "class", "properties"}
+    assert set(frame) == {"n", "base", "views", "class"}
     assert frame["class"]["stop"] == {"at": 0, "n": 1, "title": "Why?"}
     assert frame["class"]["answer"] is None
     assert page.session.id not in json.dumps(frame)

@@ -51,7 +51,7 @@ Object.assign(globalThis, {
   glassbox: { waiting: [], options: { probe: { kind: "shared" } } },
 });
 
-const { clickOn, controls, defineWidget, mount, receive, start, store } = await import("../../components/widgets/runtime.js");
+const { clickOn, defineWidget, mount, properties, receive, start, store } = await import("../../components/widgets/runtime.js");
 const { speak, t } = await import("../../components/widgets/i18n.js");
 await import("./catalogue.js");
 start(() => {});
@@ -278,17 +278,16 @@ test("what frames change in gradio's components is set once, in the order of the
   let changed;
   receive((...event) => events.push(event), (_, callback) => (changed = callback), props);
   for (const updates of [{ 0: { label: "a" }, 2: { value: 1 } }, { 2: { value: 2, visible: true } }]) {
-    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: {}, controls: { why: updates } });
+    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: {}, properties: updates });
     changed();
   }
   assert.ok(events.some(([type]) => type === "controls"));
-  assert.equal(controls("inside", 2), undefined);
-  assert.deepEqual(controls("why", 3), [
+  assert.deepEqual(properties(3), [
     { __type__: "update", label: "a" },
     { __type__: "update" },
     { __type__: "update", value: 2, visible: true },
   ]);
-  assert.equal(controls("why", 3), undefined);
+  assert.equal(properties(3), undefined);
 });
 
 test("a tab that the server opens is left out if another one has been clicked since", () => {
@@ -296,14 +295,14 @@ test("a tab that the server opens is left out if another one has been clicked si
   let changed;
   receive(() => {}, (_, callback) => (changed = callback), props);
   const opened = (at) => {
-    const updates = { "": { 0: { selected: "shapes", at } } };
-    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: {}, controls: updates });
+    const updates = { 0: { selected: "shapes", at } };
+    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: {}, properties: updates });
     changed();
-    return controls("", 1);
+    return properties(1);
   };
   assert.deepEqual(opened(0), [{ __type__: "update", selected: "shapes" }]);
   globalThis.glassbox.clicked = 20.5;
   assert.equal(clickOn(), "20.5");
-  assert.deepEqual(opened(10), [{ __type__: "update" }]);
+  assert.equal(opened(10), undefined);
   assert.deepEqual(opened(20.5), [{ __type__: "update", selected: "shapes" }]);
 });
