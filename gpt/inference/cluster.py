@@ -211,8 +211,7 @@ class LocalCluster(Cluster):
         self._process = subprocess.Popen(
             [sys.executable, "-m", "ray.serve.scripts", "run", str(config)],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=sys.stderr,
             start_new_session=True,  # so that Ctrl-C reaches only this process, which then closes the cluster
             preexec_fn=_end_with_parent,
             env=os.environ | environment,
