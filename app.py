@@ -34,7 +34,7 @@ SEND_SECONDS = 0.5  # time to send a text's last updates
 CLOSE_SECONDS = 1  # time for connections to close
 TRIM_SECONDS = 30.0  # interval for returning memory freed by texts and analyses to the operating system
 # Commands other than the page and the course. Run as `python -m gpt.training`, or `glassbox training` once installed.
-COMMANDS = ("gpt.training", "gpt.training.poems", "gpt.models.checkpoints", "gpt.experiments.scaling")
+COMMANDS = ("gpt.training", "gpt.models.checkpoints")
 _log = logging.getLogger("app")
 
 

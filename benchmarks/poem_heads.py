@@ -3,7 +3,7 @@
     python -m benchmarks.poem_heads POEMS --model FOLDER [--poems 48]
 
 Also measures how generated poems change when a head is switched off. POEMS is the model's training file (see
-`python -m gpt.training.poems`). The model reads held-out poems with eight verses of five characters, without titles, so
+`python -m tools.poems`). The model reads held-out poems with eight verses of five characters, without titles, so
 that positions match across poems. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
 """
 
@@ -20,8 +20,8 @@ from torch import Tensor
 from benchmarks.poems import mean, rhyme, rhyming, written
 from gpt import Edits, LoadedModel, Trace, load_model
 from gpt.training.corpus import read_stories, split_stories
-from gpt.training.poems import Poem
 from gpt.training.recipe import RECIPE_PRESETS
+from tools.poems import Poem
 
 VERSE, VERSES = 5, 8
 LINE = 2 * VERSE + 3  # two verses, their punctuation and a line feed

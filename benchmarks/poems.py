@@ -2,7 +2,7 @@
 
     python -m benchmarks.poems POEMS --model FOLDER [--poems 500]
 
-POEMS is the model's training file (see `python -m gpt.training.poems`). The model writes its poems without a prompt, at
+POEMS is the model's training file (see `python -m tools.poems`). The model writes its poems without a prompt, at
 temperature 0.8. Rhyme and tones follow modern Mandarin, which has lost the entering tone, so the figures are useful
 for comparisons but say little about a single verse. Install pypinyin with
 `pip install -r benchmarks/requirements.txt`.
@@ -24,8 +24,8 @@ from gpt import Edits, LoadedModel, SamplingParams, generate, load_model
 from gpt.tokenizer import plain_text
 from gpt.training.corpus import read_stories, split_stories
 from gpt.training.evaluation import score_stories
-from gpt.training.poems import Poem
 from gpt.training.recipe import RECIPE_PRESETS
+from tools.poems import Poem
 
 AT_ONCE, MAX_TOKENS = 32, 100
 # The fourteen rhyme groups of 中华新韵 (2005), given by their pinyin finals.

@@ -5,8 +5,8 @@
     python -m gpt.training --preset shakespeare-cpu --out runs/plays   Shakespeare's plays (bundled)
 
 The text must be UTF-8, with an <|endoftext|> line after each story. The command writes to the folder --out: the
-vocabulary, the best weights so far (best/, with a model card at the end), a log and its curve, samples, and last.pt,
-the state for resuming a run that was stopped or killed:
+vocabulary, the best weights so far (best/), a log and its curve, samples, and last.pt, the state for resuming a run
+that was stopped or killed:
 
     python -m gpt.training --out runs/stories --resume
 
@@ -14,8 +14,8 @@ With torchrun, several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-With --snapshots N, a run saves and measures N small copies of its weights, like the recorded training in the Learn
-tab.
+With --snapshots N, a run saves N small copies of its weights, like the recorded training in the Learn tab. In a
+checkout, `python -m tools.model_card FOLDER` measures them, and writes a model card.
 
 The bundled model was first trained on stories with the defaults and --compile --every 200. Its model card describes the
 second training run.
@@ -40,17 +40,12 @@ from typing import Any
 
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
-from gpt.training.model_card import CardText, write_card, write_snapshot_card
+from gpt.training.evaluation import score_stories
 from gpt.training.process import join_processes
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.run_folder import FolderRun, RunFolder
 
 EVERY = 250  # steps between evaluations
-SHAKESPEARE_CARD = CardText(
-    data="40,000 lines of Shakespeare's plays, the text of [char-rnn](https://github.com/karpathy/char-rnn); public "
-    "domain.",
-    language="en",
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,33 +56,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with StopSignal() as stop, join_processes(recipe.precision) as process:
             if process.is_first and importlib.util.find_spec("matplotlib") is None:
                 print("matplotlib is not installed, so there will be no curve.png", file=sys.stderr)
-            run = FolderRun(
-                options.text or options.characters,
-                options.out,
-                recipe,
-                characters=not options.text,
-                begin_with=begin_with(options.init_from),
-                resume=options.resume or options.card,
-                options=kept_options(options),
-            )
-            if not options.card and not run.train(
+            run = run_of(options, recipe)
+            if not run.train(
                 process, every=options.every, snapshots=options.snapshots, compiled=options.compile, stop=stop
             ):
                 if process.is_first:
                     print(f"stopped; continue with --out {options.out} --resume", file=sys.stderr)
                 return 128 + (stop.number or signal.SIGTERM)
         if process.is_first:
-            command = repeat_command(options, process.world_size)
-            begun = Path(options.init_from).name if options.init_from else None
-            score = write_card(run.folder, recipe, command, run.corpus, card_text(options), begun)
-            if options.snapshots:
-                write_snapshot_card(run.folder, recipe, command, run.corpus, card_text(options), process)
+            best = load_model(run.folder.best)
+            score = score_stories(best.model, best.tokenizer, run.corpus.held_back)
             print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
     except OSError as error:
         return failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     except ValueError as error:
         return failed(str(error))
     return 0
+
+
+def run_of(options: argparse.Namespace, recipe: Recipe) -> FolderRun:
+    """Begin or open the run in --out."""
+    return FolderRun(
+        options.text or options.characters,
+        options.out,
+        recipe,
+        characters=not options.text,
+        begin_with=begin_with(options.init_from),
+        resume=options.resume,
+        options=kept_options(options),
+    )
 
 
 class StopSignal:
@@ -123,7 +120,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line. Exits with an error message if the options are invalid or no text is given."""
     parser = make_parser()
     options = parser.parse_args(arguments)
-    if options.resume or options.card:
+    if options.resume:
         parser.set_defaults(**RunFolder(options.out).options())
         options = parser.parse_args(arguments)
     options.preset = options.preset or default_preset(options)
@@ -136,7 +133,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def kept_options(options: argparse.Namespace) -> dict[str, object]:
     """Return the options to save for resuming the run, as JSON values."""
-    kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume", "card")}
+    kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume")}
     return {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in kept.items()}
 
 
@@ -163,12 +160,6 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
     return recipe.shaped_like(begun.model.config, characters=begun.tokenizer.eot_id is None)
 
 
-def card_text(options: argparse.Namespace) -> CardText:
-    """Return the texts for the model card, with defaults for Shakespeare's plays."""
-    default = CardText() if options.text or options.characters else SHAKESPEARE_CARD
-    return replace(default, **{f.name: x for f in fields(CardText) if (x := getattr(options, f.name)) is not None})
-
-
 def make_parser() -> argparse.ArgumentParser:
     """Create the parser. The recipe's options come from its fields, and default to None."""
 
@@ -191,7 +182,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--preset",
         choices=RECIPE_PRESETS,
-        help="recipe that the options below change: stories; poems, for the file written by gpt.training.poems; "
+        help="recipe that the options below change: stories; poems, for the file written by tools.poems; "
         "shakespeare, nanoGPT's character-level model for a GPU; or shakespeare-cpu, its smaller setting. Without a "
         "text, the last two train on Shakespeare's plays (stories; with --characters, shakespeare-cpu)",
     )
@@ -214,15 +205,8 @@ def make_parser() -> argparse.ArgumentParser:
         type=count,
         default=0,
         metavar="N",
-        help="keep N small copies of the weights, on a log scale of steps, and measure them at the end (0)",
+        help="keep N small copies of the weights, on a log scale of steps (0)",
     )
-    card = parser.add_argument_group("model card")
-    card.add_argument("--card", action="store_true", help="only rewrite the model card of the run in --out")
-    card.add_argument("--data", help="description, source and licence of the text, in Markdown")
-    card.add_argument("--language", help='language of the text, such as "en"')
-    card.add_argument("--hardware", help="hardware used for training")
-    card.add_argument("--dataset", help="id of the text on the Hugging Face hub")
-    card.add_argument("--license", help="licence of the weights, in the hub's spelling")
     presets = "\n".join(
         textwrap.fill(f"{name}: {differences(preset)}.", 76)
         for name, preset in RECIPE_PRESETS.items()

@@ -210,7 +210,7 @@ def test_a_model_without_concepts_says_how_to_find_them():
     document = Generation(tiny_model(), "the cat")
     document.read()
     session = Session(document)
-    assert "gpt.training.concepts" in Drawn(session, tab.tab).update()["concepts-lead"]["text"]
+    assert "tools.concepts" in Drawn(session, tab.tab).update()["concepts-lead"]["text"]
     assert steer_data(session.snapshot()) == {"chips": []}
     turn(session, {"place": [0, 0]})
     assert session.document.edits is None

@@ -411,7 +411,7 @@ LESSONS: tuple[Lesson, ...] = (
         (
             Code("gpt.analysis.concepts", "Dictionary.activity"),
             Code("gpt.analysis.concepts", "Dictionary.reconstruction"),
-            Code("gpt.training.concepts", "Autoencoder.update", ("pre =", "values, features", "error =", "loss =")),
+            Code("gpt.training.autoencoder", "Autoencoder.update", ("pre =", "values, features", "error =", "loss =")),
         ),
         Place("concepts"),
         words="sparse autoencoder SAE feature dictionary steering superposition 稀疏自编码器 特征 字典 叠加",

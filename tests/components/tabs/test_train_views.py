@@ -16,12 +16,13 @@ from components.tabs.train.curve import curve_chart
 from components.tabs.train.film import Shown, shares_of_next, shown_at
 from components.tabs.train.tab import Train, status_sentence
 from gpt.config import GPTConfig
-from gpt.experiments.scaling import SIZES, llama_recipe, load_scaling, training_flops
+from gpt.experiments.scaling import load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
 from gpt.training.live_run import Evaluation, LiveRun
 from gpt.training.recipe import Recipe
 from gpt.training.tasks import TASKS, TaskDataset
 from tests.components.drawing import spoken_in
+from tools.scaling import SIZES, llama_recipe
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gpt.config import GPTConfig
-from gpt.experiments.scaling import load_scaling, main, measure_bundled, measure_scaling, training_flops
+from gpt.experiments.scaling import load_scaling, training_flops
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.training.corpus import train_tokenizer
@@ -19,6 +19,7 @@ from gpt.training.process import Process
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 from tests.gpt.training.tiny_run import write_stories
+from tools.scaling import main, measure_bundled, measure_scaling
 
 SIZES = {"small": (1, 1, 8), "smaller still": (1, 1, 4)}
 RECIPE = Recipe(vocab_size=261, block_size=16, n_layer=1, n_head=1, n_embd=8, steps=5, batch_size=4, warmup=1)
@@ -39,7 +40,7 @@ def test_each_size_is_measured_after_powers_of_two_and_at_the_end() -> None:
 
 
 def test_a_stopped_run_resumes_and_ends_in_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.experiments.scaling.SAVE_STEPS", 2)
+    monkeypatch.setattr("tools.scaling.SAVE_STEPS", 2)
     tokenizer, saved = train_tokenizer(STORIES, 261), tmp_path / "saved.pt"
     texts = (STORIES[3:], STORIES[:3], tokenizer)
     whole = list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES))
@@ -84,16 +85,14 @@ def test_the_command_writes_what_is_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
-    monkeypatch.setattr("gpt.experiments.scaling.SIZES", {"tiny": (1, 1, 4)})
-    monkeypatch.setattr("gpt.experiments.scaling.BUNDLED", tmp_path / "nowhere")
-    monkeypatch.setattr(
-        "gpt.experiments.scaling.Recipe", lambda **given: Recipe(**{**vars(RECIPE), "steps": given["steps"]})
-    )
+    monkeypatch.setattr("tools.scaling.SIZES", {"tiny": (1, 1, 4)})
+    monkeypatch.setattr("tools.scaling.BUNDLED", tmp_path / "nowhere")
+    monkeypatch.setattr("tools.scaling.Recipe", lambda **given: Recipe(**{**vars(RECIPE), "steps": given["steps"]}))
     write_stories(tmp_path / "stories.txt")
     out = tmp_path / "new" / "scaling.json"
     assert main([str(tmp_path / "stories.txt"), "--out", str(out), "--steps", "3"]) == 0
     found = load_scaling(out)
-    assert found.command == "python -m gpt.experiments.scaling stories.txt --steps 3"
+    assert found.command == "python -m tools.scaling stories.txt --steps 3"
     assert list(out.parent.iterdir()) == [out]  # the saved state is deleted
     (curve,), (llama,) = found.curves, found.llama
     assert [point.tokens for point in llama.points] == [64, 128, 192]
@@ -105,6 +104,6 @@ def test_the_command_writes_what_is_read_back(
 
 def test_a_missing_text_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "none.txt"), "--out", str(tmp_path / "out.json")]) == 1
-    assert "gpt.experiments.scaling: there is no file" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"no file out\.json: create it with python -m gpt\.experiments\.scaling"):
+    assert "tools.scaling: there is no file" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"no file out\.json: create it with python -m tools\.scaling"):
         load_scaling(tmp_path / "out.json")

@@ -4,8 +4,9 @@ import torch
 
 from gpt import load_model, save_model
 from gpt.models.concept_files import CONCEPTS
-from gpt.training.concepts import ROWS, Autoencoder, Options, Run, documents, main
+from gpt.training.autoencoder import Autoencoder
 from tests.gpt.fake_models import tiny_model
+from tools.concepts import ROWS, Options, Run, documents, main
 
 STORIES = "\n<|endoftext|>\n".join(f"the cat and the dog saw {n} birds in the tree" for n in range(60))
 
@@ -74,7 +75,7 @@ def test_a_run_that_was_stopped_continues_with_the_same_result(files, monkeypatc
         return run.dictionaries()[1]
 
     whole = dictionaries(files / "whole")
-    monkeypatch.setattr("gpt.training.concepts.SAVE_EVERY", 1)
+    monkeypatch.setattr("tools.concepts.SAVE_EVERY", 1)
     update, count = Autoencoder.update, 0
 
     def fail_in_the_third_chunk(self, x, rate):

@@ -8,9 +8,9 @@ import torch
 from gpt.tokenizer import END_OF_TEXT
 from gpt.training.corpus import character_vocabulary
 from gpt.training.evaluation import score_stories
-from gpt.training.poems import Poem, distinct, prepared, write_prepared
 from gpt.training.recipe import Recipe
 from gpt.training.run_corpus import StoryCorpus
+from tools.poems import Poem, distinct, prepared, write_prepared
 
 SPRING = "春晓\n春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少？"
 MOON = "床前明月光，疑是地上霜。\n举头望明月，低头思故乡。"

@@ -16,6 +16,7 @@ from gpt.training.recipe import Recipe
 from gpt.training.run_corpus import with_repeats
 from gpt.training.trainer import Batch
 from tests.gpt.training.tiny_run import assert_one_sentence, weights
+from tools.model_card import main as write_card
 
 ROWS = np.full((16, 257), 7, dtype=np.int32)
 TOKENIZER = load_model("stories", device="cpu").tokenizer
@@ -67,6 +68,7 @@ def test_a_run_begins_with_the_weights_the_shape_and_the_vocabulary_of_a_model(
     assert train(out, "--init-from", str(whole_run / "best"), "--repeats-first", "0.5", *still) == 0
     for name, weight in best.model.state_dict().items():
         assert torch.equal(weights(out)[name], weight)
+    assert write_card([str(out)]) == 0
     card = (out / "best" / "README.md").read_text(encoding="utf-8")
     assert "Trained from the weights of best with" in card
     assert "--init-from best" in card

@@ -13,10 +13,11 @@ import torch
 from gpt import GPT, GPTConfig
 from gpt.analysis.heads import copying_scores
 from gpt.training.command_line import chosen_recipe, parse_options
-from gpt.training.model_card import recipe_section
 from gpt.training.recorded_run import ASSETS, RecordedRun
 from gpt.training.snapshots import Snapshots, pack_weights, snapshot_steps, unpack_model
 from tests.gpt.training.tiny_run import weights
+from tools.model_card import main as write_card
+from tools.model_card import recipe_section
 
 
 def test_snapshots_begin_at_random_weights_end_at_the_last_and_are_even_on_a_log_scale() -> None:
@@ -45,6 +46,7 @@ def test_packed_weights_take_a_byte_each_and_are_off_by_half_a_level_at_most(tie
 def test_a_run_keeps_snapshots_and_measures_each(tmp_path: Path, train: Callable[..., int]) -> None:
     out = tmp_path / "out"
     assert train(out, "--snapshots", "4", "--steps", "5") == 0
+    assert write_card([str(out)]) == 0
     snapshots = Snapshots(out / "snapshots")
     assert snapshots.steps == (0, 1, 2, 5)
     last = snapshots.model(5)

@@ -1,6 +1,6 @@
 """Train the concepts of a model: sparse autoencoders for the residual stream after a few layers.
 
-    python -m gpt.training.concepts stories stories.txt --out runs/concepts
+    python -m tools.concepts stories stories.txt --out runs/concepts
 
 MODEL is a name, a path or a repository on the hub. TEXT is UTF-8, with an <|endoftext|> line after each story. The same
 --held-back fraction holds back the same stories as in `gpt.training`. They are used to measure the dictionaries and
@@ -40,6 +40,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
+from gpt.training.autoencoder import Autoencoder
 from gpt.training.corpus import read_stories, split_stories
 from gpt.training.recipe import Recipe
 from gpt.training.run_folder import nothing_to_resume
@@ -47,10 +48,7 @@ from gpt.training.run_folder import nothing_to_resume
 ROWS = 32  # texts per chunk; tokens are shuffled within a chunk
 CONTEXT = 256  # maximum tokens per text
 BATCH = 1020  # tokens per update
-DEAD_TOKENS = 100_000  # a feature that stays inactive for this many tokens is dead
-N_REVIVED, REVIVAL = 64, 1 / 32  # number of dead features that model the error, and the weight of their loss
 WARMUP, DECAY_FROM = 0.03, 0.5  # fractions of all updates
-LEARNING_RATE = 1e-3
 SAVE_EVERY = 10  # chunks between saves
 EVIDENCE_TOKENS = 150_000  # maximum number of tokens taken from the held-back text
 SNIPPETS, TOP_TOKENS = 12, 8
@@ -71,73 +69,6 @@ class Options:
     active: int = 20
     tokens: int = 4_000_000
     seed: int = 1337
-
-
-class Autoencoder:
-    """TopK autoencoder for normalised activations (N, C). The decoder's rows have length 1."""
-
-    def __init__(self, n_embd: int, width: int, active: int, generator: torch.Generator) -> None:
-        rows = F.normalize(torch.randn(width, n_embd, generator=generator), dim=1)
-        self.active = active
-        self.encoder, self.decoder = rows.clone().requires_grad_(), rows.clone().requires_grad_()
-        self.bias, self.center = torch.zeros(width, requires_grad=True), torch.zeros(n_embd, requires_grad=True)
-        self.silent = torch.zeros(width)  # tokens since each feature was last active
-        self.optimizer = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, betas=(0.9, 0.999), fused=True)
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        """Encoder, decoder, bias and center."""
-        return [self.encoder, self.decoder, self.bias, self.center]
-
-    def update(self, x: Tensor, rate: float) -> float:
-        """Make one update and return the unexplained fraction of the variance."""
-        pre = F.linear(x - self.center.detach(), self.encoder, self.bias)
-        values, features = pre.topk(self.active, dim=-1, sorted=False)
-        error = self._decoded(values, features) + self.center - x
-        total = x.square().sum()
-        loss = error.square().sum() / total
-        unexplained = loss.item()
-        dead = (self.silent > DEAD_TOKENS).nonzero()[:, 0]
-        if len(dead):
-            values_, which = pre[:, dead].topk(min(N_REVIVED, len(dead)), dim=-1, sorted=False)
-            rest = self._decoded(values_, dead[which]) + error.detach()
-            loss = loss + REVIVAL * rest.square().sum() / error.detach().square().sum()
-        loss.backward()
-        self.optimizer.param_groups[0]["lr"] = LEARNING_RATE * rate
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        with torch.no_grad():
-            self.decoder.copy_(F.normalize(self.decoder, dim=1))
-        self.silent += len(x)
-        self.silent[features[values > 0]] = 0
-        return unexplained
-
-    def _decoded(self, values: Tensor, features: Tensor) -> Tensor:
-        return F.embedding_bag(features, self.decoder, per_sample_weights=values.relu(), mode="sum")
-
-    @property
-    def n_dead(self) -> int:
-        """Number of features that were inactive for the last DEAD_TOKENS tokens."""
-        return int((self.silent > DEAD_TOKENS).sum())
-
-    def state(self) -> dict[str, Any]:
-        """Return the state for `load`."""
-        tensors = [parameter.detach() for parameter in self.parameters]
-        return {"parameters": tensors, "silent": self.silent, "optimizer": self.optimizer.state_dict()}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Restore a state returned by `state`."""
-        with torch.no_grad():
-            for parameter, value in zip(self.parameters, state["parameters"], strict=True):
-                parameter.copy_(value)
-        self.silent = state["silent"]
-        self.optimizer.load_state_dict(state["optimizer"])
-
-    def dictionary(self, mean: Tensor, scale: Tensor) -> dict[str, Any]:
-        """Return encoder, decoder, bias and center for streams (N, C) that have not been normalised."""
-        encoder, decoder, bias, center = (each.detach() for each in self.parameters)
-        center = mean + scale * center
-        return {"encoder": encoder, "decoder": decoder, "bias": scale * bias - encoder @ center, "center": center}
 
 
 def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
@@ -539,7 +470,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run.train()
         write_concepts(run, loaded, documents(held_back, loaded.tokenizer), given.data)
     except (OSError, ValueError) as error:
-        print(f"gpt.training.concepts: {error}", file=sys.stderr)
+        print(f"tools.concepts: {error}", file=sys.stderr)
         return 1
     print(f"{given.out / CONCEPTS}: see {CARD} next to it")
     return 0

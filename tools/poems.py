@@ -1,4 +1,4 @@
-"""Prepare regulated Chinese poems for training: python -m gpt.training.poems POEMS OUT
+"""Prepare regulated Chinese poems for training: python -m tools.poems POEMS OUT
 
 POEMS contains poems, each followed by an <|endoftext|> line. A poem has its title, if any, on the first line, then one
 couplet per line. The command writes the poems for `gpt.training` to OUT. Titles are put in 《》, which distinguishes

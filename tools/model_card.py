@@ -1,11 +1,18 @@
-"""Write the model card of a training run (data, scores, recipe, samples and limits) and the card of its snapshots."""
+"""Write the model card of a training run (data, scores, recipe, samples and limits) and the card of its snapshots.
+
+python -m tools.model_card runs/stories --data "Made-up stories." --language en
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
+import sys
 import textwrap
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 from gpt.analysis.heads import N_SEQUENCES, copying_heads, copying_scores
 from gpt.errors import GPTError
@@ -13,8 +20,9 @@ from gpt.model import meta_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
+from gpt.training.command_line import chosen_recipe, parse_options, repeat_command, run_of
 from gpt.training.evaluation import Score, sample, score_stories
-from gpt.training.process import Process
+from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe
 from gpt.training.run_corpus import RunCorpus
 from gpt.training.run_folder import RunFolder
@@ -39,6 +47,41 @@ class CardText:
     hardware: str = "hardware not described"
     dataset: str | None = None
     license: str = "other"
+
+
+SHAKESPEARE_CARD = CardText(
+    data="40,000 lines of Shakespeare's plays, the text of [char-rnn](https://github.com/karpathy/char-rnn); public "
+    "domain.",
+    language="en",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: 0, or 1 after an error."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the folder of a run of gpt.training")
+    parser.add_argument("--data", help="description, source and licence of the text, in Markdown")
+    parser.add_argument("--language", help='language of the text, such as "en"')
+    parser.add_argument("--hardware", help="hardware used for training")
+    parser.add_argument("--dataset", help="id of the text on the Hugging Face hub")
+    parser.add_argument("--license", help="licence of the weights, in the hub's spelling")
+    given = parser.parse_args(arguments)
+    try:
+        options = parse_options(["--out", str(given.folder), "--resume"])
+        recipe, command = chosen_recipe(options), repeat_command(options, 1)
+        default = CardText() if options.text or options.characters else SHAKESPEARE_CARD
+        text = replace(default, **{f.name: x for f in fields(CardText) if (x := getattr(given, f.name)) is not None})
+        begun = Path(options.init_from).name if options.init_from else None
+        with join_processes(recipe.precision) as process:
+            run = run_of(options, recipe)
+            score = write_card(run.folder, recipe, command, run.corpus, text, begun)
+            if options.snapshots:
+                write_snapshot_card(run.folder, recipe, command, run.corpus, text, process)
+    except ValueError as error:
+        print(f"tools.model_card: {error}", file=sys.stderr)
+        return 1
+    print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
+    return 0
 
 
 def write_card(
@@ -293,3 +336,7 @@ scores of all heads (`gpt.analysis.heads`).
 {rows}
 
 {recipe_section(recipe, command, vocab_size=Snapshots(folder.snapshots).tokenizer.eot_id is not None)}"""
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
