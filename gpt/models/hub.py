@@ -34,6 +34,7 @@ from tqdm.auto import tqdm
 
 from gpt.background import Progress
 from gpt.errors import GPTError
+from gpt.models.checkpoints.adapters import ADAPTER_WEIGHTS
 from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON
 from gpt.models.checkpoints.family_options import check_config
 from gpt.models.checkpoints.files import (
@@ -42,7 +43,6 @@ from gpt.models.checkpoints.files import (
     INDEXES,
     TORCH_WEIGHTS,
     WEIGHTS,
-    is_adapter,
     listed_files,
 )
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
@@ -83,13 +83,13 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         return folder
     wanted = WEIGHTS
     try:
+        if has_file(repo_id, ADAPTER_CONFIG):
+            return fetch_files(repo_id, ADAPTER_CONFIG, *ADAPTER_WEIGHTS)
         weights = weight_names(repo_id)
         wanted = CONFIG
         config = read_json(Path(hf_hub_download(repo_id, wanted)), dict)
         check_config(config)
-        folder = fetch_files(repo_id, CONFIG, ADAPTER_CONFIG, TOKENIZER_JSON, *SETTINGS_FILES)
-        if (folder / ADAPTER_CONFIG).is_file():
-            raise is_adapter(ADAPTER_CONFIG)
+        folder = fetch_files(repo_id, CONFIG, TOKENIZER_JSON, *SETTINGS_FILES)
         if not (folder / TOKENIZER_JSON).is_file():
             fetch_files(repo_id, *FILES)
         fetch_weights(repo_id, weights, progress)
@@ -160,15 +160,21 @@ def cached_weights(path: Path) -> list[str]:
     return listed_files(path) if path.name in INDEXES else [path.name]
 
 
+def has_file(repo_id: str, name: str) -> bool:
+    """Return whether a repository has a file."""
+    try:
+        get_hf_file_metadata(hf_hub_url(repo_id, name))
+    except EntryNotFoundError as error:
+        if isinstance(error, LocalEntryNotFoundError):
+            raise
+        return False
+    return True
+
+
 def weight_names(repo_id: str) -> list[str]:
     """Return the first of WEIGHT_NAMES that the repository has. If it is an index, return the files that it lists."""
     for name in WEIGHT_NAMES:
-        try:
-            get_hf_file_metadata(hf_hub_url(repo_id, name))
-        except EntryNotFoundError as error:
-            if isinstance(error, LocalEntryNotFoundError):
-                raise
-        else:
+        if has_file(repo_id, name):
             return cached_weights(Path(hf_hub_download(repo_id, name))) if name in INDEXES else [name]
     raise lacks(repo_id, WEIGHTS)
 

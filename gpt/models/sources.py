@@ -16,6 +16,7 @@ from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
 from gpt.models import hub
 from gpt.models.checkpoints import INFER, AttnScale, Checkpoint, Hints, NamesInferred, open_checkpoint
+from gpt.models.checkpoints.adapters import base_of, is_adapter
 from gpt.models.checkpoints.stated import NO_HINTS
 from gpt.models.loading import LoadedModel, Precision, best_device, build, checked_precision
 
@@ -127,8 +128,13 @@ class Source:
         return ModelSpec(location, precision, tuple(self.hints.given().items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
-        path = self.location if isinstance(self.location, Path) else hub.download(self.location, progress)
-        return open_checkpoint(path, self.hints)
+        path, hints = self._fetch(progress), self.hints
+        if is_adapter(path):
+            hints = replace(hints, base=find_source(base_of(path, hints.base))._fetch(progress))
+        return open_checkpoint(path, hints)
+
+    def _fetch(self, progress: Progress | None) -> Path:
+        return self.location if isinstance(self.location, Path) else hub.download(self.location, progress)
 
 
 def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
@@ -188,15 +194,19 @@ def load_model(
     attn_scale: AttnScale | None = None,
     names: Path | str | None = None,
     weights: str | None = None,
+    base: Path | str | None = None,
+    adapter: Path | str | None = None,
     trainable: bool = False,
     progress: Progress | None = None,
 ) -> LoadedModel:
     """Load a model, without sharing it, from a name in `list_models`, a path, or a hub repository.
 
     device: Defaults to CUDA if available, else MPS, else the CPU.
-    n_head, activation, attn_scale, names, weights: Settings that the checkpoint does not contain; see
+    n_head, activation, attn_scale, names, weights, base: Settings that the checkpoint does not contain; see
         `gpt.models.checkpoints.Hints`. If the roles of the weights have to be inferred, a warning shows the inferred
         table; names="infer" accepts it.
+    adapter: Folder of a LoRA adapter that is merged into the model. An adapter can also be loaded by its own name; its
+        base model is then the one that it states, or `base`.
     trainable: Whether to load ordinary parameters with gradients. By default, parameters have no gradients, and
         matrices are packed where that makes generation faster: in half and int8 on a CPU, and in fp32 the large ones on
         an AMD CPU. Packed weights are read-only; changes to all others take effect everywhere.
@@ -204,7 +214,9 @@ def load_model(
     Raises ValueError if the model cannot be loaded.
     """
     precision = checked_precision(precision)
-    source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names, weights))
+    if adapter is not None:
+        name_or_path, base = adapter, name_or_path
+    source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names, weights, base))
     chosen = best_device() if device is None else available_device(device)
     try:
         checkpoint = source.open(progress)

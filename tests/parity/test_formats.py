@@ -6,18 +6,21 @@ import json
 import pickle
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tiktoken
 import torch
+from safetensors.torch import save_file
 from tokenizers.implementations import ByteLevelBPETokenizer
 from torch import Tensor
 from torch.nn.functional import rms_norm, scaled_dot_product_attention
 from torch.testing import assert_close
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from gpt import load_model
+from tests.conftest import randomized
 
 IDX = torch.arange(20).view(2, 10) * 7 % 300
 NANOCHAT = {"sequence_len": 32, "vocab_size": 301, "n_layer": 2, "n_head": 4, "n_kv_head": 2, "n_embd": 32}
@@ -148,3 +151,62 @@ def test_a_cut_tensorflow_checkpoint_is_refused(tmp_path: Path, file: str) -> No
         (tmp_path / file).write_bytes(damaged)
         with pytest.raises(ValueError, match=r"model\.ckpt\.index is not a whole TensorFlow checkpoint"):
             load_model(tmp_path)
+
+
+ADAPTERS: dict[str, tuple[str, dict[str, Any], dict[str, bool]]] = {
+    "gpt2": (
+        "gpt2",
+        {"fan_in_fan_out": True},
+        {"transformer.h.0.attn.c_attn": True, "transformer.h.1.mlp.c_proj": True},
+    ),
+    "rank-stabilised": ("llama", {"use_rslora": True}, {"model.layers.0.self_attn.q_proj": False}),
+    "tied head": ("llama", {}, {"model.layers.1.mlp.down_proj": False, "lm_head": False}),
+    "tied embedding": ("llama", {"alpha_pattern": {"embed_tokens": 3}}, {"model.embed_tokens": True}),
+}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, name: str) -> None:
+    """The files are those of PEFT 0.21.2; its own logits differ from these by less than 1e-6."""
+    family, options, modules = ADAPTERS[name]
+    torch.manual_seed(0)
+    sizes = {"num_hidden_layers": 2, "hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 37}
+    sizes |= {"n_layer": 2, "n_embd": 24, "n_head": 4, "vocab_size": 300}
+    config = AutoConfig.for_model(family, pad_token_id=None, tie_word_embeddings=True, **sizes)
+    theirs = randomized(AutoModelForCausalLM.from_config(config))
+    theirs.save_pretrained(tmp_path / "base")
+    theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.detach().clone())
+    saved: dict[str, Tensor] = {}
+    for module, turned in modules.items():
+        weight = theirs.get_parameter(f"{module}.weight")
+        n_out, n_in = reversed(weight.shape) if turned else weight.shape
+        A, B = torch.randn(4, n_in) / 10, torch.randn(n_out, 4)
+        scale = 3 / 4 if "alpha_pattern" in options else 8 / 2 if "use_rslora" in options else 8 / 4
+        weight.data += scale * (B @ A).t() if turned else scale * B @ A
+        kind = "lora_embedding_{}" if "embed" in module else "lora_{}.weight"
+        saved |= {f"base_model.model.{module}.{kind.format(part)}": value for part, value in (("A", A), ("B", B))}
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    save_file(saved, adapter / "adapter_model.safetensors")
+    stated = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "../base", **options}
+    (adapter / "adapter_config.json").write_text(json.dumps(stated))
+    with torch.inference_mode():
+        expected = theirs(IDX).logits
+        for loaded in (load_model(adapter, device="cpu"), load_model(tmp_path / "base", adapter=adapter, device="cpu")):
+            assert_close(loaded.model(IDX), expected, atol=1e-5, rtol=1e-5)
+    for other, said in (({"use_dora": True}, "LORA, use_dora"), ({"peft_type": "IA3"}, "IA3")):
+        (adapter / "adapter_config.json").write_text(json.dumps(stated | other))
+        with pytest.raises(ValueError, match=f"this adapter is of the kind {said}"):
+            load_model(adapter)
+
+
+def test_an_adapter_without_its_base_model_or_for_another_is_refused(tmp_path: Path) -> None:
+    weights = {f"base_model.model.h.0.attn.c_attn.lora_{part}.weight": torch.ones(2, 2) for part in "AB"}
+    save_file(weights, tmp_path / "adapter_model.safetensors")
+    with pytest.raises(ValueError, match=r"belongs to an adapter .*: put its adapter_config\.json next to it"):
+        load_model(tmp_path / "adapter_model.safetensors")
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "/no/model"}')
+    with pytest.raises(ValueError, match="no/model"):
+        load_model(tmp_path)
+    with pytest.raises(ValueError, match=r"adapter_model\.safetensors does not fit the base model"):
+        load_model(tmp_path, base="stories")

@@ -6,7 +6,6 @@ import argparse
 import json
 import random
 import re
-import shutil
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import save
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2ForSequenceClassification, LlamaConfig, LlamaForCausalLM
 
@@ -427,19 +425,6 @@ def test_what_a_trainer_leaves_beside_the_weights_is_no_model(tmp_path: Path) ->
         open_checkpoint(tmp_path)
     torch.save(model.state_dict(), tmp_path / "optimized.ckpt")
     assert_same_logits(tmp_path, model, n_head=3)
-
-
-def test_an_adapter_is_not_left_out(tmp_path: Path) -> None:
-    twins = family_twins("llama", "grouped, tied")
-    shutil.copytree(twins.folder, tmp_path, dirs_exist_ok=True)
-    for name in ("adapter_model.safetensors", "adapter_config.json"):
-        (tmp_path / name).write_bytes(save({"base_model.model.lm_head.lora_A.weight": torch.zeros(2, 2)}))
-        with pytest.raises(ValueError, match=f"{name} belongs to an adapter"):
-            open_checkpoint(tmp_path)
-        with pytest.raises(ValueError, match=f"{name} belongs to an adapter"):
-            open_checkpoint(tmp_path / name)
-        (tmp_path / name).unlink()
-    assert_same_logits(tmp_path, twins.reference)
 
 
 def test_weights_that_do_not_change_the_logits_are_left_out(tmp_path: Path) -> None:

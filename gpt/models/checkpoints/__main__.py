@@ -31,12 +31,13 @@ def main() -> None:
     )
     command.add_argument("--names", help="file with the names of the weights, or 'infer' to accept the names shown")
     command.add_argument("--weights", help="entry to read from a file that contains several models")
+    command.add_argument("--base", help="base model of an adapter, if it is not in the adapter's folder")
     command.add_argument("--to", choices=("ours", "hf"), default="ours", help="layout to write: ours or Hugging Face's")
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
         sys.exit(f"{chosen.target} already exists: choose a new or empty folder")
     try:
-        hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names, chosen.weights)
+        hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names, chosen.weights, chosen.base)
         layout = convert(chosen.source, chosen.target, to=chosen.to, hints=hints)
     except ValueError as error:
         sys.exit(str(error))

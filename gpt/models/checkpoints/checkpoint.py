@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.contents import Deferred, Reader, numbers_of
+from gpt.models.checkpoints.adapters import base_of, is_adapter, merged
+from gpt.models.checkpoints.contents import Contents, Deferred, Reader, numbers_of
 from gpt.models.checkpoints.files import WEIGHT_FILES
 from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.nanochat import NANOCHAT
@@ -161,6 +162,23 @@ def find_files(path: Path) -> tuple[Reader, list[Path]]:
     return next((reader, files) for reader in READERS if (files := reader.find(path)))
 
 
+def read_contents(path: Path, hints: Hints) -> Contents:
+    """Return the contents of a checkpoint, or of an adapter's base model with the adapter merged into it."""
+    if is_adapter(path):
+        base = Path(base_of(path, hints.base))
+        if not base.exists():
+            raise GPTError(
+                "adapter.base",
+                "this adapter changes the model {base}, which is not here: give its folder or its file with base "
+                "(--base on the command line)",
+                base=base,
+            )
+        reader, files = find_files(base)
+        return merged(reader.read(files, hints), path)
+    reader, files = find_files(path)
+    return reader.read(files, hints)
+
+
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:
     """Open a checkpoint: a folder, a weight file, or an index of shards, in the format of one of READERS.
 
@@ -172,8 +190,7 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
     hints = hints or Hints(**given)
     path = existing(Path(path))
     try:
-        reader, files = find_files(path)
-        contents = reader.read(files, hints)
+        contents = read_contents(path, hints)
         layout, config, weights = detect_layout(contents, hints)
         vocabulary = contents.vocabulary(config.vocab_size)
     except OSError as error:

@@ -57,7 +57,13 @@ def read_weights(files: list[Path], hints: Hints) -> Contents:
     for file in files[1:]:
         tensors |= open_weights(file, hints.weights)[0]
     if any(".lora_" in name for name in tensors):
-        raise is_adapter(files[0].name)
+        raise GPTError(
+            "checkpoint.adapter",
+            "{file} belongs to an adapter (LoRA), which changes the weights of its base model: put its {config} next "
+            "to it",
+            file=files[0].name,
+            config=ADAPTER_CONFIG,
+        )
     settings = settings_beside(folder) if config is None else None
     vocabulary = partial(read_vocabulary, folder, entries)
     return Contents(tensors, vocabulary, config, settings, entries, given_layout(folder, hints.names), folder)
@@ -91,8 +97,6 @@ def weight_files(path: Path) -> list[Path]:
     """Return the weight files in a folder or an index. For a weight file, return only that file."""
     if path.is_file():
         return shards(path) if path.name.endswith(INDEX_SUFFIX) else [path]
-    if adapters := [file.name for file in sorted(path.glob("adapter_*")) if file.is_file()]:
-        raise is_adapter(adapters[0])
     for name in (WEIGHTS, *INDEXES):
         if (path / name).is_file():
             return weight_files(path / name)
@@ -126,16 +130,6 @@ def several_files(files: Sequence[Path]) -> GPTError:
         "there are {n} weight files here ({names}): name the one to read",
         n=len(files),
         names=", ".join(file.name for file in files[:5]) + (", …" if len(files) > 5 else ""),
-    )
-
-
-def is_adapter(file: str) -> GPTError:
-    """Return the error for an adapter that is not merged into its base model."""
-    return GPTError(
-        "checkpoint.adapter",
-        "{file} belongs to an adapter (LoRA), which changes the weights of its base model: merge it into the model "
-        "first (merge_and_unload in peft)",
-        file=file,
     )
 
 

@@ -97,6 +97,7 @@ class Hints:
     names: A layout file (`gpt.models.checkpoints.layouts.read_layout`), or "infer" to accept the roles inferred from
         the names and shapes of the weights. Defaults to names.json next to the weights, if it exists.
     weights: Entry to read from a file that contains several models, such as "ema".
+    base: Base model of an adapter. Defaults to the one in the same folder, then to the name in its configuration.
     """
 
     n_head: int | None = None
@@ -104,6 +105,7 @@ class Hints:
     attn_scale: AttnScale | None = None
     names: Path | str | None = None
     weights: str | None = None
+    base: Path | str | None = None
 
     def __post_init__(self) -> None:
         check_attn_scale(self.attn_scale)
