@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tokenizers.implementations import ByteLevelBPETokenizer
 from torch import Tensor
 from torch.nn.functional import rms_norm, scaled_dot_product_attention
 from torch.testing import assert_close
-from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from gpt import load_model
 from tests.conftest import randomized
@@ -210,3 +211,28 @@ def test_an_adapter_without_its_base_model_or_for_another_is_refused(tmp_path: P
         load_model(tmp_path)
     with pytest.raises(ValueError, match=r"adapter_model\.safetensors does not fit the base model"):
         load_model(tmp_path, base="stories")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("flax_model.msgpack", b"\x86", "Flax.* from_flax=True"),
+        ("model.weights.h5", b"\x89HDF\r\n", "Keras.* export_to_transformers"),
+        ("model.bin", b"\x89HDF\r\n", "HDF5"),
+        ("gpt2_124M.bin", (20240326).to_bytes(4, "little") + bytes(99), r"llm\.c.*: convert it with python dev/eval"),
+        ("model.bin", b"24ka" + bytes(99), r"llama2\.c.*: choose the model from which it was made"),
+        ("model.onnx", b"\x08", "ONNX.*: choose the model"),
+        ("__0_0.distcp", b"PK", "torch.distributed.checkpoint.* dcp_to_torch"),
+        ("zero_pp_rank_0_mp_rank_00_optim_states.pt", b"PK", r"DeepSpeed.* zero_to_fp32\.py"),
+        ("lit_model.pth", b"PK", "LitGPT.* convert_from_litgpt"),
+        ("weights.npz", b"PK", "NumPy.*save_file"),
+        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "Git LFS.* git lfs pull"),
+        ("model.pt", b"\x1f\x8b\x08", "gzip.*: unpack it first"),
+        ("model.zip", b"PK", "zip.*: unpack it first"),
+    ],
+)
+def test_a_file_that_is_not_read_is_called_what_it_is(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(ValueError, match=f"{re.escape(name)} has the format {said}"):
+            load_model(path)

@@ -15,6 +15,7 @@ from torch import Tensor
 from gpt.errors import GPTError
 from gpt.models.checkpoints.contents import Contents, Reader
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
+from gpt.models.checkpoints.other_formats import other_format
 from gpt.models.checkpoints.stated import INFER, Beside, Hints
 from gpt.models.checkpoints.token_table import table_inside, token_table
 from gpt.models.checkpoints.torch_file import Record, is_old, open_torch
@@ -111,12 +112,14 @@ def weight_files(path: Path) -> list[Path]:
             )
         return parts
     usual = [path / name for name in TORCH_FILES if (path / name).is_file()]
-    found = [file for file in sorted(path.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
-    others = [file for file in found if not NO_WEIGHTS.match(file.name)]
+    files = [file for file in sorted(path.iterdir()) if file.is_file()]
+    others = [file for file in files if file.suffix in SUFFIXES and not NO_WEIGHTS.match(file.name)]
+    if other := next((error for file in others or files if (error := other_format(file))), None):
+        raise other
     if not others:
         raise GPTError(
             "checkpoint.no_weights",
-            "there is no weight file here (.safetensors, .gguf, .pt, .pth, .ckpt or .bin); unpack a .zip first",
+            "there is no weight file here (.safetensors, .gguf, .pt, .pth, .ckpt or .bin)",
         )
     if not usual and len(others) > 1:
         raise several_files(others)
@@ -198,8 +201,10 @@ def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict
     has another format.
     """
     with path.open("rb") as file:
-        start = file.read(9)
-    if start[8:] == b"{":
+        start = file.read(32)
+    if other := other_format(path, start):
+        raise other
+    if start[8:9] == b"{":
         saved: object = open_safetensors(path)
     elif start.startswith(b"PK") or (start.startswith(b"\x80") and is_old(path)):
         saved = open_torch(path)
