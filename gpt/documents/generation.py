@@ -114,6 +114,7 @@ class Generation(Document):
         tree = TokenTree.from_ids(ids)
         super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1, dropped)
         self.held = held
+        self._engine.count(self)
 
     def copy(self) -> Generation:
         """Return an independent copy that shares the model."""

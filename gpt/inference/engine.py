@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
@@ -31,6 +33,13 @@ PASS_MULTIPLICATIONS = 2**34  # limit on the work for a pass's prompts; takes 0.
 GATHER_SHARE = 1.0  # longest wait for stragglers, as a fraction of the last pass's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
 LARGE_MODEL = 2**25  # number of linear weights; a model this large exceeds any CPU cache, so two threads read it faster
+
+
+class Counted(Protocol):
+    """What `Engine.document_bytes` counts, such as a `Generation`."""
+
+    @property
+    def n_bytes(self) -> int: ...
 
 
 @dataclass(eq=False)
@@ -90,6 +99,20 @@ class Engine:
         self._last_seconds = 0.0  # duration of the last pass
         self._changed = threading.Condition()  # guards the five attributes above
         self._pass_lock = threading.Lock()  # held while caches are written
+        self._documents: WeakSet[Counted] = WeakSet()
+        self._documents_lock = threading.Lock()
+
+    @property
+    def document_bytes(self) -> int:
+        """Size of the activations that this model's documents keep, in bytes."""
+        with self._documents_lock:
+            documents = list(self._documents)
+        return sum(document.n_bytes for document in documents)
+
+    def count(self, document: Counted) -> None:
+        """Include a document in `document_bytes` as long as it exists."""
+        with self._documents_lock:
+            self._documents.add(document)
 
     @property
     def copied_bytes(self) -> int:

@@ -17,7 +17,7 @@ from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 
@@ -28,7 +28,6 @@ from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import AnyModel, named, with_tokenizer
-from gpt.model import GPT
 from gpt.models.checkpoints import AttnScale, Hints, find_files
 from gpt.models.checkpoints.untrusted import not_readable
 from gpt.models.loading import (
@@ -50,13 +49,25 @@ MAX_NAME_CHARS = 200  # unknown names are truncated to this length in error mess
 
 
 @dataclass(eq=False)
-class PendingLoad:
-    """A load in progress, shared by all callers of `Registry.get` that wait for the model."""
+class Load:
+    """A model that is loading or loaded, shared by all callers of `Registry.get`."""
 
     result: Future[LoadedModel] = field(default_factory=Future)
     bytes_done: int = 0
     bytes_total: int = 0
-    thread: threading.Thread = field(init=False)
+    thread: threading.Thread | None = None
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> Load:
+        """Return a finished load."""
+        load = cls()
+        load.result.set_result(loaded)
+        return load
+
+    @property
+    def loaded(self) -> LoadedModel | None:
+        """The model, or None while it loads."""
+        return self.result.result() if self.result.done() else None
 
     def report(self, done: int, total: int) -> None:
         """Store the progress of the download, in bytes."""
@@ -69,7 +80,8 @@ class PendingLoad:
                 progress(self.bytes_done, self.bytes_total)
             wait([self.result], timeout=0.1)
         loaded = self.result.result()
-        self.thread.join()  # the thread references the model until it ends
+        if self.thread is not None:
+            self.thread.join()  # the thread references the model until it ends
         if progress is not None and self.bytes_total:
             progress(self.bytes_total, self.bytes_total)
         return loaded
@@ -86,9 +98,7 @@ class Registry:
 
     def __init__(self, **options: Any) -> None:
         self._lock = threading.Lock()  # never held while a model loads
-        self._reserved: dict[PendingLoad, int] = {}  # memory for models that are loading, in bytes
-        self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # size of each model in memory, in bytes
-        self._engines: WeakSet[Engine] = WeakSet()  # engines of models in memory
+        self._sizes: WeakKeyDictionary[Engine | Load, int] = WeakKeyDictionary()  # bytes of models loaded and loading
         self.configure(**options)
 
     def configure(
@@ -102,8 +112,8 @@ class Registry:
     ) -> None:
         """Set the options for all shared models. Discards all added and loaded models.
 
-        memory: limit for all models and their `DecodeCache`, in bytes; defaults to half the memory that is free when
-            the first model is loaded.
+        memory: limit in bytes for all models, the documents that they continue, and their `DecodeCache`; defaults to
+            half the memory that is free when the first model is loaded.
         downloads: names that `get` may download. Other models are listed only if they are on this computer.
         cluster: cluster that generates text with the listed models. Their copies in this process then stay on the CPU
             and are used only for inspection.
@@ -117,9 +127,7 @@ class Registry:
                 for name, source in zip(MODELS, map(find_source, MODELS), strict=True)
                 if name in downloads or source.is_here
             }
-            self._loads: dict[str, PendingLoad] = {}
-            self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()  # least recently requested first
-            self._in_memory: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
+            self._loads: OrderedDict[str, Load] = OrderedDict()  # least recently requested first
 
     def names(self) -> list[str]:
         """Return the names of the listed models, starting with the bundled one."""
@@ -128,11 +136,13 @@ class Registry:
 
     def has(self, loaded: LoadedModel) -> bool:
         """Return whether this object is the model shared under its name."""
-        return self._in_memory.get(loaded.name) is loaded
+        load = self._loads.get(loaded.name)
+        return load is not None and load.loaded is loaded
 
     def title(self, name: str) -> str:
         """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, once loaded, the layout."""
-        loaded = self._in_memory.get(name)
+        load = self._loads.get(name)
+        loaded = None if load is None else load.loaded
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
     def memory_of_listed(self, name: str) -> int | None:
@@ -207,7 +217,7 @@ class Registry:
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
-            self._store(loaded)
+            self._loads[loaded.name] = Load.of(loaded)
 
     def remove(self, name: str) -> None:
         """Remove an added model and delete any uploaded files. References to the model stay valid."""
@@ -227,16 +237,13 @@ class Registry:
                     name=str(name)[:MAX_NAME_CHARS],
                     models=known,
                 )
-            loaded = self._loaded.get(name) or self._in_memory.get(name)
-            if loaded is not None:
-                self._store(loaded)
-                return loaded
             load = self._loads.get(name)
             if load is None:
-                load = PendingLoad()
+                load = Load()
                 load.thread = threading.Thread(target=self._run, args=(name, source, load), daemon=True)
                 load.thread.start()
                 self._loads[name] = load
+            self._loads.move_to_end(name)
         return load.wait(progress)
 
     def float32_copy(self, name: str) -> LoadedModel:
@@ -248,15 +255,18 @@ class Registry:
 
     def in_memory(self) -> list[LoadedModel]:
         """Return the models in memory."""
-        return list(self._in_memory.values())
+        with self._lock:
+            return [loaded for load in self._loads.values() if (loaded := load.loaded) is not None]
 
     def trim(self) -> None:
         """Free the memory held by finished texts and return it to the system."""
-        for engine in list(self._engines):
+        with self._lock:
+            engines = self._engines()
+        for engine in engines:
             engine.trim()
         return_free_memory()
 
-    def _run(self, name: str, source: Source, load: PendingLoad) -> None:
+    def _run(self, name: str, source: Source, load: Load) -> None:
         """Load a model. Runs in its own thread, so the load continues if a waiting caller is cancelled."""
         began = time.monotonic()
         try:
@@ -272,39 +282,27 @@ class Registry:
                 gpu_copy(loaded)
         except BaseException as error:
             with self._lock:
-                self._reserved.pop(load, None)
-                self._remove_load(name, load)
+                self._sizes.pop(load, None)
+                if self._loads.get(name) is load:  # it has not been removed in the meantime
+                    del self._loads[name]
             load.result.set_exception(error)
             return
         with self._lock:
-            n_bytes = self._sizes[loaded.model] = self._reserved.pop(load)
-            self._engines.add(loaded.engine)
-            if self._sources.get(name) is source:  # the model has not been removed or replaced in the meantime
-                self._store(loaded)
-            self._remove_load(name, load)
+            n_bytes = self._sizes[loaded.engine] = self._sizes.pop(load)
         fields = {"model": name, "seconds": round(time.monotonic() - began, 3), "bytes": n_bytes}
         _log.info("model loaded", extra={"fields": fields})
         load.result.set_result(loaded)
-
-    def _remove_load(self, name: str, load: PendingLoad) -> None:
-        if self._loads.get(name) is load:
-            del self._loads[name]
 
     def _forget(self, name: str) -> None:
         source = self._sources.pop(name, None)
         if source is not None and source.folder is not None:
             source.folder.cleanup()
-        for models in (self._loads, self._loaded, self._in_memory):
-            models.pop(name, None)
+        self._loads.pop(name, None)
 
     def _listed(self) -> list[str]:
         return [name for name, source in self._sources.items() if source.listed]
 
-    def _store(self, loaded: LoadedModel) -> None:
-        self._in_memory[loaded.name] = self._loaded[loaded.name] = loaded
-        self._loaded.move_to_end(loaded.name)
-
-    def _reserve(self, name: str, n_bytes: int, device: torch.device, load: PendingLoad) -> None:
+    def _reserve(self, name: str, n_bytes: int, device: torch.device, load: Load) -> None:
         """Evict unused models until there is enough memory, and reserve it. Raises ValueError if that is impossible."""
         with self._lock:
             if self.memory is None:
@@ -318,7 +316,7 @@ class Registry:
                     need=format_bytes(n_bytes),
                     limit=format_bytes(self.memory),
                 )
-            for candidate in list(self._loaded):
+            for candidate in [each for each, other in self._loads.items() if other.result.done()]:
                 if self._used_bytes() + n_bytes <= self.memory:
                     break
                 self._evict(candidate)
@@ -329,11 +327,14 @@ class Registry:
                     model=name,
                     need=format_bytes(n_bytes),
                 )
-            self._reserved[load] = n_bytes
+            self._sizes[load] = n_bytes
 
     def _used_bytes(self) -> int:
-        copied = sum(engine.copied_bytes for engine in self._engines)
-        return sum(self._sizes.values()) + sum(self._reserved.values()) + copied
+        beside = sum(engine.copied_bytes + engine.document_bytes for engine in self._engines())
+        return sum(self._sizes.values()) + beside
+
+    def _engines(self) -> list[Engine]:
+        return [each for each in list(self._sizes) if isinstance(each, Engine)]
 
     def _free_bytes(self) -> int:
         with self._lock:
@@ -341,10 +342,9 @@ class Registry:
 
     def _evict(self, name: str) -> None:
         """Drop the registry's reference to a model. A model in use becomes the most recently requested one instead."""
-        self._in_memory[name] = self._loaded.pop(name)
-        used = self._in_memory.get(name)
-        if used is not None:
-            self._loaded[name] = used
+        loaded = ref(self._loads.pop(name).result.result())
+        if (used := loaded()) is not None:
+            self._loads[name] = Load.of(used)
 
 
 def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:

@@ -10,6 +10,7 @@ import torch
 
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
+from gpt.documents.generation import Generation
 from gpt.inference.batched_decode import batched_hidden_states
 from gpt.model import GPT
 from gpt.models.checkpoints import open_checkpoint, save_model
@@ -26,9 +27,9 @@ def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
     registry.get(names[3])
     assert id(registry.get(names[0]).model) == first[0]
     assert id(registry.get(names[2]).model) == first[2]
-    assert names[1] not in registry._loaded
+    assert names[1] not in registry._loads
     registry.get(names[1])  # loads b again
-    assert names[3] not in registry._loaded
+    assert names[3] not in registry._loads
 
 
 def test_model_in_use_is_not_evicted(folders: list[Path]) -> None:
@@ -89,11 +90,22 @@ def test_budget_counts_the_keys_and_values_of_texts_that_generate_together(folde
     registry.memory += 1
     read_together()
     assert held.engine.copied_bytes == 2 * row
-    registry.memory = 2 * registry._sizes[held.model] + row
+    registry.memory = 2 * registry._sizes[held.engine] + row
     with pytest.raises(ValueError, match="other models are in use"):
         registry.get(names[1])
     registry.trim()  # in use until now
     registry.trim()
+    assert registry.get(names[1]).name == names[1]
+
+
+def test_budget_counts_documents_as_long_as_they_exist(folders: list[Path]) -> None:
+    registry, names = registry_for(folders, 2)
+    document = Generation(registry.get(names[0]), [1, 2, 3])
+    document.read()
+    assert registry._used_bytes() == registry._sizes[document.loaded.engine] + document.n_bytes
+    with pytest.raises(ValueError, match="other models are in use"):
+        registry.get(names[1])
+    del document
     assert registry.get(names[1]).name == names[1]
 
 
