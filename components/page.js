@@ -30,7 +30,9 @@ document.addEventListener("keydown", (event) => {
 const keep = (name, value) => write("localStorage", `glassbox-${name}`, value);
 
 document.addEventListener("click", ({ target }) => {
-  if (!(target instanceof Element) || !target.closest("#theme")) return;
+  if (!(target instanceof Element)) return;
+  if (target.closest("#api")) open("?view=api"); // gradio's page about its API
+  if (!target.closest("#theme")) return;
   keep("theme", document.body.classList.toggle("dark") ? "dark" : "light"); // gradio marks the dark theme like this
 });
 document.addEventListener("change", ({ target }) => {

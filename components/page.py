@@ -199,6 +199,6 @@ def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict
         "show_error": False,
         "enable_monitoring": False,
         "run_history": False,
-        "footer_links": ["api"],
+        "footer_links": [],
         "ssr_mode": False,
     }

@@ -116,6 +116,8 @@ _FACES = "".join(
 CSS = f"""{css_variables()}{_FACES}
 :root {{
   --gb-sans: {SANS}; --gb-serif: {SERIF}; --gb-mono: {MONO};
+  --gb-stage: {PALETTE["surface"].dark}; --gb-stage-text: {PALETTE["text"].dark};
+  --gb-stage-muted: {PALETTE["muted"].dark};
   --gb-size-small: {SMALL}; --gb-size: {NORMAL}; --gb-size-large: {LARGE};
 }}
 .gb-widget {{ font-family: var(--gb-sans); }}

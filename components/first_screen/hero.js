@@ -8,8 +8,9 @@ export function startHero() {
 
   /** @param {Event} event */
   function open({ target, type }) {
-    if (type === "click" && !(target instanceof Element && target.closest(ACTIONS))) return;
-    const writes = target instanceof Element && target.closest("#write-own");
+    if (!(target instanceof Element) || target.closest("#card-learning")) return;
+    if (type === "click" && !target.closest(ACTIONS)) return;
+    const writes = target.closest("#write-own");
     delete document.body.dataset.hero;
     for (const name of ["click", "input"]) removeEventListener(name, open, true);
     if (!writes) return;

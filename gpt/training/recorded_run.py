@@ -98,6 +98,16 @@ def bundled_recording() -> RecordedRun | None:
     return None
 
 
+@lru_cache(maxsize=1)
+def recorded_texts() -> tuple[tuple[int, str, float], ...]:
+    """Return (step, text, validation loss) for each snapshot of the bundled recording, or () if it is not there."""
+    try:
+        figures = Snapshots(ASSETS).figures()
+    except (OSError, ValueError):
+        return ()
+    return tuple((each.step, each.prompt + each.sample, each.loss) for each in figures)
+
+
 def recording_command() -> str:
     """Return the command that creates the recording, taken from its card in the assets."""
     card = (ASSETS / "README.md").read_text(encoding="utf-8")

@@ -22,6 +22,7 @@ from components.state.selection import NEWEST
 from components.state.session import Session
 from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap_window, place_after
 from components.widgets.chart import chart_data
+from components.widgets.growth import growth_data
 from components.widgets.predictions import Bar, predictions_data
 from components.words import word_name, words_of
 from gpt import Edits, Generation, Stages
@@ -30,6 +31,7 @@ from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
 from gpt.tokenizer import Vocabulary, start_ids
+from gpt.training.recorded_run import recorded_texts
 
 MAX_BARS = 20
 VISIBLE_BARS = 5  # visible without scrolling
@@ -109,6 +111,11 @@ def asked(s: Any) -> str:
     """Return the question over a new visitor's first text."""
     stages = s.cached(stages_of)
     return "" if stages is None else t("hero.question", token=quoted(s.text.tokenizer, int(stages.final.argmax())))
+
+
+def learned(s: Any) -> dict[str, Any]:
+    """Show a new visitor how the recorded model learned to write."""
+    return growth_data(t("hero.learned"), recorded_texts())
 
 
 def stages_as_written(s: Any) -> Stages | None:

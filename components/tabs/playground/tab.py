@@ -43,6 +43,7 @@ from components.text_views import AVERAGE, head_choices
 from components.widgets.choices import choices
 from components.widgets.composer import composer
 from components.widgets.draw import draw
+from components.widgets.growth import growth
 from components.widgets.predictions import predictions
 from components.widgets.steer import steer
 from components.widgets.tokens import tokens
@@ -56,12 +57,13 @@ def build_playground(events: Events, frame: Frame, open_film: Handler, *, upload
     """
     with gr.Column(elem_classes="gb-playground"):
         write = Card("write", *_write(open_film), classes="gb-card gb-prompt")
+        learning = Card("learning", growth("hero-growth", draw=prediction.learned), classes="")
         with gr.Row(elem_classes="gb-cards"):
             attention = Card("attention", *_attention(), classes="gb-card gb-live")
             settings = Card("settings", *_settings())
             text = Card("text", *_text(), classes="gb-card gb-text")
         more = [build_upload(events)] if uploads else []
-    add_cards(events, {"": frame.cards, tab.name: [write, attention, settings, text, *more]})
+    add_cards(events, {"": frame.cards, tab.name: [write, learning, attention, settings, text, *more]})
 
 
 def _write(open_film: Handler) -> tuple[Part, ...]:
