@@ -21,6 +21,7 @@ from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from gpt import load_model
+from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
 from tests.conftest import randomized
 
 IDX = torch.arange(20).view(2, 10) * 7 % 300
@@ -217,7 +218,7 @@ def test_an_adapter_without_its_base_model_or_for_another_is_refused(tmp_path: P
     ("name", "data", "said"),
     [
         ("flax_model.msgpack", b"\x86", "Flax.* from_flax=True"),
-        ("model.weights.h5", b"\x89HDF\r\n", "Keras.* export_to_transformers"),
+        ("model.weights.h5", b"\x89HDF\r\n", "Keras.*export_to_transformers"),
         ("model.bin", b"\x89HDF\r\n", "HDF5"),
         ("gpt2_124M.bin", (20240326).to_bytes(4, "little") + bytes(99), r"llm\.c.*: convert it with python dev/eval"),
         ("model.bin", b"24ka" + bytes(99), r"llama2\.c.*: choose the model from which it was made"),
@@ -236,3 +237,39 @@ def test_a_file_that_is_not_read_is_called_what_it_is(tmp_path: Path, name: str,
     for path in (tmp_path, tmp_path / name):
         with pytest.raises(ValueError, match=f"{re.escape(name)} has the format {said}"):
             load_model(path)
+
+
+BOOK = {"embed_tokens": "tok_emb", "layers.": "trf_blocks.", "self_attn": "att", "mlp.": "ff.", "lm_head": "out_head"}
+BOOK |= {"q_proj": "W_query", "k_proj": "W_key", "v_proj": "W_value", "o_proj": "out_proj", "model.norm": "final_norm"}
+BOOK |= {"gate_proj": "fc1", "up_proj": "fc2", "down_proj": "fc3", "input_layernorm": "norm1"}
+BOOK |= {"post_attention_layernorm": "norm2"}
+LLAMA_32 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("llama", {"rope_parameters": {**LLAMA_32, "original_max_position_embeddings": 8192}, "rms_norm_eps": 1e-5}),
+        ("qwen3", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}, "head_dim": 12}),
+    ],
+)
+def test_the_books_later_models_read_as_in_transformers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, options: dict[str, Any]
+) -> None:
+    """Models of the package llms-from-scratch 1.0.19 have these names; ours differ from them by 2e-6."""
+    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
+    config = AutoConfig.for_model(family, vocab_size=300, num_key_value_heads=2, pad_token_id=None, **sizes, **options)
+    theirs = randomized(AutoModelForCausalLM.from_config(config))
+    state = {}
+    for name, tensor in theirs.state_dict().items():
+        for before, after in BOOK.items():
+            name = name.replace(before, after)
+        name = name.removeprefix("model.")
+        state[re.sub(r"(norm\d?)\.weight", r"\1.scale", name) if family == "qwen3" else name] = tensor
+    torch.save(state, tmp_path / "model.pth")
+    if family == "llama":
+        with pytest.raises(ValueError, match=r"the names of the book's Llama, but not the width of .* \(32\)"):
+            load_model(tmp_path)
+        monkeypatch.setitem(LLAMA_32_HEADS, 32, 4)
+    with torch.inference_mode():
+        assert_close(load_model(tmp_path, device="cpu").model(IDX), theirs(IDX).logits, atol=1e-4, rtol=1e-4)

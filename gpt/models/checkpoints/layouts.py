@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from gpt.checks import check_choice, check_integer
-from gpt.config import Activation, GPTConfig
+from gpt.config import Activation, GPTConfig, RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.stated import AttnScale, Options, check_attn_scale
 from gpt.models.checkpoints.untrusted import read_json
@@ -63,6 +63,26 @@ BOOK_NAMES = {
     "ln_f.bias": "final_norm.shift",
     "lm_head": "out_head",
 }
+# The book's later models: Llama 3.2, and Qwen3 with a class of its own for norms.
+BOOK_LLAMA_NAMES = {
+    **{ours: theirs for ours, theirs in BOOK_NAMES.items() if "ln_" not in ours and ours != "wpe"},
+    "h.{n}.ln_1": "trf_blocks.{n}.norm1",
+    "h.{n}.ln_2": "trf_blocks.{n}.norm2",
+    GATE: "trf_blocks.{n}.ff.fc1",
+    "h.{n}.mlp.c_fc": "trf_blocks.{n}.ff.fc2",
+    "h.{n}.mlp.c_proj": "trf_blocks.{n}.ff.fc3",
+    "ln_f": "final_norm",
+}
+BOOK_QWEN_NAMES = {
+    **{ours: theirs for ours, theirs in BOOK_LLAMA_NAMES.items() if "ln_" not in ours},
+    "h.{n}.ln_1.weight": "trf_blocks.{n}.norm1.scale",
+    "h.{n}.attn.q_norm.weight": "trf_blocks.{n}.att.q_norm.scale",
+    "h.{n}.attn.k_norm.weight": "trf_blocks.{n}.att.k_norm.scale",
+    "h.{n}.ln_2.weight": "trf_blocks.{n}.norm2.scale",
+    "ln_f.weight": "final_norm.scale",
+}
+LLAMA_32_HEADS = {2048: 32, 3072: 24}  # {width: number of heads} of Llama 3.2 1B and 3B
+ROTARY = {"norm": "rms", "position": "rotary", "block_size": 2**17}
 QKV_PROJ_NAMES = {
     "wte": "token_embedding",
     "wpe": "position_embedding",
@@ -265,8 +285,19 @@ def divisors(n_embd: object) -> list[int]:
 
 # Layouts with their own names. `gpt.models.checkpoints.detection` distinguishes those with GPT-2's names.
 BOOK = Layout("GPTModel", BOOK_NAMES, "gelu_tanh")
+BOOK_LLAMA = Layout(
+    "Llama3Model",
+    BOOK_LLAMA_NAMES,
+    "silu",
+    options={**ROTARY, "rotary_base": 500_000.0, "rotary_scaling": RotaryScaling("llama3", 32.0)},
+)
+BOOK_QWEN = Layout(
+    "Qwen3Model", BOOK_QWEN_NAMES, "silu", options={**ROTARY, "norm_eps": 1e-6, "rotary_base": 1e6, "qk_norm": True}
+)
 LAYOUTS = (
     BOOK,
+    BOOK_LLAMA,
+    BOOK_QWEN,
     Layout(
         "Llama with Meta's names",
         META_NAMES,

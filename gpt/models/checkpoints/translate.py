@@ -29,12 +29,15 @@ from gpt.models.checkpoints.family_options import (
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     BARE,
+    BOOK_LLAMA,
+    BOOK_QWEN,
     BUILD_NANOGPT,
     CUSTOM,
     GPT2_LAYOUTS,
     GPT2_NAMES,
     HUGGING_FACE,
     LAYOUTS,
+    LLAMA_32_HEADS,
     MINGPT,
     NANOGPT,
     OURS,
@@ -108,7 +111,7 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
     weights, layout = translate(named, layout, hints.n_head)
     if layout.title == CUSTOM:
         fill_projections(weights)
-    sizes = read_sizes(weights, layout)
+    sizes = read_sizes(weights, layout) | read_heads(weights, layout)
     stated = stated_options(layout, beside, entries, sizes)
     if known is None and hints.names != INFER:
         told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
@@ -381,6 +384,28 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
     if "wpe.weight" in weights:
         found["block_size"] = weights["wpe.weight"][0].shape[0]
     return found
+
+
+def read_heads(weights: Weights, layout: Layout) -> Options:
+    """Return the sizes of the heads in the book's Llama 3.2 and Qwen3, which state no options.
+
+    Raises ValueError for another Llama, whose rotary angles may be scaled differently.
+    """
+    if layout.title not in (BOOK_LLAMA.title, BOOK_QWEN.title):
+        return {}
+    q, k, _ = weights["h.0.attn.c_attn.weight"]
+    if layout.title == BOOK_LLAMA.title:
+        if q.shape[1] not in LLAMA_32_HEADS:
+            raise GPTError(
+                "layout.book_llama",
+                "this model has the names of the book's Llama, but not the width of Llama 3.2 1B or 3B ({width}), so "
+                "its rotary angles are unknown: choose the folder from which it was made",
+                width=q.shape[1],
+            )
+        size = len(q) // LLAMA_32_HEADS[q.shape[1]]
+    else:
+        size = len(weights["h.0.attn.q_norm.weight"][0])
+    return {"n_head": len(q) // size, "n_kv_head": len(k) // size, "head_dim": size}
 
 
 def fill_projections(weights: Weights) -> None:
