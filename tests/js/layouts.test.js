@@ -7,7 +7,7 @@ import { CHOSEN, columns, FOLDED, HEAD, ROW, TALL, rowHeights, rowTops } from ".
 import { firstSeen, group } from "../../components/widgets/flow/scene.js";
 import { gridLayout, headPictures, joined } from "../../components/widgets/heads/pixels.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
-import { layout as ribbonLayout, outline } from "../../components/widgets/ribbons/layout.js";
+import { arrange, outline } from "../../components/widgets/ribbons/layout.js";
 import { lanePaths, ROW as LANE } from "../../components/widgets/tree/layout.js";
 
 /** Returns the flow of a text with this many tokens. */
@@ -115,11 +115,14 @@ test("a branch begins on its parent's line, where it parts, and ends where it en
   assert.deepEqual([trunk.tip, second.reached, second.tip], ["", "", `M110 ${1.5 * LANE}h0`]);
 });
 
-test("ribbons are as wide as what is lost without a head, and all that a head reads is as wide as what it writes", () => {
-  const { heads, tokens, reads, writes, height } = ribbonLayout([0.5, 0.25], [[0.6, 0.2], [0.1, 0.9]]);
-  assert.ok(Math.abs(writes[0].width - 2 * writes[1].width) < 1e-9);
-  reads.forEach((row, h) => assert.ok(Math.abs(row.reduce((sum, { width }) => sum + width, 0) - writes[h].width) < 1e-9));
-  assert.equal(tokens.length, 3); // the last one stands for all unlisted tokens
-  for (const { y, height: tall } of [...tokens, ...heads]) assert.ok(y - tall / 2 >= 0 && y + tall / 2 <= height);
+test("all ribbons that a node reads are as wide as what it writes, and nodes are within the height", () => {
+  const edges = [[0, 0, 0, 30], [0, 2, 0, 70], [0, 1, 1, 45], [0, 2, 1, 5]];
+  const { places, ribbons, writes, height } = arrange([[30, 45, 75], [100, 50]], edges);
+  writes.forEach(({ width, from }, head) => {
+    const read = ribbons.filter((_, e) => edges[e][2] === head);
+    assert.equal(read.reduce((sum, each) => sum + each.width, 0), width);
+    assert.ok(read.every(({ to, width: part }) => Math.abs(to - from) + part / 2 <= width / 2));
+  });
+  for (const { y, height: tall } of places.flat()) assert.ok(y - tall / 2 >= 0 && y + tall / 2 <= height);
   assert.equal(outline({ from: 10, to: 20, width: 4 }, 0, 100), "M0.0 8.0C50.0 8.0 50.0 18.0 100.0 18.0V22.0C50.0 22.0 50.0 12.0 0.0 12.0Z");
 });

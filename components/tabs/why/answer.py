@@ -313,7 +313,7 @@ def graph_without(s: Any, e: Explained) -> Tensor:
 
 
 def draw_paths(s: Any) -> dict[str, Any]:
-    """Return the data for the `paths` widget, without columns if there is no graph."""
+    """Return the data for the `ribbons` widget, without columns if there is no graph."""
     found: ConceptGraph | None = s[graph] if s[Chosen].by == "concepts" else None
     if found is None:
         return {"columns": []}

@@ -56,7 +56,6 @@ from components.tabs.why.explained import (
 from components.tabs.why.lens import lens_sections
 from components.text_views import attention_sentence, token_lines
 from components.widgets.chart import Drawing
-from components.widgets.paths import paths
 from components.widgets.ribbons import ribbons
 from components.widgets.tokens import shade_value
 from components.widgets.tokens import tokens as token_strip
@@ -435,7 +434,7 @@ tab.cards(
         ),
         says("why-because", answer.because),
         ribbons("why-flow", on=answer.switch, draw=answer.draw_flow),
-        paths("why-paths", on=answer.switch_part, draw=answer.draw_paths),
+        ribbons("why-paths", on=answer.switch_part, draw=answer.draw_paths),
         says("why-no-paths", answer.no_paths, kind="notice"),
         says("why-lead", lead, kind="caption"),
         says("why-status", waits, kind="status"),

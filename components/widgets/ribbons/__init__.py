@@ -1,4 +1,4 @@
-"""A flow of ribbons from tokens through attention heads to one predicted token. Its parts can be switched off."""
+"""A flow of ribbons from words, through heads or concepts, to one predicted token. Its parts can be switched off."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _TEMPLATE = """<figure class="gb-ribbons" hidden>
 
 
 def ribbons(name: str, **wired: Any) -> Part:
-    """Return the flow; it is hidden if there are no heads.
+    """Return the flow; it is hidden if there are no heads and no columns.
 
     It is a single Tab stop; arrow keys move within it, and Enter and Space click.
 
-    `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} for the part to switch, with the
-    place [position], [layer, head] or [layer, head, position]; or {"all": true} to switch everything on.
+    `.select` has the payload {"all": true} to switch everything on, or names the part to switch. In a flow through
+    heads, that is {"part": "tokens", "heads" or "reads", "place": [...]} with the place [position], [layer, head] or
+    [layer, head, position]; in a flow through concepts, {"node": key}.
 
-    View data: the fields listed in `ribbons.js`.
+    View data: `Answer`, and `OfHeads` or `OfConcepts` (see `contents.js`).
     """
     return widget("ribbons", name, template=_TEMPLATE, **wired)
