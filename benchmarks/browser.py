@@ -88,9 +88,7 @@ def main() -> None:
             for tab in [*page.locator("#tabs > .tab-wrapper [role=tab]").all()[1:], page.get_by_role("tab").first]:
                 tab.click()
                 page.wait_for_timeout(SETTLES)
-        if page.locator("#pace input").input_value() != args.pace:
-            page.locator("#pace input").click()
-            page.get_by_test_id("dropdown-option").and_(page.get_by_role("option", name=args.pace, exact=True)).click()
+        page.locator("#pace select").select_option(label=args.pace)
         for name, value in (("length", args.tokens), ("temperature", 1)):
             page.locator(f"#{name} input[type=range]").fill(str(value))
         client = page.context.new_cdp_session(page)

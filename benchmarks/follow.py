@@ -132,7 +132,7 @@ def main() -> None:
         page.set_default_timeout(180_000)
         page.goto(f"{app.url}?class=first-lesson&lang=en")
         page.locator("#class-bar b").wait_for()
-        page.locator("#more > button").click()
+        page.locator("#more > summary").click()
         page.get_by_role("button", name="For a class").click()
         page.get_by_text("Follow me").click()
         page.get_by_role("button", name="Let others follow").click()

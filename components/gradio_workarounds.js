@@ -10,24 +10,6 @@ window.fetch = async (input, init) => {
   return /\/queue\/data(\?|$)/.test(response.url) ? ended(response, init?.signal) : response;
 };
 
-// 6.31: a Dropdown's list stays open over the page after Tab moves the focus away.
-document.addEventListener("keydown", ({ key, target }) => {
-  if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
-  target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
-});
-
-// 6.31: a Textbox raises `input` for typed characters, but not for text that is pasted, deleted or composed by an input
-// method.
-let pressed = false;
-document.addEventListener("keypress", () => {
-  pressed = true;
-  setTimeout(() => (pressed = false));
-});
-document.addEventListener("input", ({ target }) => {
-  if (pressed || !(target instanceof Element) || !target.matches("[data-testid=textbox]")) return;
-  target.dispatchEvent(new KeyboardEvent("keypress"));
-});
-
 // 6.31: each tab in a row is a separate Tab stop, and arrow keys do nothing.
 /** @param {Element} tab */
 const rowOf = (tab) => /** @type {HTMLElement[]} */ ([...(tab.closest("[role=tablist]")?.querySelectorAll("[role=tab]") ?? [])]);

@@ -71,7 +71,7 @@ def scripts(scale: float = 1.0) -> Result:
             page = browser.new_page()  # a new visitor
             page.set_default_timeout(SECONDS * 1000)
             page.add_init_script(INIT)
-            for door in (by_link, by_typing, by_loss, by_compare, by_model, by_file):
+            for door in (by_link, by_typing, by_loss, by_compare, by_file):
                 door(page, app.url, text, Path(folder))
                 passed.append(1)
                 if page.evaluate(RAN):
@@ -123,14 +123,6 @@ def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
     page.locator("#compare-generate").click()
     for side in ("left", "right"):
         expect(page.locator(f"#compare-{side}-strip .gb-strip")).to_contain_text(text)
-
-
-def by_model(page: Page, url: str, text: str, folder: Path) -> None:
-    """Use the text as the name of a model that does not exist."""
-    page.get_by_role("tab", name="Write", exact=True).click()
-    page.locator("#model input").fill(text)
-    page.locator("#model input").press("Enter")
-    expect(page.locator("#notice")).to_contain_text("there is no model")
 
 
 def by_file(page: Page, url: str, text: str, folder: Path) -> None:

@@ -49,7 +49,7 @@ def open_tab(page, id, language="en"):
 def open_more(page):
     """Open the page's menu with numbers, link and theme."""
     if not page.locator("#theme").is_visible():
-        page.locator("#more > button").click()
+        page.locator("#more > summary").click()
     expect(page.locator("#theme")).to_be_visible()
 
 
@@ -78,18 +78,21 @@ def set_slider(page, name, value):
 
 
 def pick(page, elem_id, option):
-    page.locator(f"#{elem_id} input").click()
-    options = page.get_by_test_id("dropdown-option")  # Gradio's test id, since other lists have options too
-    options.and_(page.get_by_role("option", name=option, exact=isinstance(option, str))).click()
-    expect(options).to_have_count(0)
+    options = page.locator(f"#{elem_id} option")
+    label = options.filter(has_text=option).first.inner_text() if isinstance(option, re.Pattern) else option
+    page.locator(f"#{elem_id} select").select_option(label=label)
+
+
+def picked(page, elem_id):
+    """Return the locator of the chosen entry of a list."""
+    return page.locator(f"#{elem_id} option:checked")
 
 
 def set_run(page, length, seed="3", pace="full speed"):
     """Set the settings of a run; the previous test may have changed them."""
     set_slider(page, "length", length)
-    page.locator("#seed input, #seed textarea").first.fill(seed)
-    if page.locator("#pace input").input_value() != pace:
-        pick(page, "pace", pace)
+    page.locator("#seed textarea").fill(seed)
+    pick(page, "pace", pace)
 
 
 def says(page, elem_id):

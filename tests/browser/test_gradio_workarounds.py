@@ -66,13 +66,10 @@ def demo() -> gr.Blocks:
     with gr.Blocks() as page:
         count = gr.Number(0, elem_id="count")
         gr.Button("add").click(lambda n: n + 1, count, count)
-        text, told = gr.Textbox(elem_id="text"), gr.Textbox(elem_id="told")
         gr.Dropdown(choices=["one", "two"], interactive=True, elem_id="list")
-        gr.Button("after")
         with gr.Tabs():
             for name in ("left", "right"):
                 gr.Tab(name)
-        text.input(lambda typed: typed, text, told, trigger_mode="always_last")
     return page
 
 
@@ -86,20 +83,6 @@ def _time_for_an_event(page: Page) -> None:
     expect(page.get_by_role("listbox")).to_be_visible()
 
 
-def test_gradio_tells_nobody_what_is_deleted_in_a_text_box(page: Page, url: str) -> None:
-    page.goto(url)
-    box, told = page.locator("#text textarea"), page.locator("#told textarea")
-    box.press_sequentially("ab")
-    expect(told).to_have_value("ab")
-    box.press("Backspace")
-    box.press_sequentially("c")
-    expect(told).to_have_value("ac")
-    box.press("Backspace")
-    _time_for_an_event(page)
-    with lacking("a Textbox tells nobody what is deleted", "the `keypress` in gradio_workarounds.js"):
-        assert told.input_value() == "ac"
-
-
 def test_gradio_s_tabs_are_a_stop_each_and_know_no_arrows(page: Page, url: str) -> None:
     page.goto(url)
     left, right = (page.get_by_role("tab", name=name) for name in ("left", "right"))
@@ -111,25 +94,6 @@ def test_gradio_s_tabs_are_a_stop_each_and_know_no_arrows(page: Page, url: str) 
         expect(left).to_be_focused(timeout=AT_ONCE)
         page.keyboard.press("Tab")
         expect(right).to_be_focused(timeout=AT_ONCE)
-
-
-def test_gradio_leaves_a_list_open_when_the_focus_goes_on(page: Page, url: str) -> None:
-    page.goto(url)
-    page.locator("#list input").click()
-    expect(page.get_by_role("listbox")).to_be_visible()
-    page.keyboard.press("Tab")
-    expect(page.locator("#list input")).not_to_be_focused()
-    with lacking("a list stays open when the focus goes on", "the Escape in gradio_workarounds.js"):
-        assert page.get_by_role("listbox").is_visible()
-
-
-def test_the_page_closes_a_list_when_the_focus_goes_on(page: Page, site: str) -> None:
-    page.goto(site)
-    models = page.get_by_test_id("dropdown-option")
-    page.locator("#model input").click()
-    expect(models.first).to_be_visible()
-    page.keyboard.press("Tab")
-    expect(models).to_have_count(0)
 
 
 def test_gradio_does_not_answer_an_event_that_is_sent_while_a_stream_ends(

@@ -141,7 +141,7 @@ def test_back_and_forward_go_through_every_tab_and_its_lessons_and_challenges(pa
 def test_a_row_of_tabs_is_one_stop_of_the_keyboard_with_arrows(opened):
     opened.locator(".gb-skip a").press("Enter")
     expect(opened.locator("#tabs > [role=tabpanel]:focus")).to_have_count(1)
-    opened.locator("#more > button").focus()
+    opened.locator("#more > summary").focus()
     opened.keyboard.press("Tab")
     expect(tab(opened, "Write")).to_be_focused()
     opened.keyboard.press("ArrowRight")

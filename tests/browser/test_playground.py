@@ -14,6 +14,7 @@ from tests.browser.playground_page import (
     generate,
     open_playground,
     pick,
+    picked,
     says,
     set_run,
     set_slider,
@@ -103,7 +104,7 @@ def test_a_browser_in_chinese_opens_with_poems(browser, site):
     visitor.goto(site)
     expect(visitor.locator("#first-screen")).to_have_count(0)
     expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(f"^{EXAMPLES['zh']['example.verse']}"))
-    expect(visitor.locator("#model input")).to_have_value(re.compile("唐宋诗"))
+    expect(picked(visitor, "model")).to_have_text(re.compile("唐宋诗"))
     visitor.locator("#example-title").click()
     expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(r"^《秋夜》\n."))
     visitor.close()
@@ -476,7 +477,7 @@ def test_presets_set_the_sliders_and_the_pipeline_follows_them_and_a_token_that_
 
 def test_another_model_writes_at_once_and_an_example_fills_the_prompt_and_writes(opened):
     generate(opened, "The dog", length=5)
-    trained = opened.locator("#model input").input_value()
+    trained = picked(opened, "model").inner_text()
     for model in (re.compile("Untrained"), trained):
         forget_status(opened)
         pick(opened, "model", model)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from gpt.training.tasks import TASKS, TaskDataset
-from tests.browser.playground_page import open_playground, open_tab
+from tests.browser.playground_page import open_playground, open_tab, picked
 
 pytestmark = pytest.mark.thorough
 
@@ -73,7 +73,7 @@ def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
         train.locator("#train-download").click()
     assert download.value.suggested_filename == "reverse.zip"
     train.locator("#train-open").click()
-    expect(train.locator("#model input")).to_have_value("Reverse · trained by you")
+    expect(picked(train, "model")).to_have_text("Reverse · trained by you")
     expect(train.locator("#status")).to_contain_text(re.compile("length reached|context is full"))
     assert "".join(train.locator(CHIPS).all_text_contents()).startswith(EXAMPLE.prompt)
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from components.page import build_app, launch_options
 from gpt import get_model
-from tests.browser.playground_page import ONE_MORE, forget_status, pick, written
+from tests.browser.playground_page import ONE_MORE, forget_status, pick, picked, written
 from tests.conftest import randomized
 from tests.parity.reference_models import NanoGPT
 from tests.parity.separate_qkv_models import LectureGPT, OldMinGPT
@@ -42,7 +42,7 @@ def test_what_is_no_checkpoint_is_a_sentence_and_a_bare_state_dict_asks_for_its_
     choose(opened, broken)
     expect(opened.locator("#upload-message p")).to_contain_text("bad.safetensors")
     expect(opened.get_by_test_id("toast-body")).to_be_visible()
-    expect(opened.locator("#model input")).to_have_value(re.compile("Stories"))
+    expect(picked(opened, "model")).to_have_text(re.compile("Stories"))
     opened.locator("#step").click()
     expect(opened.locator("#status")).to_contain_text(ONE_MORE)
     weights = tmp_path / "mine.pt"
@@ -56,7 +56,7 @@ def test_what_is_no_checkpoint_is_a_sentence_and_a_bare_state_dict_asks_for_its_
     opened.locator("#upload-open").click()
     expect(opened.locator("#upload-message")).to_contain_text("2 heads")
     written(opened)
-    expect(opened.locator("#model input")).to_have_value(re.compile("mine.pt"))
+    expect(picked(opened, "model")).to_have_text(re.compile("mine.pt"))
 
 
 def test_names_that_are_not_known_are_a_table_to_confirm_then_the_model_opens_with_the_chosen_activation(
@@ -69,7 +69,7 @@ def test_names_that_are_not_known_are_a_table_to_confirm_then_the_model_opens_wi
     expect(row).to_contain_text("blocks.{n}.attn.query")
     expect(opened.locator("#upload-message")).to_contain_text("If it is correct, open the files again")
     expect(opened.get_by_test_id("toast-body")).to_have_count(0)
-    expect(opened.locator("#upload-activation input")).to_have_value("GELU (erf)")
+    expect(picked(opened, "upload-activation")).to_have_text("GELU (erf)")
     pick(opened, "upload-heads", "3")
     pick(opened, "upload-activation", "ReLU")
     opened.locator("#prompt textarea").fill("3 5 7")

@@ -82,8 +82,6 @@ def test_the_switch_turns_the_prompt_into_a_message_and_back(session: Session, l
     write(session, None)
     run(switch_chat(session, False))
     assert not session.snapshot().chat
-    switch = next(part for row in PARTS for part in row.everything() if part.name == "chat")
-    assert switch.live["hidden"](session.snapshot())
     assert ids(session) == loaded.tokenizer.encode("Once upon")
     editing.undo(session)
     assert session.snapshot().chat
