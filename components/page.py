@@ -151,8 +151,8 @@ def build_app(
                     build_compare(events, compare)
                 with tab("train"):
                     build_train(events, ExamplePass, written(prepare_prompt))
-                with tab("shapes"):
-                    build_shapes(events, text)
+                with tab("shapes") as shapes:
+                    build_shapes(events, shapes, text)
                 with tab("loss"):
                     loss.tab.build(events)
         rows = (tabs, look, learn, lab)

@@ -71,21 +71,6 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class Analysis:
-    """A computation with the model that a tab's views need.
-
-    wanted: returns a key for the missing result, or None; run: computes the result and changes the session, yielding
-    for each update. computes: whether it takes a slot for analyses; False if it only waits. pause: called after `run`,
-    without a slot.
-    """
-
-    wanted: Callable[[Snapshot], Hashable]
-    run: Callable[[Session], Iterator[None]]
-    computes: bool = True
-    pause: Callable[[Session], None] | None = None
-
-
-@dataclass(frozen=True)
 class Sent:
     """What the browser has received for a view: what it was drawn from, a digest of each field, and growing fields."""
 
@@ -112,7 +97,7 @@ class Page(Protocol):
 
 
 class Renderer:
-    """Draws frames from each tab's views and analyses (the key "" means every tab) and from the signals.
+    """Draws frames from each tab's views (the key "" means every tab) and from the signals.
 
     properties: for each of gradio's components passed to `Events.show`, the function that returns its properties.
     """
@@ -121,14 +106,11 @@ class Renderer:
         self.views: dict[str, list[View]] = {}
         self.properties: list[Draw] = []
         self.signals = [Signal(PROPERTIES, self._properties, is_shared=True, by_field=True)]
-        self.analyses: dict[str, list[Analysis]] = {}
         self._initial: dict[Hashable, Sent] = {}
 
-    def add(self, tab: str, views: Iterable[View] = (), analysis: Analysis | None = None) -> None:
-        """Add views and an analysis to a tab."""
+    def add(self, tab: str, views: Iterable[View]) -> None:
+        """Add views to a tab."""
         self.views.setdefault(tab, []).extend(views)
-        if analysis is not None:
-            self.analyses.setdefault(tab, []).append(analysis)
 
     def shown(self, s: Snapshot) -> list[View]:
         """Return the views on the page."""
@@ -148,19 +130,16 @@ class Renderer:
 
         If something is missing, the page triggers `tick`.
         """
-        of_analyses = tuple(_wanted(analysis, s) for analysis in self.analyses.get(s.tab, ()))
         computed = tuple((each, *value_of(s, each)) for each in self.missing(session, s))
-        return (s.tab, of_analyses, computed) if computed or any(each is not None for each in of_analyses) else None
+        return (s.tab, computed) if computed else None
 
     def due(self, session: Session) -> list[Callable[[], Iterator[None] | None]]:
         """Return functions that compute what is missing for the open tab, yielding after each result."""
         s = session.snapshot()
         missing = self.missing(session, s)
-        analyses = [each for each in self.analyses.get(s.tab, ()) if _wanted(each, s) is not None]
         began = time.perf_counter()
         return [
             *(partial(_in_slot, partial(self._compute, session, each)) for each in missing),
-            *(partial(_run, each, session) for each in analyses),
             *(partial(rest, session, began) for _ in missing[:1]),
         ]
 
@@ -321,28 +300,11 @@ def _n_parameters(s: Snapshot) -> int:
     return 0 if s.text is None else 12 * s.text.config.n_layer * s.text.config.n_embd**2
 
 
-def _run(analysis: Analysis, session: Session) -> Iterator[None]:
-    """Run an analysis, in a slot if it computes, and pause without one."""
-    run = partial(analysis.run, session)
-    yield from _in_slot(run) if analysis.computes else run()
-    if analysis.pause is not None:
-        yield
-        analysis.pause(session)
-
-
 def _in_slot(run: Callable[[], Iterator[None]]) -> Iterator[None]:
     with ANALYSES.enter() as waiting:
         for _ in waiting:
             yield
         yield from run()
-
-
-def _wanted(analysis: Analysis, s: Snapshot) -> Hashable:
-    try:
-        return analysis.wanted(s)
-    except Exception as problem:
-        count_error("drawing", problem)
-        return None
 
 
 def _fields(view: View, s: Snapshot, sent: dict[Any, Sent]) -> dict[str, str]:

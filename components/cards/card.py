@@ -14,7 +14,7 @@ from components.events import Events, in_turn
 from components.i18n import t
 from components.monitoring import count_error
 from components.parts import Action, Handler, Live, Part, Queue, streams
-from components.render import Analysis, View
+from components.render import View
 from components.state.reads import Pending
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -109,17 +109,14 @@ class Card:
 def add_cards(
     events: Events,
     shown: Mapping[str, Sequence[Card]],
-    views: Sequence[View] = (),
-    analysis: Analysis | None = None,
 ) -> None:
     """Show cards in their tabs ("" stands for every tab), and wire one event for each queue that they use.
 
     An event of the queue "model" also brings along what has just been set or typed in any of the cards, and one of the
-    queue "stop" cancels their other events. views: further views of the last tab.
+    queue "stop" cancels their other events.
     """
     for tab, cards in shown.items():
         events.renderer.add(tab, [view for card in cards for view in (card.view, *card.pictures)])
-    events.renderer.add(tab, views, analysis)
     cards = [card for each in shown.values() for card in each]
     wired: dict[Queue, Any] = {}
     for queue, event in EVENTS.items():  # "stop" comes last

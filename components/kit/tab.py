@@ -93,12 +93,12 @@ class Tab(Panel):
         """Add cards, from top to bottom."""
         self._cards += cards
 
-    def build(self, events: Events, *more: Callable[[], Card], **options: Any) -> None:
+    def build(self, events: Events, *more: Callable[[], Card]) -> None:
         """Build the cards where gradio's blocks are being built, and wire them.
 
-        more: further cards, which depend on the page's options. Takes the options of `add_cards`.
+        more: further cards, which depend on the page's options.
         """
-        add_cards(events, {self.name: [make() for make in (*self._cards, *more)]}, **options)
+        add_cards(events, {self.name: [make() for make in (*self._cards, *more)]})
 
 
 def no_text(s: Any) -> PageError | None:

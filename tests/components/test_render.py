@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -12,9 +10,8 @@ import pytest
 from components.i18n import t
 from components.monitoring import ERRORS
 from components.navigation import open_tab
-from components.render import Analysis, Lines, Renderer, Signal, View
-from components.session_events import SIGNALS, analyse, miss_frame
-from components.state.admission import ANALYSES
+from components.render import Lines, Renderer, Signal, View
+from components.session_events import SIGNALS, miss_frame
 from components.state.hidden import hide, show_all
 from components.state.saved import saved_session
 from components.state.selection import Selection
@@ -64,8 +61,8 @@ def test_only_the_fields_that_changed_are_sent_and_lines_only_from_where_they_di
         assert frame(renderer, session)["views"] == {"a": {"lines": change}}
 
 
-@pytest.mark.parametrize("broken", ["draw", "json", "property", "signal", "wanted"])
-def test_each_picture_property_and_analysis_fails_alone_and_is_counted(session: Session, broken: str) -> None:
+@pytest.mark.parametrize("broken", ["draw", "json", "property", "signal"])
+def test_each_picture_and_property_fails_alone_and_is_counted(session: Session, broken: str) -> None:
     def of(name: str) -> Any:
         def value(s: Any) -> Any:
             if name == broken and s.query == "bad":
@@ -83,8 +80,7 @@ def test_each_picture_property_and_analysis_fails_alone_and_is_counted(session: 
 
     data: list[dict[str, Any]] = [{}]
     renderer.add("", [View("a", lambda s: {"text": of("draw")(s), **data[0]})])
-    renderer.add("playground", [View("b", of_text)], Analysis(of("wanted"), lambda session: iter(())))
-    renderer.add("playground", [], Analysis(lambda s: s.query or None, lambda s: iter(())))
+    renderer.add("playground", [View("b", of_text)])
     renderer.signals += [Signal("c", of("signal")), Signal("d", of("fine"))]
     session.query = "good"
     frame(renderer, session)
@@ -98,7 +94,7 @@ def test_each_picture_property_and_analysis_fails_alone_and_is_counted(session: 
     failed = {"failed": t("view.failed")}
     assert shown["views"] == {"a": failed if is_failing else {"text": "bad"}, "b": {"text": "bad"}}
     assert shown["properties"] == {"1": {"label": "bad"}} | ({} if broken == "property" else {"0": {"label": "bad"}})
-    assert (shown.get("c"), shown["d"], shown["wanted"]) == (None if broken == "signal" else "bad", "bad", "playground")
+    assert (shown.get("c"), shown["d"]) == (None if broken == "signal" else "bad", "bad")
     session.query, data[0] = "good", {}
     assert frame(renderer, session)["views"]["a"] == ({"failed": ""} if is_failing else {"text": "good"})
 
@@ -188,56 +184,6 @@ def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> No
     text = renderer.frame(session)
     assert "<" not in text
     assert json.loads(text)["views"]["a"]["text"] == "</script><img src=x>"
-
-
-def test_an_open_tab_requests_each_missing_analysis_once(session: Session) -> None:
-    renderer, done = Renderer(), []
-
-    def run(opened: Session):
-        done.append(opened.query)
-        yield
-
-    renderer.add("why", [], Analysis(lambda s: None if s.query in done else s.query, run))
-    assert frame(renderer, session) is None
-    session.tab, session.query = "why", "x"
-    assert frame(renderer, session)["wanted"] == "why"
-    assert frame(renderer, session) is None
-    session.query = "y"
-    assert frame(renderer, session)["wanted"] == "why"
-    list(analyse(renderer, session))
-    assert done == ["y"]
-    assert frame(renderer, session)["wanted"] is None
-
-
-def test_an_analysis_computes_in_a_slot_and_loads_and_pauses_without_one(session: Session) -> None:
-    renderer, slots = Renderer(), list[int]()
-
-    def note(opened: Session) -> Iterator[None]:
-        slots.append(ANALYSES.n_admitted)
-        yield
-
-    renderer.add("playground", [], Analysis(lambda s: "loads" if not slots else None, note, computes=False))
-    renderer.add(
-        "why", [], Analysis(lambda s: "x" if len(slots) == 1 else None, note, pause=lambda s: [*note(s)] and None)
-    )
-    with ExitStack() as others:
-        for _ in range(ANALYSES.limit):
-            others.enter_context(ANALYSES.enter())
-        list(analyse(renderer, session))
-        assert slots == [ANALYSES.limit]
-        session.tab = "why"
-        steps = analyse(renderer, session)
-        while ANALYSES.n_waiting == 0:
-            next(steps)
-        assert len(slots) == 1
-    list(steps)
-    assert slots[1:] == [1, 0]
-
-
-def test_an_analysis_that_cannot_find_what_is_wanted_ends(session: Session) -> None:
-    renderer = Renderer()
-    renderer.add("playground", [], Analysis(lambda s: "never", lambda opened: iter(())))
-    assert list(analyse(renderer, session)) == [None]
 
 
 def test_a_frame_shows_one_moment(session: Session) -> None:

@@ -336,6 +336,7 @@ def _text_of_box(session: Session, loaded: LoadedModel) -> Generation | None:
     """
     document = session.document
     if document is not None and document.loaded is loaded and session.next_prompt == session.prompt:
+        session.notice = remark(session)
         return document
     return _start(session, loaded, session.next_prompt)
 

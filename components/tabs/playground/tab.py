@@ -83,10 +83,10 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
             says("knows", generation.knows, kind="notice"),
             button(
                 "use-model",
-                lambda s: t("knows.switch", model=short_name(generation.offered_model(s) or "")),
+                _offer,
                 generation.written(generation.prepare_fitting),
                 queue="model",
-                show=lambda s: generation.offered_model(s) is not None,
+                show=lambda s: s.cached(generation.offered_model) is not None,
             ),
         ),
         row(
@@ -150,6 +150,12 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
             classes="gb-buttons",
         ),
     )
+
+
+def _offer(s: Any) -> str:
+    """Return the label of the button that switches to a model that fits the text."""
+    model = s.cached(generation.offered_model)
+    return "" if model is None else t("knows.switch", model=short_name(model))
 
 
 def _run(name: str, handler: Handler, **options: Any) -> Part:

@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+import gradio as gr
+
 from components.cards.card import Card
 from components.events import Events
 from components.kit import card, column, columns
-from components.render import Analysis
 from components.state.loading import load_with_progress
 from components.state.session import Session
-from components.state.snapshot import Snapshot
 from components.tabs.shapes.building import building_section
 from components.tabs.shapes.size import Chosen, settings_section, size_section, tab
 from gpt import Generation
 from gpt.experiments.random_models import RandomModels
 
 
-def missing(s: Snapshot) -> str | None:
-    """Return the name of the chosen model if its configuration is needed but it is not loaded yet."""
-    there = s.loaded is not None and s.loaded.name == s.model
-    return None if there or s.state(Chosen).choice is not None else s.model
-
-
-def load(session: Session) -> Iterator[None]:
-    """Load the chosen model. Errors are shown next to the model menu."""
+def open_tab(session: Session) -> Iterator[None]:
+    """Load the chosen model if its configuration is needed. Errors are shown next to the model menu."""
+    is_loaded = session.loaded is not None and session.loaded.name == session.model
+    if is_loaded or session.state(Chosen).choice is not None:
+        return
     with suppress(ValueError):
         yield from load_with_progress(session, session.model)
 
@@ -36,6 +33,7 @@ def shapes_card(models: RandomModels, example: Generation | None) -> Callable[[]
     return card("shapes", columns(settings_section(), right, classes="gb-shapes"), classes="")
 
 
-def build_shapes(events: Events, example: Generation) -> None:
+def build_shapes(events: Events, opened: gr.Tab, example: Generation) -> None:
     """Build and wire the tab. example: the page's first text."""
-    tab.build(events, shapes_card(RandomModels(), example), analysis=Analysis(missing, load, computes=False))
+    tab.build(events, shapes_card(RandomModels(), example))
+    events.on(opened.select, open_tab, queue="model")

@@ -127,9 +127,9 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
 
 @pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
 def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Session, seed: str) -> None:
+    type_in(session, "The dog")
     first = ids(session)
     session.settings = session.settings.with_value("seed", seed)
-    type_in(session, "The dog")
     run(generation.prepare(session))
     assert "seed" in drawn(session, "notice")["text"].lower()
     assert ids(session) == first
