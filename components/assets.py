@@ -47,7 +47,10 @@ _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for pat
 _IMPORT = re.compile(r'^import (?:(\{.*\}) from )?"([^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 CLASS = "classroom/"  # folder of scripts that few visitors need
-FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu", "steer")  # widgets that the first view needs
+FIRST_WIDGETS = (  # widgets that the first view needs
+    *("widgets/composer/composer.js", "widgets/menu/menu.js", "widgets/predictions/predictions.js"),
+    *("widgets/sentence/sentence.js", "widgets/steer.js", "widgets/tokens/tokens.js"),
+)
 
 
 def bundles() -> dict[str, str]:
@@ -78,8 +81,7 @@ def bundles() -> dict[str, str]:
             add(name)
         return "".join(parts)
 
-    widgets = (f"widgets/{name}/{name}.js" for name in FIRST_WIDGETS)
-    first = f"export const modules = {{}};\n{bundle(['page.js', *widgets])}"
+    first = f"export const modules = {{}};\n{bundle(['page.js', *FIRST_WIDGETS])}"
     more = bundle(name for name in sources if not name.startswith(CLASS))
     of_class = bundle(sources)
     return {

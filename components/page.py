@@ -59,19 +59,7 @@ from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model
 from gpt.models.sources import POEMS_MODEL
 
-STYLES = (
-    "page.css",
-    "first_screen/hero.css",
-    "panels/labs.css",
-    "tabs/why/why.css",
-    "tabs/course.css",
-    "tabs/challenges/challenges.css",
-    "tabs/change/change.css",
-    "tabs/compare/compare.css",
-    "tabs/lessons/lessons.css",
-    "tabs/playground/playground.css",
-    "tabs/train/train.css",
-)
+STYLES = ("page.css", "first_screen/hero.css", "tabs/tabs.css", "tabs/lessons/lessons.css")
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 CHECK_SECONDS = 600  # interval for deleting old uploads
 

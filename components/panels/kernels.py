@@ -10,7 +10,7 @@ from components.figures.lines import lines
 from components.i18n import t
 from components.kit import Panel, caption, no_text, picture, question
 from components.widgets.chart import Drawing
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt import GPTConfig
 from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, next_token_cost

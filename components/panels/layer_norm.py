@@ -30,7 +30,7 @@ from components.kit import (
 from components.labels import decimal, quoted
 from components.parts import Part
 from components.widgets.chart import Drawing
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt.experiments.normalisation import (
     NORM_NAMES,
     Normalised,

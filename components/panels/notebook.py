@@ -9,7 +9,7 @@ from components.i18n import t
 from components.kit import Panel, experiment_buttons
 from components.labels import marked
 from components.state.jobs import Job
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt.experiments.notebook import PRINTED, PROMPT, SEED, PrintedValue, run_notebook
 from gpt.tokenizer import gpt2_tokenizer
 

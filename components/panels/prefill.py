@@ -14,7 +14,7 @@ from components.labels import quoted
 from components.parts import Part
 from components.state.text import Text
 from components.widgets.chart import Drawing
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt.experiments.speed import GenerationPass, generation_passes
 from gpt.models.memory import format_bytes
 

@@ -14,7 +14,7 @@ from components.labels import ACTIVATIONS
 from components.parts import number_box
 from components.state.session import Session
 from components.widgets.chart import Drawing
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt.experiments.shortcuts import ShortcutGradients, shortcut_gradients
 
 MAX_SEED = 2**31 - 1

@@ -14,7 +14,7 @@ from components.kit import Panel, column, columns, no_text, picture, question, s
 from components.labels import percent, quoted, token_text
 from components.next_tokens import best_of_both
 from components.widgets.chart import Drawing
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt import GPT, Edits, GPTConfig
 from gpt.experiments.masks import total_variation
 from gpt.experiments.random_models import ModuleShape, module_shapes, skeleton

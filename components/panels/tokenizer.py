@@ -17,7 +17,7 @@ from components.render import Lines
 from components.state.session import Session
 from components.text_views import prompt_lines
 from components.widgets.chart import Drawing
-from components.widgets.table import table
+from components.widgets.simple import table
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
 from gpt.experiments.tokens import MergeStep, language_costs, merge_steps, split_words, text_cost

@@ -9,7 +9,7 @@ from components.i18n import t
 from components.kit import Panel, check_box, column, columns, picture, question, row, says, select, setting
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.panels.parameter_bars import parameter_bars
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt import PRESETS, GPTConfig
 from gpt.analysis.embeddings import nearest_tokens
 from gpt.experiments.shapes import UNTIED_124M, EmbeddingEffects, embedding_effects, tied_and_untied

@@ -35,7 +35,7 @@ from components.state.jobs import Job, in_thread, run_steps, stop
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.widgets.chart import Drawing
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt import Generation, LoadedModel
 from gpt.background import Progress
 from gpt.course.check import Checker, Verdict

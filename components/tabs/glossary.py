@@ -7,7 +7,7 @@ from typing import Any
 from components.i18n import spoken, t
 from components.i18n.glossary import GLOSSARY
 from components.kit import Tab, card, question
-from components.widgets.table import table
+from components.widgets.simple import table
 
 tab = Tab("glossary")
 

@@ -1,6 +1,12 @@
-// Formats numbers as in components/labels.py.
+// Numbers: decoded from base64, and formatted as in components/labels.py.
 
 import { t } from "./i18n.js";
+
+/** @param {string} text */
+export const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+/** @param {string} text */
+export const floats = (text) => new Float32Array(bytes(text).buffer);
 
 let exact = false;
 

@@ -1,6 +1,6 @@
 // Layer and head pickers made of buttons.
 
-import { headColour } from "./colours.js";
+import { headColour } from "./canvas.js";
 import { make, makeButton } from "./dom.js";
 
 /** @typedef {(change: Record<string, number>) => void} Want */

@@ -29,7 +29,7 @@ def widget(
 ) -> Part:
     """Return a part that a widget draws. draw: returns the data that it shows, as documented at the widget's factory.
 
-    kind: the widget's module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. name: the part's id on
+    kind: the name that the widget's script gives to `defineWidget`. name: the part's id on
     the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
     options: passed to the module once, when the card is built. on, on_input: handlers for the events "select" and
     "input"; they receive the payload, an unchecked dict, in the given queues. latest: of several events in quick

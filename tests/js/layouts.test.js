@@ -5,10 +5,10 @@ import { test } from "node:test";
 
 import { CHOSEN, columns, FOLDED, HEAD, ROW, TALL, rowHeights, rowTops } from "../../components/widgets/flow/layout.js";
 import { firstSeen, group } from "../../components/widgets/flow/scene.js";
-import { gridLayout, headPictures, joined } from "../../components/widgets/heads/pixels.js";
+import { gridLayout, headPictures, joined } from "../../components/widgets/heads/heads.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
 import { arrange, outline } from "../../components/widgets/ribbons/layout.js";
-import { lanePaths, ROW as LANE } from "../../components/widgets/tree/layout.js";
+import { lanePaths, ROW as LANE } from "../../components/widgets/tree/tree.js";
 
 /** Returns the flow of a text with this many tokens. */
 function flow(count, more = {}) {

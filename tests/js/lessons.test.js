@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fits } from "../../components/widgets/lesson/contents.js";
+import { fits } from "../../components/widgets/lesson/head.js";
 
 test("a lesson is found by all words of a search, by its number, and by that of its topic", () => {
   const lesson = { title: "Causal self-attention", says: "Each token has a query.", part: "Attention", words: "QKV 交叉熵" };

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bytes } from "../../components/widgets/bytes.js";
-import { between, headColour } from "../../components/widgets/colours.js";
+import { bytes } from "../../components/widgets/numbers.js";
+import { between, headColour } from "../../components/widgets/canvas.js";
 import { decimal, percent, setExact, small } from "../../components/widgets/numbers.js";
 import { fill, partsOf, visible } from "../../components/widgets/text.js";
 import { speak } from "./catalogue.js";

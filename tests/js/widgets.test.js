@@ -3,19 +3,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { arcBetween } from "../../components/widgets/arcs/arcs.js";
+import { arcBetween } from "../../components/widgets/arcs.js";
 import { explained, finder } from "../../components/widgets/glossary.js";
 import { archPath, gapPath } from "../../components/widgets/composer/arcs.js";
 import { changed } from "../../components/widgets/composer/copy.js";
 import { fit } from "../../components/widgets/composer/fit.js";
-import { toggled, wordAt } from "../../components/widgets/composer/words.js";
-import { Search } from "../../components/widgets/beams/search.js";
+import { toggled, wordAt } from "../../components/widgets/composer/copy.js";
+import { Search } from "../../components/widgets/beams/beams.js";
 import { recoloured, thinLabels } from "../../components/widgets/chart/chart.js";
 import { createRequests } from "../../components/widgets/requests.js";
-import { hasSwitch, moved, partsOf, readFactors, writeFactors } from "../../components/widgets/switches/grid.js";
+import { hasSwitch, moved, partsOf, readFactors, writeFactors } from "../../components/widgets/switches/switches.js";
 import { readToken } from "../../components/widgets/tokens/chips.js";
 import { scaleTop } from "../../components/widgets/tokens/curve.js";
-import { inUnit, measured, scaleName, surprisal, tintEnds, tintLevel } from "../../components/widgets/tokens/tints.js";
+import { inUnit, measured, scaleName, surprisal, tintEnds, tintLevel } from "../../components/widgets/tokens/chips.js";
 import "./catalogue.js";
 
 test("a token is read from its line, and a broken line is a token without numbers", () => {

@@ -26,15 +26,12 @@ from components.state.typed_text import offered_text, shown_tokens
 from components.tabs.challenges.goals import LowerLoss, probabilities, strongest
 from components.tabs.challenges.reading import Answer, Reading, Tool, Verdict
 from components.tabs.challenges.table import BY_KEY, CHALLENGES, Challenge
-from components.widgets.arcs import arcs, arcs_data
 from components.widgets.challenge import challenge_foot, challenge_head
 from components.widgets.composer import box_line, composer, composer_data
 from components.widgets.encoding import to_base64
-from components.widgets.features import features
 from components.widgets.heads import heads, heads_data
 from components.widgets.predictions import predictions, predictions_data
-from components.widgets.steer import steer
-from components.widgets.toggle_grid import toggle_grid, toggle_grid_data
+from components.widgets.simple import arcs, arcs_data, features, steer, toggle_grid, toggle_grid_data
 from gpt import DEFAULT_MODEL, LoadedModel, get_model
 from gpt.analysis.concepts import Concepts
 from gpt.tokenizer import plain_text

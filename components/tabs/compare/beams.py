@@ -21,7 +21,7 @@ from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.compare.columns import prompts, run_and_stop
 from components.widgets.beams import beams, candidate_line, step_line
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch, Candidate
 from gpt.inference.admission import AdmissionQueue

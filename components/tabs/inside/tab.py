@@ -23,9 +23,8 @@ from components.tabs.inside import film, heads, machine, stream
 from components.tabs.inside.scene import PARTS, Chosen, recorded, select, tab
 from components.widgets.flow import flow
 from components.widgets.heads import heads as heads_picture
-from components.widgets.layers import layers
+from components.widgets.simple import layers, table
 from components.widgets.stages import stages
-from components.widgets.table import table
 from components.widgets.tokens import tokens
 from gpt.analysis.tracing import trace_window
 from gpt.models.memory import format_bytes

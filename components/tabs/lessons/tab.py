@@ -22,7 +22,7 @@ from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.places import OtherTabs, open_film, open_place
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.widgets.lesson import lesson_body, lesson_head
-from components.widgets.table import table
+from components.widgets.simple import table
 from components.widgets.tokens import tokens
 from gpt import PRESETS, GPTConfig, LoadedModel
 from gpt.experiments.speed import next_token_cost

@@ -21,9 +21,8 @@ from components.state.snapshot import LastAction, Message
 from components.state.text import Text
 from components.tabs.playground.box import Box
 from components.text_views import count_sentence, place_after, prompt_lines
-from components.widgets.choices import Choice, choices_data
-from components.widgets.draw import Piece, draw_data
 from components.widgets.sentence import Said
+from components.widgets.simple import Choice, Piece, choices_data, draw_data
 from components.widgets.tree import Lane, tree_data
 from gpt import Generation, distribution
 from gpt.analysis.sampling_stages import cumulative_draw

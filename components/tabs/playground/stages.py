@@ -21,7 +21,7 @@ from components.state.session import Session
 from components.state.text import Text
 from components.text_views import next_token_bars, place_after
 from components.widgets.chart import chart_data
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
 from gpt.analysis.vocabulary_search import search_vocabulary

@@ -40,12 +40,10 @@ from components.tabs.playground.prediction import tab
 from components.tabs.playground.stages import pipeline
 from components.tabs.playground.upload import build_upload
 from components.text_views import AVERAGE, head_choices
-from components.widgets.choices import choices
 from components.widgets.composer import composer
-from components.widgets.draw import draw
 from components.widgets.growth import growth
 from components.widgets.predictions import predictions
-from components.widgets.steer import steer
+from components.widgets.simple import choices, draw, steer
 from components.widgets.tokens import tokens
 from components.widgets.tree import tree
 

@@ -21,7 +21,7 @@ from components.parts import Part
 from components.state.session import Session
 from components.tabs.playground.generation import prepare_prompt, written
 from components.widgets.sentence import Said
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
 from gpt.experiments.text_loss import losses_by_scale

@@ -23,7 +23,7 @@ from components.panels.shape_settings import (
 )
 from components.parts import ControlOptions, Part, check_box, select, slider
 from components.state.session import Session
-from components.widgets.table import table
+from components.widgets.simple import table
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.random_models import MAX_MEMORY_BYTES, memory_bytes
 from gpt.experiments.shapes import UNTIED_124M, flops_per_token

@@ -21,8 +21,7 @@ from components.state.snapshot import Snapshot
 from components.widgets.chart import Drawing
 from components.widgets.flow import flow
 from components.widgets.heads import heads, heads_data, max_pooled, thumbnail_side
-from components.widgets.player import player
-from components.widgets.table import table
+from components.widgets.simple import player, table
 from gpt import LoadedModel, SamplingParams
 from gpt.training.live_run import Evaluation, LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun

@@ -13,7 +13,7 @@
  * @typedef {HTMLElement & {layout: any, data: any, _fullLayout: any, on: (event: string, listener: (event: any) => void) => void}} Plot
  */
 
-import { floats } from "../bytes.js";
+import { floats } from "../numbers.js";
 import { find, make, makeButton, setCount } from "../dom.js";
 import { setWords } from "../glossary.js";
 import { language, t } from "../i18n.js";

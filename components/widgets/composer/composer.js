@@ -25,7 +25,7 @@ import { defineWidget } from "../runtime.js";
 import { drawArcs } from "./arcs.js";
 import { changed, createCopy, tokenAt } from "./copy.js";
 import { fit, ruler } from "./fit.js";
-import { toggled, wordAt } from "./words.js";
+import { toggled, wordAt } from "./copy.js";
 
 const TYPING_MS = 150; // delay from the last key press to the request for a prediction
 const CARET_MS = 80; // delay from the last caret move to the selection

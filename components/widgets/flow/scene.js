@@ -1,8 +1,8 @@
 // The flow's scene: its data with images, colours, fonts and layout.
 
-import { bytes } from "../bytes.js";
+import { bytes } from "../numbers.js";
 import { picture } from "../canvas.js";
-import { divergingMap, headColour, themed } from "../colours.js";
+import { divergingMap, headColour, themed } from "../canvas.js";
 import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } from "./layout.js";
 
 /**

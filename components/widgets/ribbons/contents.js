@@ -1,6 +1,6 @@
 // What the two flows show: words through attention heads, and words through concepts, to the predicted token.
 
-import { headColour } from "../colours.js";
+import { headColour } from "../canvas.js";
 import { t } from "../i18n.js";
 import { percent } from "../numbers.js";
 

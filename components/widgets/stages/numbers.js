@@ -1,6 +1,6 @@
 // Decodes a head's stages, and computes one cell step by step.
 
-import { bytes, floats } from "../bytes.js";
+import { bytes, floats } from "../numbers.js";
 import { decimal, small } from "../numbers.js";
 
 /**

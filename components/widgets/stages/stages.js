@@ -19,9 +19,9 @@
  * @typedef {Selection & import("./numbers.js").Packed} Stages  all fields or none
  */
 
-import { bytes } from "../bytes.js";
+import { bytes } from "../numbers.js";
 import { contextOf, sizedContext } from "../canvas.js";
-import { divergingMap, headColour, mapTo, themed } from "../colours.js";
+import { divergingMap, headColour, mapTo, themed } from "../canvas.js";
 import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";

@@ -3,9 +3,9 @@
 import { find, makeShape, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { visible } from "../text.js";
-import { inUnit, measured, surprisal } from "./tints.js";
+import { inUnit, measured, surprisal } from "./chips.js";
 
-/** @typedef {import("./tints.js").Token} Token */
+/** @typedef {import("./chips.js").Token} Token */
 
 const [TOP, BOTTOM, LEFT] = [6, 18, 28]; // px
 

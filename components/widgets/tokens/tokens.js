@@ -14,7 +14,7 @@
  */
 
 import { find, modified, setText } from "../dom.js";
-import { bytes } from "../bytes.js";
+import { bytes } from "../numbers.js";
 import { t } from "../i18n.js";
 import { isExact, percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
@@ -22,7 +22,7 @@ import { visible } from "../text.js";
 import { createTip } from "../tip.js";
 import { chipByKey, makeChip, readToken } from "./chips.js";
 import { createCurve } from "./curve.js";
-import { inUnit, scaleName, surprisal, tintEnds, tintLevel } from "./tints.js";
+import { inUnit, scaleName, surprisal, tintEnds, tintLevel } from "./chips.js";
 
 const FULL = 65535; // the largest level of a shade
 
@@ -36,7 +36,7 @@ function mount(root, host) {
   const selectable = options.selectable !== false;
   const always = host.id === "strip"; // determines whether the page has a text
   /** @type {string[]} */ const lines = [];
-  /** @type {import("./tints.js").Token[]} */ const tokens = [];
+  /** @type {import("./chips.js").Token[]} */ const tokens = [];
   /** @type {string | undefined} */ let doc;
   let chosen = -1; // the selected position; -1 for the newest
   /** @type {any} */ let serverSelection = -1; // the server's last selection
@@ -85,7 +85,7 @@ function mount(root, host) {
     return true;
   }
 
-  /** @param {HTMLElement} chip @param {import("./tints.js").Token} token */
+  /** @param {HTMLElement} chip @param {import("./chips.js").Token} token */
   function tint(chip, token) {
     const level = tintLevel(by, token);
     if (level === null) chip.style.removeProperty("--p");

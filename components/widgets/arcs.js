@@ -10,10 +10,10 @@
  * @property {number} [selected]  the selected position; -1 for none
  */
 
-import { headColour } from "../colours.js";
-import { find, makeButton, makeShape, setCount, setText } from "../dom.js";
-import { defineWidget } from "../runtime.js";
-import { visible } from "../text.js";
+import { headColour } from "./canvas.js";
+import { find, makeButton, makeShape, setCount, setText } from "./dom.js";
+import { defineWidget } from "./runtime.js";
+import { visible } from "./text.js";
 
 const [LOWEST, HIGHEST] = [16, 44]; // limits on an arc's height above the tokens, in px
 
@@ -36,7 +36,7 @@ export function arcBetween(from, to) {
   return { d: `M${from.x} ${start}C${from.x} ${y} ${to.x} ${y} ${to.x} ${end}`, end: { x: to.x, y: end } };
 }
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
   const [svg, text] = [find(root, "svg", SVGSVGElement), find(root, ".gb-arcs-text")];
 

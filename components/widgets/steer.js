@@ -9,13 +9,13 @@
  * @property {[label: string, text: string][]} [texts]  the last one is the changed text
  */
 
-import { find, make, makeButton, setCount, setText } from "../dom.js";
-import { t } from "../i18n.js";
-import { defineWidget } from "../runtime.js";
+import { find, make, makeButton, setCount, setText } from "./dom.js";
+import { t } from "./i18n.js";
+import { defineWidget } from "./runtime.js";
 
 const REST_MS = 600; // how long a slider moved by a person ignores the server's value
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
   const chips = find(root, ".gb-steer-chips");
   const [control, texts] = [find(root, ".gb-steer-slider"), find(root, ".gb-steer-texts")];

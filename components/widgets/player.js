@@ -5,13 +5,13 @@
  * @property {string} [text]  the displayed moment's name
  */
 
-import { find, setText } from "../dom.js";
-import { t } from "../i18n.js";
-import { defineWidget } from "../runtime.js";
+import { find, setText } from "./dom.js";
+import { t } from "./i18n.js";
+import { defineWidget } from "./runtime.js";
 
 const MOMENT_MS = 600; // minimum time for which a moment is shown
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
   const range = find(root, "input", HTMLInputElement);
   const [play, back, forward] = ["play", "back", "forward"].map((name) => find(root, `.gb-film-${name}`));

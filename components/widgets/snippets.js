@@ -5,10 +5,10 @@
  * @property {[word: string, level: number][][]} [snippets]
  */
 
-import { find, make, setText } from "../dom.js";
-import { defineWidget } from "../runtime.js";
+import { find, make, setText } from "./dom.js";
+import { defineWidget } from "./runtime.js";
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root) {
   const list = find(root, "ol");
   let key = "";

@@ -6,11 +6,11 @@
  * options: words_from: the first column with words instead of numbers, or null
  */
 
-import { make } from "../dom.js";
-import { setWords } from "../glossary.js";
-import { defineWidget } from "../runtime.js";
+import { make } from "./dom.js";
+import { setWords } from "./glossary.js";
+import { defineWidget } from "./runtime.js";
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root, { options }) {
   const around = /** @type {HTMLElement} */ (root.closest(".block") ?? root.parentElement);
   /** @type {object | null} */ let shown = null;

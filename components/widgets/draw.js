@@ -9,10 +9,10 @@
  * @property {string} [mark]  the number's label
  */
 
-import { find, make, setCount, setText } from "../dom.js";
-import { defineWidget } from "../runtime.js";
+import { find, make, setCount, setText } from "./dom.js";
+import { defineWidget } from "./runtime.js";
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root) {
   const strip = find(root, ".gb-pieces");
   const arrow = find(root, ".gb-fell");

@@ -9,12 +9,12 @@
  * @property {string} [cell]  a switch's name, with {row} and {column}
  */
 
-import { find, make, makeButton } from "../dom.js";
-import { MOVES } from "../roving.js";
-import { defineWidget } from "../runtime.js";
-import { fill } from "../text.js";
+import { find, make, makeButton } from "./dom.js";
+import { MOVES } from "./roving.js";
+import { defineWidget } from "./runtime.js";
+import { fill } from "./text.js";
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
   let built = ""; // the names for which the buttons were made
   /** @type {HTMLButtonElement[][]} */ let buttons = [];

@@ -5,12 +5,12 @@
  * @property {number} [n_layer]  if missing or 0, nothing is shown
  */
 
-import { t } from "../i18n.js";
-import { drawLayerPick } from "../picks.js";
-import { createRequests } from "../requests.js";
-import { defineWidget } from "../runtime.js";
+import { t } from "./i18n.js";
+import { drawLayerPick } from "./picks.js";
+import { createRequests } from "./requests.js";
+import { defineWidget } from "./runtime.js";
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(group, host) {
   const requests = createRequests(host.send);
 

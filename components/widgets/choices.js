@@ -7,11 +7,11 @@
  *   lines, the widget is hidden
  */
 
-import { make, makeButton } from "../dom.js";
-import { setWords } from "../glossary.js";
-import { defineWidget } from "../runtime.js";
+import { make, makeButton } from "./dom.js";
+import { setWords } from "./glossary.js";
+import { defineWidget } from "./runtime.js";
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(list, host) {
   const buttons = list.getElementsByTagName("button");
   const indexOf = (/** @type {Element | null} */ button) => [...buttons].findIndex((each) => each === button);

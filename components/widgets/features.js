@@ -10,13 +10,13 @@
  * @property {number} [first]
  */
 
-import { bytes } from "../bytes.js";
-import { find, make, modified, setCount, setText } from "../dom.js";
-import { t } from "../i18n.js";
-import { roving } from "../roving.js";
-import { defineWidget } from "../runtime.js";
+import { bytes } from "./numbers.js";
+import { find, make, modified, setCount, setText } from "./dom.js";
+import { t } from "./i18n.js";
+import { roving } from "./roving.js";
+import { defineWidget } from "./runtime.js";
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
   const [text, list] = [find(root, ".gb-features-text"), find(root, ".gb-features-list")];
   const words = /** @type {HTMLCollectionOf<HTMLElement>} */ (text.children);
