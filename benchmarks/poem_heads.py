@@ -19,7 +19,7 @@ from torch import Tensor
 
 from benchmarks.poems import mean, rhyme, rhyming, written
 from gpt import Edits, LoadedModel, Trace, load_model
-from gpt.training.corpus import read_stories, split_stories
+from gpt.training.data import read_stories, split_stories
 from gpt.training.recipe import RECIPE_PRESETS
 from tools.poems import Poem
 

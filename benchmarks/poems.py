@@ -22,7 +22,7 @@ from pypinyin import Style, pinyin
 
 from gpt import Edits, LoadedModel, SamplingParams, generate, load_model
 from gpt.tokenizer import plain_text
-from gpt.training.corpus import read_stories, split_stories
+from gpt.training.data import read_stories, split_stories
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import RECIPE_PRESETS
 from tools.poems import Poem

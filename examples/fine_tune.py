@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from gpt import load_model, save_model
-from gpt.training.corpus import read_text
+from gpt.training.data import read_text
 
 
 def fine_tune(text: str, out: Path, *, model: str = "stories", steps: int = 100, batch_size: int = 8) -> list[float]:

@@ -41,7 +41,7 @@ from gpt.models.sources import load_model
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 from gpt.training.autoencoder import Autoencoder
-from gpt.training.corpus import read_stories, split_stories
+from gpt.training.data import read_stories, split_stories
 from gpt.training.recipe import Recipe
 from gpt.training.run_folder import nothing_to_resume
 

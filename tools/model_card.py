@@ -21,15 +21,22 @@ from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 from gpt.training.command_line import chosen_recipe, parse_options, repeat_command, run_of
+from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe
-from gpt.training.run_corpus import RunCorpus
 from gpt.training.run_folder import RunFolder
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 CIRCUIT_LENGTHS = (10, 20, 50, 100)
 CHOICE = "The held-back text was used only to choose the checkpoint with the lowest loss."
+Data = TextDataset | StoryDataset
+SCORE_TEXTS: dict[type[Data], str] = {
+    StoryDataset: "Bits per byte: -log2 of the probability of a story's tokens given end-of-text, divided by its UTF-8 "
+    "bytes.\nStories longer than the context are read in windows that overlap by half a context.",
+    TextDataset: "Bits per byte: -log2 of the probability of the held-back text's characters after the first, divided "
+    "by their UTF-8 bytes.\nThe text is read in windows that overlap by half a context.",
+}
 N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = 10, 150, 0.8
 SNAPSHOT_SAMPLE_TOKENS = 50
 
@@ -74,9 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         begun = Path(options.init_from).name if options.init_from else None
         with join_processes(recipe.precision) as process:
             run = run_of(options, recipe)
-            score = write_card(run.folder, recipe, command, run.corpus, text, begun)
+            score = write_card(run.folder, recipe, command, run.data, text, begun)
             if options.snapshots:
-                write_snapshot_card(run.folder, recipe, command, run.corpus, text, process)
+                write_snapshot_card(run.folder, recipe, command, run.data, text, process)
     except ValueError as error:
         print(f"tools.model_card: {error}", file=sys.stderr)
         return 1
@@ -85,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_card(
-    folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpus, text: CardText, begun_with: str | None = None
+    folder: RunFolder, recipe: Recipe, command: str, data: Data, text: CardText, begun_with: str | None = None
 ) -> Score:
     """Write README.md and curve.png next to a run's best weights, and return their score on the held-back text.
 
@@ -99,14 +106,14 @@ def write_card(
             "training.no_weights", "{folder} has no weights yet to write a model card about", folder=folder.path
         )
     loaded = load_model(folder.best)
-    score = score_stories(loaded.model, loaded.tokenizer, corpus.held_back)
+    score = score_stories(loaded.model, loaded.tokenizer, data.held_back)
     folder.draw_curve(folder.best / "curve.png")
-    prompt = corpus.prompts[0]
+    prompt = data.prompts[0]
     parts = [
         front_matter(text, recipe),
-        _introduction(folder, loaded, corpus.vocabulary_text, prompt, begun_with),
-        f"## Data\n\n{text.data}\n\n{corpus.split_text} {CHOICE}\n",
-        _figures(folder, recipe, score, _measure(loaded, score, corpus.score_text), text),
+        _introduction(folder, loaded, vocabulary_text(data, recipe, begun_with), prompt, begun_with),
+        f"## Data\n\n{text.data}\n\n{split_text(data, recipe)} {CHOICE}\n",
+        _figures(folder, recipe, score, _measure(loaded, score, SCORE_TEXTS[type(data)]), text),
         *([_circuits(loaded)] if recipe.repeats_first or recipe.repeats_last else []),
         recipe_section(recipe, command, vocab_size=loaded.tokenizer.eot_id is not None),
         _samples(loaded, prompt),
@@ -114,6 +121,33 @@ def write_card(
     ]
     (folder.best / "README.md").write_text("\n".join(parts), encoding="utf-8")
     return score
+
+
+def vocabulary_text(data: Data, recipe: Recipe, begun_with: str | None) -> str:
+    """Describe the vocabulary."""
+    n_vocab = data.vocabulary.n_vocab
+    if isinstance(data, TextDataset):
+        of_text = "different characters of the text" if begun_with is None else "characters of the initial model"
+        return f"a vocabulary of the\n{n_vocab} {of_text}"
+    if recipe.vocabulary == "characters":
+        return f"a vocabulary of\n{n_vocab:,} tokens: characters of the same text and two special tokens"
+    return f"a byte-level BPE vocabulary of\n{n_vocab:,} tokens trained on the same text"
+
+
+def split_text(data: Data, recipe: Recipe) -> str:
+    """Describe the text's training part and its held-back part."""
+    if isinstance(data, TextDataset):
+        n_training, n_held_back = len(data.training_ids), len(data.validation_ids)
+        return (
+            f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a share of {recipe.held_back}) "
+            f"are held back, and the {n_training:,}\nbefore them are used for training."
+        )
+    n_held_back = len(data.held_back)
+    return (
+        f"{data.n_stories:,} stories, {data.n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, with a share of "
+        f"{recipe.held_back} held\nback. Weights and vocabulary were trained on {data.n_stories - n_held_back:,} stories and not "
+        f"on the {n_held_back:,}\nstories held back."
+    )
 
 
 def front_matter(text: CardText, recipe: Recipe) -> str:
@@ -262,24 +296,24 @@ def _limits(loaded: LoadedModel) -> str:
 
 
 def write_snapshot_card(
-    folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpus, text: CardText, process: Process
+    folder: RunFolder, recipe: Recipe, command: str, data: Data, text: CardText, process: Process
 ) -> None:
     """Measure every snapshot of a run, and write figures.json and README.md next to the snapshots.
 
     All measurements are computed in float32 from the saved weights.
     """
     snapshots = Snapshots(folder.snapshots)
-    figures = [_measured(snapshots, step, recipe, corpus, process) for step in snapshots.steps]
+    figures = [_measured(snapshots, step, recipe, data, process) for step in snapshots.steps]
     snapshots.save_figures(figures)
-    (folder.snapshots / "README.md").write_text(_card(folder, figures, recipe, command, corpus, text), encoding="utf-8")
+    (folder.snapshots / "README.md").write_text(_card(folder, figures, recipe, command, data, text), encoding="utf-8")
 
 
-def _measured(snapshots: Snapshots, step: int, recipe: Recipe, corpus: RunCorpus, process: Process) -> SnapshotFigures:
+def _measured(snapshots: Snapshots, step: int, recipe: Recipe, data: Data, process: Process) -> SnapshotFigures:
     model, tokenizer = snapshots.model(step).to(process.device), snapshots.tokenizer
     loaded = LoadedModel("snapshot", model, tokenizer, process.device, "fp32")
-    score = score_stories(model, tokenizer, corpus.held_back)
+    score = score_stories(model, tokenizer, data.held_back)
     copying = copying_scores(model, tokenizer.eot_id)
-    prompt = corpus.prompts[0]
+    prompt = data.prompts[0]
     return SnapshotFigures(
         step=step,
         tokens=step * recipe.batch_size * recipe.block_size,
@@ -298,7 +332,7 @@ def _card(
     figures: list[SnapshotFigures],
     recipe: Recipe,
     command: str,
-    corpus: RunCorpus,
+    data: Data,
     text: CardText,
 ) -> str:
     config = Snapshots(folder.snapshots).config
@@ -321,7 +355,7 @@ a context of {recipe.block_size} tokens) after {len(figures)} of its updates, on
 
 {text.data}
 
-{corpus.split_text}
+{split_text(data, recipe)}
 
 Hardware: {text.hardware}.
 

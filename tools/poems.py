@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from gpt.tokenizer import END_OF_TEXT
-from gpt.training.corpus import read_stories
+from gpt.training.data import read_stories
 
 VERSE_END = re.compile("[，。？；]")
 UNTITLED = 0.2  # fraction of the titled poems that lose their title

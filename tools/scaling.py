@@ -26,7 +26,7 @@ from gpt.experiments.shapes import count_parameters, parameter_parts
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
 from gpt.tokenizer import Vocabulary
-from gpt.training.corpus import StoryRows, read_stories, split_stories, train_tokenizer
+from gpt.training.data import StoryRows, read_stories, split_stories, train_tokenizer
 from gpt.training.evaluation import score_stories
 from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe

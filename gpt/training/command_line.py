@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 128 + (stop.number or signal.SIGTERM)
         if process.is_first:
             best = load_model(run.folder.best)
-            score = score_stories(best.model, best.tokenizer, run.corpus.held_back)
+            score = score_stories(best.model, best.tokenizer, run.data.held_back)
             print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
     except OSError as error:
         return failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))

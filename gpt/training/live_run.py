@@ -25,7 +25,7 @@ from gpt.models.checkpoints import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload, remove_model
 from gpt.trace import Trace
-from gpt.training.dataset import Dataset, Sample
+from gpt.training.data import Dataset, Sample
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import pack_weights, snapshot_steps, unpack_model
 from gpt.training.trainer import Trainer

@@ -149,30 +149,17 @@ class Recipe:
         done = step / max(1, self.steps - 1)
         return self.repeats_first + (self.repeats_last - self.repeats_first) * done
 
-    def check_continues(self, begun: Recipe, step: int) -> None:
-        """Raise ValueError unless a run with the recipe `begun` may continue with this recipe after `step` updates.
-
-        Only `steps` may differ, and only if that does not change the learning rates of the updates already made.
-        """
+    def check_same(self, begun: Recipe) -> None:
+        """Raise ValueError unless a run that began with the recipe `begun` continues with the same one."""
         for each in fields(self):
             old, new = getattr(begun, each.name), getattr(self, each.name)
-            if old == new:
-                continue
-            if each.name != "steps":
+            if old != new:
                 raise GPTError(
                     "training.other_recipe",
                     "this run was started with {name} {old}, not {new}",
                     name=each.name,
                     old=old,
                     new=new,
-                )
-            if step > new or any(begun.lr_factor(i) != self.lr_factor(i) for i in range(step)):
-                raise GPTError(
-                    "training.steps_fixed",
-                    "steps {new} instead of {old} would have changed the learning rates of the first {step} updates",
-                    old=old,
-                    new=new,
-                    step=step,
                 )
 
 

@@ -13,7 +13,7 @@ from gpt.model import meta_model
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
-from gpt.training.dataset import Sample
+from gpt.training.data import Sample
 from gpt.training.live_run import Evaluation, RunProgress
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
@@ -25,7 +25,7 @@ APPEARED = 0.5  # minimum induction score for a head to count as copying
 
 @dataclass(frozen=True)
 class RecordedExample:
-    """The text on which attention is shown; see `gpt.training.dataset.Dataset`."""
+    """The text on which attention is shown; see `gpt.training.data.Dataset`."""
 
     vocabulary: Vocabulary
     example: list[int]

@@ -35,10 +35,10 @@ from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import BPE, CHARACTERS, write_vocabulary
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Vocabulary, load_vocabulary
+from gpt.training.data import StoryDataset, TextDataset, read_text, shakespeare_text
 from gpt.training.evaluation import sample
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe
-from gpt.training.run_corpus import CharacterCorpus, RunCorpus, StoryCorpus
 from gpt.training.snapshots import save_snapshot, snapshot_steps
 from gpt.training.trainer import Trainer
 
@@ -216,8 +216,8 @@ class FolderRun:
         if self.saved is None:
             self.folder.check_free()
         else:
-            recipe.check_continues(Recipe(**self.saved["recipe"]), self.saved["step"])
-        self.corpus: RunCorpus
+            recipe.check_same(Recipe(**self.saved["recipe"]))
+        self.data: TextDataset | StoryDataset
         tokenizer = None if begin_with is None else begin_with.tokenizer
         if characters or text is None:
             if tokenizer is not None and tokenizer.eot_id is not None:
@@ -225,7 +225,14 @@ class FolderRun:
                     "training.begun_with_stories",
                     "the initial model has a vocabulary for stories: give the file without --characters",
                 )
-            self.corpus = CharacterCorpus(text, recipe, tokenizer)
+            self.data = TextDataset(
+                shakespeare_text() if text is None else read_text(text),
+                block_size=recipe.block_size,
+                seed=recipe.seed,
+                held_back=recipe.held_back,
+                name="characters",
+                vocabulary=tokenizer,
+            )
         else:
             if tokenizer is not None and tokenizer.eot_id is None:
                 raise GPTError(
@@ -233,8 +240,8 @@ class FolderRun:
                     "the initial model's vocabulary has no end-of-text token to separate stories: train it "
                     "on one text with --characters FILE",
                 )
-            self.corpus = StoryCorpus(text, recipe, tokenizer or self.folder.tokenizer())
-        fingerprint = self.corpus.fingerprint
+            self.data = StoryDataset(text, recipe, tokenizer or self.folder.tokenizer())
+        fingerprint = self.data.fingerprint
         if self.saved is not None and self.saved.get("text", fingerprint) != fingerprint:
             raise GPTError(
                 "training.other_text",
@@ -258,7 +265,7 @@ class FolderRun:
         the weights, on a log scale of steps. Raises ValueError if the loss becomes infinite; the last save is kept.
         """
         recipe = self.recipe
-        model = recipe.new_model(self.corpus.tokenizer.n_vocab)
+        model = recipe.new_model(self.data.vocabulary.n_vocab)
         if self.begin_with is not None:
             model.load_state_dict(self.begin_with.model.state_dict())
         trainer = Trainer(model, recipe, process, compiled=compiled)
@@ -266,18 +273,18 @@ class FolderRun:
             trainer.load(self.saved)
         process.barrier()  # wait until every process has checked the folder
         if process.is_first and self.saved is None:
-            self.folder.begin(self.corpus.tokenizer, self.options)
+            self.folder.begin(self.data.vocabulary, self.options)
             self.save(trainer)
         steps = snapshot_steps(recipe.steps, snapshots) if process.is_first else ()
         if trainer.step in steps:
-            self.folder.save_snapshot(trainer.step, model, self.corpus.tokenizer)
-        batches = self.corpus.batches(recipe.batch_size, start=trainer.step)
+            self.folder.save_snapshot(trainer.step, model, self.data.vocabulary)
+        batches = self.data.batches(recipe.batch_size, trainer.step)
         with closing(ProgressBar(trainer)) as progress:
             while trainer.step < recipe.steps and not process.all_reduce(stop())[0]:
                 trainer.update(next(batches))
                 progress.show()
                 if trainer.step in steps:
-                    self.folder.save_snapshot(trainer.step, model, self.corpus.tokenizer)
+                    self.folder.save_snapshot(trainer.step, model, self.data.vocabulary)
                 if trainer.step % every == 0 or trainer.step == recipe.steps:
                     progress.print(self.evaluate(trainer))
         if trainer.step < recipe.steps:
@@ -286,7 +293,7 @@ class FolderRun:
 
     def evaluate(self, trainer: Trainer) -> str:
         """Score, log, save and sample the current weights, and return a line with the losses."""
-        score = trainer.score(self.corpus.tokenizer, self.corpus.held_back)
+        score = trainer.score(self.data.vocabulary, self.data.held_back)
         row = LogRow(
             step=trainer.step,
             tokens=trainer.n_tokens,
@@ -306,18 +313,18 @@ class FolderRun:
 
     def save(self, trainer: Trainer, row: LogRow | None = None, is_best: bool = False) -> None:
         """Write the state to resume from; after an evaluation, also its row, the best weights, samples and curve."""
-        state = {**trainer.state(), "recipe": asdict(self.recipe), "text": self.corpus.fingerprint}
+        state = {**trainer.state(), "recipe": asdict(self.recipe), "text": self.data.fingerprint}
         if not trainer.process.is_first:
             return
         if row is not None:
             self.folder.add_to_log(row)
             if is_best:
-                self.folder.save_best(trainer.model, self.corpus.tokenizer)
+                self.folder.save_best(trainer.model, self.data.vocabulary)
         self.folder.save(state)
         if row is not None:
-            model, tokenizer = trainer.model.eval(), self.corpus.tokenizer
+            model, tokenizer = trainer.model.eval(), self.data.vocabulary
             loaded = LoadedModel("in training", model, tokenizer, trainer.process.device, "fp32")
-            texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in self.corpus.prompts]
+            texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in self.data.prompts]
             self.folder.add_samples(row.step, texts)
             self.folder.draw_curve()
 

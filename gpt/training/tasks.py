@@ -17,7 +17,7 @@ from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import Vocabulary
-from gpt.training.dataset import Sample
+from gpt.training.data import Sample
 from gpt.training.trainer import Batch
 
 TEST_EVERY = 10  # one example in TEST_EVERY is kept for testing
@@ -57,7 +57,7 @@ class Task:
 
 
 class TaskDataset:
-    """The examples of a task; see `gpt.training.dataset.Dataset`. The seed determines all examples."""
+    """The examples of a task; see `gpt.training.data.Dataset`. The seed determines all examples."""
 
     def __init__(self, task: Task, seed: int = 0) -> None:
         self.task, self.seed, self.name = task, seed, task.name

@@ -293,7 +293,7 @@ LESSONS: tuple[Lesson, ...] = (
         "batches",
         "loss",
         13,
-        (Code("gpt.training.trainer", "Batch.of_rows"), Code("gpt.training.text_dataset", "TextDataset.batch")),
+        (Code("gpt.training.trainer", "Batch.of_rows"), Code("gpt.training.data", "TextDataset.batch")),
         Place("train"),
         words="targets shift get_batch dataloader data set 目标 批次 错位 数据集",
     ),

@@ -13,16 +13,16 @@ import numpy as np
 import gpt
 from components.errors import PageError
 from components.i18n import t
-from gpt.training.dataset import Dataset
-from gpt.training.live_run import TIME_LIMIT_SECONDS
-from gpt.training.recipe import LIVE_RECIPES, Recipe
-from gpt.training.tasks import TASKS, TaskDataset
-from gpt.training.text_dataset import (
+from gpt.training.data import (
     MAX_TEXT_BYTES,
+    Dataset,
     TextDataset,
     read_upload,
     shakespeare_text,
 )
+from gpt.training.live_run import TIME_LIMIT_SECONDS
+from gpt.training.recipe import LIVE_RECIPES, Recipe
+from gpt.training.tasks import TASKS, TaskDataset
 
 SHAKESPEARE, TEXT = "shakespeare", "text"
 KINDS = tuple(LIVE_RECIPES)

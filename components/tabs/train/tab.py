@@ -43,10 +43,10 @@ from components.tabs.train.choices import UploadedText
 from components.tabs.train.curve import curve_card
 from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, is_number, shown_at
 from components.tabs.train.scaling import scaling_card
+from gpt.training.data import MAX_TEXT_BYTES
 from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.run_queue import RunQueue
-from gpt.training.text_dataset import MAX_TEXT_BYTES
 
 TICK_SECONDS = 0.7  # interval between updates of a run
 # None selects the newest step and the default head and position.

@@ -24,13 +24,13 @@ from components.tabs.train.tab import OWN
 from gpt import GPT, GPTConfig
 from gpt.trace import Trace
 from gpt.training import recorded_run
+from gpt.training.data import byte_vocabulary
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import Recipe
 from gpt.training.recorded_run import RecordedRun, bundled_recording
 from gpt.training.run_queue import RunQueue
 from gpt.training.snapshots import SnapshotFigures, Snapshots, save_snapshot
 from gpt.training.tasks import TASKS, TaskDataset
-from gpt.training.text_dataset import byte_vocabulary
 from tests.components.drawing import Drawn, compute_now
 
 STEPS = (0, 10, 100)

@@ -13,7 +13,7 @@ from gpt.config import GPTConfig
 from gpt.experiments.scaling import load_scaling, training_flops
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
-from gpt.training.corpus import train_tokenizer
+from gpt.training.data import train_tokenizer
 from gpt.training.evaluation import score_stories
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe

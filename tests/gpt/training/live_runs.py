@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from gpt.training.dataset import Dataset
+from gpt.training.data import Dataset
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import Recipe
 from gpt.training.tasks import TASKS, TaskDataset

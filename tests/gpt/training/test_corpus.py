@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tokenizers import ByteLevelBPETokenizer
 
-from gpt.training.corpus import (
+from gpt.training.data import (
     StoryRows,
     encode_stories,
     fingerprint,

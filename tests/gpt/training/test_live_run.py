@@ -15,10 +15,10 @@ import torch
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.registry import get_model, list_models
 from gpt.trace import Trace
+from gpt.training.data import TextDataset
 from gpt.training.live_run import N_EVALUATIONS, LiveRun
 from gpt.training.snapshots import snapshot_steps
 from gpt.training.tasks import TASKS, TaskDataset, answer
-from gpt.training.text_dataset import TextDataset
 from gpt.training.trainer import Batch
 from tests.gpt.training.live_runs import TIMEOUT, TINY, finished
 

@@ -15,7 +15,7 @@ import yaml
 from gpt.models.sources import ASSETS, BUNDLED, LLAMA_MODEL, POEMS_MODEL, load_model
 from gpt.training.command_line import __doc__ as usage
 from gpt.training.command_line import chosen_recipe, parse_options, repeat_command
-from gpt.training.corpus import read_stories, split_stories
+from gpt.training.data import read_stories, split_stories
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Trainer

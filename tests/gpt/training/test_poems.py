@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from gpt.tokenizer import END_OF_TEXT
-from gpt.training.corpus import character_vocabulary
+from gpt.training.data import StoryDataset, character_vocabulary
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe
-from gpt.training.run_corpus import StoryCorpus
 from tools.poems import Poem, distinct, prepared, write_prepared
 
 SPRING = "春晓\n春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少？"
@@ -57,7 +56,7 @@ def test_stories_can_be_read_by_characters_of_which_the_rare_are_neither_learned
     path = tmp_path / "text.txt"
     path.write_text(END_OF_TEXT.join(["aab" * 20, "aac" * 20, "aaa" * 20, "aba" * 20]), encoding="utf-8")
     recipe = Recipe(vocabulary="characters", vocab_size=257, block_size=8, held_back=0.25, n_layer=1, n_embd=12)
-    corpus = StoryCorpus(path, recipe, vocabulary)
+    corpus = StoryDataset(path, recipe, vocabulary)
     batch = next(corpus.batches(64, 0))
     assert (batch.idx == vocabulary.unknown_id).any()
     assert not (batch.targets == vocabulary.unknown_id).any()

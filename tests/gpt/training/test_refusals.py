@@ -35,7 +35,7 @@ def test_a_failed_save_leaves_the_previous_one(
         ([], "is not empty"),
         (["--resume", "--seed", "3"], "started with seed 1337, not 3"),
         (["--resume", "--n-embd", "32"], "started with n_embd 16, not 32"),
-        (["--resume", "--steps", "400"], "steps 400 instead of 12 would have changed"),
+        (["--resume", "--steps", "400"], "started with steps 12, not 400"),
     ],
 )
 def test_a_run_is_not_overwritten_nor_resumed_with_another_recipe(

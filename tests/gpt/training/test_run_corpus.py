@@ -12,8 +12,8 @@ import torch
 
 from gpt import GPT, GPTConfig, load_model
 from gpt.models.checkpoints import save_model
+from gpt.training.data import with_repeats
 from gpt.training.recipe import Recipe
-from gpt.training.run_corpus import with_repeats
 from gpt.training.trainer import Batch
 from tests.gpt.training.tiny_run import assert_one_sentence, weights
 from tools.model_card import main as write_card

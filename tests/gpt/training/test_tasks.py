@@ -10,7 +10,7 @@ import torch
 
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
-from gpt.training.dataset import Sample
+from gpt.training.data import Sample
 from gpt.training.recipe import LIVE_RECIPES, Recipe
 from gpt.training.tasks import TASKS, Example, Task, TaskDataset, answer, exact_match
 from gpt.training.trainer import Trainer

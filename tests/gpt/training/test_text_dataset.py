@@ -7,7 +7,7 @@ import torch
 
 from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import Tokenizer
-from gpt.training.text_dataset import TextDataset, first_words, read_upload, shakespeare_text
+from gpt.training.data import TextDataset, first_words, read_upload, shakespeare_text
 
 TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
 

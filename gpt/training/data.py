@@ -1,0 +1,433 @@
+"""What a GPT is trained on: texts and stories, read, split, encoded and batched. `gpt.training.tasks` has small tasks."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+import torch
+from tokenizers import Regex, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Trainable
+from torch import Tensor
+
+from gpt.checks import check_choice
+from gpt.errors import GPTError
+from gpt.model import GPT
+from gpt.models.checkpoints.bpe_files import bpe_tokenizer
+from gpt.models.checkpoints.token_table import Characters
+from gpt.models.loading import LoadedModel
+from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load_vocabulary, save_vocabulary
+from gpt.training.evaluation import sample
+from gpt.training.recipe import Recipe
+from gpt.training.trainer import Batch
+
+Units = Literal["characters", "bytes"]
+MAX_TEXT_BYTES = 1_000_000
+VALIDATION_ROWS = 32
+MAX_EXAMPLE_TOKENS = 48
+MAX_START_CHARS = 32
+SAMPLE_TOKENS = 120
+SHAKESPEARE = Path(__file__).parent.parent / "assets" / "shakespeare" / "input.txt.gz"
+REPEAT_LENGTHS = (8, 120)  # tokens per repeated sequence
+WITH_START = 0.8  # share of the repeated rows that start with end-of-text
+STORY_PROMPTS = ("Once upon a time", "Tom and Lily", "The little dog said")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A prompt, a model's continuation, and the correct continuation, or None for a dataset without correct answers."""
+
+    prompt: str
+    text: str
+    expected: str | None = None
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether every character is correct, or None if `expected` is None."""
+        return None if self.expected is None else self.text == self.expected
+
+
+class Dataset(Protocol):
+    """What a live run trains on: a `TextDataset` or a `gpt.training.tasks.TaskDataset`.
+
+    validation: examples that are not used for training. example: ids of a validation example, on which attention is
+    recorded. query: the position in `example` that predicts the answer's first token. start: a prompt to try.
+    """
+
+    name: str
+    vocabulary: Vocabulary
+    block_size: int
+    validation: Batch
+    example: list[int]
+    query: int
+    start: str
+
+    def batch(self, step: int, size: int) -> Batch:
+        """Return the training examples for one update."""
+
+    def accuracy(self, model: GPT) -> float | None:
+        """Return the fraction of validation examples answered correctly, or None if there are no correct answers."""
+
+    def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
+        """Return the model's continuations of a few prompts."""
+
+
+def training_text(text: str) -> str:
+    r"""Clean a text for training: remove the byte order mark, end lines with \n, and turn lone surrogates into U+FFFD.
+
+    Many Windows editors write the mark U+FEFF at the start of a file. It is not part of the text, but it survives
+    decoding as "utf-8" and pasting.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return text.encode("utf-8", "replace_surrogate").decode()
+
+
+def decode_text(data: bytes, name: object) -> str:
+    """Decode a UTF-8 file to its `training_text`. Raises ValueError, naming the file, if it is not valid UTF-8."""
+    try:
+        return training_text(data.decode())
+    except UnicodeDecodeError as error:
+        raise GPTError(
+            "training.file_not_utf8",
+            "{file} is not UTF-8 text: byte {byte} is not part of a character",
+            file=name,
+            byte=error.start,
+        ) from None
+
+
+def read_text(path: Path | str) -> str:
+    """Read the `training_text` of a UTF-8 file. Raises ValueError if the file cannot be read or contains no text."""
+    path = Path(path)
+    if not path.is_file():
+        raise GPTError("training.no_file", "there is no file {path}", path=path)
+    text = decode_text(path.read_bytes(), path)
+    if not text.replace(END_OF_TEXT, "").strip():
+        raise GPTError("training.no_text", "{path} contains no text", path=path)
+    return text
+
+
+def read_stories(path: Path | str) -> list[str]:
+    """Read the stories in a UTF-8 file, which are separated by <|endoftext|>. Strips them and drops empty ones.
+
+    Raises the same errors as `read_text`.
+    """
+    stories = (story.strip() for story in read_text(path).split(END_OF_TEXT))
+    return [story for story in stories if story]
+
+
+def shakespeare_text() -> str:
+    """Return 40,000 lines of Shakespeare's plays (1,115,394 characters), the text of nanoGPT's character experiment."""
+    return gzip.decompress(SHAKESPEARE.read_bytes()).decode()
+
+
+def read_upload(data: bytes, name: str = "this file") -> str:
+    """Decode an uploaded file. Raises ValueError if it is too large or not text."""
+    if len(data) > MAX_TEXT_BYTES:
+        raise GPTError(
+            "training.file_too_large",
+            "{file} has {n:,} bytes, more than the limit of {limit:,}",
+            file=name,
+            n=len(data),
+            limit=MAX_TEXT_BYTES,
+        )
+    text = decode_text(data, name)
+    if "\0" in text:
+        raise GPTError("training.file_binary", "{file} is not text: it contains a zero byte", file=name)
+    return text
+
+
+def first_words(text: str) -> str:
+    """Return the first non-empty line of a text, or its first three words if it exceeds MAX_START_CHARS."""
+    line = text.strip().split("\n")[0]
+    return line if len(line) <= MAX_START_CHARS else " ".join(line.split(" ")[:3])[:MAX_START_CHARS]
+
+
+def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list[str], list[str]]:
+    """Shuffle the stories and split them into (training, validation), with at least one story each.
+
+    held_back: fraction of the stories for validation. A single story is split instead, holding back its end, at least
+    one character.
+    """
+    if len(stories) == 1:
+        cut = min(max(1, int(len(stories[0]) * (1 - held_back))), len(stories[0]) - 1)
+        return [stories[0][:cut]], [stories[0][cut:]]
+    order = np.random.default_rng(seed).permutation(len(stories))
+    n = min(max(1, round(len(stories) * held_back)), len(stories) - 1)
+    return [stories[i] for i in order[n:]], [stories[i] for i in order[:n]]
+
+
+def fingerprint(stories: list[str]) -> str:
+    """Return the SHA-256 hash of the stories in their order."""
+    return hashlib.sha256(END_OF_TEXT.join(stories).encode()).hexdigest()
+
+
+def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
+    """Train byte-level BPE with GPT-2's word pattern, and return {token bytes: id} for vocab_size - 1 tokens.
+
+    The last id is reserved for end-of-text. The vocabulary is smaller if no pairs remain to be merged. Source:
+    Sennrich et al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
+    """
+    if vocab_size < 257:
+        raise GPTError(
+            "training.vocabulary_size",
+            "vocab_size must be at least 257 (256 bytes and end-of-text), not {n}",
+            n=vocab_size,
+        )
+    bpe = Trainable(models.BPE())
+    pattern = Regex(GPT2_PATTERN.replace("++", "+"))
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(pattern, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - 1, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    bpe.train_from_iterator(stories, trainer)  # breaks ties by id, so the same text gives the same tokens
+    byte_of = {char: byte for byte, char in enumerate(_byte_alphabet())}
+    return {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
+
+
+def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
+    """Train a vocabulary on stories and return it, reloaded from a file."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "vocab.tiktoken"
+        save_vocabulary(train_vocabulary(stories, vocab_size), path)
+        return load_vocabulary(path)
+
+
+def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
+    """Return a vocabulary of <unk>, the most frequent characters in the stories in descending order, and end-of-text.
+
+    The vocabulary is smaller than vocab_size if the stories have fewer characters.
+    """
+    found = Counter(character for story in stories for character in story).most_common(vocab_size - 2)
+    return Characters(["<unk>", *(character for character, _ in found), END_OF_TEXT])
+
+
+def _byte_alphabet() -> list[str]:
+    """Return the printable character that GPT-2's byte-level BPE uses for each byte (see GPT-2's encoder.py)."""
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = iter(range(256, 512))
+    return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
+
+
+def byte_vocabulary() -> Tokenizer:
+    """Return a vocabulary of the 256 bytes and end-of-text."""
+    return bpe_tokenizer({bytes([byte]): byte for byte in range(256)}, {END_OF_TEXT: 256}, 257)
+
+
+class TextDataset:
+    """A text that is split into rows of one context; see `Dataset`.
+
+    units: whether each token is a character or a byte. held_back: fraction at the end of the text to hold back for
+    validation, at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model
+    whose training continues; defaults to a new one created from the text. Raises ValueError if the text is too short,
+    repeats a single character, or has a character that the vocabulary lacks.
+
+    fingerprint: hash of the text. held_back: texts to score. prompts: beginnings of sample texts.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        units: Units = "characters",
+        block_size: int = 64,
+        seed: int = 0,
+        held_back: float = 0.1,
+        name: str = "text",
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        check_choice("units", units, get_args(Units))
+        text = training_text(text)
+        if not text.strip():
+            raise GPTError("training.empty_text", "the text is empty: there is nothing to learn from")
+        self.name, self.seed, self.block_size = name, seed, block_size
+        self.fingerprint = fingerprint(["characters", text])
+        own = byte_vocabulary() if units == "bytes" else Characters(sorted(set(text)))
+        self.vocabulary: Vocabulary = vocabulary or own
+        ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
+        if len(ids) < (least := self.min_tokens(block_size)):
+            raise GPTError(
+                "training.text_too_short",
+                "the text has {n:,} {units}: with a context of {block_size} it needs {least:,}",
+                n=len(ids),
+                units=units,
+                block_size=block_size,
+                least=least,
+            )
+        if len(set(ids)) < 2:
+            raise GPTError("training.one_character", "the text repeats a single character: there is nothing to predict")
+        self.start = first_words(text) if len(first_words(text).encode()) <= block_size // 2 else text[0]
+        n_training = int(len(ids) * (1 - held_back))
+        n_validation = min(max(len(ids) - n_training, block_size + 1), len(ids) - block_size - 1)
+        tokens = torch.tensor(ids, dtype=torch.int32)
+        self.training_ids, self.validation_ids = tokens[:-n_validation], tokens[-n_validation:]
+        starts = np.linspace(0, n_validation - block_size - 1, VALIDATION_ROWS, dtype=int)
+        self.validation = self._rows(self.validation_ids, starts)
+        self.example = self.validation_ids[: min(block_size, MAX_EXAMPLE_TOKENS)].tolist()
+        self.query = len(self.example) // 2
+        self.prompts = (self.start,)
+
+    @cached_property
+    def held_back(self) -> list[str]:
+        return [self.vocabulary.decode(self.validation_ids.tolist())]
+
+    @staticmethod
+    def min_tokens(block_size: int) -> int:
+        """Return the minimum text length, in tokens."""
+        return 4 * (block_size + 1)
+
+    def batch(self, step: int, size: int) -> Batch:
+        """Return rows that start at random positions of the training part."""
+        rng = np.random.default_rng([self.seed, step])
+        return self._rows(self.training_ids, rng.integers(0, len(self.training_ids) - self.block_size, size))
+
+    def batches(self, size: int, start: int = 0) -> Iterator[Batch]:
+        """Yield the batches of all updates indefinitely, from update number `start`."""
+        return (self.batch(step, size) for step in count(start))
+
+    def _rows(self, tokens: Tensor, starts: np.ndarray) -> Batch:
+        return Batch.of_rows(tokens[torch.from_numpy(starts)[:, None] + torch.arange(self.block_size + 1)])
+
+    def accuracy(self, model: GPT) -> None:
+        """Return None, because a text has no correct continuation."""
+
+    def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
+        """Return the model's continuation of `start`."""
+        text = sample(loaded, self.start, seed=self.seed, max_new_tokens=SAMPLE_TOKENS)
+        return (Sample(self.start, text.removeprefix(self.start)),)
+
+
+def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, part: str) -> list[np.ndarray]:
+    """Return the int32 ids of each story, preceded by end-of-text. Raises ValueError if there are too few ids.
+
+    part: name of this part of the text, for the error message."""
+    documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
+    n_tokens = sum(map(len, documents))
+    if n_tokens <= block_size:
+        raise GPTError(
+            "training.part_too_short",
+            "the {part} text has {n} tokens: fewer than one context of {block_size} plus one",
+            part=part,
+            n=n_tokens,
+            block_size=block_size,
+        )
+    return documents
+
+
+class StoryRows:
+    """Training rows of block_size + 1 ids, most of which start at the beginning of a story.
+
+    An epoch shuffles the stories, each preceded by end-of-text, and concatenates them. A row starts with a story
+    and continues with the following stories. If its end truncates a story, the next row starts with that story. A story
+    that is longer than a row continues in rows that start half a context apart, as in evaluation. A quarter of the rows
+    omit the first end-of-text, and a tenth start inside a story, so that the model accepts prompts without end-of-text.
+    Raises ValueError if the text is shorter than one row.
+    """
+
+    def __init__(self, stories: list[str], tokenizer: Vocabulary, block_size: int, seed: int) -> None:
+        self.documents = encode_stories(stories, tokenizer, block_size, "training")
+        self.block_size, self.seed = block_size, seed
+
+    def epoch(self, number: int) -> np.ndarray:
+        """Return all rows of one epoch in a random order that depends only on the seed: (n, block_size + 1)."""
+        rng = np.random.default_rng([self.seed, number])
+        order = rng.permutation(len(self.documents))
+        stream = np.concatenate([self.documents[i] for i in order])
+        width = self.block_size + 1
+        starts: list[int] = []
+        begin = 0
+        for i in order:
+            end = begin + len(self.documents[i])
+            if not starts or end > starts[-1] + width:  # truncated in the previous row
+                starts.append(begin)
+                while end > starts[-1] + width:
+                    starts.append(starts[-1] + self.block_size // 2)
+            begin = end
+        at = np.array(starts)
+        kind = rng.random(len(at))
+        at += kind < 0.25
+        at += np.where(kind > 0.9, rng.integers(0, self.block_size // 2, len(at)), 0)
+        at = np.minimum(at, len(stream) - width)
+        return stream[rng.permutation(at)[:, None] + np.arange(width)]
+
+    def batches(self, batch_size: int, start: int = 0) -> Iterator[np.ndarray]:
+        """Yield batches (batch_size, block_size + 1) indefinitely, starting with batch number `start`."""
+        done, number, rest = 0, 0, np.empty((0, self.block_size + 1), dtype=np.int32)
+        while True:
+            rest = np.concatenate([rest, self.epoch(number)])
+            number += 1
+            while len(rest) >= batch_size:
+                if done >= start:
+                    yield rest[:batch_size]
+                rest = rest[batch_size:]
+                done += 1
+
+
+class StoryDataset:
+    """A file of stories, with a vocabulary trained on their training part.
+
+    vocabulary: vocabulary to use; None trains a new one. Raises ValueError if the text cannot be read or is too short.
+
+    fingerprint: hash of the text. held_back: texts to score. prompts: beginnings of sample texts.
+    """
+
+    def __init__(self, path: Path, recipe: Recipe, vocabulary: Vocabulary | None = None) -> None:
+        stories = read_stories(path)
+        self._recipe = recipe
+        self.fingerprint = fingerprint(stories)
+        training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
+        make = character_vocabulary if recipe.vocabulary == "characters" else train_tokenizer
+        self.vocabulary = vocabulary or make(training, recipe.vocab_size)
+        self._rows = StoryRows(training, self.vocabulary, recipe.block_size, recipe.seed)
+        encode_stories(
+            self.held_back, self.vocabulary, recipe.block_size, "held-back"
+        )  # raises ValueError if too short
+        self.n_stories, self.n_bytes = len(stories), sum(len(story.encode()) for story in stories)
+        of_poems = recipe.vocabulary == "characters"
+        self.prompts = tuple(map(first_words, self.held_back[:3])) if of_poems else STORY_PROMPTS
+
+    def batches(self, size: int, start: int = 0) -> Iterator[Batch]:
+        """Yield the batches of all updates indefinitely, from update number `start`."""
+        rows = self._rows.batches(size, start)
+        batches = (with_repeats(each, self.vocabulary, self._recipe, step) for step, each in enumerate(rows, start))
+        return (without_unknown(batch, self.vocabulary.unknown_id) for batch in batches)
+
+
+def without_unknown(batch: Batch, unknown_id: int | None) -> Batch:
+    """Exclude <unk> from the targets, so that the model never learns to write it."""
+    if unknown_id is None:
+        return batch
+    return Batch(batch.idx, batch.targets.masked_fill(batch.targets == unknown_id, -100))
+
+
+def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:
+    """Replace the first few training rows (B, T + 1) of an update with repeated random sequences.
+
+    On average, this replaces B x recipe.repeats(step) rows. In these rows, targets count only from the second token of
+    the second copy, because earlier tokens cannot be predicted.
+    Source: the repeated random tokens in Olsson et al. (2022), arXiv 2209.11895.
+    """
+    batch = Batch.of_rows(rows)
+    if not (recipe.repeats_first or recipe.repeats_last):
+        return batch
+    batch = Batch(batch.idx.clone(), batch.targets.clone())  # idx and targets share memory
+    rng = np.random.default_rng([recipe.seed, step, 1])
+    expected = len(rows) * recipe.repeats(step)
+    for row in range(int(expected + rng.random())):
+        length = int(rng.integers(REPEAT_LENGTHS[0], min(REPEAT_LENGTHS[1], (rows.shape[1] - 1) // 2) + 1))
+        start = [tokenizer.eot_id] if tokenizer.eot_id is not None and rng.random() < WITH_START else []
+        sequence = rng.integers(0, tokenizer.n_vocab - len(start), length)  # end-of-text has the last id
+        ids = torch.from_numpy(np.concatenate([start, np.resize(sequence, rows.shape[1] - len(start))])).long()
+        batch.idx[row], batch.targets[row] = ids[:-1], ids[1:]
+        batch.targets[row, : len(start) + length] = -100
+    return batch
