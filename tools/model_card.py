@@ -142,11 +142,11 @@ def split_text(data: Data, recipe: Recipe) -> str:
             f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a share of {recipe.held_back}) "
             f"are held back, and the {n_training:,}\nbefore them are used for training."
         )
-    n_held_back = len(data.held_back)
+    n_held_back, n_training = len(data.held_back), data.n_stories - len(data.held_back)
     return (
         f"{data.n_stories:,} stories, {data.n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, with a share of "
-        f"{recipe.held_back} held\nback. Weights and vocabulary were trained on {data.n_stories - n_held_back:,} stories and not "
-        f"on the {n_held_back:,}\nstories held back."
+        f"{recipe.held_back} held\nback. Weights and vocabulary were trained on {n_training:,} stories "
+        f"and not on the {n_held_back:,}\nstories held back."
     )
 
 

@@ -1,4 +1,4 @@
-"""What a GPT is trained on: texts and stories, read, split, encoded and batched. `gpt.training.tasks` has small tasks."""
+"""What a GPT is trained on: texts and stories, read, split, encoded and batched. `gpt.training.tasks` has the tasks."""
 
 from __future__ import annotations
 
@@ -389,9 +389,7 @@ class StoryDataset:
         make = character_vocabulary if recipe.vocabulary == "characters" else train_tokenizer
         self.vocabulary = vocabulary or make(training, recipe.vocab_size)
         self._rows = StoryRows(training, self.vocabulary, recipe.block_size, recipe.seed)
-        encode_stories(
-            self.held_back, self.vocabulary, recipe.block_size, "held-back"
-        )  # raises ValueError if too short
+        encode_stories(self.held_back, self.vocabulary, recipe.block_size, "held-back")  # raises if it is too short
         self.n_stories, self.n_bytes = len(stories), sum(len(story.encode()) for story in stories)
         of_poems = recipe.vocabulary == "characters"
         self.prompts = tuple(map(first_words, self.held_back[:3])) if of_poems else STORY_PROMPTS
