@@ -161,7 +161,7 @@ class Reader:
         """Return the next number, which counts items of at least n_bytes each."""
         found = self.number(letter)
         if self.at + found * n_bytes > self.end:
-            raise ValueError(f"{found:,}")
+            raise ValueError(f"a count of {found:,}")
         return found
 
     def text(self) -> str:
