@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints import convert, open_checkpoint
 from tests.parity.family_models import VOCAB_SIZE
-from tests.parity.gguf_models import ALL, reference_model, round_matrices, write_gguf
+from tests.parity.gguf_models import ALL, gguf_tensors, reference_model, round_matrices, write_gguf
 
 IDX = torch.arange(40).view(2, 20) * 11 % VOCAB_SIZE
 
@@ -50,3 +52,21 @@ def test_quantised_weights_give_the_logits_of_the_dequantised_ones(
     with torch.inference_mode():
         expected = reference(IDX).logits
         assert_close(checkpoint.build()(IDX), expected, atol=1e-5 * float(expected.std()), rtol=0)
+
+
+@pytest.mark.parametrize(("architecture", "n"), ALL)
+def test_a_written_file_has_the_weights_that_llama_cpp_expects(tmp_path: Path, architecture: str, n: int) -> None:
+    reference = reference_model(architecture, n)
+    reference.save_pretrained(tmp_path / "in")
+    if architecture == "phi3":  # llama.cpp ignores its window
+        with pytest.raises(ValueError, match=r"no architecture of llama\.cpp has all the options"):
+            convert(tmp_path / "in", tmp_path / "out.gguf", to="gguf")
+        return
+    convert(tmp_path / "in", tmp_path / "out.gguf", to="gguf", kind="F32")
+    reader = gguf.GGUFReader(tmp_path / "out.gguf")
+    assert reader.fields["general.architecture"].contents() == architecture
+    expected, found = gguf_tensors(reference, architecture), {each.name: each.data for each in reader.tensors}
+    assert found.keys() == expected.keys()
+    assert all(np.allclose(found[name], each, rtol=1e-6, atol=1e-7) for name, each in expected.items())
+    with torch.inference_mode():
+        assert_close(open_checkpoint(tmp_path / "out.gguf").build()(IDX), reference(IDX).logits, atol=1e-5, rtol=0)

@@ -9,16 +9,17 @@ from typing import get_args
 
 from gpt.config import Activation
 from gpt.models.checkpoints import Hints, convert
+from gpt.models.checkpoints.gguf_writing import Kind
 from gpt.models.checkpoints.stated import read_attn_scale
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m gpt.models.checkpoints", description="Convert checkpoints.")
     command = parser.add_subparsers(required=True).add_parser(
-        "convert", help="read any layout, write our layout or Hugging Face's"
+        "convert", help="read any layout, write our layout, Hugging Face's or GGUF"
     )
     command.add_argument("source", type=Path, metavar="IN", help="checkpoint to read: a file or a folder")
-    command.add_argument("target", type=Path, metavar="OUT", help="folder to write")
+    command.add_argument("target", type=Path, metavar="OUT", help="folder to write, or file for gguf")
     command.add_argument("--n-head", type=int, help="number of heads, if it is not in the checkpoint")
     command.add_argument(
         "--activation", choices=get_args(Activation), help="activation function, if it is not in the checkpoint"
@@ -33,17 +34,20 @@ def main() -> None:
     command.add_argument("--weights", help="entry to read from a file that contains several models")
     command.add_argument("--base", help="base model of an adapter, if it is not in the adapter's folder")
     command.add_argument("--to", choices=("ours", "hf"), default="ours", help="layout to write: ours or Hugging Face's")
+=======
+    command.add_argument(
+        "--to",
+        choices=("ours", "hf", "gguf"),
+        default="ours",
+        help="layout to write: ours, Hugging Face's or llama.cpp's",
+    )
+    command.add_argument("--type", choices=get_args(Kind), default="F16", help="type of the matrices in GGUF")
+>>>>>>> 23ba1e7a (Models convert to GGUF (F32, F16, Q8_0) in the architecture of llama.cpp that expresses them)
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
         sys.exit(f"{chosen.target} already exists: choose a new or empty folder")
     try:
+<<<<<<< HEAD
         hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names, chosen.weights, chosen.base)
-        layout = convert(chosen.source, chosen.target, to=chosen.to, hints=hints)
-    except ValueError as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(f"{error.filename or chosen.target} cannot be written: {error.strerror or error}")
-    print(f"{chosen.source}: {layout} -> {chosen.target}")
-
-
-main()
+        hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names, chosen.weights)
+        layout = convert(chosen.source, chosen.target, to=chosen.to, kind=chosen.type, hints=hints)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
 from gguf.quants import dequantize
@@ -173,7 +174,8 @@ class Reader:
         if kind == STRING:
             return self.text()
         if kind in SCALARS:
-            return self.number(SCALARS[kind])
+            found = self.number(SCALARS[kind])
+            return shortest(found) if SCALARS[kind] == "f" else found
         if kind != ARRAY:
             raise ValueError(f"GGUFValueType {kind}")
         kind = self.number("I")
@@ -215,6 +217,11 @@ class Reader:
         except NotImplementedError:
             raise unknown_kind(self.path, kind.name, name) from None
         return Deferred(rows, torch.empty(shape, device="meta"))
+
+
+def shortest(value: float) -> float:
+    """Return the number with the fewest digits that is the same in float32, such as 1e-5."""
+    return float(str(np.float32(value)))
 
 
 def unknown_kind(path: Path, kind: object, name: str) -> GPTError:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -25,7 +25,6 @@ from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON, write_gpt2_files
-from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
 from gpt.models.checkpoints.family_options import (
     FULL,
@@ -37,7 +36,7 @@ from gpt.models.checkpoints.family_options import (
 from gpt.models.checkpoints.files import CHECKSUM, CONFIG, WEIGHTS, folder_digest
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES, TOKENIZER_CONFIG, write_json
 from gpt.models.checkpoints.layouts import Layout
-from gpt.models.checkpoints.stated import ACTIVATIONS, Hints
+from gpt.models.checkpoints.stated import ACTIVATIONS
 from gpt.models.checkpoints.token_table import TokenTable
 from gpt.models.checkpoints.translate import expected_shapes, role_of
 from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
@@ -110,22 +109,6 @@ def save_hugging_face(
             write_json(new / TOKENIZER_CONFIG, {"tokenizer_class": "PreTrainedTokenizerFast", **names})
         start = tokenizer.prefix_ids[0] if tokenizer.prefix_ids else tokenizer.eot_id
         write_config(new, {**config, "bos_token_id": start, "eos_token_id": tokenizer.eot_id, "pad_token_id": None})
-
-
-def convert(
-    source: Path, target: Path, *, to: Literal["ours", "hf"] = "ours", hints: Hints | None = None, **given: Any
-) -> str:
-    """Convert a checkpoint to our format or Hugging Face's, and return its original layout.
-
-    Keeps the stored data type. hints, or its fields as arguments: see `open_checkpoint`.
-    """
-    checkpoint = open_checkpoint(source, hints, **given)
-    model, tokenizer, dtype = checkpoint.build(), checkpoint.tokenizer, checkpoint.dtype
-    if to == "ours":
-        save_model(target, model, tokenizer, dtype=dtype)
-    else:
-        save_hugging_face(model, target, tokenizer, dtype=dtype)
-    return checkpoint.layout
 
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:

@@ -21,8 +21,10 @@ from tokenizers import Tokenizer
 from gpt.errors import GPTError
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.gguf_vocabulary import gguf_tokenizer
-from gpt.models.checkpoints.vocabularies import PlainIds
-from tests.gpt.models.tokenizer_families import CHATML, MODEL_VOCAB, corpus, texts, trained
+from gpt.models.checkpoints.gguf_writing import vocabulary_metadata
+from gpt.models.checkpoints.vocabularies import PlainIds, find_vocabulary
+from gpt.tokenizer import gpt2_tokenizer
+from tests.gpt.models.tokenizer_families import CHATML, MODEL_VOCAB, corpus, texts, trained, write_family
 from tests.parity.gguf_models import reference_model, write_gguf
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
@@ -90,10 +92,31 @@ def test_a_sentencepiece_vocabulary_encodes_as_its_library(options: dict[str, An
     metadata["add_space_prefix"] = options.get("add_dummy_prefix", True)
     ours = gguf_tokenizer(as_keys(metadata), 3000, "model.gguf")
     assert ours is not None
-    assert (ours.prefix_ids, ours.eot_id, ours.unknown_id) == ((1,), 2, 0)
+    again = gguf_tokenizer(vocabulary_metadata(ours), 3000, "model.gguf")
+    assert again is not None
+    for each in (ours, again):
+        assert (each.prefix_ids, each.eot_id, each.unknown_id) == ((1,), 2, 0)
     for text in (*texts(300), "the<sep>  cat "):
         clean = re.sub("\x00|</?s>|<0x41>", "", normalize("NFC", text))
-        assert ours.encode(clean) == theirs.encode(clean)
+        assert ours.encode(clean) == again.encode(clean) == theirs.encode(clean)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "pythia", "llama3", "smollm2", "qwen"])
+def test_a_written_vocabulary_encodes_as_before(tmp_path: Path, family: str) -> None:
+    if family != "gpt2":
+        write_family(tmp_path, family)
+    before = gpt2_tokenizer() if family == "gpt2" else find_vocabulary(tmp_path, MODEL_VOCAB)
+    after = gguf_tokenizer(vocabulary_metadata(before), before.n_vocab, "model.gguf")
+    assert after is not None
+    assert (after.prefix_ids, after.eot_id) == (before.prefix_ids, before.eot_id)
+    for text in texts(300):
+        assert after.encode(text) == before.encode(text)
+
+
+def test_a_vocabulary_with_merges_of_its_own_is_not_written(tmp_path: Path) -> None:
+    write_family(tmp_path, "llama2")
+    with pytest.raises(ValueError, match="GGUF has no vocabulary of the kind BPE"):
+        vocabulary_metadata(find_vocabulary(tmp_path, MODEL_VOCAB))
 
 
 def test_the_chat_template_and_the_tokens_that_end_a_reply_come_from_the_metadata() -> None:
@@ -145,11 +168,11 @@ def replaced(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
         (lambda data: data[:4] + struct.pack(">I", 3) + data[8:], r"of version 3 \(big-endian\)"),
         (
             lambda data: data[:8] + struct.pack("<Q", 2**60) + data[16:],
-            "damaged or incomplete GGUF file: a count of 1,152",
+            "incomplete GGUF file: a count of 1,152",
         ),
         (
             lambda data: data[:16] + struct.pack("<Q", 2**60) + data[24:],
-            "damaged or incomplete GGUF file: a count of 1,152",
+            "incomplete GGUF file: a count of 1,152",
         ),
         (lambda data: data[:100], "damaged or incomplete GGUF file"),
         (lambda data: data[:-100], "damaged or incomplete GGUF file"),

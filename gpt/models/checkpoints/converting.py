@@ -1,0 +1,37 @@
+"""Convert checkpoints from any layout to our format, Hugging Face's or GGUF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from gpt.models.checkpoints.checkpoint import open_checkpoint
+from gpt.models.checkpoints.gguf_writing import Kind, save_gguf
+from gpt.models.checkpoints.stated import Hints
+from gpt.models.checkpoints.writing import save_hugging_face, save_model
+
+
+def convert(
+    source: Path,
+    target: Path,
+    *,
+    to: Literal["ours", "hf", "gguf"] = "ours",
+    kind: Kind = "F16",
+    hints: Hints | None = None,
+    **given: Any,
+) -> str:
+    """Convert a checkpoint to our format, Hugging Face's or GGUF, and return its original layout.
+
+    Keeps the stored data type, except in GGUF, where `kind` is the type of the matrices. target: A folder or, for GGUF,
+    also a file. hints, or its fields as arguments: see `open_checkpoint`.
+    """
+    checkpoint = open_checkpoint(source, hints, **given)
+    model, tokenizer, dtype = checkpoint.build(), checkpoint.tokenizer, checkpoint.dtype
+    if to == "ours":
+        save_model(target, model, tokenizer, dtype=dtype)
+    elif to == "hf":
+        save_hugging_face(model, target, tokenizer, dtype=dtype)
+    else:
+        path = target if target.suffix == ".gguf" else target / "model.gguf"
+        save_gguf(model, path, tokenizer, kind=kind)
+    return checkpoint.layout
