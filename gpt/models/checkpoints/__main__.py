@@ -33,21 +33,11 @@ def main() -> None:
     command.add_argument("--names", help="file with the names of the weights, or 'infer' to accept the names shown")
     command.add_argument("--weights", help="entry to read from a file that contains several models")
     command.add_argument("--base", help="base model of an adapter, if it is not in the adapter's folder")
-    command.add_argument("--to", choices=("ours", "hf"), default="ours", help="layout to write: ours or Hugging Face's")
-=======
-    command.add_argument(
-        "--to",
-        choices=("ours", "hf", "gguf"),
-        default="ours",
-        help="layout to write: ours, Hugging Face's or llama.cpp's",
-    )
+    command.add_argument("--to", choices=("ours", "hf", "gguf"), default="ours", help="layout to write")
     command.add_argument("--type", choices=get_args(Kind), default="F16", help="type of the matrices in GGUF")
->>>>>>> 23ba1e7a (Models convert to GGUF (F32, F16, Q8_0) in the architecture of llama.cpp that expresses them)
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
         sys.exit(f"{chosen.target} already exists: choose a new or empty folder")
     try:
-<<<<<<< HEAD
         hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names, chosen.weights, chosen.base)
-        hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names, chosen.weights)
         layout = convert(chosen.source, chosen.target, to=chosen.to, kind=chosen.type, hints=hints)
