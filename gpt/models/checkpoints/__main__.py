@@ -41,3 +41,11 @@ def main() -> None:
     try:
         hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names, chosen.weights, chosen.base)
         layout = convert(chosen.source, chosen.target, to=chosen.to, kind=chosen.type, hints=hints)
+    except ValueError as error:
+        sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{error.filename or chosen.target} cannot be written: {error.strerror or error}")
+    print(f"{chosen.source}: {layout} -> {chosen.target}")
+
+
+main()

@@ -33,5 +33,5 @@ def convert(
         save_hugging_face(model, target, tokenizer, dtype=dtype)
     else:
         path = target if target.suffix == ".gguf" else target / "model.gguf"
-        save_gguf(model, path, tokenizer, kind=kind)
+        save_gguf(model, path, tokenizer, kind=kind, layout=checkpoint.layout)
     return checkpoint.layout

@@ -56,10 +56,13 @@ NO_HEAD = ("gemma", "gemma2")  # llama.cpp always uses the embedding
 N_BLOCK = 32  # numbers in a block of Q8_0
 
 
-def save_gguf(model: AnyModel, path: Path | str, vocabulary: Vocabulary | None = None, *, kind: Kind = "F16") -> None:
+def save_gguf(
+    model: AnyModel, path: Path | str, vocabulary: Vocabulary | None = None, *, kind: Kind = "F16", layout: str = ""
+) -> None:
     """Write a GGUF file in the first architecture of llama.cpp that expresses the model.
 
     vocabulary: Defaults to a loaded model's tokenizer. kind: The type of the matrices; norms and biases are in float32.
+    layout: The layout that the model was read from, whose family is tried first. Defaults to a loaded model's.
     Raises ValueError if the file exists, or if GGUF cannot express the model or its vocabulary.
     """
     check_choice("kind", kind, get_args(Kind))
@@ -69,7 +72,7 @@ def save_gguf(model: AnyModel, path: Path | str, vocabulary: Vocabulary | None =
     network, tokenizer = with_tokenizer(model)
     found = (
         (metadata, tensors)
-        for metadata, family, config in candidates(network.config, getattr(model, "layout", ""))
+        for metadata, family, config in candidates(network.config, layout or getattr(model, "layout", ""))
         if (tensors := to_weights(network, family, config)) is not None
     )
     metadata, tensors = next(found, ({}, {}))
