@@ -19,7 +19,7 @@ from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import Text
 from components.state.typed_text import kept_tokens, offered_text, rest_ids, shown_text, shown_tokens
-from components.tabs.playground.prediction import arcs, stages_of, tab
+from components.tabs.playground.prediction import arcs, effects, stages_of, tab
 from components.widgets.composer import box_line, composer_data
 from components.words import words_of
 from gpt import Generation, LoadedModel, get_model
@@ -295,6 +295,7 @@ def box(s: Any) -> dict[str, Any]:
         selected=s.written.framed(s.selection),
         ghost="" if best_id is None else offered_text(tokenizer, s.text.ids, best_id, document.held),
         arcs=s.cached(arcs),
+        effects=s.cached(effects),
         generating=s.generating,
         held=document.held,
         typed=typed.text if typed is not None and typed.text != "".join(pieces) + document.held else None,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from components.causes import Falls, causes_of, causes_sentence, falls_of, main_word
+from components.causes import Fall, Falls, causes_of, causes_sentence, falls_of, main_word
 from components.concepts import continuation_settings, risen_sentence, unsteered_probabilities
 from components.i18n import t
 from components.kit import Tab
@@ -271,6 +271,17 @@ def arcs(s: Any) -> list[tuple[int, float]]:
     return [(s.text.as_written(position), share) for position, share in shares]
 
 
+def effects(s: Any) -> list[tuple[int, float, float]]:
+    """Return (position, probability, probability without the word) for each measured word, in the text as written.
+
+    The list is empty until this is measured, and while attention is off.
+    """
+    falls = None if s.text is None or s[HiddenState].attention_off else s.cached(reason_falls)
+    if falls is None:
+        return []
+    return [(s.text.as_written(fall.place[0]), falls.probability, fall.probability) for fall in falls.all_words]
+
+
 def attended(s: Any) -> list[tuple[int, float]]:
     """Return the positions that the selected head attends to most from the selected position, with their weights."""
     if s.text is None or s.text.n_read == 0:
@@ -310,10 +321,15 @@ def measured_reason(s: Any) -> str:
     return "" if falls is None else causes_sentence(falls, found.token, found.ids, s.text.tokenizer)
 
 
+def named_word(s: Any) -> Fall | None:
+    """Return the word that the prediction depends on most, as in `measured_reason`, or None."""
+    falls = s.cached(reason_falls)
+    return None if falls is None else main_word(falls, s.ready(reason).ids, s.text.tokenizer)
+
+
 def main_word_name(s: Any) -> str:
     """Name the word that the prediction depends on most, as in `measured_reason`; "" if there is none."""
-    falls = s.cached(reason_falls)
-    word = None if falls is None else main_word(falls)
+    word = s.cached(named_word)
     return "" if word is None else word_name(s.text.tokenizer, s.ready(reason).ids, word.place)
 
 
@@ -335,7 +351,7 @@ def hide_main(session: Session) -> None:
     s = Reads(session.snapshot())
     if s.hidden:
         show_all(session)
-    elif (falls := reason_falls(s)) is not None and (word := main_word(falls)) is not None:
+    elif (word := named_word(s)) is not None:
         hide(session, word.place)
 
 

@@ -15,6 +15,7 @@ from components.widgets.widget import widget
 _TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
 <div class="gb-copy" role="toolbar"></div>
 <svg aria-hidden="true"></svg>
+<span class="gb-effect" aria-hidden="true"></span>
 <textarea spellcheck="false" autocomplete="off" autocapitalize="off"></textarea>
 </div></div>"""
 
@@ -56,6 +57,7 @@ def composer_data(
     selected: int = -1,
     ghost: str = "",
     arcs: Sequence[tuple[int, float]] = (),
+    effects: Sequence[tuple[int, float, float]] = (),
     generating: bool = False,
     document: str = "",
     held: str = "",
@@ -75,6 +77,7 @@ def composer_data(
         selected: The position before the prediction.
         ghost: The text that may come after the last token.
         arcs: (position, weight in 0..1) for each word that the prediction depends on.
+        effects: (position, probability, probability without the word) of the prediction for each measured word.
         generating: Whether the text is being generated.
         document: Identifies the text; a different one replaces typed text that the server has not handled yet.
         held: White space after the last token, which belongs to the next one.
@@ -92,6 +95,7 @@ def composer_data(
         "selected": selected,
         "ghost": ghost,
         "arcs": [[position, round(weight, 4)] for position, weight in arcs],
+        "effects": [[position, round(p, 4), round(q, 4)] for position, p, q in effects],
         "generating": generating,
         "document": document,
         "held": held,

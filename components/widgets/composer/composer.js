@@ -10,6 +10,7 @@
  * @property {number[]} [words]  the position at which each word begins
  * @property {number[]} [hidden]  positions of the hidden words
  * @property {[number, number][]} [arcs]  [position, weight in 0..1] for each word that the prediction depends on
+ * @property {[number, number, number][]} [effects]  [position, probability, probability without the word] for each word
  * @property {boolean} [generating]  whether the text is being generated
  * @property {string} [held]  white space after the last token, which belongs to the next one
  * @property {string | null} [typed]  the typed text from which this text was made, if they differ
@@ -19,8 +20,9 @@
  * @property {string} [document]  identifies the text; a new value replaces what was typed
  */
 
-import { find, modified, setAll } from "../dom.js";
+import { find, modified, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
+import { percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { drawArcs } from "./arcs.js";
 import { changed, createCopy, tokenAt } from "./copy.js";
@@ -41,6 +43,7 @@ function mount(root, host) {
   const phone = matchMedia("(max-width: 900px)");
   const measure = ruler(getComputedStyle(area).fontFamily);
   const copy = createCopy(box);
+  const tip = find(root, ".gb-effect");
   /** @type {Composer} */ let shown = {};
   let text = ""; // text from the server
   let isTyped = false; // whether typed text has not reached the server yet
@@ -194,6 +197,22 @@ function mount(root, host) {
     return word >= 0 && copy.isOnLetters(token, event.clientX, words.includes(token), words.includes(token + 1)) ? word : -1;
   }
 
+  /** Returns what hiding a word does, such as "without it: 91% → 9%"; "" if that isn't known. @param {number} word */
+  function effectOf(word) {
+    const [, before, after] = (shown.effects ?? []).find(([position]) => position === (shown.words ?? [])[word]) ?? [];
+    return before === undefined || after === undefined || hidden.has((shown.words ?? [])[word]) ? "" : t("prompt.effect", { before: percent(before), after: percent(after) });
+  }
+
+  /** Shows what hiding the word under the pointer would do. @param {number} word -1 for none */
+  function point(word) {
+    area.style.cursor = word < 0 ? "" : "pointer";
+    const [text, node] = [effectOf(word), copy.node((shown.words ?? [])[word] ?? -1)];
+    setText(tip, text);
+    if (!text || !node) return;
+    tip.style.left = `${node.offsetLeft + node.offsetWidth / 2}px`;
+    tip.style.top = `${node.offsetTop}px`;
+  }
+
   const canHide = () => !isTyped && shown.unwritten == null && !shown.generating;
 
   /** Hides a word, or shows it again. @param {number} word */
@@ -220,7 +239,8 @@ function mount(root, host) {
       if (!node || start >= pieces.length) return;
       const word = pieces.slice(start, words[i + 1] ?? pieces.length).join("").trim();
       const attributes = { role: "button", tabindex: i === entered && !isOld ? "0" : "-1", "aria-pressed": String(hidden.has(start)) };
-      setAll(node, { ...attributes, "aria-label": t(hidden.has(start) ? "prompt.show" : "prompt.hide", { word }) });
+      const name = t(hidden.has(start) ? "prompt.show" : "prompt.hide", { word });
+      setAll(node, { ...attributes, "aria-label": [name, effectOf(i)].filter(Boolean).join(", ") });
     });
   }
 
@@ -294,8 +314,9 @@ function mount(root, host) {
     hide(word);
   });
   area.addEventListener("pointermove", (event) => {
-    area.style.cursor = wordUnder(event) < 0 ? "" : "pointer";
+    point(wordUnder(event));
   });
+  area.addEventListener("pointerleave", () => point(-1));
   box.addEventListener("keydown", (event) => {
     const { words = [] } = shown;
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

@@ -18,7 +18,7 @@ from components.tabs.why import tab as why
 from components.tabs.why.explained import Chosen
 from components.tabs.why.tab import tab
 from components.words import words_of
-from gpt import PRESETS, Edits, Generation, GPTConfig, get_model
+from gpt import PRESETS, Edits, Generation, GPTConfig, get_model, gpt2_tokenizer
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import lens_top_tokens, logit_lens
 from gpt.analysis.tracing import trace_text
@@ -92,8 +92,16 @@ def test_the_sentence_the_ribbons_and_the_evidence_name_the_same_word_and_number
     [(0.91, 0.09, True), (0.91, 0.88, True), (0.05, 0.04, False), (0.015, 0.002, True), (0.912, 0.911, False)],
 )
 def test_a_word_is_the_main_reason_where_hiding_it_makes_a_difference_to_the_reader(p, without, is_main):
-    word = Fall((1,), without)
-    assert main_word(Falls(p, (word,), (), (word,))) == (word if is_main else None)
+    word, tokenizer = Fall((1,), without), gpt2_tokenizer()
+    ids = tokenizer.encode(", rain. Tom")
+    assert main_word(Falls(p, (word,), (), (word,)), ids, tokenizer) == (word if is_main else None)
+
+
+def test_a_punctuation_mark_is_the_main_reason_only_where_no_word_comes_close():
+    ids, tokenizer = gpt2_tokenizer().encode(", rain. Tom"), gpt2_tokenizer()
+    comma, near, far = Fall((0,), 0.1), Fall((1,), 0.4), Fall((1,), 0.6)
+    for words, main in (((comma, near), near), ((comma, far), comma)):
+        assert main_word(Falls(0.9, words, (), words), ids, tokenizer) is main
 
 
 def test_what_is_switched_off_in_the_flow_is_measured(drawn):
