@@ -1,4 +1,4 @@
-"""The notice about a model: its error in reduced precision, and why its vocabulary cannot be read."""
+"""The notice about a model: quantised weights, the error in reduced precision, and an unreadable vocabulary."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from components.i18n import t
 from components.labels import percent
 from components.state.reads import Computed
 from gpt import LoadedModel
+from gpt.models.checkpoints.gguf_file import bits_of
 from gpt.models.precision_error import PrecisionError, precision_error
 
 
@@ -40,10 +41,12 @@ def precision_sentence(loaded: LoadedModel, error: PrecisionError | ValueError |
 
 
 def notice(s: Any) -> str:
-    """Return the model's error in reduced precision, and why its vocabulary cannot be read; "" if there is neither."""
+    """Return the bits of quantised weights, the error in reduced precision, and why the vocabulary cannot be read."""
     if s.loaded is None:
         return ""
     problem = getattr(s.loaded.tokenizer, "problem", None)
     unread = "" if problem is None else t("vocabulary.unread", reason=localize_error(problem))
+    kind, precision = s.loaded.stored_as, s.loaded.weight_format
+    stored = t("weights.quantised", bits=bits_of(kind), kind=kind, precision=precision) if bits_of(kind) < 16 else ""
     error = None if s.loaded.precision == "fp32" else s.ready(measured)
-    return f"{unread} {precision_sentence(s.loaded, error)}".strip()
+    return " ".join(filter(None, (unread, stored, precision_sentence(s.loaded, error))))

@@ -45,6 +45,7 @@ from gpt.models.checkpoints.files import (
     WEIGHTS,
     listed_files,
 )
+from gpt.models.checkpoints.gguf import part_names
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import FILES
@@ -67,12 +68,12 @@ class HubUnreachable(GPTError):
 
 
 def download(repo_id: str, progress: Progress | None = None) -> Path:
-    """Return the folder with a model's files, downloading any that are not cached.
+    """Return the folder with a model's files, or its GGUF file, downloading any that are not cached.
 
     Downloads the configuration first, so that unsupported models are rejected before their weights are downloaded.
 
     Args:
-        repo_id: Name of the repository, "owner/name".
+        repo_id: Name of the repository, "owner/name", or of a GGUF file in one, "owner/name:file.gguf".
         progress: Called with the downloaded and total bytes. Defaults to a progress bar on the terminal.
 
     Raises:
@@ -81,8 +82,13 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     """
     if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
         return folder
-    wanted = WEIGHTS
+    whole, (repo_id, _, file) = repo_id, repo_id.partition(":")
+    wanted = file or WEIGHTS
     try:
+        if file:
+            parts = part_names(file)
+            fetch_weights(repo_id, parts, progress)
+            return fetch_files(repo_id, *parts) / file
         if has_file(repo_id, ADAPTER_CONFIG):
             return fetch_files(repo_id, ADAPTER_CONFIG, *ADAPTER_WEIGHTS)
         weights = weight_names(repo_id)
@@ -109,7 +115,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         reason = network_reason(error)
     except NETWORK_ERRORS as error:
         reason = network_reason(error)
-    if (folder := cached_folder(repo_id)) is not None:
+    if (folder := cached_folder(whole)) is not None:
         return folder
     raise HubUnreachable(
         "hub.unreachable",
@@ -124,7 +130,7 @@ def lacks(repo_id: str, file: str) -> GPTError:
     """Return the error for a repository without a required file."""
     return GPTError(
         "hub.format",
-        "{name} has no {file} on the hub; other formats, such as GGUF, are not supported",
+        "{name} has no {file} on the hub; if it has GGUF files, choose one as {name}:FILE.gguf",
         name=repo_id,
         file=file,
     )
@@ -144,7 +150,14 @@ def fetch_files(repo_id: str, *names: str) -> Path:
 
 
 def cached_folder(repo_id: str) -> Path | None:
-    """Return a model's folder if the cache has all of its files, under the current or the former name."""
+    """Return a model's folder, or its GGUF file, if the cache has all of its files, under either name."""
+    repo_id, _, file = repo_id.partition(":")
+    if file:
+        with suppress(LocalEntryNotFoundError):
+            parts = part_names(file)
+            folder = Path(snapshot_download(repo_id, allow_patterns=parts, local_files_only=True))
+            return folder / file if all((folder / part).is_file() for part in parts) else None
+        return None
     for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))

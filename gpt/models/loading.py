@@ -58,7 +58,8 @@ class LoadedModel:
     On a CPU, weights may be packed, which makes them read-only (see `gpt.inference.packed_weights`).
     `load_model(..., trainable=True)` gives ordinary weights.
     layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model is then
-    used only for inspection. concepts: concepts from the checkpoint's folder, if any.
+    used only for inspection. concepts: concepts from the checkpoint's folder, if any. stored_as: type
+    in which most weights were quantised, such as "Q4_K".
     """
 
     name: str
@@ -69,6 +70,7 @@ class LoadedModel:
     layout: str = ""
     deployed: DeployedModel | None = None
     concepts: Concepts | None = None
+    stored_as: str = ""
 
     @property
     def weight_format(self) -> str:
@@ -171,10 +173,15 @@ def build(
         raise GPTError("precision.int8_trainable", "int8 weights cannot be trained: choose fp32 or half")
     folder = None if untrained else checkpoint.folder
     concepts = None if folder is None else load_concepts(folder, checkpoint.config)
+
+    def finished(model: GPT) -> LoadedModel:
+        known = (checkpoint.layout, deployed, concepts, "" if untrained else checkpoint.stored_as)
+        return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known)
+
     if deployed is not None and precision == "fp32" and not untrained:
         model = checkpoint.build_mapped()
         freeze(model)
-        return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed, concepts)
+        return finished(model)
     packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
         raise GPTError(
@@ -210,7 +217,7 @@ def build(
                 "{model} gives NaN or infinite logits: its training went wrong",
                 model=name,
             )
-    return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed, concepts)
+    return finished(model)
 
 
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:

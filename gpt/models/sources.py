@@ -151,7 +151,7 @@ def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
         return Source(name, hints)
     if path := _existing(name):
         return Source(path, hints)
-    if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
+    if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*(:[\w-][\w./-]*\.gguf)?", name):
         raise GPTError(
             "model.unknown_source",
             "there is no model, file or folder {name!r}: known models are {models}",

@@ -42,6 +42,13 @@ def test_a_vocabulary_that_cannot_be_read_is_said():
     assert "shown as ids: a.json lacks parts." in notice(session.snapshot())
 
 
+def test_the_bits_of_quantised_weights_are_said():
+    session = Session(Generation(replace(get_model(), stored_as="Q4_K"), [1, 2]), language="en")
+    assert notice(session.snapshot()) == (
+        "Most weights of this model were stored in 4 bits (Q4_K); they are computed in fp32."
+    )
+
+
 @pytest.mark.thorough
 def test_numbers_that_are_not_exact_say_by_how_much(reduced, monkeypatch):
     error = precision_error(get_model())

@@ -124,12 +124,16 @@ def parts_of(path: Path) -> list[Path]:
     return parts
 
 
+def part_names(name: str) -> list[str]:
+    """Return the names of all parts of a GGUF file that is split, and any other name alone."""
+    if (number := re.search(r"-\d{5}-of-(\d{5})\.gguf$", name)) is None:
+        return [name]
+    return [f"{name[: number.start()]}-{n:05}-of-{number[1]}.gguf" for n in range(1, int(number[1]) + 1)]
+
+
 def split_parts(path: Path) -> list[Path]:
     """Return all parts of a GGUF file that is split, and any other file alone."""
-    if (number := re.search(r"-\d{5}-of-(\d{5})\.gguf$", path.name)) is None:
-        return [path]
-    start = path.name[: number.start()]
-    parts = [path.with_name(f"{start}-{n:05}-of-{number[1]}.gguf") for n in range(1, int(number[1]) + 1)]
+    parts = [path.with_name(name) for name in part_names(path.name)]
     if missing := [part.name for part in parts if not part.is_file()]:
         raise GPTError(
             "gguf.parts",

@@ -14,9 +14,10 @@ from transformers import GPT2Tokenizer
 
 from gpt.models import hub
 from gpt.models.registry import Registry
-from gpt.models.sources import load_model
+from gpt.models.sources import find_source, load_model
 from gpt.tokenizer import Tokenizer
 from tests.gpt.models.hub_server import REPO, Hub
+from tests.parity.gguf_models import reference_model, write_gguf
 
 
 def test_only_the_four_files_are_fetched_and_only_once(served: Hub) -> None:
@@ -41,6 +42,21 @@ def test_vocabulary_in_one_file_is_fetched_only_where_there_is_no_pair(served: H
     assert loaded.tokenizer.encode("the 你") == GPT2Tokenizer.from_pretrained(tmp_path / "one").encode("the 你")
     served.down = True
     assert load_model(REPO).tokenizer.n_vocab == loaded.tokenizer.n_vocab
+
+
+def test_a_gguf_file_is_fetched_by_its_name(served: Hub, tmp_path: Path) -> None:
+    write_gguf(tmp_path / "small.gguf", reference_model("llama"), "llama")
+    served.files["small.gguf"] = (tmp_path / "small.gguf").read_bytes()
+    name = f"{REPO}:small.gguf"
+    assert not find_source(name).is_here
+    assert load_model(name).layout == "GGUF (Llama)"
+    assert {file for file, _ in served.gets} == {"small.gguf"}
+    assert find_source(name).is_here
+    served.down = True
+    assert load_model(name).layout == "GGUF (Llama)"
+    served.down = False
+    with pytest.raises(ValueError, match=r"someone/tiny has no other\.gguf on the hub"):
+        load_model(f"{REPO}:other.gguf")
 
 
 def test_progress_rises_to_the_size_of_the_weights(served: Hub) -> None:
