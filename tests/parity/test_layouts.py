@@ -47,9 +47,15 @@ def assert_same_logits(path: Path, reference: Callable[[Tensor], Tensor], layout
         torch.testing.assert_close(loaded.model(IDX), reference(IDX), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("buffer", [True, False], ids=["mask-buffer", "no-buffer"])
-@pytest.mark.parametrize("prefix", ["_orig_mod.", "", "module._orig_mod.", "_orig_mod.module."])
+@pytest.mark.parametrize(
+    ("prefix", "bias", "buffer"),
+    [
+        ("", True, True),
+        ("_orig_mod.", False, True),
+        ("module._orig_mod.", True, False),
+        ("_orig_mod.module.", False, False),
+    ],
+)
 def test_nanogpt_checkpoint_gives_its_logits(tmp_path: Path, bias: bool, buffer: bool, prefix: str) -> None:
     model = randomized(NanoGPT(bias=bias, buffer=buffer))
     path = save_nano(model, tmp_path, prefix)

@@ -6,6 +6,7 @@ import json
 import re
 import runpy
 import warnings
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,7 @@ def assert_same_logits(path: Path, model: nn.Module, **options: object) -> None:
         torch.testing.assert_close(logits, model(IDX), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("kind", KNOWN)
-@pytest.mark.parametrize("file", ["mine.pt", "mine.safetensors"])
+@pytest.mark.parametrize(("kind", "file"), zip(KNOWN, cycle(["mine.pt", "mine.safetensors"])))
 def test_names_of_a_known_text_open_at_once(tmp_path: Path, kind: type[nn.Module], file: str) -> None:
     model, (layout, options) = kind(), KNOWN[kind]
     path = saved(model, tmp_path / file)
@@ -72,8 +72,7 @@ def test_names_of_a_known_text_open_at_once(tmp_path: Path, kind: type[nn.Module
     assert_same_logits(path, model, **options)
 
 
-@pytest.mark.parametrize("kind", INFERRED)
-@pytest.mark.parametrize("file", ["mine.pt", "mine.safetensors"])
+@pytest.mark.parametrize(("kind", "file"), zip(INFERRED, cycle(["mine.pt", "mine.safetensors"])))
 def test_inferred_names_give_the_logits_of_the_model(tmp_path: Path, kind: type[nn.Module], file: str) -> None:
     model, options = kind(), INFERRED[kind]
     path = saved(model, tmp_path / file)

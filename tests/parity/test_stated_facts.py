@@ -81,8 +81,10 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", ["n_head", "n_heads", "num_heads", "num_attention_heads"])
+@pytest.mark.parametrize(
+    ("place", "name"),
+    zip(PLACES, ["n_head", "n_heads", "num_heads", "num_attention_heads", "nhead"], strict=True),
+)
 def test_heads_and_activation_that_a_checkpoint_states_are_used(tmp_path: Path, place, name: str) -> None:
     model = randomized(SeqGPT())
     facts = place({name: HEADS, "activation": "relu", "lr": 3e-4, "d_model": 24})
@@ -122,7 +124,7 @@ class Slots:
         {"config": GPT2Config(n_head=HEADS, activation_function="gelu")},
     ],
 )
-@pytest.mark.parametrize("whole", [False, True], ids=["state-dict", "whole-module"])
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["state-dict", "module"])
 def test_objects_beside_the_weights_are_read_without_their_classes(
     tmp_path: Path, entries: dict[str, object], whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,7 +126,7 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({**LLAMA, "rope_scaling": {"type": "linear"}}, "does not state factor"),
         ({**LLAMA, "rope_scaling": "linear"}, "rope_scaling='linear'"),
         ({**LLAMA, "partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5"),
-        ({**LLAMA, "hidden_act": "relu2"}, "hidden_act='relu2' is not implemented"),
+        ({**LLAMA, "hidden_act": "mish"}, "hidden_act='mish' is not implemented"),
         ({**LLAMA, "num_hidden_layers": 10**9}, "num_hidden_layers must be a whole number"),
         ({**GEMMA, "layer_types": ["full_attention"]}, "layer_types="),
         ({**GEMMA, "layer_types": ["chunked_attention"] * 18}, "layer_types="),
