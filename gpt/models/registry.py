@@ -28,7 +28,7 @@ from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import AnyModel, named, with_tokenizer
-from gpt.models.checkpoints import AttnScale, Hints, find_files
+from gpt.models.checkpoints import AttnScale, Hints, main_file
 from gpt.models.checkpoints.untrusted import not_readable
 from gpt.models.loading import (
     DTYPES,
@@ -200,7 +200,7 @@ class Registry:
         Raises ValueError if the model cannot be loaded; nothing is registered in that case.
         """
         hints, folder = Hints(n_head, activation, attn_scale, names, weights), folder_of(files)
-        wanted = name or find_files(Path(folder.name))[1][0].name
+        wanted = name or main_file(Path(folder.name))
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))
             name = next(name for name in chain([wanted], numbered) if name not in self._sources)

@@ -22,6 +22,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHea
 
 from gpt import load_model
 from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
+from gpt.models.registry import add_upload
+from gpt.models.sources import BUNDLED
 from tests.conftest import randomized
 
 IDX = torch.arange(20).view(2, 10) * 7 % 300
@@ -210,6 +212,9 @@ def test_an_adapter_without_its_base_model_or_for_another_is_refused(tmp_path: P
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "/no/model"}')
     with pytest.raises(ValueError, match="no/model"):
         load_model(tmp_path)
+    (tmp_path / "adapter_config.json").write_text(f'{{"peft_type": "LORA", "base_model_name_or_path": "{BUNDLED}"}}')
+    with pytest.raises(ValueError, match=r"changes the model .*, which is not here"):  # a visitor's files name a folder
+        add_upload(list(tmp_path.iterdir()))
     with pytest.raises(ValueError, match=r"adapter_model\.safetensors does not fit the base model"):
         load_model(tmp_path, base="stories")
 

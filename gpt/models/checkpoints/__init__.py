@@ -1,6 +1,6 @@
 """Models on disk: read checkpoints in many layouts, and write them in our own format or Hugging Face's."""
 
-from gpt.models.checkpoints.checkpoint import Checkpoint, find_files, open_checkpoint
+from gpt.models.checkpoints.checkpoint import Checkpoint, main_file, open_checkpoint
 from gpt.models.checkpoints.converting import convert
 from gpt.models.checkpoints.files import WeightsUnknown
 from gpt.models.checkpoints.gguf_writing import save_gguf
@@ -21,7 +21,7 @@ __all__ = [
     "ScaleUnknown",
     "WeightsUnknown",
     "convert",
-    "find_files",
+    "main_file",
     "open_checkpoint",
     "save_gguf",
     "save_hugging_face",

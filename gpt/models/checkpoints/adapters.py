@@ -43,6 +43,16 @@ def base_of(adapter: Path, base: Path | str | None) -> Path | str:
     return next((each for each in (folder / stated, Path(stated)) if stated and each.exists()), stated)
 
 
+def no_base(base: object) -> GPTError:
+    """Return the error for an adapter whose base model is missing."""
+    return GPTError(
+        "adapter.base",
+        "this adapter changes the model {base}, which is not here: give its folder or its file with base (--base on "
+        "the command line)",
+        base=base,
+    )
+
+
 def merged(base: Contents, adapter: Path) -> Contents:
     """Return the contents of a base model with an adapter added to its weights.
 

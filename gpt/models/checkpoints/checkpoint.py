@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.adapters import base_of, is_adapter, merged
+from gpt.models.checkpoints.adapters import base_of, is_adapter, merged, no_base
 from gpt.models.checkpoints.contents import Contents, Deferred, Reader, numbers_of
-from gpt.models.checkpoints.files import WEIGHT_FILES
+from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES
 from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.nanochat import NANOCHAT
 from gpt.models.checkpoints.openai_folder import OPENAI
@@ -162,17 +162,17 @@ def find_files(path: Path) -> tuple[Reader, list[Path]]:
     return next((reader, files) for reader in READERS if (files := reader.find(path)))
 
 
+def main_file(path: Path) -> str:
+    """Return the name of a folder's first weight file, or of an adapter. Raises ValueError if there is none."""
+    return ADAPTER_CONFIG if is_adapter(path) else find_files(path)[1][0].name
+
+
 def read_contents(path: Path, hints: Hints) -> Contents:
     """Return the contents of a checkpoint, or of an adapter's base model with the adapter merged into it."""
     if is_adapter(path):
         base = Path(base_of(path, hints.base))
         if not base.exists():
-            raise GPTError(
-                "adapter.base",
-                "this adapter changes the model {base}, which is not here: give its folder or its file with base "
-                "(--base on the command line)",
-                base=base,
-            )
+            raise no_base(base)
         reader, files = find_files(base)
         return merged(reader.read(files, hints), path)
     reader, files = find_files(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save
 from transformers import GPT2Tokenizer, LlamaConfig, LlamaForCausalLM
 
 from gpt.models import hub
@@ -139,3 +140,16 @@ def test_an_index_with_other_files_is_refused(served: Hub, llama: LlamaForCausal
     with pytest.raises(ValueError, match="is damaged"):
         load_model(REPO)
     assert not [file for file, _ in served.gets if file.endswith(".safetensors")]
+
+
+def test_an_adapter_is_fetched_and_merged_into_the_model_that_it_names(served: Hub) -> None:
+    base = load_model("stories", device="cpu", trainable=True).model
+    A, B = torch.randn(2, base.config.n_embd), torch.randn(3 * base.config.n_embd, 2)
+    name = "base_model.model.transformer.h.0.attn.c_attn"
+    weights = save({f"{name}.lora_A.weight": A, f"{name}.lora_B.weight": B})
+    config = {"peft_type": "LORA", "lora_alpha": 4, "fan_in_fan_out": True, "base_model_name_or_path": "stories"}
+    served.files = {"adapter_config.json": json.dumps(config).encode(), "adapter_model.safetensors": weights}
+    merged = load_model(REPO, device="cpu").model
+    assert sorted(name for name, _ in served.gets) == sorted(served.files)
+    expected = base.h[0].attn.c_attn.weight + 2 * B @ A
+    torch.testing.assert_close(merged.h[0].attn.c_attn.weight, expected, atol=1e-5, rtol=1e-5)

@@ -72,6 +72,8 @@ LONG_MAP = base64.b64encode(bytes(4) + b"a" * 1000).decode()  # a map that makes
         (("model", "merges"), 7, "must contain tokens and merges"),
         (("added_tokens",), {"a": 1}, "must contain tokens and merges"),
         (("added_tokens",), ["<s>"], "must contain tokens and merges"),
+        (("added_tokens",), [{"special": False, "content": "hello"}], "missing field `id`"),
+        (("normalizer",), {"type": "Uppercase"}, "not implemented: Uppercase"),
         (("added_tokens",), [{"content": ""}], "must contain tokens and merges"),
         (("added_tokens",), [{"content": "<s>", "id": "0"}], "is not a vocabulary"),
         (("normalizer",), "NFC", "must contain tokens and merges"),

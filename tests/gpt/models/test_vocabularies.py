@@ -156,33 +156,6 @@ def test_tokenizer_json_encodes_like_its_library(tmp_path: Path, more: list[str]
     assert [found.token_bytes(theirs.token_to_id(word)) for word in more] == [word.encode() for word in more]
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "said"),
-    [
-        (("model", "type"), "Unigram", "must contain tokens and merges"),
-        (("pre_tokenizer", "type"), "Sentences", "not implemented: Sentences"),
-        (("pre_tokenizer",), [1], "must contain tokens and merges"),
-        (("normalizer",), {"type": "Uppercase"}, "not implemented: Uppercase"),
-        (("model", "vocab"), [], "must contain tokens and merges"),
-        (("model", "vocab"), {"a": "b"}, "give each token an id"),
-        (("model", "merges"), [["x"]], "is not a vocabulary"),
-        (("model", "merges"), [7], "is not a vocabulary"),
-        (("added_tokens",), [[]], "is not a vocabulary"),
-        (("added_tokens",), [{"special": False, "content": "hello"}], "missing field `id`"),
-    ],
-)
-def test_tokenizer_json_of_another_kind_is_refused(
-    tmp_path: Path, place: tuple[str, ...], value: object, said: str
-) -> None:
-    whole = part = json.loads(trained(260).to_str())
-    for key in place[:-1]:
-        part = part[key]
-    part[place[-1]] = value
-    (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
-    with pytest.raises(ValueError, match=rf"tokenizer\.json.*{said}"):
-        find_vocabulary(tmp_path, 300)
-
-
 def test_special_tokens_before_the_bytes_keep_their_ids(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
