@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event
 from typing import TypeVar
 
 from components.limits import MAX_CONCURRENT_ANALYSES
@@ -44,25 +44,32 @@ class Admission:
         self._place.rest()
 
     def paced(
-        self, steps: Iterator[T], stopped: Event, pace: float, interval: Callable[[], float]
+        self,
+        steps: Iterator[T],
+        rest: Callable[[float], bool],
+        pace: Callable[[], float],
+        interval: Callable[[], float],
     ) -> Iterator[tuple[T, bool]]:
-        """Take steps until they end or `stopped` is set, resting in between. Yields each step, and whether to update.
+        """Take steps until they end or the run is stopped, resting in between. Yields each step, and whether to update.
 
-        pace: steps per second; 0 for as fast as possible. interval: returns the minimum seconds between two updates.
+        A step may be None, while a model on a cluster is waited for. rest: waits for some seconds, or less if the run
+        is stopped, and returns whether it goes on. pace: steps per second; 0 for as fast as possible. interval: minimum
+        seconds between two updates. `pace` and `interval` are asked after each step.
         """
-        began, updated = time.perf_counter(), 0.0
-        for count, step in enumerate(steps, start=1):
+        due, updated = time.perf_counter(), -math.inf
+        for step in steps:
+            if step is None:
+                yield step, True
+                continue
             now = time.perf_counter()
             is_due = now - updated >= interval()
             updated = now if is_due else updated
             yield step, is_due
-            if pace:
+            due += 1 / pace() if pace() else 0.0
+            seconds = max(0.0, due - time.perf_counter())
+            if seconds:
                 self.rest()
-                stopped.wait(max(0.0, began + count / pace - time.perf_counter()))
-            for _ in self.after_token():
-                if stopped.is_set():
-                    return
-            if stopped.is_set():
+            if not rest(seconds) or not all(rest(0) for _ in self.after_token()):
                 return
 
 

@@ -54,10 +54,10 @@ class DocumentLock:
             self.turn += 1
             self._turns.notify_all()
 
-    def rest(self, turn: int, seconds: float) -> None:
-        """Wait `seconds` between two steps of a stream, or less if it loses its turn."""
+    def rest(self, turn: int, seconds: float) -> bool:
+        """Wait `seconds` between two steps of a stream, or less if it loses its turn. Returns whether it keeps it."""
         with self._turns:
-            self._turns.wait_for(lambda: self.turn != turn, max(0.0, seconds))
+            return not self._turns.wait_for(lambda: self.turn != turn, max(0.0, seconds))
 
     @contextmanager
     def writing(self, turn: int) -> Iterator[bool]:

@@ -30,6 +30,10 @@ class Job:
     def is_same(self, other: Job | None) -> bool:
         return other is not None and other.stopped is self.stopped
 
+    def rest(self, seconds: float) -> bool:
+        """Wait some seconds, or less if the job is stopped. Returns whether it goes on."""
+        return not self.stopped.wait(seconds)
+
 
 @contextmanager
 def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:

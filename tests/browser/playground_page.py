@@ -55,7 +55,7 @@ def open_more(page):
 
 def close_more(page):
     """Close the menu by clicking next to it."""
-    page.locator(".gb-title").click()
+    page.locator(".gb-page-title h1").click()
     expect(page.locator("#theme")).to_be_hidden()
 
 

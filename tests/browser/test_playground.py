@@ -32,7 +32,7 @@ FIRST_VIEW = r"""() => {
     const isShown = node.checkVisibility({ opacityProperty: true, visibilityProperty: true });
     const list = node.closest("[role=listbox]")?.getBoundingClientRect() ?? { top: 0, bottom: innerHeight };
     const isInView = bottom > Math.max(list.top, 0) && top < Math.min(list.bottom, innerHeight) - 1;
-    return isShown && width > 0 && height > 0 && isInView && !node.closest(hidden);
+    return isShown && width > 1 && height > 1 && isInView && !node.closest(hidden);
   };
   const kinds = "button, input:not([type=radio]), .gb-frame label, select, summary, a[href], [role=tab]";
   const controls = [...document.querySelectorAll(kinds)].filter(isSeen);
@@ -117,7 +117,7 @@ def test_what_is_typed_before_and_while_the_page_takes_over_is_kept_in_order_and
         page.goto(site, wait_until="commit")
     example, typed = screen.locator("textarea").input_value(), " at"
     page.keyboard.type(typed)  # nothing has the focus
-    page.wait_for_function("document.querySelector('#card-next')", polling=100)  # gradio has drawn the page
+    page.wait_for_function("document.querySelector('#card-write')", polling=100)  # gradio has drawn the page
     waiting[0].continue_()
     while screen.count():
         page.keyboard.press("t")
@@ -130,7 +130,7 @@ def test_what_is_typed_before_and_while_the_page_takes_over_is_kept_in_order_and
 
 
 def test_the_first_view_has_few_words_and_controls_and_the_heatmap_below(page, site):
-    page.set_viewport_size({"width": 1280, "height": 800})
+    page.set_viewport_size({"width": 1280, "height": 720})
     page.goto(site)
     expect(page.locator("#reason")).to_contain_text("main reason")
     expect(page.locator("#first-screen")).to_have_count(0)

@@ -10,8 +10,9 @@ import pytest
 
 from components.cards.card import Card, act, act_and_show
 from components.i18n import t
-from components.parts import Part, button, case, check_box, choice, lead, section, slider
+from components.parts import Action, Part, button, case, check_box, choice, lead, section, slider
 from components.state.session import Session
+from components.widgets.widget import widget
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,24 @@ def test_earlier_choices_are_handled_first_and_actions_only_in_their_own_queue()
     list(act_and_show([card], "model", session, sent))
     act([card], "interactive", session, sent)
     assert done == [("a", 3), "b"]
+
+
+def test_a_text_in_a_box_is_taken_before_actions_that_run_the_model_even_if_its_own_event_has_begun() -> None:
+    done: list[Any] = []
+
+    def predict(session: Session, text: str) -> Iterator[None]:
+        done.append(("predicted", text))
+        yield
+
+    typing = Action(predict, "typing", latest=True, early=lambda session, text: done.append(("taken", text)))
+    box = widget("composer", "box", template="<div></div>", actions={"input": typing})
+    go_on = button("b", "stop", lambda session: done.append("b"), queue="model")
+    cards, session = [Card("one", box), Card("two", go_on)], Session(None)
+    typed = {"typing": [[1, "box:input", "x"]]}
+    list(act_and_show(cards[:1], "typing", session, typed))
+    list(act_and_show(cards, "model", session, typed, {"model": [[1, "b:act", None]]}))
+    list(act_and_show(cards[:1], "typing", session, typed))
+    assert done == [("predicted", "x"), ("taken", "x"), "b"]
 
 
 def test_an_error_does_not_keep_later_actions_from_being_handled() -> None:

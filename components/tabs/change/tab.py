@@ -128,7 +128,7 @@ def _generate(
         session.change(Writing, growing=shown())
         yield
         both = paired_steps(*documents, pair.params, pair.params, pair.length)
-        for steps, is_due in waiting.paced(both, job.stopped, pace, interval):
+        for steps, is_due in waiting.paced(both, job.rest, lambda: pace, interval):
             for writer, step in zip(writers, steps, strict=True):
                 if step is not None:
                     writer.statistics.add(writer.document, step)

@@ -236,7 +236,7 @@ def _steps(session: Session, job: Job, pair: Pair) -> Iterator[None]:
             yield
         session.change(Compare, measured=None)
         steps = pair.steps(session.state(Compare).length)
-        for _, is_due in waiting.paced(steps, job.stopped, TOKENS_PER_SECOND, lambda: UPDATE_SECONDS):
+        for _, is_due in waiting.paced(steps, job.rest, lambda: TOKENS_PER_SECOND, lambda: UPDATE_SECONDS):
             if is_due:
                 yield from _shown(session)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -186,8 +185,8 @@ def _generate_steps(session: Session, pending: PendingGeneration, admission: Adm
             yield step
 
     steps = measured(made(), params.seed, pending.began, session.set_throughput)
-    due, shown = time.perf_counter(), -math.inf
-    try:
+
+    def taken() -> Iterator[Step | None]:
         while True:
             with (lock.beginning if pending.slides else lock.writing)(pending.turn) as has_turn:
                 latest: Any = next(steps, _END) if has_turn else _END
@@ -196,21 +195,16 @@ def _generate_steps(session: Session, pending: PendingGeneration, admission: Adm
                 session.progress = waiting_for_cluster(document.loaded) if latest is None else None
                 if latest is not None:
                     session.take_step(document, latest)
-            if latest is None:
+            yield latest
+
+    def interval() -> float:
+        return max(min_update_interval(document.loaded), UPDATE_SECONDS)
+
+    rest = partial(lock.rest, pending.turn)
+    try:
+        for step, is_due in admission.paced(taken(), rest, lambda: session.settings.pace, interval):
+            if is_due or (step is not None and step.finish_reason is not None):
                 yield
-                continue
-            now = time.perf_counter()
-            gap = max(min_update_interval(document.loaded), UPDATE_SECONDS)
-            if now - shown >= gap or latest.finish_reason is not None:
-                shown = now
-                yield
-            due += 1 / session.settings.pace if session.settings.pace else 0.0
-            if (seconds := due - time.perf_counter()) > 0:
-                admission.rest()
-                lock.rest(pending.turn, seconds)
-            for _ in admission.after_token():
-                if lock.turn != pending.turn:
-                    return
     finally:
         session.progress = None
 

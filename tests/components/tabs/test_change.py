@@ -297,7 +297,7 @@ def test_both_texts_pause_without_a_place(session, monkeypatch):
     class Watched(Event):
         def wait(self, timeout: float | None = None) -> bool:
             resting.append(len(admission._resting))
-            return True
+            return False
 
     monkeypatch.setattr(texts, "started", lambda *_: contextlib.nullcontext(Job(stopped=Watched())))
     session.settings = replace(session.settings, length=3, pace=5)
