@@ -133,19 +133,6 @@ def features(name: str, **wired: Any) -> Part:
     return widget("features", name, template=_FEATURES, **wired)
 
 
-# Buttons that select a layer, as in the flow: previous layer, layer number, next layer.
-
-_LAYERS = """<div class="gb-picks gb-picks-layer" role="group" hidden></div>"""
-
-
-def layers(name: str, **wired: Any) -> Part:
-    """Return the buttons. They raise `.select` with the payload {"layer"}.
-
-    View data: layer, n_layer (if missing, the widget is hidden).
-    """
-    return widget("layers", name, template=_LAYERS, **wired)
-
-
 # A player for a series of moments, with play, back, forward and a scrubber. It shows every moment before moving on.
 
 _PLAYER = """<div class="gb-film gb-player" role="group" hidden><div class="gb-film-bar">

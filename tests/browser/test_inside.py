@@ -166,17 +166,17 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
 
 @pytest.mark.thorough
 def test_a_click_counts_although_its_button_is_drawn_again_while_it_is_pressed(opened: Page) -> None:
-    tab(opened, "Stream and neurons").click()
-    expect(opened.locator("#stream-layer")).to_contain_text("Layer 0")
-    opened.locator("#stream-layer").get_by_role("button", name="Layer +").hover()
+    layer = opened.locator("#flow .gb-flow-layer")
+    expect(layer).to_contain_text("Layer 0")
+    layer.get_by_role("button", name="Layer +").hover()
     opened.mouse.down()
     opened.evaluate(DRAW_ALL)
     opened.mouse.up()
-    expect(opened.locator("#stream-layer")).to_contain_text("Layer 1")
+    expect(layer).to_contain_text("Layer 1")
     opened.keyboard.down("Space")
     opened.evaluate(DRAW_ALL)
     opened.keyboard.up("Space")
-    expect(opened.locator("#stream-layer")).to_contain_text("Layer 2")
+    expect(layer).to_contain_text("Layer 2")
 
 
 @pytest.mark.thorough
@@ -190,9 +190,8 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     opened.keyboard.press("ArrowUp")
     expect(worked.locator("strong")).to_contain_text("(11)")
     tab(opened, "Stream and neurons").click()
-    expect(opened.locator("#stream-layer")).to_contain_text("Layer 0")
-    opened.locator("#stream-layer").get_by_role("button", name="Layer +").click()
-    expect(opened.locator("#stream-layer")).to_contain_text("Layer 1")
+    opened.locator("#stream-layer select").select_option("1")
+    expect(opened.locator("#stream-tokens-says")).to_contain_text("After layer 1")
     opened.locator("#stream-tokens [role=option]").nth(3).click()
     expect(opened.locator("#neurons .gb-says")).to_contain_text("At “ing”, neuron")
     tab(opened, "The machine").click()

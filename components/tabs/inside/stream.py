@@ -41,12 +41,6 @@ def strongest(s: Any) -> Neurons:
     return strongest_neurons(model, s[traced], scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
 
 
-def layer_picker(s: Any) -> dict[str, Any]:
-    """List the layers, with the selected one highlighted."""
-    scene = s.cached(scene_of)
-    return {"layer": scene.layer, "n_layer": scene.config.n_layer}
-
-
 def tokens(s: Any) -> dict[str, Any]:
     """Show the recorded text as tokens, shaded by the norm of the residual stream after the selected layer."""
     scene = s.cached(scene_of)

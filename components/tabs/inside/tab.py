@@ -15,7 +15,19 @@ from components.downloads import offer
 from components.errors import PageError
 from components.events import Events
 from components.i18n import t
-from components.kit import button, caption, card, no_text, picture, question, row, says, section, title_row
+from components.kit import (
+    button,
+    caption,
+    card,
+    layer_select,
+    no_text,
+    picture,
+    question,
+    row,
+    says,
+    section,
+    title_row,
+)
 from components.limits import MAX_TRACE_BYTES
 from components.state.session import Session
 from components.state.text import Text
@@ -23,7 +35,7 @@ from components.tabs.inside import film, heads, machine, stream
 from components.tabs.inside.scene import PARTS, Chosen, recorded, select, tab
 from components.widgets.flow import flow
 from components.widgets.heads import heads as heads_picture
-from components.widgets.simple import layers, table
+from components.widgets.simple import table
 from components.widgets.stages import stages
 from components.widgets.tokens import tokens
 from gpt.analysis.tracing import trace_window
@@ -155,7 +167,7 @@ CARDS = {
         section(
             title_row(
                 question("stream.tokens.question"),
-                layers("stream-layer", draw=stream.layer_picker, on=select),
+                layer_select("stream-layer", beside=True),
             ),
             says("stream-tokens-says", stream.tokens_sentence, kind="caption"),
             tokens("stream-tokens", shade="length", draw=stream.tokens, on=stream.select_token),

@@ -102,8 +102,6 @@ def test_the_strip_is_shaded_by_the_norm_of_each_vector_after_the_layer(inside: 
     assert len(shown["lines"]) == len(norms)
     text = inside.shown("stream-tokens-says")["text"]
     assert f"({norms.max():.1f})" in text
-    layers = inside.shown("stream-layer")
-    assert (layers["layer"], layers["n_layer"]) == (2, 8)
 
 
 def test_the_nearest_tokens_and_positions_are_those_of_the_embeddings(document: Generation) -> None:
