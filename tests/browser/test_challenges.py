@@ -10,7 +10,7 @@ def test_a_link_opens_a_challenge_which_clicks_or_a_text_solve_and_the_browser_k
     verdict = page.locator("#challenge-foot .gb-standing")
     expect(verdict).to_contain_text("With head 4.1 off")
     page.locator("#challenge-text .gb-arcs-token").nth(4).click()
-    page.locator("#challenge-toggles").get_by_label("Layer 4").click()
+    page.locator("#challenge-layer").get_by_text("4", exact=True).click()
     expect(verdict).to_contain_text("With just this piece put back")
     page.locator("#challenge-foot .gb-on").click()
     expect(page).to_have_url(re.compile("challenge=sure"))

@@ -140,8 +140,7 @@ def clicks(session: Session, n: int) -> list[dict[str, Any]]:
     places = [[at, len(features[at].bias) - 1] for at in sorted(features)[:: 1 - 2 * n][:1]]
     return [
         *({name: last} for name in ("index", "position", "candidate", "moment", "lesson")),
-        {"layer": layer, "head": head},
-        {"row": layer, "column": last, "on": False},
+        {"layer": layer, "head": head, "on": False},
         {"x": last, "y": layer, "customdata": token, "token": token},
         *({"place": place} for place in places),
     ]

@@ -17,7 +17,7 @@ from components.kit import Tab, caption, card, column, columns, says
 from components.labels import visible_token
 from components.model_names import short_name
 from components.next_tokens import best, token_bars
-from components.parts import Part
+from components.parts import Part, choice
 from components.state.example import language_of_model
 from components.state.reads import Pending, is_ready
 from components.state.session import Session
@@ -31,9 +31,11 @@ from components.widgets.composer import box_line, composer, composer_data
 from components.widgets.encoding import to_base64
 from components.widgets.heads import heads, heads_data
 from components.widgets.predictions import predictions, predictions_data
-from components.widgets.simple import arcs, arcs_data, features, steer, toggle_grid, toggle_grid_data
-from gpt import DEFAULT_MODEL, LoadedModel, get_model
+from components.widgets.simple import arcs, arcs_data, features, steer
+from components.widgets.switches import switches, switches_data
+from gpt import DEFAULT_MODEL, Edits, LoadedModel, get_model
 from gpt.analysis.concepts import Concepts
+from gpt.documents.edit_text import format_edits
 from gpt.tokenizer import plain_text
 
 MAX_CHARS = 2_000
@@ -46,13 +48,14 @@ tab = Tab("challenges")
 class Play:
     """challenge: key of the open challenge; "" if none is open. attempts: number of answers so far.
 
-    edited: time of the last edit by the browser's clock, in milliseconds.
+    edited: time of the last edit by the browser's clock, in milliseconds. switched: number of the last switch.
     """
 
     challenge: str = ""
     answer: Answer = Answer("")
     edited: float = 0.0
     attempts: int = 0
+    switched: int = 0
 
 
 # Judging an answer
@@ -345,43 +348,41 @@ def draw_heads(s: Any) -> dict[str, Any]:
 # Switching heads off, and picking a layer
 
 
-def toggle(session: Session, sent: dict[str, Any]) -> None:
-    """Switch a head on or off, or pick a layer. `sent` contains "row", "column" and "on"."""
-    answer, row, column = session.state(Play).answer, sent.get("row"), sent.get("column")
-    found = found_for(session, "switches", "layer", "place")
-    if found is None:
+def switch_head(session: Session, sent: dict[str, Any]) -> None:
+    """Switch a head on or off. `sent` contains "layer", "head", "on", and the number "n" of the change."""
+    answer, n = session.state(Play).answer, sent.get("n")
+    found = found_for(session, "switches")
+    if found is None or (head := head_of(found, sent.get("layer"), sent.get("head"))) is None:
         return
-    goal = found.challenge.goal
-    if goal.tool == "switches":
-        if head := head_of(found, row, column):
-            off = answer.off - {head} if sent.get("on") is True else answer.off | {head}
-            attempt(session, replace(answer, off=off, tried=answer.tried | off if len(off) == 1 else answer.tried))
-        return
-    layers = goal.layers(found.reading.loaded.model.config.n_layer)
-    if is_index(column, len(layers)):
-        attempt(session, replace(answer, layer=layers[column]))
+    session.change(Play, switched=n if type(n) is int else 0)
+    off = answer.off - {head} if sent.get("on") is True else answer.off | {head}
+    attempt(session, replace(answer, off=off, tried=answer.tried | off if len(off) == 1 else answer.tried))
 
 
-def draw_toggles(s: Any) -> dict[str, Any]:
-    """Show the head switches, or the layers to choose from."""
+def draw_switches(s: Any) -> dict[str, Any]:
     found = latest(s)
-    if found is None:
-        return toggle_grid_data("")
-    config, answer, goal = found.reading.loaded.model.config, found.reading.answer, found.challenge.goal
-    if goal.tool == "switches":
-        every = {(layer, head) for layer in range(config.n_layer) for head in range(config.n_head)}
-        return toggle_grid_data(
-            t("challenges.switches"),
-            [str(layer) for layer in range(config.n_layer)],
-            [str(head) for head in range(config.n_head)],
-            on=every - answer.off,
-            marked=goal.marked(found.reading),
-            cell=t("challenges.switch"),
-        )
-    layers = goal.layers(config.n_layer)
-    on = [(0, layers.index(answer.layer))] if answer.layer in layers else []
-    names = [str(layer) for layer in layers]
-    return toggle_grid_data(t("challenges.layers"), [""], names, on=on, cell=t("challenges.layer"))
+    if found is None or found.challenge.goal.tool != "switches":
+        return switches_data(0, 0)
+    config, answer = found.reading.loaded.model.config, found.reading.answer
+    edits = format_edits(Edits(head_scale=dict.fromkeys(answer.off, 0.0)))
+    marked = found.challenge.goal.marked(found.reading)
+    answered = s[Play].switched
+    return switches_data(config.n_layer, config.n_head, edits, answered=answered, of_heads=True, marked=marked)
+
+
+def layers(s: Any) -> list[tuple[str, int]]:
+    """Return the layers to choose from."""
+    found = latest(s)
+    if found is None or found.challenge.goal.tool not in ("layer", "place"):
+        return []
+    offered = found.challenge.goal.layers(found.reading.loaded.model.config.n_layer)
+    return [(str(layer), layer) for layer in offered]
+
+
+def pick_layer(session: Session, layer: object) -> None:
+    """Pick a layer. layer: from the browser, unchecked."""
+    if any(layer == each for _, each in layers(session.snapshot())):
+        attempt(session, replace(session.state(Play).answer, layer=layer))
 
 
 def tool(s: Any) -> str:
@@ -486,7 +487,15 @@ tab.cards(
             where(
                 "switches",
                 says("challenge-tool", tool, kind="caption"),
-                toggle_grid("challenge-toggles", on=toggle, draw=draw_toggles),
+                switches("challenge-switches-heads", on=switch_head, draw=draw_switches),
+                choice(
+                    "challenge-layer",
+                    layers,
+                    label="challenges.layers",
+                    value=lambda s: s[Play].answer.layer,
+                    on=pick_layer,
+                    show=lambda s: bool(layers(s)),
+                ),
                 grow=2,
             ),
             where("turning", steer("challenge-concepts", on=turn_concept, draw=draw_concepts), grow=3, min_width=300),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def switches(name: str, **wired: Any) -> Part:
     A click, Enter or Space toggles a switch; + and − and the slider below scale it. A click on a layer's
     number switches both of its branches; a click on a column's name switches all layers. Every change raises `.select`
     with the payload {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
-    `gpt.documents.edit_text`. For a head, the payload also contains "layer" and "head".
+    `gpt.documents.edit_text`. For a head, the payload also contains "layer", "head" and "on".
     """
     return widget("switches", name, template=_TEMPLATE, **wired)
 
@@ -38,13 +39,16 @@ def switches_data(
     costs: np.ndarray | None = None,
     measured: int = 0,
     selected: tuple[int, int] | None = None,
+    of_heads: bool = False,
+    marked: Collection[tuple[int, int]] = (),
 ) -> dict[str, Any]:
     """Return the data for the switches.
 
     edits: the factors to show, as text. answered: number of the last change that the
     edits include; the browser keeps later changes. costs: how much removing each head changes the
     predictions, (n_layer, n_head), in bits. measured: number of tokens on which the costs were measured. selected: the
-    (layer, head) that the keys and the slider affect, or None for the last one used.
+    (layer, head) that the keys and the slider affect, or None for the last one used. of_heads: whether there are only
+    heads, which are on or off. marked: heads to frame.
     """
     return {
         "n_layer": n_layer,
@@ -54,4 +58,6 @@ def switches_data(
         "costs": None if costs is None else [float(f"{cost:.3g}") for cost in costs.ravel()],
         "measured": measured,
         "selected": selected,
+        "of_heads": of_heads,
+        "marked": sorted(marked),
     }

@@ -8,6 +8,7 @@
  * @property {number} [measured]  number of tokens on which the costs were measured
  * @property {number} [answered]  number of the last change that `edits` contains
  * @property {[layer: number, head: number] | null} [selected]
+ * @property {boolean} [of_heads]  whether there are only heads, which are on or off @property {number[][]} [marked]  framed heads
  */
 
 import { find, make, modified, setHint } from "../dom.js";
@@ -15,14 +16,14 @@ import { language, t } from "../i18n.js";
 import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 
-/** @typedef {{n_layer: number, n_head: number}} Size */
+/** @typedef {{n_layer: number, n_head: number, of_heads?: boolean}} Size  of_heads: whether only heads have switches */
 /** @typedef {[number, number]} Place row and column */
 
 /** Returns the last column. @param {Size} size */
 export const lastColumn = ({ n_head }) => n_head + 2;
 
 /** Returns whether a place has a switch, which head numbers do not. @param {Size} size @param {Place} place */
-export const hasSwitch = (size, [row, column]) => row > 0 || column === 1 || column === lastColumn(size);
+export const hasSwitch = (size, [row, column]) => (size.of_heads ? isHead(size, [row, column]) : row > 0 || column === 1 || column === lastColumn(size));
 
 /** Returns whether the switch affects a single head. @param {Size} size @param {Place} place */
 export const isHead = (size, [row, column]) => row > 0 && column > 1 && column < lastColumn(size);
@@ -107,7 +108,7 @@ function mount(root, host) {
     const last = lastColumn(size);
     if (row > 0) return column === 0 ? String(row - 1) : "";
     if (column === 0) return "";
-    if (column === 1 || column === last) return t("change.switches.short").split("|")[column === 1 ? 0 : 1];
+    if (column === 1 || column === last) return size.of_heads ? "" : t("change.switches.short").split("|")[column === 1 ? 0 : 1];
     return (column - 2) % Math.ceil(size.n_head / WIDEST) === 0 ? String(column - 2) : "";
   }
 
@@ -129,6 +130,7 @@ function mount(root, host) {
       return [...line.children].map((cell, column) => (hasSwitch(size, [row, column]) ? /** @type {HTMLElement} */ (cell) : null));
     });
     grid.style.setProperty("--heads", String(size.n_head));
+    root.classList.toggle("gb-switch-of-heads", Boolean(size.of_heads));
     root.classList.toggle("gb-switch-dense", size.n_layer > 16 || size.n_head > 16);
     if (!cells[at[0]]?.[at[1]]) at = [1, 2];
   }
@@ -151,6 +153,7 @@ function mount(root, host) {
         cell.style.setProperty("--v", String(Math.min(1, Math.abs(x))));
         cell.classList.toggle("gb-off", x === 0);
         cell.classList.toggle("gb-more", x > 1 || x < 0);
+        cell.classList.toggle("gb-marked", Boolean(shown?.marked?.some(([layer, head]) => layer === row - 1 && head === column - 2)));
         cell.classList.toggle("gb-moot", isHead(size, place) && factor(`a${row - 1}`) === 0);
         const bits = cost(place);
         if (bits !== null) cell.style.setProperty("--c", String(Math.sqrt(bits / most)));
@@ -178,13 +181,13 @@ function mount(root, host) {
   /** @param {Switches} data */
   function draw(data) {
     if (data === shown && language() === labelled) return;
-    const { n_layer = 0, n_head = 0, edits = "", answered = 0, selected } = data;
+    const { n_layer = 0, n_head = 0, edits = "", answered = 0, selected, of_heads = false } = data;
     const sameSize = n_layer === size.n_layer && n_head === size.n_head;
     const same = sameSize && language() === labelled;
     if (selected && String(selected) !== String(shown?.selected)) at = [selected[0] + 1, selected[1] + 2];
     shown = data;
     labelled = language();
-    size = { n_layer, n_head };
+    size = { n_layer, n_head, of_heads };
     root.classList.toggle("gb-nothing", !n_layer || !n_head);
     if (!sameSize || answered >= changes) factors = readFactors(edits); // otherwise, the last change is still being sent
     if (!same) {
@@ -205,7 +208,7 @@ function mount(root, host) {
   }
 
   function send() {
-    const selected = isHead(size, at) ? { layer: at[0] - 1, head: at[1] - 2 } : {};
+    const selected = isHead(size, at) ? { layer: at[0] - 1, head: at[1] - 2, on: factor(partsOf(size, at)[0]) !== 0 } : {};
     host.send({ edits: writeFactors(factors), n: (changes += 1), ...selected });
   }
 
@@ -224,7 +227,7 @@ function mount(root, host) {
   });
   grid.addEventListener("keydown", (event) => {
     if (!cells.length || modified(event)) return;
-    const more = { "+": STEP, "=": STEP, "-": -STEP }[event.key];
+    const more = size.of_heads ? undefined : { "+": STEP, "=": STEP, "-": -STEP }[event.key];
     if (MOVES[event.key]) {
       at = moved(size, at, ...MOVES[event.key]);
       point();

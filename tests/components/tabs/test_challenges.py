@@ -34,8 +34,12 @@ def head(layer, head):
     return challenges.pick_head, {"layer": layer, "head": head}
 
 
-def switch(row, column, on=False):
-    return challenges.toggle, {"row": row, "column": column, "on": on}
+def switch(layer, head, on=False):
+    return challenges.switch_head, {"layer": layer, "head": head, "on": on}
+
+
+def layer(number):
+    return challenges.pick_layer, number
 
 
 def concept(layer, number, strength):
@@ -63,19 +67,19 @@ SOLUTIONS = {
     "find": [head(*FIND)],
     "hops": [token(4)],
     "off": [switch(*BACK), switch(*BACK, on=True), switch(*FIND)],
-    "put_back": [token(4), switch(0, 4)],
+    "put_back": [token(4), layer(4)],
     "sure": [text("They lived happily ever")],
     "torn": [text("One day, a little")],
     "rare": [text("The red volcano. The red")],
     "story": [text(STRANGE.replace("Griselda", "Lily").replace("thermometer", "toys").replace("volcano", "park"))],
     "matters": [token(3)],
     "first": [head(1, 5)],
-    "lens": [switch(0, 6)],
+    "lens": [layer(6)],
     "dragon": [switch(1, 3), switch(5, 1)],
     "spare": [switch(*each) for each in SPARE],
     "rain": [concept(2, 905, 4), concept(2, 905, 2)],
     "speak": [token(12), feature(3, 246)],
-    "twin": [token(16), switch(0, 1)],
+    "twin": [token(16), layer(6)],
 }
 WRONG = {
     "copied": [token(1)],
@@ -83,19 +87,19 @@ WRONG = {
     "find": [head(*BACK)],
     "hops": [token(9)],
     "off": [switch(*BACK), switch(*FIND)],
-    "put_back": [token(3), switch(0, 4)],
+    "put_back": [token(3), layer(4)],
     "sure": [text("Once upon a")],
     "torn": [text("There was a")],
     "rare": [text("volcano")],
     "story": [text("Once upon a time, there was a little girl named Lily.")],
     "matters": [token(6)],
     "first": [head(*FIND)],
-    "lens": [switch(0, 7)],
+    "lens": [layer(7)],
     "dragon": [switch(1, 3)],
     "spare": [switch(*each) for each in SPARE[:-1]],
     "rain": [concept(2, 905, 1)],
     "speak": [feature(5, 1553)],  # the concept "dog"
-    "twin": [token(3), switch(0, 1)],
+    "twin": [token(3), layer(6)],
 }
 
 
@@ -182,7 +186,7 @@ def test_attempts_are_counted_until_the_goal_is_reached(drawn, session):
 def test_the_record_of_heads_is_the_number_of_those_that_are_off(drawn, session):
     assert after(drawn, "spare", SOLUTIONS["spare"]).verdict.score == 40
     assert drawn.views["challenge-foot"]["score"] == 40
-    challenges.toggle(session, {"row": 5, "column": 1, "on": False})
+    challenges.switch_head(session, {"layer": 5, "head": 1, "on": False})
     assert judged(drawn).verdict.score == 41
     assert after(drawn, "spare", WRONG["spare"]).verdict.score is None
 
@@ -202,7 +206,7 @@ def test_the_verdict_says_the_model_s_own_numbers(drawn, session, language):
     said = drawn.views["challenge-foot"]["verdict"]
     assert percent(result.reading.before[copied].item()) in said
     assert percent(result.after[copied].item()) in said  # the induction head is off
-    assert drawn.views["challenge-toggles"]["marked"] == [[*BACK], [*FIND]]
+    assert drawn.views["challenge-switches-heads"]["marked"] == [[*BACK], [*FIND]]
 
 
 def test_another_model_is_judged_by_its_own_numbers_and_a_note_says_so():
@@ -221,7 +225,16 @@ def test_input_that_no_challenge_has_changes_nothing(drawn, session):
     assert session.state(Play).challenge == ""
     after(drawn, "dragon", [])
     before = session.state(Play)
-    for handler, sent in (token(1), head(0, 0), text("x"), switch(99, 0), switch("0", 0), switch(None, None)):
+    for handler, sent in (
+        token(1),
+        head(0, 0),
+        text("x"),
+        switch(99, 0),
+        switch("0", 0),
+        switch(None, None),
+        layer(99),
+        layer(None),
+    ):
         handler(session, sent)
     challenges.append_token(session, {"token": 1})
     after(drawn, "copied", [])
