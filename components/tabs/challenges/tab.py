@@ -381,8 +381,9 @@ def layers(s: Any) -> list[tuple[str, int]]:
 
 def pick_layer(session: Session, layer: object) -> None:
     """Pick a layer. layer: from the browser, unchecked."""
-    if any(layer == each for _, each in layers(session.snapshot())):
-        attempt(session, replace(session.state(Play).answer, layer=layer))
+    for _, offered in layers(session.snapshot()):
+        if layer == offered:
+            attempt(session, replace(session.state(Play).answer, layer=offered))
 
 
 def tool(s: Any) -> str:
