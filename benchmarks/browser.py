@@ -81,6 +81,7 @@ def main() -> None:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         page = browser.new_page(viewport={"width": 1280, "height": 1100})
+        page.add_init_script("localStorage.setItem('glassbox-seen', '1')")  # the workbench, not the first screen
         page.goto(f"{url}?lang={args.language}")
         page.locator("#bars [role=option]").first.wait_for()
         page.wait_for_timeout(SETTLES)  # let the page finish loading

@@ -105,6 +105,7 @@ def test_a_browser_in_chinese_opens_with_poems(browser, site):
     expect(visitor.locator("#first-screen")).to_have_count(0)
     expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(f"^{EXAMPLES['zh']['example.verse']}"))
     expect(picked(visitor, "model")).to_have_text(re.compile("唐宋诗"))
+    visitor.locator("#write-own").click()  # opens the workbench
     visitor.locator("#example-title").click()
     expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(r"^《秋夜》\n."))
     visitor.close()
