@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any, BinaryIO
 
@@ -19,23 +18,28 @@ from gpt.layers import attention_scores
 NUMBERS = ("score_scale", "score_cap")  # shared by all layers
 ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_weights")
 FULL = ("ln_1", "ln_2", "head_out", "logits")
-NOT_RECORDED: Any = object()  # value of fields that have not been recorded
+OPTIONAL = ("position_embedding", "mlp_up")  # None in models that lack them
 
 
-class _Activations:
-    """Base class for traces: reading a field that was not recorded raises ValueError."""
+class _View:
+    """Reads the tensors whose names start with a prefix as attributes."""
 
-    def __getattribute__(self, name: str) -> Any:
-        value = super().__getattribute__(name)
-        if value is NOT_RECORDED:
+    tensors: dict[str, Tensor]
+    _prefix = ""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a tensor. Raises ValueError if it was not recorded, and AttributeError if there is no such name."""
+        if not any(name in vars(cls).get("__annotations__", ()) for cls in type(self).__mro__):
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        value = self.tensors.get(self._prefix + name)
+        if value is None and not (name in OPTIONAL and self.tensors):
             raise GPTError(
                 "trace.not_recorded", "{name} was not recorded; run model(idx, trace=Trace()) to record it", name=name
             )
         return value
 
 
-@dataclass(repr=False, eq=False)
-class LayerTrace(_Activations):
+class LayerTrace(_View):
     """Activations of one block. B: batch size, T: tokens in this pass, S: positions attended to.
 
     resid_pre, resid_mid, resid_post: (B, T, C), the residual stream before attention, before the feed-forward network,
@@ -52,23 +56,31 @@ class LayerTrace(_Activations):
     Reading an activation that was not recorded raises ValueError.
     """
 
-    resid_pre: Tensor = NOT_RECORDED
-    ln_1: Tensor = NOT_RECORDED
-    attn_q: Tensor = NOT_RECORDED
-    attn_k: Tensor = NOT_RECORDED
-    attn_v: Tensor = NOT_RECORDED
-    attn_weights: Tensor = NOT_RECORDED
-    head_out: Tensor = NOT_RECORDED
-    attn_out: Tensor = NOT_RECORDED
-    resid_mid: Tensor = NOT_RECORDED
-    ln_2: Tensor = NOT_RECORDED
-    mlp_pre: Tensor = NOT_RECORDED
-    mlp_up: Tensor | None = None
-    mlp_post: Tensor = NOT_RECORDED
-    mlp_out: Tensor = NOT_RECORDED
-    resid_post: Tensor = NOT_RECORDED
-    score_scale: float | None = None
-    score_cap: float | None = None
+    resid_pre: Tensor
+    ln_1: Tensor
+    attn_q: Tensor
+    attn_k: Tensor
+    attn_v: Tensor
+    attn_weights: Tensor
+    head_out: Tensor
+    attn_out: Tensor
+    resid_mid: Tensor
+    ln_2: Tensor
+    mlp_pre: Tensor
+    mlp_up: Tensor | None
+    mlp_post: Tensor
+    mlp_out: Tensor
+    resid_post: Tensor
+
+    def __init__(
+        self,
+        tensors: dict[str, Tensor],
+        layer: int,
+        score_scale: float | None = None,
+        score_cap: float | None = None,
+    ) -> None:
+        self.tensors, self._prefix = tensors, f"layers.{layer}."
+        self.score_scale, self.score_cap = score_scale, score_cap
 
     @property
     def attn_scores(self) -> Tensor:
@@ -78,11 +90,11 @@ class LayerTrace(_Activations):
         return attention_scores(self.attn_q, keys, scale, self.score_cap)
 
 
-@dataclass(repr=False, eq=False)
-class Trace(_Activations):
+class Trace(_View):
     """Activations of one forward pass. The next pass with the same trace replaces them.
 
-    `trace["layers.3.attn_q"]` is `trace.layers[3].attn_q`; `keys()` lists the names.
+    A dictionary of `tensors` by name: `trace["layers.3.attn_q"]` is `trace.layers[3].attn_q`, and `keys()` lists the
+    names.
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None if positions are rotary or dropped.
     layers: one LayerTrace per block. final_norm: (B, T, C), the input to the output head. logits: (B, T, vocab_size),
@@ -96,24 +108,23 @@ class Trace(_Activations):
     Reading an activation that was not recorded raises ValueError.
     """
 
-    token_embedding: Tensor = NOT_RECORDED
-    position_embedding: Tensor | None = NOT_RECORDED
-    layers: list[LayerTrace] = NOT_RECORDED
-    final_norm: Tensor = NOT_RECORDED
-    logits: Tensor = NOT_RECORDED
-    attention: bool = True
-    full: bool = False
-    gradients: bool = False
-    edits: Any = None
+    token_embedding: Tensor
+    position_embedding: Tensor | None
+    layers: list[LayerTrace]
+    final_norm: Tensor
+    logits: Tensor
+
+    def __init__(self, *, attention: bool = True, full: bool = False, gradients: bool = False) -> None:
+        self.attention, self.full, self.gradients = attention, full, gradients
+        self.edits: Any = None
+        self.tensors: dict[str, Tensor] = {}
 
     def begin(
         self, n_layer: int, score_scale: float | None = None, score_cap: float | None = None, edits: Any = None
     ) -> None:
         """Discard the contents and create empty layers."""
-        self.edits = edits
-        self.token_embedding = self.final_norm = self.logits = NOT_RECORDED
-        self.position_embedding = None
-        self.layers = [LayerTrace(score_scale=score_scale, score_cap=score_cap) for _ in range(n_layer)]
+        self.edits, self.tensors = edits, {}
+        self.layers = [LayerTrace(self.tensors, layer, score_scale, score_cap) for layer in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
         """Store an activation if this trace records it. layer: None for activations outside the blocks."""
@@ -125,17 +136,16 @@ class Trace(_Activations):
             value.retain_grad()
         else:
             value.requires_grad_()  # the first activation in a model with frozen weights
-        setattr(self if layer is None else self.layers[layer], name, value)
+        self.tensors[name if layer is None else f"layers.{layer}.{name}"] = value
 
     def keys(self) -> list[str]:
         """Return the names of the recorded tensors: "token_embedding", "layers.0.resid_pre" and so on."""
-        return [name for name, owner, attribute in self._tensors() if isinstance(vars(owner)[attribute], Tensor)]
+        return list(self.tensors)
 
     def __getitem__(self, name: str) -> Any:
         *inside, attribute = name.split(".")
         try:
-            owner = self.layers[int(inside[1])] if inside else self
-            return getattr(owner, attribute)
+            return getattr(self.layers[int(inside[1])] if inside else self, attribute)
         except (AttributeError, IndexError, ValueError) as error:
             if isinstance(error, GPTError):
                 raise
@@ -144,13 +154,13 @@ class Trace(_Activations):
             ) from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self.keys()
+        return name in self.tensors
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
     def __repr__(self) -> str:
-        shapes = {re.sub(r"^layers\.\d+", "layers.*", name): tuple(self[name].shape) for name in self.keys()}
+        shapes = {re.sub(r"^layers\.\d+", "layers.*", name): tuple(x.shape) for name, x in self.tensors.items()}
         if not shapes:
             return "Trace(empty)"
         width = max(map(len, shapes)) + 2
@@ -160,18 +170,17 @@ class Trace(_Activations):
     @property
     def n_bytes(self) -> int:
         """Size of the layers' activations, in bytes."""
-        return sum(value.nbytes for layer in self.layers for value in vars(layer).values() if isinstance(value, Tensor))
+        return sum(value.nbytes for name, value in self.tensors.items() if name.startswith("layers."))
 
     def save(self, file: str | PathLike[str] | BinaryIO) -> None:
         """Write all tensors, by name, to an .npz archive. Appends ".npz" to a path that lacks it.
 
         Writes bfloat16 tensors as float32, which is lossless.
         """
-        arrays: dict[str, Any] = {}
-        for name, owner, attribute in self._tensors():
-            value = vars(owner)[attribute]
-            if isinstance(value, Tensor):
-                arrays[name] = (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
+        arrays: dict[str, Any] = {
+            name: (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
+            for name, value in self.tensors.items()
+        }
         for name in NUMBERS if self.layers else ():
             if (number := getattr(self.layers[0], name)) is not None:
                 arrays[name] = np.float64(number)
@@ -183,26 +192,15 @@ class Trace(_Activations):
         trace = cls()
         try:
             with np.load(file) as archive:
-                numbers = (float(archive[name]) if name in archive.files else None for name in NUMBERS)
-                trace.begin(sum(name.endswith(".resid_pre") for name in archive.files), *numbers)
-                for name, owner, attribute in trace._tensors():
-                    if name in archive.files:
-                        setattr(owner, attribute, torch.from_numpy(archive[name]))
+                arrays = {name: archive[name] for name in archive.files}
+            numbers = [float(arrays.pop(name)) if name in arrays else None for name in NUMBERS]
+            trace.begin(sum(name.endswith(".resid_pre") for name in arrays), *numbers)
+            trace.tensors.update({name: torch.from_numpy(array) for name, array in arrays.items()})
         except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):
             raise GPTError("trace.not_a_trace", "this file is not a trace written by Trace.save") from None
-        if vars(trace)["final_norm"] is NOT_RECORDED:
+        if "final_norm" not in trace:
             raise GPTError("trace.incomplete", "this file does not contain a complete trace: final_norm is missing")
         return trace
-
-    def _tensors(self) -> Iterator[tuple[str, Trace | LayerTrace, str]]:
-        """Yield (name in an archive, owner, attribute) for every possible tensor."""
-        owners: list[tuple[str, Trace | LayerTrace]] = [("", self)]
-        if (layers := vars(self)["layers"]) is not NOT_RECORDED:
-            owners += [(f"layers.{number}.", layer) for number, layer in enumerate(layers)]
-        for prefix, owner in owners:
-            for item in fields(owner):
-                if item.name not in ("layers", "attention", "full", "gradients", "edits", *NUMBERS):
-                    yield prefix + item.name, owner, item.name
 
 
 def for_query_heads(x: Tensor, n_head: int) -> Tensor:

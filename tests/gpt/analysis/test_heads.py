@@ -22,7 +22,7 @@ from gpt.analysis.heads import (
 from gpt.analysis.patching import patch_from
 from gpt.analysis.tracing import trace_text
 from gpt.config import GPTConfig
-from gpt.trace import LayerTrace, Trace
+from gpt.trace import Trace
 from tests.gpt.analysis.copying_model import copying_model
 from tests.gpt.fake_models import tiny_model
 
@@ -37,8 +37,12 @@ def ids() -> list[int]:
 
 def trace_of(*layers: torch.Tensor) -> Trace:
     """Return a trace that contains only attention weights, each (nh, T, T)."""
-    states = torch.zeros(1, layers[0].shape[-1], 1)
-    return Trace(layers=[LayerTrace(attn_weights=weights[None]) for weights in layers], final_norm=states)
+    trace = Trace()
+    trace.begin(len(layers))
+    for layer, weights in enumerate(layers):
+        trace.record(layer, "attn_weights", weights[None])
+    trace.record(None, "final_norm", torch.zeros(1, layers[0].shape[-1], 1))
+    return trace
 
 
 @torch.inference_mode()

@@ -10,7 +10,8 @@ from torch.testing import assert_close
 from gpt.analysis.rollout import rollout, rollout_layers
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
-from gpt.trace import LayerTrace, Trace
+from gpt.trace import Trace
+from tests.gpt.analysis.test_heads import trace_of
 
 T = 12
 
@@ -33,8 +34,7 @@ def test_rollout_is_the_papers_formula_on_transformers_attentions_for_any_chunk(
 def test_rollout_of_two_previous_token_layers_is_on_the_token_two_before():
     before = torch.eye(4).roll(-1, dims=1).tril()
     before[0, 0] = 1
-    layers = [LayerTrace(attn_weights=before[None, None])] * 2
-    flow = rollout(Trace(layers=layers, final_norm=torch.zeros(1, 4, 1)))
+    flow = rollout(trace_of(before[None], before[None]))
     assert_close(flow[3], torch.tensor([0, 0.25, 0.5, 0.25]))
     assert_close(flow[1], torch.tensor([0.75, 0.25, 0, 0]))  # the first token attends only to itself
     assert_close(flow[0], torch.tensor([1.0, 0, 0, 0]))
