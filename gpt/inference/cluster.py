@@ -233,7 +233,7 @@ class LocalCluster(Cluster):
 
 
 def _end_with_parent() -> None:
-    """Let SIGINT end this process, and on Linux also the end of its parent."""
+    """Let SIGINT end this process. On Linux, let the end of its parent kill it, and Ray end with it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # while Ray starts, it ignores other signals
