@@ -66,7 +66,7 @@ class Deferred(Tensor):
     Args:
         read: Returns the numbers. May return them in the given data type if that saves memory.
         like: A tensor on the meta device with the shape and the data type of what `read` returns.
-        view: Returns this tensor, given the whole one; for views.
+        view_of: Returns this tensor, given the whole one; for views.
     """
 
     read: Callable[[torch.dtype], Tensor]

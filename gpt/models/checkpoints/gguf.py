@@ -65,6 +65,7 @@ KEYS = (
     ("norm_eps", "attention.layer_norm_epsilon"),
 )
 BIASES = {"qkv_bias": ("attn_q", "attn_qkv"), "proj_bias": ("attn_output",), "mlp_bias": ("ffn_up",)}
+NUMBERS = {*(key for _, key in KEYS), "attention.value_length", "attention.sliding_window", "rope.scaling.factor"}
 WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 SCALED, SCALING = "rope.scaling.type", "rope.scaling.factor"
 # Keys that change the computation and are not read, and the values at which they do not change it.
@@ -80,6 +81,7 @@ REFUSED = {
     "rope.scale_linear": (0, 1),
 }
 ROPE_FACTORS = "rope_freqs.weight"
+MAX_LAYERS = 10_000
 LARGEST = {"Gemma 2": 46, "Gemma 3": 62}  # layers of the models of 27B, which scale scores by another width
 
 
@@ -172,7 +174,7 @@ def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
 
     factors: what the rotary frequencies are divided by.
     """
-    name = file.metadata.get("general.architecture")
+    name = str(file.metadata.get("general.architecture"))
     if name not in ARCHITECTURES:
         raise GPTError(
             "gguf.architecture",
@@ -181,6 +183,11 @@ def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
             known=", ".join(ARCHITECTURES),
         )
     values = {key.partition(".")[2]: value for key, value in file.metadata.items() if key.startswith(f"{name}.")}
+    for key in NUMBERS & values.keys():
+        if isinstance(value := values[key], list) and value and value.count(value[0]) == len(value):
+            values[key] = value[0]  # one for each layer
+        if not isinstance(values[key], int | float):
+            raise unknown_value(key, value)
     check_values(values)
     model_type = ARCHITECTURES[name].family
     if model_type == "llama" and values.get(WINDOW):
@@ -263,7 +270,7 @@ def read_window(family: Layout, values: Mapping[str, Any]) -> dict[str, Any]:
     elif pattern and by_layer:
         config["sliding_window_pattern"] = pattern
     elif not window and by_layer and WINDOW not in values and "window_rotary_base" in family.stated:
-        config["layer_types"] = [FULL] * values.get("block_count", 0)
+        config["layer_types"] = [FULL] * min(values.get("block_count", 0), MAX_LAYERS)
     elif not window and not by_layer:
         config[family.window] = None
     return config
@@ -296,9 +303,9 @@ def llama3_scaling(base: float, size: int, factors: Tensor) -> dict[str, Any]:
 
     The factors are 1 for fast rotations, have one value for slow ones, and are interpolated in between.
     """
-    frequencies = 1 / base ** (torch.arange(0, size, 2).double() / size)
     found, factor = 1 / factors.double(), float(factors.max())
-    if len(found) == len(frequencies) and factor > 1:
+    if found.dim() == 1 and len(found) == size // 2 and factor > 1:
+        frequencies = 1 / base ** (torch.arange(0, size, 2).double() / size)
         kept = ((found - 1 / factor) / (1 - 1 / factor)).clamp(0, 1)
         between = (kept > 1e-6) & (kept < 1 - 1e-6)
         slow = float(frequencies[kept <= 1e-6].max()) if (kept <= 1e-6).any() else 0.0
@@ -316,4 +323,4 @@ def llama3_scaling(base: float, size: int, factors: Tensor) -> dict[str, Any]:
             return {**rope, "original_max_position_embeddings": context}
     elif factor == 1:
         return {}
-    raise unknown_value(ROPE_FACTORS, [round(value, 3) for value in factors.tolist()[:8]])
+    raise unknown_value(ROPE_FACTORS, [round(value, 3) for value in factors.flatten().tolist()[:8]])

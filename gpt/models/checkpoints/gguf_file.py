@@ -21,6 +21,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.contents import Deferred
 from gpt.models.checkpoints.torch_file import map_file
 from gpt.models.checkpoints.untrusted import MAX_TEXT_BYTES
+from gpt.models.memory import release_file_pages
 
 MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
 FORMATS = {"UINT8": "B", "INT8": "b", "UINT16": "H", "INT16": "h", "UINT32": "I", "INT32": "i", "FLOAT32": "f"}
@@ -52,6 +53,7 @@ class QuantizedRows:
             else:
                 numbers = torch.from_numpy(dequantize(rows.numpy(), self.kind))
             out.copy_(numbers.view_as(out))
+        release_file_pages([self.stored])
         return found
 
 

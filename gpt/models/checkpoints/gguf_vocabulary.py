@@ -58,7 +58,7 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> Hugg
     types = types or [0] * len(tokens)
     starts = metadata.get(f"{PLACE}.add_bos_token")
     if kind == BYTE_LEVEL:
-        pre = metadata.get(f"{PLACE}.pre", "default")
+        pre = str(metadata.get(f"{PLACE}.pre", "default"))
         content = byte_level_content(metadata, tokens, pre, file)
         starts = pre in STARTS_TEXTS if starts is None else starts
     elif kind == SENTENCE_PIECE:

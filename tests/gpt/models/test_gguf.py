@@ -20,6 +20,8 @@ from tokenizers import Tokenizer
 
 from gpt.errors import GPTError
 from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.gguf import read_config
+from gpt.models.checkpoints.gguf_file import read_gguf
 from gpt.models.checkpoints.gguf_vocabulary import gguf_tokenizer
 from gpt.models.checkpoints.gguf_writing import vocabulary_metadata
 from gpt.models.checkpoints.vocabularies import PlainIds, find_vocabulary
@@ -196,6 +198,28 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(
         open_checkpoint(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"general.architecture": ["llama"]}, "of the architecture"),
+        ({"llama.embedding_length": "wide"}, "embedding_length='wide' in this GGUF file changes the mathematics"),
+        ({"llama.attention.head_count": [4, 2]}, r"attention\.head_count=\[4, 2\]"),
+        ({"llama.rope.scaling.type": "yarn"}, r"rope\.scaling\.type='yarn'"),
+        ({"llama.rope.dimension_count": 2}, r"rope\.dimension_count=2"),
+        ({"llama.attention.key_length": 2**40}, r"attention\.value_length=6"),
+        ({"llama.expert_count": 8}, "expert_count=8"),
+    ],
+)
+def test_an_option_that_is_not_implemented_is_named(file: Path, changed: dict[str, Any], message: str) -> None:
+    found = read_gguf([file])
+    assert read_config(found, None)["num_attention_heads"] == 4
+    found.metadata["llama.attention.head_count"] = [4, 4, 4]  # one for each layer
+    assert read_config(found, None)["num_attention_heads"] == 4
+    found.metadata.update({"llama.attention.value_length": 6, "llama.attention.key_length": 6} | changed)
+    with pytest.raises(ValueError, match=message):
+        read_config(found, None)
+
+
 @pytest.mark.thorough
 def test_changing_any_byte_of_the_header_gives_a_model_or_a_sentence(tmp_path: Path, file: Path) -> None:
     data = file.read_bytes()
@@ -207,7 +231,15 @@ def test_changing_any_byte_of_the_header_gives_a_model_or_a_sentence(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "metadata", [{"pre": "unheard-of"}, {"tokens": ["a", 3]}, {"token_type": [1]}, {"merges": None}, {"model": "rwkv"}]
+    "metadata",
+    [
+        {"pre": "unheard-of"},
+        {"pre": ["gpt-2"]},
+        {"tokens": ["a", 3]},
+        {"token_type": [1]},
+        {"merges": None},
+        {"model": "rwkv"},
+    ],
 )
 def test_a_vocabulary_that_cannot_be_read_is_refused(metadata: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"model\.gguf"):
