@@ -27,8 +27,7 @@ from components.classroom import room
 from components.downloads import ROUTE
 from components.figures.palette import DARK_PARTNERS
 from components.i18n import LANGUAGES, Language, in_all_languages
-from components.i18n.catalogue import CATALOGUES, FALLBACK
-from components.i18n.glossary import GLOSSARY
+from components.i18n.catalogue import CATALOGUES, FALLBACK, GLOSSARY
 from components.share import short_links
 from components.theme import CSS, FONTS, FONTS_URL
 

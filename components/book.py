@@ -13,8 +13,7 @@ from pygments.lexers.python import PythonLexer
 from torch import Tensor
 
 from components.i18n import speaking, spoken, t
-from components.i18n.catalogue import has_text
-from components.i18n.glossary import GLOSSARY
+from components.i18n.catalogue import GLOSSARY, has_text
 from gpt.course.check import Checker
 from gpt.course.feedback import numbers
 from gpt.course.step import LANGUAGES, Language, Step

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.figures.bars import next_token_bars, next_token_end
 from components.i18n import is_exact, t
 from components.labels import bar_label, percent, quoted, token_text
-from components.widgets.predictions import Bar
+from components.widgets.simple import Bar
 from gpt import Generation, SamplingParams, Stages, distribution
 from gpt.tokenizer import Vocabulary
 

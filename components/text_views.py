@@ -18,8 +18,8 @@ from components.state.text import Text
 from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import ends_text
 from components.widgets.chart import Rows, chart_data
-from components.widgets.encoding import to_base64
 from components.widgets.tokens import Kind, shade_value, token_line
+from components.widgets.widget import to_base64
 from gpt import Generation, SamplingParams, distribution
 from gpt.analysis.predictions import TokenStatistics
 from gpt.tokenizer import IncrementalDecoder, Vocabulary

@@ -17,9 +17,8 @@ from components.share.address import Places, page_values
 from components.share.handlers import ShareState
 from components.share.link import MAX_LINK, encode
 from components.share.opening import open_stop
-from components.share.qr import qr_code
 from components.share.sequence import SEQUENCES, SequenceState, open_sequence, parse
-from components.share.short_links import shorten
+from components.share.short_links import qr_code, shorten
 from components.state.adoption import adopt
 from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
+from typing import TypedDict
 
 Language = str  # a key of LANGUAGES
 FALLBACK: Language = "en"
@@ -111,3 +112,21 @@ def _space_after(name: str) -> re.Pattern[str]:
 
 def _is_cjk(character: str) -> bool:
     return "\u4e00" <= character <= "\u9fff"
+
+
+# The technical terms: one file per language, a list of {"word", "forms", "says"}
+
+
+class Term(TypedDict):
+    word: str
+    forms: list[str]
+    says: str
+
+
+def _load(language: Language) -> list[Term]:
+    path = FOLDER / "glossary" / f"{language}.json"
+    terms: list[Term] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else _load(FALLBACK)
+    return terms
+
+
+GLOSSARY: dict[Language, list[Term]] = {language: _load(language) for language in LANGUAGES}

@@ -16,9 +16,8 @@ from components.share import files, menu
 from components.share.address import page_values
 from components.share.document_link import shown_prompt
 from components.share.link import MAX_LINK, encode
-from components.state.adoption import adopt
+from components.state.adoption import adopt, load_with_progress
 from components.state.hidden import hidden_values, hide_again
-from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message
 from gpt import Edits, Generation, list_models

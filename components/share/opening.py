@@ -16,9 +16,9 @@ from components.share.document_link import replay, shown_prompt
 from components.share.link import VIEW, decode
 from components.share.sequence import SequenceState, open_sequence
 from components.state.admission import admitted, waiting_for_cluster
+from components.state.adoption import load_with_progress
 from components.state.example import first_prompt
 from components.state.hidden import hide_again
-from components.state.loading import load_with_progress
 from components.state.selection import NEWEST, Shading
 from components.state.session import Session
 from components.state.settings import LIMITS, Settings, sampling_params, sampling_values

@@ -32,9 +32,8 @@ from components.labels import listed, marked, quoted
 from components.next_tokens import best, token_bars
 from components.state.session import Session
 from components.state.typed_text import shown_tokens
-from components.widgets.encoding import to_base64
-from components.widgets.predictions import predictions, predictions_data
-from components.widgets.simple import features, snippets, steer
+from components.widgets.simple import features, predictions, predictions_data, snippets, steer
+from components.widgets.widget import to_base64
 from gpt.analysis.concepts import Snippet, trace_activity
 from gpt.analysis.tracing import trace_window
 from gpt.inference.packed_weights import multiplications_per_token

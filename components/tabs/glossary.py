@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.i18n import spoken, t
-from components.i18n.glossary import GLOSSARY
+from components.i18n.catalogue import GLOSSARY
 from components.kit import Tab, card, question
 from components.widgets.simple import table
 

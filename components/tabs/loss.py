@@ -19,9 +19,9 @@ from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.model_names import short_name
 from components.parts import Part
 from components.render import Lines
+from components.state.adoption import load_with_progress
 from components.state.example import encodable_text, language_of_model
 from components.state.jobs import Job, in_thread, run_steps, stop
-from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.text_views import token_lines

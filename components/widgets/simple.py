@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from components.parts import Part
 from components.widgets.widget import widget
@@ -210,3 +213,182 @@ def table(name: str, *, words_from: int | None = None, **wired: Any) -> Part:
     words_from: the first column with words instead of numbers.
     """
     return widget("table", name, template=_TABLE, options={"words_from": words_from}, **wired)
+
+
+# A grid of small switches that turn each head, attention and feed-forward part on and off, or scale them.
+
+_SWITCHES = """<div class="gb-switches">
+<div class="gb-switch-grid" role="grid" tabindex="0"></div>
+<div class="gb-switch-now">
+<span aria-live="polite"></span><input type="range" min="0" max="2" step="0.05"><output></output>
+</div>
+<p class="gb-note"></p>
+</div>"""
+
+
+def switches(name: str, **wired: Any) -> Part:
+    """Return the part that draws `switches_data`; it is hidden if there are no layers.
+
+    A click, Enter or Space toggles a switch; + and − and the slider below scale it. A click on a layer's
+    number switches both of its branches; a click on a column's name switches all layers. Every change raises `.select`
+    with the payload {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
+    `gpt.documents.edit_text`. For a head, the payload also contains "layer", "head" and "on".
+    """
+    return widget("switches", name, template=_SWITCHES, **wired)
+
+
+def switches_data(
+    n_layer: int,
+    n_head: int,
+    edits: str = "",
+    *,
+    answered: int = 0,
+    costs: np.ndarray | None = None,
+    measured: int = 0,
+    selected: tuple[int, int] | None = None,
+    of_heads: bool = False,
+    marked: Collection[tuple[int, int]] = (),
+) -> dict[str, Any]:
+    """Return the data for the switches.
+
+    edits: the factors to show, as text. answered: number of the last change that the
+    edits include; the browser keeps later changes. costs: how much removing each head changes the
+    predictions, (n_layer, n_head), in bits. measured: number of tokens on which the costs were measured. selected: the
+    (layer, head) that the keys and the slider affect, or None for the last one used. of_heads: whether there are only
+    heads, which are on or off. marked: heads to frame.
+    """
+    return {
+        "n_layer": n_layer,
+        "n_head": n_head,
+        "edits": edits,
+        "answered": answered,
+        "costs": None if costs is None else [float(f"{cost:.3g}") for cost in costs.ravel()],
+        "measured": measured,
+        "selected": selected,
+        "of_heads": of_heads,
+        "marked": sorted(marked),
+    }
+
+
+_TREE = """<figure class="gb-tree">
+<figcaption></figcaption>
+<div class="gb-branches" role="listbox"><svg aria-hidden="true"></svg></div>
+</figure>"""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One line in the picture, with positions in tokens from the start of the text.
+
+    start, end: where the line forks from line number `parent` (None for the first line), and where it ends. reached:
+    how far the current text follows it, or a value below `start` if not at all. here: whether the text ends on it.
+    label: the line's text. sent: payload sent to the server when the line is chosen.
+    """
+
+    parent: int | None
+    start: int
+    end: int
+    reached: int
+    here: bool
+    label: str
+    sent: dict[str, Any]
+
+
+def tree(name: str, **wired: Any) -> Part:
+    """Return the part that draws `tree_data`; it is hidden if there are no lanes.
+
+    A click, Enter or Space on a line raises `.select` with its payload; the arrow keys move between lines.
+    """
+    return widget("tree", name, template=_TREE, **wired)
+
+
+def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:
+    """Return the data for a tree. lanes: parents before their children. text: shown above the tree."""
+    return {"text": text, "lanes": [asdict(lane) for lane in lanes]}
+
+
+_PREDICTIONS = """<figure class="gb-predictions">
+<figcaption><h2></h2><p class="gb-says"></p></figcaption>
+<div class="gb-bars" role="listbox"></div>
+<p class="gb-others"></p>
+</figure>"""
+
+
+class Bar(NamedTuple):
+    """The bar for one token.
+
+    before, after: the token's probability according to the model and after the sampling settings, in 0..1. name: text
+    for screen readers and the tooltip. sent: payload sent to the server when the bar is chosen.
+    """
+
+    token: str
+    before: float
+    after: float
+    name: str
+    sent: dict[str, object]
+
+
+def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
+    """Return the part that draws `predictions_data`; if there are no bars, their space stays reserved.
+
+    If the bars are selectable, a click, Enter or Space on one raises `.select` with its payload.
+    """
+    options = {"selectable": selectable}
+    return widget("predictions", name, template=_PREDICTIONS, options=options, **wired)
+
+
+def predictions_data(
+    title: str,
+    text: str,
+    bars: Sequence[Bar],
+    common: dict[str, object] | None = None,
+    *,
+    chosen: int = -1,
+    others: str = "",
+) -> dict[str, Any]:
+    """Return the data for the bars.
+
+    title: also the list's name; text: the sentence beside it; common: payload common to all bars; chosen: index of the
+    token that follows in the text, -1 for none; others: the line below the first bars.
+    """
+    listed = [[bar.token, float(f"{bar.before:.4g}"), float(f"{bar.after:.4g}"), bar.name, bar.sent] for bar in bars]
+    return {"title": title, "text": text, "bars": listed, "common": common or {}, "chosen": chosen, "others": others}
+
+
+_HEAD_TEMPLATE = """<div class="gb-challenge" hidden>
+<nav></nav>
+<p class="gb-challenge-solved"></p>
+<h2></h2>
+<p class="gb-challenge-goal"></p>
+</div>"""
+_FOOT_TEMPLATE = """<div class="gb-challenge-foot" hidden>
+<p class="gb-standing" role="status"></p>
+<p class="gb-attempts"></p>
+<p class="gb-learned"></p>
+<details><summary></summary><p></p></details>
+<div class="gb-turn"><button type="button" class="gb-again"></button>
+<button type="button" class="gb-copy-link"></button><button type="button" class="gb-on"></button></div>
+</div>"""
+
+
+def challenge_head(name: str, **wired: Any) -> Part:
+    """Return the path through the challenges, and the open challenge's title and goal.
+
+    Raises `.select` with the payload {"challenge": key} when a challenge is chosen. If none is open when the widget
+    appears, it raises the event for the last one opened in this browser, or else for the first.
+
+    View data: open (the key; None if no challenge is open), title, goal, groups (a list of {"name", "items"}, where
+    each item is {"key", "title"}).
+    """
+    return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
+
+
+def challenge_foot(name: str, **wired: Any) -> Part:
+    """Return the verdict, the hint, the explanation and the link to the next challenge.
+
+    Raises `.select` with the payload {"challenge": key} or {"again": True}. The browser also stores the best score.
+
+    View data: open (as above), verdict, solved, score (None if the goal has none), attempts (a sentence), learned,
+    hint, next (the key; None after the last).
+    """
+    return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)

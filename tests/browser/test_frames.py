@@ -15,11 +15,10 @@ from components.assets import HEAD, ROUTES
 from components.figures.bars import next_token_bars
 from components.theme import THEME
 from components.widgets.chart import chart, chart_data
-from components.widgets.encoding import to_json
 from components.widgets.frame import frame_widget
 from components.widgets.sentence import sentence
 from components.widgets.tokens import token_line, tokens
-from components.widgets.widget import placed
+from components.widgets.widget import placed, to_json
 
 OPTIONS: dict[str, Any] = {"theme": THEME, "head": HEAD, "app_kwargs": {"routes": ROUTES}}
 COUNT = 120

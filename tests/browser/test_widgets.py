@@ -25,10 +25,9 @@ from components.figures.palette import PALETTE
 from components.i18n import t
 from components.theme import THEME
 from components.widgets.chart import chart, chart_data
-from components.widgets.encoding import to_json
 from components.widgets.frame import frame_widget
 from components.widgets.tokens import shade_value, token_line, tokens
-from components.widgets.widget import placed
+from components.widgets.widget import placed, to_json
 from tests.components.drawing import spoken_in
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "${alert(1)}", "{{x}}", "<b>bold</b>", "</div>", "&amp;"]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from components.book import write_books
-from components.i18n.glossary import GLOSSARY
+from components.i18n.catalogue import GLOSSARY
 from gpt.course.command_line import main
 from gpt.course.reference import Reference
 from gpt.course.step import LANGUAGES

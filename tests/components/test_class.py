@@ -19,8 +19,8 @@ from components.session_events import SIGNALS
 from components.share import short_links
 from components.share.address import Opening, Places
 from components.share.handlers import link_menu
-from components.share.qr import BORDER, qr_code
 from components.share.sequence import SequenceState
+from components.share.short_links import BORDER, qr_code
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.store import SessionStore

@@ -15,7 +15,7 @@ from components.figures import bars, lines, maps
 from components.figures.palette import DARK_PARTNERS
 from components.figures.style import names_axis, token_label
 from components.widgets.chart import chart_data
-from components.widgets.encoding import to_json
+from components.widgets.widget import to_json
 
 NAMES = {"before_name": "before", "after_name": "after", "chosen_name": "chosen"}
 AXES = {"x_title": "x", "y_title": "y"}

@@ -9,8 +9,7 @@ import pytest
 import components
 from components.assets import browser_catalogue, named_keys
 from components.i18n import t
-from components.i18n.catalogue import CATALOGUES, FOLDER, load_catalogues
-from components.i18n.glossary import GLOSSARY
+from components.i18n.catalogue import CATALOGUES, FOLDER, GLOSSARY, load_catalogues
 from components.state.settings import LIMITS
 from tests.components.drawing import spoken_in
 from tests.error_calls import SENTENCES

@@ -16,7 +16,7 @@ from components import monitoring
 from components.api.arguments import checked_text
 from components.api.registration import register_endpoints
 from components.events import Events
-from components.logs import LOGGERS, start_logging
+from components.monitoring import LOGGERS, start_logging
 from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore

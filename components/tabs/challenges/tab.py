@@ -26,13 +26,21 @@ from components.state.typed_text import offered_text, shown_tokens
 from components.tabs.challenges.goals import LowerLoss, probabilities, strongest
 from components.tabs.challenges.reading import Answer, Reading, Tool, Verdict
 from components.tabs.challenges.table import BY_KEY, CHALLENGES, Challenge
-from components.widgets.challenge import challenge_foot, challenge_head
 from components.widgets.composer import box_line, composer, composer_data
-from components.widgets.encoding import to_base64
 from components.widgets.heads import heads, heads_data
-from components.widgets.predictions import predictions, predictions_data
-from components.widgets.simple import arcs, arcs_data, features, steer
-from components.widgets.switches import switches, switches_data
+from components.widgets.simple import (
+    arcs,
+    arcs_data,
+    challenge_foot,
+    challenge_head,
+    features,
+    predictions,
+    predictions_data,
+    steer,
+    switches,
+    switches_data,
+)
+from components.widgets.widget import to_base64
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, get_model
 from gpt.analysis.concepts import Concepts
 from gpt.documents.edit_text import format_edits

@@ -47,8 +47,7 @@ from components.tabs.change.effect import (
     turned_in,
 )
 from components.widgets.chart import Drawing
-from components.widgets.predictions import predictions, predictions_data
-from components.widgets.switches import switches, switches_data
+from components.widgets.simple import predictions, predictions_data, switches, switches_data
 from gpt import Edits, SamplingParams
 from gpt.background import Cancelled
 from gpt.config import Activation

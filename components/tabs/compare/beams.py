@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from components.api.arguments import checked_text
 from components.i18n import t
@@ -15,13 +15,13 @@ from components.parts import Part
 from components.render import Lines
 from components.state.admission import Admission
 from components.state.adoption import adopt as adopt_document
+from components.state.adoption import load_with_progress
 from components.state.jobs import Job, run_steps
-from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.compare.columns import prompts, run_and_stop
-from components.widgets.beams import beams, candidate_line, step_line
 from components.widgets.simple import table
+from components.widgets.widget import to_json, widget
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch, Candidate
 from gpt.inference.admission import AdmissionQueue
@@ -301,3 +301,47 @@ def beam_search() -> Part:
         ),
         section(question("beams.table.question"), table("beams-table", draw=finished)),
     )
+
+
+_TEMPLATE = """<figure class="gb-beams">
+<p class="gb-empty"></p>
+<div class="gb-beams-scroll gb-sideways">
+<div class="gb-beams-stage" role="group"><svg aria-hidden="true"></svg></div>
+</div>
+<ul class="gb-beams-legend"></ul>
+<div class="gb-tip" role="tooltip" hidden></div>
+</figure>"""
+
+Outcome = Literal["kept", "pruned", "finished"]
+
+
+def beams(name: str, **wired: Any) -> Part:
+    """Return the tree. A click, Enter or Space on a candidate raises `.select` with the payload {"candidate": number}.
+
+    View data: search (identifies the search; a new value replaces the tree), root (the end of the text that the search
+    continues), chosen (the selected candidate; None for the best), lines (from `candidate_line` and `step_line`).
+    """
+    return widget("beams", name, template=_TEMPLATE, **wired)
+
+
+def candidate_line(
+    parent: int | None, text: str, depth: int, log_probability: float, total: float, score: float, outcome: Outcome
+) -> str:
+    """Return the line for the next candidate. Candidates are numbered in order, starting at 0.
+
+    Logarithms are in nats; depth is 1-based.
+    """
+    numbers = [float(f"{value:.6g}") for value in (log_probability, total, score)]
+    return _line([-1 if parent is None else parent, text, depth, *numbers, outcome])
+
+
+def step_line(best: int | None, *, done: bool) -> str:
+    """Return the line that closes a step.
+
+    best: the last candidate of the best text so far; done: whether the search is complete.
+    """
+    return _line({"best": -1 if best is None else best, "done": done})
+
+
+def _line(content: object) -> str:
+    return to_json(content) + "\n"

@@ -22,8 +22,8 @@ from components.parts import Action, Part, select, text_box, valueless
 from components.parts import slider as plain_slider
 from components.render import Lines
 from components.state.admission import admitted
+from components.state.adoption import load_with_progress
 from components.state.jobs import Job, run_steps, stop
-from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.settings import LIMITS, Settings, clamped
 from components.state.snapshot import Message

@@ -33,9 +33,9 @@ from components.tabs.inside.scene import (
     select,
     tab,
 )
-from components.widgets.encoding import to_base64
 from components.widgets.heads import closer_data, heads_data, largest_side, max_pooled
 from components.widgets.stages import floats, shorts
+from components.widgets.widget import to_base64
 from gpt import Generation
 
 BLOCK = 64  # positions computed at once

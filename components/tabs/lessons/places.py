@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from components.state.admission import admitted
-from components.state.adoption import adopt
-from components.state.loading import load_with_progress
+from components.state.adoption import adopt, load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.lessons.course import BY_KEY

@@ -22,8 +22,7 @@ from components.state.text import Text
 from components.tabs.playground.box import Box
 from components.text_views import count_sentence, place_after, prompt_lines
 from components.widgets.sentence import Said
-from components.widgets.simple import Choice, Piece, choices_data, draw_data
-from components.widgets.tree import Lane, tree_data
+from components.widgets.simple import Choice, Lane, Piece, choices_data, draw_data, tree_data
 from gpt import Generation, distribution
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary

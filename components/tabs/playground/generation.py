@@ -12,11 +12,10 @@ from components.api.arguments import checked_text
 from components.concepts import kept_edits
 from components.i18n import t
 from components.state.admission import Admission, admitted, waiting_for_cluster
-from components.state.adoption import remark
+from components.state.adoption import load_with_progress, remark
 from components.state.example import encodable_text, fitting_text
 from components.state.hidden import show_all
 from components.state.knowledge import fitting_model, is_known_to
-from components.state.loading import load_with_progress
 from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
 from components.state.settings import LIMITS

@@ -23,7 +23,7 @@ from components.state.session import Session
 from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap_window, place_after
 from components.widgets.chart import chart_data
 from components.widgets.growth import growth_data
-from components.widgets.predictions import Bar, predictions_data
+from components.widgets.simple import Bar, predictions_data
 from components.words import word_name, words_of
 from gpt import Edits, Generation, Stages
 from gpt.analysis.causes import Ablation, Causes, predict_without

@@ -42,10 +42,8 @@ from components.tabs.playground.upload import build_upload
 from components.text_views import AVERAGE, head_choices
 from components.widgets.composer import composer
 from components.widgets.growth import growth
-from components.widgets.predictions import predictions
-from components.widgets.simple import choices, draw, steer
+from components.widgets.simple import choices, draw, predictions, steer, tree
 from components.widgets.tokens import tokens
-from components.widgets.tree import tree
 
 
 def build_playground(events: Events, frame: Frame, open_film: Handler, *, uploads: bool = False) -> None:

@@ -22,9 +22,9 @@ from components.model_names import short_name
 from components.parts import Part
 from components.render import Lines
 from components.state.admission import admitted
+from components.state.adoption import load_with_progress
 from components.state.example import OPENINGS, language_of_model
 from components.state.jobs import Job, run_steps, stop
-from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
 from components.state.snapshot import Message

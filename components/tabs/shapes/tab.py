@@ -10,7 +10,7 @@ import gradio as gr
 from components.cards.card import Card
 from components.events import Events
 from components.kit import card, column, columns
-from components.state.loading import load_with_progress
+from components.state.adoption import load_with_progress
 from components.state.session import Session
 from components.tabs.shapes.building import building_section
 from components.tabs.shapes.size import Chosen, settings_section, size_section, tab

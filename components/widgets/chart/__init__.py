@@ -12,8 +12,7 @@ import numpy as np
 
 from components.figures.style import Figure
 from components.parts import Part
-from components.widgets.encoding import to_base64
-from components.widgets.widget import widget
+from components.widgets.widget import to_base64, widget
 
 _TEMPLATE = """<figure class="gb-chart">
 <div class="gb-plot" role="group"></div>

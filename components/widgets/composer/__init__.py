@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from components.parts import Part
-from components.widgets.encoding import to_json
-from components.widgets.widget import widget
+from components.widgets.widget import to_json, widget
 
 _TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
 <div class="gb-copy" role="toolbar"></div>

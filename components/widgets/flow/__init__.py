@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from components.parts import Part
-from components.widgets.encoding import to_base64
-from components.widgets.widget import widget
+from components.widgets.widget import to_base64, widget
 
 _TEMPLATE = """<figure class="gb-flow">
 <div class="gb-flow-scroll gb-sideways" role="group"><div class="gb-flow-stage">

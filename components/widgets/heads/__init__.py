@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from components.parts import Part
-from components.widgets.encoding import to_base64
-from components.widgets.widget import widget
+from components.widgets.widget import to_base64, widget
 
 LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # limits on a thumbnail's side in pixels; total bytes for all thumbnails
 FULL = 65535  # represents 1

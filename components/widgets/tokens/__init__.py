@@ -11,8 +11,7 @@ import numpy as np
 
 from components.labels import unseen_names, visible
 from components.parts import Part
-from components.widgets.encoding import to_base64, to_json
-from components.widgets.widget import widget
+from components.widgets.widget import to_base64, to_json, widget
 
 FULL = 65535  # the largest level of a shade
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from components.i18n import t
 from components.state.reads import Reads
 from components.tabs.lessons.figure import Open
-from components.tabs.lessons.questions import QUESTIONS, NumberQuestion
+from components.tabs.lessons.questions import QUESTIONS, NumberQuestion, parse_number
 from components.tabs.lessons.tab import answer, facts, move, type_text
-from components.tabs.lessons.typed_number import parse_number
 from gpt import get_model
 from tests.components.tabs.lesson_session import new_page, opened, shown
 
