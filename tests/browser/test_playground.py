@@ -142,6 +142,28 @@ def test_the_first_view_has_few_words_and_controls_and_the_heatmap_below(page, s
     expect(page.locator("#prompt textarea")).to_be_visible()
 
 
+def test_a_new_visitor_sees_one_sentence_and_how_it_was_learned_and_the_first_action_opens_the_workbench(browser, site):
+    visitor = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-US", reduced_motion="reduce")
+    visitor.goto(site)
+    expect(visitor.locator("#first-screen")).to_have_count(0)
+    expect(visitor.locator("#hero-question")).to_have_text("Why does it guess “outside”?")
+    controls, words = visitor.evaluate(FIRST_VIEW)
+    assert len(controls) <= 12, controls
+    assert len(words) <= 60, words
+    visitor.mouse.move(*word_at(visitor, "rain"))
+    expect(visitor.locator("#prompt .gb-effect")).to_have_text("without it: 91% → 9%")
+    text = visitor.locator("#hero-growth .gb-growth-text")
+    noise = text.inner_text()
+    visitor.locator("#hero-growth input").fill("17")
+    expect(text).to_contain_text("there was a little girl named Lily")
+    assert "there was" not in noise
+    expect(visitor.locator("#generate")).to_be_hidden()
+    visitor.locator("#hide-main").click()
+    expect(visitor.locator("#generate")).to_be_visible()
+    expect(visitor.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from 91% to 9%")
+    visitor.close()
+
+
 def word_at(page, text):
     """Return the centre of a word in the box."""
     box = page.locator("#prompt .gb-copy span").filter(has_text=text).first.bounding_box()
