@@ -138,10 +138,16 @@ def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, Any], hints:
     given = known_options(options, OUR_OPTIONS, "config.json")
     if given.get("qkv_bias") and not given.get("bias") and "h.0.attn.c_attn.bias" not in tensors:
         given["qkv_bias"] = None  # older checkpoints
-    config = GPTConfig(**given)
+    weights: Weights = {name: (tensor,) for name, tensor in tensors.items()}
+    found = read_sizes(weights, layout)
+    sizes: Options = {
+        name: found[name] for name in ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff") if name in found
+    }
+    given = {**sizes, **given}
+    config = GPTConfig(**{name: value for name, value in given.items() if value is not None})
+    check_sizes({**given, "n_ff": config.ff_size}, sizes)  # before a model of another size is built
     check_hints({"n_head": config.n_head, "activation": config.activation}, hints)
     match_scale(config, {"attn_scale": config.attn_scale}, hints, layout)
-    weights: Weights = {name: (tensor,) for name, tensor in tensors.items()}
     check_weights(expected_shapes(config), weights, layout)
     return layout, config, weights
 
@@ -298,15 +304,7 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
     Raises ValueError with both values if two sources disagree, and HeadsUnknown or ScaleUnknown if a value is missing.
     """
     found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
-    for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
-        if stated[name] not in (found[name], None):
-            raise GPTError(
-                "layout.contradiction",
-                "{name} is {stated!r} in the configuration, but {found!r} in the weights",
-                name=name,
-                stated=stated[name],
-                found=found[name],
-            )
+    check_sizes(stated, found)
     known = {name: value for name, value in stated.items() if value is not None} | found
     check_hints(known, hints)
     if "n_head" not in known:
@@ -319,6 +317,19 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
         known["block_size"] = min(known["block_size"], MAX_CONTEXT)
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     return replace(config, attn_scale=match_scale(config, stated, hints, layout))
+
+
+def check_sizes(stated: Options, found: Options) -> None:
+    """Raise ValueError, with both values, if the weights contradict the configuration."""
+    for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
+        if stated[name] not in (found[name], None):
+            raise GPTError(
+                "layout.contradiction",
+                "{name} is {stated!r} in the configuration, but {found!r} in the weights",
+                name=name,
+                stated=stated[name],
+                found=found[name],
+            )
 
 
 def check_hints(known: Options, hints: Hints) -> None:
