@@ -210,6 +210,7 @@ class Generation(Document):
     @property
     def _unread(self) -> tuple[list[int], KVCache, Edits | None]:
         """Arguments for the engine to read the unread ids, up to block_size."""
+        self._cache.crop(min(self._cache.length, self.n_read))  # an interrupted read may have left it ahead
         return self.ids[self._cache.length : self.block_size], self._cache, self._in_effect
 
     @property
