@@ -88,7 +88,7 @@ const BUILDERS = {
 
   words: ({ look }) => {
     const element = make("div", `gb-sentence gb-${look}`);
-    const line = make({ "page-title": "h1", question: "h2" }[look] ?? "p");
+    const line = make(look === "page-title" ? "h1" : look === "question" ? "h2" : "p");
     element.append(line);
     return { element, set: ({ text }) => setWords(line, text) };
   },

@@ -28,12 +28,6 @@ export function percent(probability) {
   return `${value.toFixed(percentDigits(value))}%`;
 }
 
-/** Formats a probability in whole percent, such as "49%". @param {number} probability */
-export function wholePercent(probability) {
-  if (probability > 0 && probability < 0.01) return "<1%";
-  return probability > 0.99 && probability < 1 ? ">99%" : `${Math.round(100 * probability)}%`;
-}
-
 /** @param {number} value */
 function percentDigits(value) {
   if (value === 0 || value >= 99.995) return 0;

@@ -3,7 +3,7 @@
 
 import { clipped } from "../canvas.js";
 import { t } from "../i18n.js";
-import { wholePercent } from "../numbers.js";
+import { percent } from "../numbers.js";
 import { paint } from "../flow/paint.js";
 import { bottom, centre, middle, right, thickness } from "../flow/scene.js";
 import { box, write } from "../flow/shapes.js";
@@ -229,7 +229,7 @@ function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
   ctx.fill();
   const font = fontOf(scene, "token", Math.min(27, high * 0.62), 1, isBest ? 600 : 400);
   write(ctx, spoken(token).trim(), x + 8, y + 1, { font, colour: colours.text, alpha: grown });
-  write(ctx, wholePercent(p), x + w, y + 1, { font, colour: colours.text, align: "right", alpha: grown });
+  write(ctx, percent(p), x + w, y + 1, { font, colour: colours.text, align: "right", alpha: grown });
 }
 
 // Act 2
@@ -290,7 +290,7 @@ function paintAnswers(ctx, scene, moment, px) {
       box(ctx, left, to - 12, long, 24, 4);
       ctx.fill();
       const font = fontOf(scene, "note", isNarrow ? 15 : large(moment, 20), px, 600);
-      write(ctx, wholePercent(weight), left + long + 7, to + 1, { font, colour: colours.text, alpha: grown });
+      write(ctx, percent(weight), left + long + 7, to + 1, { font, colour: colours.text, alpha: grown });
       return;
     }
     ctx.beginPath();
@@ -299,7 +299,7 @@ function paintAnswers(ctx, scene, moment, px) {
   });
   const others = 1 - rows.reduce((sum, row) => sum + data.row[row], 0);
   if (others < 0.005) return;
-  const note = t("film.others", { p: wholePercent(others) });
+  const note = t("film.others", { p: percent(others) });
   write(ctx, note, left, bottom(scene) + 16 * px, { font: fontOf(scene, "note", large(moment, 14), px), colour: colours.muted, alpha: within(share, 0.8, 0.9) });
 }
 
@@ -445,7 +445,7 @@ function paintDraw(ctx, scene, moment, px) {
   ctx.lineTo(x + 9, tip - 16);
   ctx.lineTo(x + 1.5, tip);
   ctx.fill();
-  write(ctx, wholePercent(number), x, tip - 16 - size * 0.8, { font: `600 ${size}px ${scene.fonts.shape.replace(/^\S+ /, "")}`, colour: colours.accent, align: "center" });
+  write(ctx, percent(number), x, tip - 16 - size * 0.8, { font: `600 ${size}px ${scene.fonts.shape.replace(/^\S+ /, "")}`, colour: colours.accent, align: "center" });
 }
 
 /** Paints the top token winning at temperature 0. @param {Context} ctx @param {Scene} scene @param {string} token @param {number} share */

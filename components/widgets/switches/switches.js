@@ -69,7 +69,7 @@ function mount(root, host) {
   /** @type {Map<string, number>} */ let factors = new Map();
   /** @type {Switches | null} */ let shown = null;
   let labelled = ""; // language of the labels
-  let size = { n_layer: 0, n_head: 0 };
+  /** @type {Size} */ let size = { n_layer: 0, n_head: 0 };
   /** @type {(HTMLElement | null)[][]} */ let cells = []; // null for a number without a switch
   /** @type {Place} */ let at = [1, 2]; // the switch that keys and slider affect
   let changes = 0; // number of changes sent
