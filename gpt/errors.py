@@ -25,7 +25,7 @@ class GPTError(ValueError):
         super().__init__(sentence.format(**self.values))
 
     def __reduce__(self) -> tuple[Callable[..., GPTError], tuple[object, ...]]:
-        return _restore, (type(self), self.key, self.sentence, self.values)
+        return restored, (type(self), self.key, self.sentence, self.values)
 
 
 class Verbatim(str):
@@ -46,7 +46,8 @@ def _picklable(value: object) -> object:
     return Verbatim(value.__name__ if isinstance(value, type) else value)
 
 
-def _restore(kind: type[GPTError], key: str, sentence: str, values: dict[str, object]) -> GPTError:
+def restored(kind: type[GPTError], key: str, sentence: str, values: dict[str, object]) -> GPTError:
+    """Return an error that was sent from another process."""
     error = kind.__new__(kind)
     GPTError.__init__(error, key, sentence, **values)
     return error

@@ -26,7 +26,7 @@ from typing import Any
 
 import httpx
 
-from gpt.errors import GPTError
+from gpt.errors import GPTError, restored
 
 CHECK_SECONDS = 2.0  # interval between checks whether the cluster answers
 ANSWER_SECONDS = 2.0  # time limit for its answer
@@ -113,7 +113,7 @@ class Stream:
                     reply = json.loads(line)
                     if "error" in reply:
                         key, sentence, values = reply["error"]
-                        end = GPTError(key, sentence, **values)
+                        end = restored(GPTError, key, sentence, values)
                     elif "end" in reply:
                         end = None
                     else:

@@ -126,6 +126,7 @@ def test_every_activation_of_the_configuration_exists():
     x = torch.tensor([-1.0, 2.0])
     expected = {
         "relu": [0.0, 2.0],
+        "relu2": [0.0, 4.0],
         "silu": [-0.268941, 1.761594],
         "gelu": [-0.158655, 1.954500],
         "gelu_tanh": [-0.158808, 1.954598],

@@ -20,7 +20,7 @@ from torch import Tensor
 from gpt.errors import GPTError
 from gpt.models.checkpoints.contents import Deferred
 from gpt.models.checkpoints.torch_file import map_file
-from gpt.models.checkpoints.untrusted import MAX_TEXT_BYTES
+from gpt.models.checkpoints.untrusted import MAX_TEXT_BYTES, Damaged
 from gpt.models.memory import release_file_pages
 
 MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
@@ -104,7 +104,7 @@ def read_part(path: Path) -> GGUFFile:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return Reader(path, data).read()
-    except (struct.error, UnicodeDecodeError, OverflowError, ValueError, RuntimeError) as error:
+    except (Damaged, struct.error, UnicodeDecodeError, OverflowError, ValueError, RuntimeError) as error:
         if isinstance(error, GPTError):
             raise
         raise damaged_gguf(path, error) from None
@@ -143,13 +143,13 @@ class Reader:
         infos = [self.tensor_info() for _ in range(n_tensors)]
         alignment = metadata.get("general.alignment", ALIGNMENT)
         if not isinstance(alignment, int) or alignment < 1:
-            raise ValueError(f"general.alignment {alignment}")
+            raise Damaged(f"general.alignment {alignment}")
         start = -(-self.at // alignment) * alignment
         whole, tensors = map_file(self.path), dict[str, Tensor]()
         kinds: dict[str, int] = {}
         for name, shape, kind, offset in infos:
             if name in tensors:
-                raise ValueError(name)
+                raise Damaged(name)
             tensors[name] = self.tensor(whole, name, shape, kind, start + offset)
             kinds[kind.name] = kinds.get(kind.name, 0) + (math.prod(shape) if len(shape) > 1 else 0)
         return GGUFFile(metadata, tensors, kinds)
@@ -164,7 +164,7 @@ class Reader:
         """Return the next number, which counts items of at least n_bytes each."""
         found = self.number(letter)
         if self.at + found * n_bytes > self.end:
-            raise ValueError(f"a count of {found:,}")
+            raise Damaged(f"a count of {found:,}")
         return found
 
     def text(self) -> str:
@@ -179,12 +179,12 @@ class Reader:
             found = self.number(SCALARS[kind])
             return shortest(found) if SCALARS[kind] == "f" else found
         if kind != ARRAY:
-            raise ValueError(f"GGUFValueType {kind}")
+            raise Damaged(f"GGUFValueType {kind}")
         kind = self.number("I")
         if kind == STRING:
             return [self.text() for _ in range(self.count("Q", 8))]
         if kind not in SCALARS:
-            raise ValueError(f"GGUFValueType {kind}")
+            raise Damaged(f"GGUFValueType {kind}")
         n_bytes = struct.calcsize(SCALARS[kind])
         n = self.count("Q", n_bytes)
         self.at += n * n_bytes
@@ -205,11 +205,11 @@ class Reader:
         """Return a memory-mapped tensor, or a matrix that is dequantised later."""
         n_block, n_bytes = GGML_QUANT_SIZES[kind]
         if not shape or 0 in shape or shape[-1] % n_block:
-            raise ValueError(f"{name} {shape}")
+            raise Damaged(f"{name} {shape}")
         n_row = shape[-1] // n_block * n_bytes
         size = math.prod(shape[:-1]) * n_row
         if start + size > len(self.data):
-            raise ValueError(name)
+            raise Damaged(name)
         stored = torch.empty(0, dtype=torch.uint8).set_(whole[start : start + size])
         if kind.name in PLAIN:
             return stored.view(PLAIN[kind.name]).view(shape)

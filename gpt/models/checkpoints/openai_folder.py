@@ -21,7 +21,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import TokenizerSettings, lib
 from gpt.models.checkpoints.other_vocabularies import fields, read_varint
 from gpt.models.checkpoints.stated import Hints
 from gpt.models.checkpoints.torch_file import map_file
-from gpt.models.checkpoints.untrusted import read_bytes, read_json
+from gpt.models.checkpoints.untrusted import Damaged, read_bytes, read_json
 from gpt.models.checkpoints.vocabularies import gpt2_or_ids
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
@@ -68,10 +68,10 @@ def read_tensors(index: Path) -> dict[str, Tensor]:
         table = read_table(read_bytes(index))
         shards = dict(fields(table.pop(b""))).get(1, 1)
         if shards != 1:
-            raise ValueError(f"{shards} shards")
+            raise Damaged(f"{shards} shards")
         whole = map_file(data)
         return {name.decode(): read_tensor(value, whole) for name, value in table.items()}
-    except (IndexError, KeyError, UnicodeDecodeError, ValueError, struct.error) as error:
+    except (Damaged, IndexError, KeyError, UnicodeDecodeError, ValueError, struct.error) as error:
         raise GPTError(
             "checkpoint.tensorflow",
             "{file} is not a whole TensorFlow checkpoint in one part: {reason}",
@@ -84,7 +84,7 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
     """Return the keys and values of a LevelDB table."""
     footer = data[-FOOTER_BYTES:]
     if int.from_bytes(footer[-8:], "little") != MAGIC:
-        raise ValueError("no LevelDB table")
+        raise Damaged("no LevelDB table")
     _, at = read_handle(footer, 0)  # the other index is empty
     blocks = read_block(data, read_handle(footer, at)[0])
     return {
@@ -104,7 +104,7 @@ def read_block(data: bytes, handle: tuple[int, int]) -> dict[bytes, bytes]:
     start, size = handle
     block, kind = data[start : start + size], data[start + size]
     if kind != 0:
-        raise ValueError("compressed")
+        raise Damaged("compressed")
     end = len(block) - 4 - 4 * int.from_bytes(block[-4:], "little")  # the rest are places to start at
     found: dict[bytes, bytes] = {}
     key, at = b"", 0
@@ -113,7 +113,7 @@ def read_block(data: bytes, handle: tuple[int, int]) -> dict[bytes, bytes]:
         n_key, at = read_varint(block, at)
         n_value, at = read_varint(block, at)
         if shared > len(key) or at + n_key + n_value > end:
-            raise ValueError(f"byte {start + at}")
+            raise Damaged(f"byte {start + at}")
         key = key[:shared] + block[at : at + n_key]
         found[key] = block[at + n_key : at + n_key + n_value]
         at += n_key + n_value
@@ -127,7 +127,7 @@ def read_tensor(entry: bytes, whole: torch.UntypedStorage) -> Tensor:
     dtype, start, n_bytes = TYPES[values.get(1, 0)], values.get(4, 0), values.get(5, 0)
     shape = torch.Size(sizes)
     if start + n_bytes > whole.nbytes() or shape.numel() * dtype.itemsize != n_bytes or 7 in values:
-        raise ValueError(f"{tuple(shape)}: {start} + {n_bytes} / {whole.nbytes()}")
+        raise Damaged(f"{tuple(shape)}: {start} + {n_bytes} / {whole.nbytes()}")
     return torch.empty(0, dtype=dtype).set_(whole[start : start + n_bytes]).view(shape)
 
 

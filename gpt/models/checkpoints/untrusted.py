@@ -23,6 +23,10 @@ MAX_TEXT_BYTES = 64_000_000  # limit on configuration and vocabulary files
 T = TypeVar("T")
 
 
+class Damaged(Exception):
+    """A file contradicts itself. Its reader turns this into a sentence."""
+
+
 def open_safetensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors in a safetensors file. Raises ValueError if it is damaged or its header is too large."""
     with path.open("rb") as file:
