@@ -2,8 +2,9 @@
 
     python docs/pictures.py [--chromium PROGRAM] [--stills]
 
-Starts the app in this process, and a headless Chromium. Writes docs/glassbox.webp (typing, then the film at several
-times its speed), docs/playground.png, docs/inside.png and docs/why.png. Needs the packages in requirements-dev.txt.
+Starts the app in this process, and a headless Chromium. Writes docs/glassbox.webp (a new visitor hides a word, then
+looks at the training), docs/playground.png, docs/inside.png and docs/why.png. Needs the packages in
+requirements-dev.txt.
 """
 
 from __future__ import annotations
@@ -18,14 +19,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from PIL import Image
-from playwright.sync_api import Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from components.page import build_app, launch_options
-from components.tabs.inside.film import BEATS
 
 FOLDER = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-SIZE: ViewportSize = {"width": 960, "height": 640}
+SIZE: ViewportSize = {"width": 1120, "height": 720}
 STILL: ViewportSize = {"width": 1280, "height": 800}
 STORY = "prompt=Lily+had+a+cat.+One+day,+the+cat+ran+away.+Lily+looked+for+her&text="
 STILLS = {  # address, and an element to wait for
@@ -35,12 +35,8 @@ STILLS = {  # address, and an element to wait for
 }
 MAX_BYTES = 3_000_000
 QUALITY = 70
-TYPED = "The little dog was sad. He"
-N_TAKEN = 2  # predicted tokens to accept with the right arrow key
-KEY_MS, TAKEN_MS, MOVING_MS, REST_MS = 70, 700, 90, 900  # durations of frames
-SETTLES_MS = 600  # waiting time after a key press
-STEPS = 9  # frames per beat
-LEFT_OUT = {"ending", "add", "neurons"}  # beats to skip, so that the animation isn't too long
+WRITING_MS, MOVING_MS, MOMENT_MS, REST_MS = 250, 100, 450, 1500  # durations of frames
+SETTLES_MS = 800  # waiting time after a click
 
 Frames = list[tuple[Image.Image, int]]  # images with their durations in ms
 
@@ -50,44 +46,32 @@ def shot(page: Page) -> Image.Image:
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 
-def typing(page: Page, url: str) -> Frames:
-    """Type a text and accept the tokens that the model predicts."""
-    page.goto(url)
-    page.locator("#bars [role=option]").first.wait_for()
-    box = page.locator("#prompt textarea")
-    box.fill("")
-    page.wait_for_timeout(SETTLES_MS)
+def prediction(page: Page, url: str) -> Frames:
+    """Show a new visitor's page: the text writes itself, and the prediction changes when its main reason is hidden."""
+    page.goto(url, wait_until="commit")
     frames = []
-    for key in TYPED:
-        box.press_sequentially(key)
-        page.wait_for_timeout(SETTLES_MS if key == " " or key == TYPED[-1] else 60)
-        frames.append((shot(page), KEY_MS))
+    while page.locator("#first-screen").count():
+        page.wait_for_timeout(WRITING_MS)
+        frames.append((shot(page), WRITING_MS))
     page.wait_for_timeout(SETTLES_MS)
     frames.append((shot(page), REST_MS))
-    for _ in range(N_TAKEN):
-        box.press("ArrowRight")
-        page.wait_for_timeout(2 * SETTLES_MS)
-        frames.append((shot(page), TAKEN_MS))
-    return frames
+    page.locator("#hide-main").click()
+    page.wait_for_timeout(2 * SETTLES_MS)
+    return [*frames, (shot(page), 2 * REST_MS)]
 
 
-def film(page: Page) -> Frames:
-    """Play the film for the typed text, without the beats in LEFT_OUT."""
-    page.locator("#open-film").click()
-    page.locator(".gb-filming").wait_for()
-    page.locator(".gb-film-play").click()
-    page.locator(".gb-filming").evaluate("film => scrollTo(0, scrollY + film.getBoundingClientRect().top - 64)")
-    scrub, starts, frames = page.locator(".gb-film-bar input"), 0.0, []
-    for beat in BEATS:
-        for step in range(STEPS + 1) if beat.name not in LEFT_OUT else ():
-            scrub.evaluate(
-                "(input, time) => { input.value = time; input.dispatchEvent(new Event('input', { bubbles: true })); }",
-                starts + beat.seconds * min(step / STEPS, 0.99),
-            )
-            page.wait_for_timeout(40)
-            frames.append((shot(page), MOVING_MS if step < STEPS else REST_MS))
-        starts += beat.seconds
-    return frames
+def training(page: Page, url: str) -> Frames:
+    """Show what the model wrote at each moment of its training."""
+    page.goto(url)
+    page.locator("#first-screen").wait_for(state="detached")
+    page.locator("#hero-growth").scroll_into_view_if_needed()
+    scrubber = page.locator("#hero-growth input")
+    frames = []
+    for moment in range(int(scrubber.get_attribute("max") or 0) + 1):
+        scrubber.fill(str(moment))
+        page.wait_for_timeout(MOVING_MS)
+        frames.append((shot(page), MOMENT_MS))
+    return [*frames[:-1], (frames[-1][0], 2 * REST_MS)]
 
 
 def stills(page: Page, url: str) -> None:
@@ -100,9 +84,10 @@ def stills(page: Page, url: str) -> None:
         shot(page).save(FOLDER / f"{name}.png", optimize=True)
 
 
-def moving(page: Page, url: str) -> None:
-    """Write the animation."""
-    (first, shown), *others = [*typing(page, url), *film(page)]
+def moving(browser: Browser, url: str) -> None:
+    """Write the animation, of two new visitors."""
+    pages = (browser.new_context(viewport=SIZE, locale="en-US").new_page() for _ in range(2))
+    (first, shown), *others = [*prediction(next(pages), url), *training(next(pages), url)]
     path = FOLDER / "glassbox.webp"
     durations = [shown, *(each for _, each in others)]
     images = [image for image, _ in others]
@@ -122,7 +107,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=args.chromium, args=FLAGS)
         stills(browser.new_page(), url)
         if not args.stills:
-            moving(browser.new_page(viewport=SIZE), url)
+            moving(browser, url)
         browser.close()
 
 
