@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import CHIPS, open_playground, says, set_slider
+from tests.browser.playground_page import CHIPS, open_playground, open_tab, says, set_slider
 
 
 @pytest.mark.thorough
@@ -11,7 +11,7 @@ def test_the_functions_follow_x_the_histogram_the_layer_and_the_swap_the_choice_
     page = stay(lambda page: open_playground(page, site))
     page.locator(CHIPS).first.click()
     name = page.locator(CHIPS).first.text_content().strip()
-    page.get_by_role("tab", name="Activations").click()
+    open_tab(page, "activations")
     expect(says(page, "curves")).to_contain_text("GELU (tanh) is 0.8412")
     set_slider(page, "activations-x", -1)
     expect(says(page, "curves")).to_contain_text("GELU (tanh) is −0.1588")
@@ -25,7 +25,7 @@ def test_the_functions_follow_x_the_histogram_the_layer_and_the_swap_the_choice_
 
 def test_of_several_quick_actions_in_a_card_none_is_lost(stay, site):
     page = stay(lambda page: open_playground(page, site))
-    page.get_by_role("tab", name="Activations").click()
+    open_tab(page, "activations")
     expect(says(page, "activation-swapped")).not_to_be_empty()
     page.evaluate(
         """() => {

@@ -387,7 +387,7 @@ LESSONS: tuple[Lesson, ...] = (
         17,
         (
             Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"),
-            Code("gpt.models.checkpoints.to_transformers", "transposed"),
+            Code("gpt.models.checkpoints.writing", "transposed"),
         ),
         Place("playground"),
         words="pretrained checkpoint load weights Hugging Face nanoGPT state_dict Conv1D 预训练 加载权重",

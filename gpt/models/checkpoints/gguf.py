@@ -223,8 +223,8 @@ def unknown_value(key: str, value: object) -> GPTError:
     """Return the error for an option of the metadata that is not implemented."""
     return GPTError(
         "gguf.option",
-        "{key}={value!r} in this GGUF file changes the mathematics and is not implemented",
-        key=key,
+        "{option}={value!r} in this GGUF file changes the mathematics and is not implemented",
+        option=key,
         value=value,
     )
 
