@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import threading
 import traceback
 from collections import Counter as Tally
@@ -79,10 +80,10 @@ _log = logging.getLogger(__name__)
 
 
 def count_error(kind: Literal["unexpected", "drawing"], problem: Exception) -> None:
-    """Count and log an exception."""
+    """Count and log an exception; with `python -X dev`, with its traceback, which may quote a visitor's text."""
     ERRORS.labels(kind).inc()
     fields = {"kind": kind, "type": type(problem).__name__, "place": place_of(problem)}
-    _log.error("error", extra={"fields": fields})
+    _log.error("error", exc_info=problem if sys.flags.dev_mode else None, extra={"fields": fields})
 
 
 def count_refusal(status: int, route: str) -> None:

@@ -12,6 +12,7 @@ export function startHero() {
     if (type === "click" && !target.closest(ACTIONS)) return;
     const writes = target.closest("#write-own");
     delete document.body.dataset.hero;
+    scrollTo(0, 0); // the text, which answers
     for (const name of ["click", "input"]) removeEventListener(name, open, true);
     if (!writes) return;
     const area = /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));

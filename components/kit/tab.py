@@ -4,7 +4,7 @@
 
     @tab.state
     class Chosen:
-        x: float = setting(1.0, low=-6, high=6, step=0.05)
+        x: float = setting(1.0, low=-3, high=3, step=0.05)
 
     @tab.computed
     def histogram(s):
@@ -12,9 +12,9 @@
 
     def before(s):
         h = s[histogram]
-        return bars.histogram(h.shares, h.edges), t("activations.histogram.says", n=h.n)
+        return bars.histogram(h.shares, h.edges, x_title="x", y_title="share"), t("activations.histogram.says", n=h.n)
 
-    tab.cards(card("histogram", question("activations.histogram"), slider(Chosen.x), picture("histogram", before)))
+    tab.cards(card("histogram", question("activations.histogram"), slider(Chosen.x, "x"), picture("histogram", before)))
 
 `s` is a snapshot of the visitor's session that records what is read from it. A picture is drawn again, and a result is
 computed again, only if something that it read has changed. While a result is computed, the pictures that read it keep

@@ -24,9 +24,10 @@ PAGE = Path(components.__file__).parents[1] / "docs/kit.md"
 def test_the_example_of_the_documentation_draws_its_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("count", "question", "says"):
         monkeypatch.setitem(CATALOGUES["en"], f"next.{key}", "{share}" if key == "says" else key)
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    code, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     scope: dict[str, Any] = {"__name__": __name__}
     exec(compile(code, "example", "exec"), scope)
+    exec(compile(check, "check", "exec"), scope | {"Session": Session})
     document = Generation(get_model(), "The dog ran")
     document.read()
     drawn = Drawn(Session(document), scope["tab"])

@@ -20,7 +20,8 @@ function mount(root) {
 
   function show() {
     const [step, text] = moments[Number(range.value)] ?? [0, ""];
-    const name = t("growth.step", { step: step.toLocaleString("en") });
+    const [steps] = moments.at(-1) ?? [0];
+    const name = t("growth.step", { step: step.toLocaleString("en"), steps: steps.toLocaleString("en") });
     setText(find(root, ".gb-growth-text"), text);
     setText(find(root, "output"), name);
     range.setAttribute("aria-valuetext", name);
