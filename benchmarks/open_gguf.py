@@ -1,4 +1,4 @@
-"""Measure the time and the memory to open a GGUF file: python -m benchmarks.gguf [--rounds 5]
+"""Measure the time and the memory to open a GGUF file: python -m benchmarks.open_gguf [--rounds 5]
 
 Writes a model of GPT-2's shape with random weights and GPT-2's vocabulary as safetensors in float16, and as GGUF in
 several types. Opens them in turn, each time in a new process, and prints medians: the seconds after the imports, their
