@@ -87,7 +87,10 @@ function mount(root, host) {
   }
 
   const enter = selectable ? roving(list, rows, choose) : null;
-  if (!selectable) list.setAttribute("role", "list");
+  if (!selectable) {
+    list.setAttribute("role", "list");
+    list.tabIndex = 0; // scrolls by keyboard
+  }
   return { draw };
 }
 
