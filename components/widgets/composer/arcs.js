@@ -38,8 +38,9 @@ export function gapPath(from, to, left, gap) {
 /**
  * @param {SVGSVGElement} svg @param {{node: (i: number) => HTMLElement | null}} copy
  * @param {[number, number][]} arcs [position, weight] each @param {number} selected the position before the prediction
+ * @param {boolean} pulses whether light runs along the strongest arch
  */
-export function drawArcs(svg, copy, arcs, selected) {
+export function drawArcs(svg, copy, arcs, selected, pulses) {
   const around = svg.getBoundingClientRect();
   /** Returns a token's place, in the line that contains most of it. @param {number} i @returns {Place | null} */
   const placeOf = (i) => {
@@ -60,7 +61,10 @@ export function drawArcs(svg, copy, arcs, selected) {
     const width = 1 + (isArch ? 5 : 2) * weight;
     return [makeShape("path", { d, "stroke-width": width.toFixed(2), "stroke-opacity": (0.2 + 0.7 * weight).toFixed(2) })];
   });
-  const strongest = paths.at(-1);
+  const drawn = paths.map((path) => path.outerHTML).join("");
+  if (svg.dataset.drawn === drawn && svg.childElementCount) return; // the light doesn't run again
+  svg.dataset.drawn = drawn;
+  const strongest = pulses && paths.at(-1);
   if (strongest) paths.push(makeShape("path", { class: "gb-pulse", d: strongest.getAttribute("d") ?? "", pathLength: 1 }));
   svg.replaceChildren(...paths, makeShape("circle", { cx: to.x, cy: to.y, r: 4 }));
 }

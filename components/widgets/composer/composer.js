@@ -78,7 +78,7 @@ function mount(root, host) {
     root.style.setProperty("--gb-line-size", `${px}px`);
     copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1), isOld ? new Set() : hidden);
     const arcs = (shown.arcs ?? []).filter(([position]) => !hidden.has(position));
-    drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1);
+    drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1, !shown.generating);
     nameWords(isOld);
     if (!host.options.leads) return;
     document.body.classList.toggle("gb-stale", isOld);
