@@ -137,12 +137,7 @@ class KVCache:
     def check_room(self, count: int) -> None:
         """Raise ValueError unless `count` more positions fit."""
         if self.length + count > self.max_length:
-            raise GPTError(
-                "cache.full",
-                "{n} positions do not fit in a cache of {limit}",
-                n=self.length + count,
-                limit=self.max_length,
-            )
+            raise GPTError("cache.full", n=self.length + count, limit=self.max_length)
 
     def advance(self, count: int) -> None:
         """Increase the length by `count`, once every layer has stored the positions."""
@@ -178,7 +173,7 @@ class KVCache:
         cache must keep queries and must have been filled without a padding mask.
         """
         if self.q is None:
-            raise GPTError("cache.no_queries", "this cache keeps no queries: create it with keep_queries=True")
+            raise GPTError("cache.no_queries")
         S = self.length if stop is None else stop
         q, k = self.q[layer, :, :, start:S].float(), self.k[layer, :, :, :S].float()
         k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # (B, nh, S, hs)

@@ -40,121 +40,63 @@ def check_number(name: str, value: object, low: float, high: float = math.inf) -
 def out_of_range(name: str, value: object, low: object, high: object | None, *, whole: bool) -> GPTError:
     """Return the error for a value that is not a number between `low` and `high` (None: no upper limit)."""
     if whole and high is None:
-        return GPTError(
-            "argument.whole_number_min",
-            "{name} must be a whole number of at least {low}, not {value!r}",
-            name=name,
-            low=low,
-            value=value,
-        )
+        return GPTError("argument.whole_number_min", name=name, low=low, value=value)
     if whole:
-        return GPTError(
-            "argument.whole_number_range",
-            "{name} must be a whole number between {low} and {high}, not {value!r}",
-            name=name,
-            low=low,
-            high=high,
-            value=value,
-        )
+        return GPTError("argument.whole_number_range", name=name, low=low, high=high, value=value)
     if high is None:
-        return GPTError(
-            "argument.number_min",
-            "{name} must be a number of at least {low}, not {value!r}",
-            name=name,
-            low=low,
-            value=value,
-        )
-    return GPTError(
-        "argument.number_range",
-        "{name} must be a number between {low} and {high}, not {value!r}",
-        name=name,
-        low=low,
-        high=high,
-        value=value,
-    )
+        return GPTError("argument.number_min", name=name, low=low, value=value)
+    return GPTError("argument.number_range", name=name, low=low, high=high, value=value)
 
 
 def check_switch(name: str, value: object) -> None:
     """Require a bool."""
     if not isinstance(value, bool):
-        raise GPTError("argument.switch", "{name} must be true or false, not {value!r}", name=name, value=value)
+        raise GPTError("argument.switch", name=name, value=value)
 
 
 def check_above(name: str, value: object, low: float) -> None:
     """Require a finite number above `low`."""
     if not is_number(value) or value <= low:
-        raise GPTError(
-            "argument.above", "{name} must be a number above {low}, not {value!r}", name=name, low=low, value=value
-        )
+        raise GPTError("argument.above", name=name, low=low, value=value)
 
 
 def check_below_one(name: str, value: object) -> None:
     """Require a number of at least 0 and below 1."""
     if not is_number(value) or not 0 <= value < 1:
-        raise GPTError(
-            "argument.below_one", "{name} must be at least 0 and below 1, not {value!r}", name=name, value=value
-        )
+        raise GPTError("argument.below_one", name=name, value=value)
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Require one of `choices`."""
     if value not in choices:
-        raise GPTError(
-            "argument.choice",
-            "{name} must be one of {choices}, not {value!r}",
-            name=name,
-            choices=", ".join(map(str, choices)),
-            value=value,
-        )
+        raise GPTError("argument.choice", name=name, choices=", ".join(map(str, choices)), value=value)
 
 
 def check_head_width(n_embd: int, n_head: int) -> None:
     """Require n_embd to be a multiple of n_head."""
     if n_embd % n_head:
-        raise GPTError(
-            "config.head_width",
-            "n_embd ({n_embd}) must be divisible by n_head ({n_head}): all heads have the same width",
-            n_embd=n_embd,
-            n_head=n_head,
-        )
+        raise GPTError("config.head_width", n_embd=n_embd, n_head=n_head)
 
 
 def check_token_id(token_id: int, n_vocab: int) -> None:
     """Require a token id between 0 and n_vocab - 1."""
     if not 0 <= token_id < n_vocab:
-        raise GPTError(
-            "token.unknown",
-            "token id {token} does not exist: the vocabulary has ids 0 to {last}",
-            token=token_id,
-            last=n_vocab - 1,
-        )
+        raise GPTError("token.unknown", token=token_id, last=n_vocab - 1)
 
 
 def check_position(position: int, length: int) -> None:
     """Require a position between 0 and length - 1."""
     if not 0 <= position < length:
-        raise GPTError(
-            "position.unknown",
-            "position {position} does not exist: the text has positions 0 to {last}",
-            position=position,
-            last=length - 1,
-        )
+        raise GPTError("position.unknown", position=position, last=length - 1)
 
 
 def check_layer(layer: int, n_layer: int) -> None:
     """Require a layer between 0 and n_layer - 1."""
     if not 0 <= layer < n_layer:
-        raise GPTError(
-            "layer.unknown",
-            "layer {layer} does not exist: the model has layers 0 to {last}",
-            layer=layer,
-            last=n_layer - 1,
-        )
+        raise GPTError("layer.unknown", layer=layer, last=n_layer - 1)
 
 
 def check_head(head: int, n_head: int) -> None:
     """Require a head between 0 and n_head - 1."""
     if not 0 <= head < n_head:
-        raise GPTError(
-            "head.unknown", "head {head} does not exist: a layer has heads 0 to {last}", head=head, last=n_head - 1
-        )
+        raise GPTError("head.unknown", head=head, last=n_head - 1)

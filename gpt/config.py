@@ -56,11 +56,7 @@ class RotaryScaling:
         if value is None or isinstance(value, RotaryScaling):
             return value
         if not isinstance(value, dict) or not {"kind", "factor"} <= set(value) <= {each.name for each in fields(cls)}:
-            raise GPTError(
-                "config.rotary_scaling",
-                "rotary_scaling must be None or have a kind and a factor, not {value!r}",
-                value=value,
-            )
+            raise GPTError("config.rotary_scaling", value=value)
         return cls(**value)
 
 
@@ -163,12 +159,7 @@ class GPTConfig:
             check_head_width(self.n_embd, self.n_head)
         check_integer("n_head x head_dim", self.n_head * self.head_size, 1, MAX_WIDTH)
         if self.n_head % self.kv_heads:
-            raise GPTError(
-                "config.kv_heads",
-                "n_head ({n_head}) must be divisible by n_kv_head ({n_kv_head}): each serves the same number of heads",
-                n_head=self.n_head,
-                n_kv_head=self.kv_heads,
-            )
+            raise GPTError("config.kv_heads", n_head=self.n_head, n_kv_head=self.kv_heads)
         check_below_one("dropout", self.dropout)
         check_choice("activation", self.activation, get_args(Activation))
         check_choice("position", self.position, get_args(Position))
@@ -182,11 +173,7 @@ class GPTConfig:
                     check_above(name, getattr(self, name), 0)
         check_number("rotary_share", self.rotary_share, 0.0, 1.0)
         if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
-            raise GPTError(
-                "config.rotary_head_width",
-                "rotary positions rotate pairs of numbers, but {width} numbers per head do not form pairs",
-                width=self.rotary_size,
-            )
+            raise GPTError("config.rotary_head_width", width=self.rotary_size)
         object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
         for name in ("qkv_bias", "proj_bias", "mlp_bias"):
             if getattr(self, name) == self.bias:
@@ -194,9 +181,7 @@ class GPTConfig:
         for name in ("full_layers", "unrotated_layers"):
             layers = getattr(self, name)
             if not isinstance(layers, tuple | list):
-                raise GPTError(
-                    "config.layers", "{name} must be a list of layers, not {value!r}", name=name, value=layers
-                )
+                raise GPTError("config.layers", name=name, value=layers)
             for layer in layers:
                 check_integer(name, layer, 0, self.n_layer - 1)
             object.__setattr__(self, name, tuple(layers))

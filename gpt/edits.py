@@ -35,9 +35,7 @@ class Patch:
     def __post_init__(self) -> None:
         check_patchable(self.name)
         if not isinstance(self.value, Tensor):
-            raise GPTError(
-                "patch.not_a_tensor", "the value of a patch must be a tensor, not {type}", type=type(self.value)
-            )
+            raise GPTError("patch.not_a_tensor", type=type(self.value))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Patch):
@@ -68,9 +66,7 @@ class Steering:
     def __post_init__(self) -> None:
         check_layer_name(self.layer)
         if not isinstance(self.value, Tensor):
-            raise GPTError(
-                "steering.not_a_tensor", "a steering vector must be a tensor, not {type}", type=type(self.value)
-            )
+            raise GPTError("steering.not_a_tensor", type=type(self.value))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Steering):
@@ -99,9 +95,7 @@ def steer(x: Tensor, steering: Sequence[Steering], positions: Tensor) -> Tensor:
 def check_patchable(name: str) -> None:
     """Raise ValueError unless name is one of PATCHABLE."""
     if name not in PATCHABLE:
-        raise GPTError(
-            "patch.part", "only {choices} can be patched, not {name!r}", choices=", ".join(PATCHABLE), name=name
-        )
+        raise GPTError("patch.part", choices=", ".join(PATCHABLE), name=name)
 
 
 def same_tensor(left: Tensor, right: Tensor) -> bool:
@@ -112,15 +106,13 @@ def same_tensor(left: Tensor, right: Tensor) -> bool:
 def check_layer_name(value: object) -> None:
     """Raise ValueError unless value is an integer."""
     if not is_integer(value):
-        raise GPTError("edits.layer", "a layer must be given as a whole number, not {value!r}", value=quoted(value))
+        raise GPTError("edits.layer", value=quoted(value))
 
 
 def check_head_name(value: object) -> None:
     """Raise ValueError unless value is a tuple (layer, head)."""
     if not (isinstance(value, tuple) and len(value) == 2 and all(map(is_integer, value))):
-        raise GPTError(
-            "edits.head", "a head must be given as (layer, head), two whole numbers, not {value!r}", value=quoted(value)
-        )
+        raise GPTError("edits.head", value=quoted(value))
 
 
 @dataclass(frozen=True)
@@ -153,33 +145,15 @@ class Hook:
 
     def __post_init__(self) -> None:
         if self.name not in HOOKABLE + HOOKABLE_OUTSIDE:
-            raise GPTError(
-                "hook.name",
-                "only {choices} can be hooked, not {name!r}",
-                choices=", ".join(HOOKABLE + HOOKABLE_OUTSIDE),
-                name=self.name,
-            )
+            raise GPTError("hook.name", choices=", ".join(HOOKABLE + HOOKABLE_OUTSIDE), name=self.name)
         if self.name in HOOKABLE_OUTSIDE and self.layer is not None:
-            raise GPTError(
-                "hook.outside",
-                "{name} is outside the layers: its hook must have the layer None, not {layer!r}",
-                name=self.name,
-                layer=self.layer,
-            )
+            raise GPTError("hook.outside", name=self.name, layer=self.layer)
         if self.name in HOOKABLE:
             check_layer_name(self.layer)
         if not callable(self.function):
-            raise GPTError(
-                "hook.function",
-                "a hook needs a function that takes and returns a tensor, not {value!r}",
-                value=self.function,
-            )
+            raise GPTError("hook.function", value=self.function)
         if self.position is not None and not is_integer(self.position):
-            raise GPTError(
-                "hook.position",
-                "the position of a hook must be a whole number or None, not {value!r}",
-                value=self.position,
-            )
+            raise GPTError("hook.position", value=self.position)
 
     def apply(self, value: Tensor, start: int) -> Tensor:
         """Apply the function to an activation (..., T, width), or only to the token at the hook's position.
@@ -199,13 +173,7 @@ class Hook:
         result = self.function(given.clone())
         if not isinstance(result, Tensor) or result.shape != given.shape:
             found = tuple(result.shape) if isinstance(result, Tensor) else type(result).__name__
-            raise GPTError(
-                "hook.result",
-                "the function hooked to {name} must return a tensor of shape {expected}, not {found}",
-                name=self.name,
-                expected=tuple(given.shape),
-                found=found,
-            )
+            raise GPTError("hook.result", name=self.name, expected=tuple(given.shape), found=found)
         return result.to(given)
 
 
@@ -245,12 +213,10 @@ class Edits:
             check_layer_name(layer)
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
             if not is_number(factor):
-                raise GPTError("edits.factor", "a factor must be a finite number, not {value!r}", value=factor)
+                raise GPTError("edits.factor", value=factor)
         for hook in self.hooks:
             if not isinstance(hook, Hook):
-                raise GPTError(
-                    "edits.hook", "hooks must be made of Hook(name, layer, function), not {value!r}", value=hook
-                )
+                raise GPTError("edits.hook", value=hook)
 
     def check(self, config: GPTConfig) -> None:
         """Raise ValueError if a layer, head, position, activation or vector does not fit the model."""
@@ -264,39 +230,19 @@ class Edits:
         for hook in self.hooks:
             lacks = {"mlp_up": not config.gated, "position_embedding": config.position != "learned"}
             if lacks.get(hook.name, False):
-                raise GPTError("hook.lacks", "this model has no {name} to hook", name=hook.name)
+                raise GPTError("hook.lacks", name=hook.name)
             if hook.position is not None and not 0 <= hook.position < config.block_size:
-                raise GPTError(
-                    "hook.context",
-                    "position {position} cannot be hooked: the context has positions 0 to {last}",
-                    position=hook.position,
-                    last=config.block_size - 1,
-                )
+                raise GPTError("hook.context", position=hook.position, last=config.block_size - 1)
         for patch in self.patches:
             if not 0 <= patch.position < config.block_size:
                 last = config.block_size - 1
-                raise GPTError(
-                    "patch.position",
-                    "position {position} cannot be patched: the context has positions 0 to {last}",
-                    position=patch.position,
-                    last=last,
-                )
+                raise GPTError("patch.position", position=patch.position, last=last)
             if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != config.n_embd:
                 shape = tuple(patch.value.shape)
-                raise GPTError(
-                    "patch.shape",
-                    "a patch of shape {shape} does not fit: each text needs {n} numbers",
-                    shape=shape,
-                    n=config.n_embd,
-                )
+                raise GPTError("patch.shape", shape=shape, n=config.n_embd)
         for each in self.steering:
             if tuple(each.value.shape) != (config.n_embd,):
-                raise GPTError(
-                    "steering.shape",
-                    "a vector of shape {shape} cannot be added: the residual stream has {n} numbers",
-                    shape=tuple(each.value.shape),
-                    n=config.n_embd,
-                )
+                raise GPTError("steering.shape", shape=tuple(each.value.shape), n=config.n_embd)
 
     def check_text(self, n: int) -> None:
         """Raise ValueError if a patch or hook lies beyond the end of an n-token text."""
@@ -340,11 +286,7 @@ class Edits:
     def check_portable(self) -> None:
         """Raise ValueError if there are hooks, which cannot be saved or sent to another process."""
         if self.hooks:
-            raise GPTError(
-                "edits.hooks_stay",
-                "the hook on {name} is a Python function, which cannot be saved or sent to another process",
-                name=self.hooks[0].name,
-            )
+            raise GPTError("edits.hooks_stay", name=self.hooks[0].name)
 
     def scale_heads(self, layer: int, y: Tensor) -> Tensor:
         """Scale one layer's head outputs y (B, nh, T, hs)."""
@@ -369,12 +311,7 @@ class Edits:
             value = value.clone()
             for patch in patches:
                 if patch.value.dim() == 2 and len(patch.value) != len(value):
-                    raise GPTError(
-                        "patch.batch_size",
-                        "a patch for {n} texts does not fit a batch of {batch_size}",
-                        n=len(patch.value),
-                        batch_size=len(value),
-                    )
+                    raise GPTError("patch.batch_size", n=len(patch.value), batch_size=len(value))
                 if 0 <= patch.position - start < value.shape[1]:
                     value[:, patch.position - start] = patch.value.to(value)
         if name == "resid_post" and self.steering:

@@ -1,11 +1,14 @@
-"""Translatable errors: each has a key, an English sentence and values for its placeholders."""
+"""Translatable errors: each has a key, an English sentence (errors.json) and values for its placeholders."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from numbers import Number
+from pathlib import Path
 
 MAX_QUOTED_CHARS = 40
+SENTENCES: dict[str, str] = json.loads(Path(__file__).with_name("errors.json").read_text(encoding="utf-8"))
 
 
 class GPTError(ValueError):
@@ -14,15 +17,15 @@ class GPTError(ValueError):
     Values other than numbers, strings, None and errors are stored as strings, to keep every error picklable.
 
     Args:
-        key: Key of the sentence in the translations.
-        sentence: English sentence with placeholders for `str.format`.
+        key: Key of the sentence in errors.json and in the translations.
+        sentence: English sentence with placeholders for `str.format`, if it is not in errors.json.
         values: Values for the placeholders.
     """
 
-    def __init__(self, key: str, sentence: str, /, **values: object) -> None:
-        self.key, self.sentence = key, sentence
+    def __init__(self, key: str, sentence: str | None = None, /, **values: object) -> None:
+        self.key, self.sentence = key, SENTENCES[key] if sentence is None else sentence
         self.values = {name: _picklable(value) for name, value in values.items()}
-        super().__init__(sentence.format(**self.values))
+        super().__init__(self.sentence.format(**self.values))
 
     def __reduce__(self) -> tuple[Callable[..., GPTError], tuple[object, ...]]:
         return restored, (type(self), self.key, self.sentence, self.values)

@@ -79,7 +79,7 @@ def generate_batch(
     the arguments. Invalid arguments raise ValueError before any token is generated.
     """
     if isinstance(prompts, str):
-        raise GPTError("prompt.not_a_list", "prompts must be a list of texts or lists of token ids, not one text")
+        raise GPTError("prompt.not_a_list")
     check_integer("max_new_tokens", max_new_tokens, 1)
     loaded = as_loaded(model)
     documents = [Generation(loaded, prompt, heal=heal, special=special) for prompt in prompts]

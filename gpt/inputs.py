@@ -36,10 +36,7 @@ class TokenNumbers(Vocabulary):
         self.n_vocab = n_vocab
 
     def encode(self, text: str) -> list[int]:
-        raise GPTError(
-            "model.no_tokenizer",
-            "a GPT has no tokenizer to encode text: pass token ids, or the result of load_model or get_model",
-        )
+        raise GPTError("model.no_tokenizer")
 
     def decode(self, ids: list[int]) -> str:
         return b"".join(map(self.token_bytes, ids)).decode()
@@ -58,11 +55,7 @@ def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
     try:
         return model.model, model.tokenizer
     except AttributeError:
-        raise GPTError(
-            "model.not_loaded",
-            "a model must be a name, a path, a GPT, or the result of load_model or get_model, not {type}",
-            type=type(model),
-        ) from None
+        raise GPTError("model.not_loaded", type=type(model)) from None
 
 
 def gpt_of(model: AnyModel) -> GPT:
@@ -80,9 +73,7 @@ def ids_of(model: AnyModel, text: Text) -> list[int]:
     ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)
     ids = ids or start_ids(tokenizer)
     if not ids:
-        raise GPTError(
-            "prompt.empty", "this vocabulary has no end-of-text token to start from: the prompt must not be empty"
-        )
+        raise GPTError("prompt.empty")
     for token_id in (min(ids), max(ids)):
         check_token_id(token_id, network.config.vocab_size)
     return ids

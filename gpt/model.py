@@ -310,10 +310,7 @@ class GPT(nn.Module):
     def train(self, mode: bool = True) -> GPT:
         """Switch to training or evaluation mode. Raises ValueError for training mode if no weight has a gradient."""
         if mode and not any(parameter.requires_grad for parameter in self.parameters()):
-            raise GPTError(
-                "model.frozen",
-                "this model cannot be trained: load it with load_model(..., trainable=True)",
-            )
+            raise GPTError("model.frozen")
         return super().train(mode)
 
     @property
@@ -380,18 +377,12 @@ class GPT(nn.Module):
         Raises ValueError if idx has the wrong shape or the text is longer than block_size.
         """
         if idx.dim() != 2:
-            raise GPTError(
-                "context.shape",
-                "idx must have shape (batch, tokens), not {shape}; pass idx[None] for a single text",
-                shape=tuple(idx.shape),
-            )
+            raise GPTError("context.shape", shape=tuple(idx.shape))
         B, T = idx.shape
         start = 0 if cache is None else cache.length
         S = start + T
         if T == 0 or S > self.config.block_size:
-            raise GPTError(
-                "context.length", "{n} tokens do not fit a context of 1 to {limit}", n=S, limit=self.config.block_size
-            )
+            raise GPTError("context.length", n=S, limit=self.config.block_size)
         if edits is not None:
             edits.check(self.config)
             if cache is None:
@@ -402,12 +393,7 @@ class GPT(nn.Module):
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:
             if attention_mask.shape != (B, S):
-                raise GPTError(
-                    "attention_mask.shape",
-                    "attention_mask must have shape {expected}, not {shape}",
-                    expected=(B, S),
-                    shape=tuple(attention_mask.shape),
-                )
+                raise GPTError("attention_mask.shape", expected=(B, S), shape=tuple(attention_mask.shape))
             real = attention_mask.bool()
             positions = (real.cumsum(dim=1) - 1).clamp(min=0)[:, start:]  # (B, T)
             is_causal, attn_mask = False, causal_mask(T, S, idx.device) & real[:, None, None, :]  # (B, 1, T, S)

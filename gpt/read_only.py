@@ -113,11 +113,7 @@ def freeze(model: nn.Module) -> None:
 
 def read_only_error() -> GPTError:
     """Return the error for an attempt to change a weight."""
-    return GPTError(
-        "model.read_only",
-        "the weights of this model cannot be changed: load it with load_model(..., trainable=True), or use Edits to "
-        "change a single pass",
-    )
+    return GPTError("model.read_only")
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

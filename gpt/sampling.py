@@ -56,9 +56,7 @@ class SamplingParams:
             check_integer("top_k", self.top_k, 0)
             object.__setattr__(self, "top_k", self.top_k or None)
         if self.top_p is not None and not (is_number(self.top_p) and 0 < self.top_p <= 1):
-            raise GPTError(
-                "sampling.top_p", "top_p must be a number above 0 and at most 1, not {value!r}", value=self.top_p
-            )
+            raise GPTError("sampling.top_p", value=self.top_p)
         if self.min_p is not None:
             check_number("min_p", self.min_p, 0, 1)
         if self.repetition_penalty is not None:
@@ -70,7 +68,7 @@ class SamplingParams:
 def with_seed(params: SamplingParams) -> SamplingParams:
     """Return the settings, with a random seed if seed is None. Raises ValueError if they are not SamplingParams."""
     if not isinstance(params, SamplingParams):
-        raise GPTError("sampling.params", "params must be SamplingParams(...), not {type}", type=type(params))
+        raise GPTError("sampling.params", type=type(params))
     return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
 
 
@@ -214,16 +212,10 @@ def check_logits(logits: Tensor) -> np.ndarray:
     Raises ValueError if they have another shape, contain +inf or NaN, or are all -inf.
     """
     if logits.dim() != 1 or len(logits) == 0:
-        raise GPTError(
-            "sampling.logits_shape",
-            "logits must have shape (vocab_size,), not {shape}",
-            shape=tuple(logits.shape),
-        )
+        raise GPTError("sampling.logits_shape", shape=tuple(logits.shape))
     raw = logits.detach().to("cpu", torch.float32).numpy()
     if not np.isfinite(raw.max()):
-        raise GPTError(
-            "sampling.logits_not_finite", "logits must be finite or -inf, but contain +inf or NaN, or are all -inf"
-        )
+        raise GPTError("sampling.logits_not_finite")
     return raw
 
 
@@ -233,7 +225,7 @@ def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous
         return logits
     ids = np.asarray(previous_ids)
     if ids.dtype.kind not in "iu":
-        raise GPTError("sampling.previous_ids", "previous_ids must be token ids, which are whole numbers")
+        raise GPTError("sampling.previous_ids")
     for token_id in (ids.min(), ids.max()):
         check_token_id(token_id, len(logits))
     penalised = logits.copy()
@@ -241,11 +233,7 @@ def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous
         previous, factor = logits[ids], np.float32(penalty)
         penalised[ids] = np.where(previous < 0, previous * factor, previous / factor)
     if not np.isfinite(penalised.max()):
-        raise GPTError(
-            "sampling.penalty_overflow",
-            "repetition_penalty {value!r} makes these logits exceed the range of a float",
-            value=penalty,
-        )
+        raise GPTError("sampling.penalty_overflow", value=penalty)
     return penalised
 
 

@@ -28,7 +28,7 @@ SPACES = " \u00a0"  # text fields and phones write a no-break space for a space
 
 def no_chat_template() -> GPTError:
     """Return the error for a model without a chat template."""
-    return GPTError("chat.none", "this model has no chat template: it continues texts but was not trained on messages")
+    return GPTError("chat.none")
 
 
 class Vocabulary(ABC):
@@ -302,7 +302,7 @@ def as_token_ids(ids: Any) -> list[int]:
             raise TypeError
         return [index(token_id) for token_id in values]
     except TypeError:
-        raise GPTError("prompt.type", "a prompt must be text, or token ids, which are whole numbers") from None
+        raise GPTError("prompt.type") from None
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
@@ -315,12 +315,7 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     data = path.read_bytes()
     ranks = parse_ranks(gzip.decompress(data) if path.suffix == ".gz" else data, path.name)
     if missing := missing_bytes(ranks):
-        raise GPTError(
-            "vocabulary.missing_byte",
-            "{file} cannot encode every text: it has no token for byte {byte}",
-            file=path.name,
-            byte=missing[0],
-        )
+        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
     return tiktoken_tokenizer(ranks)
 
 
@@ -330,16 +325,9 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
         lines = [line.split() for line in data.splitlines() if line]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
     except ValueError as error:
-        raise GPTError(
-            "vocabulary.tiktoken", "{file} is not a tiktoken vocabulary: {reason}", file=name, reason=error
-        ) from None
+        raise GPTError("vocabulary.tiktoken", file=name, reason=error) from None
     if sorted(ranks.values()) != list(range(len(lines))):
-        raise GPTError(
-            "vocabulary.tiktoken_ids",
-            "{file} is not a tiktoken vocabulary: it does not contain each id from 0 to {last} once",
-            file=name,
-            last=len(lines) - 1,
-        )
+        raise GPTError("vocabulary.tiktoken_ids", file=name, last=len(lines) - 1)
     return ranks
 
 

@@ -33,9 +33,7 @@ class _View:
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         value = self.tensors.get(self._prefix + name)
         if value is None and not (name in OPTIONAL and self.tensors):
-            raise GPTError(
-                "trace.not_recorded", "{name} was not recorded; run model(idx, trace=Trace()) to record it", name=name
-            )
+            raise GPTError("trace.not_recorded", name=name)
         return value
 
 
@@ -149,9 +147,7 @@ class Trace(_View):
         except (AttributeError, IndexError, ValueError) as error:
             if isinstance(error, GPTError):
                 raise
-            raise GPTError(
-                "trace.unknown", "a trace has no {name!r}; see keys() for names such as 'layers.0.attn_q'", name=name
-            ) from None
+            raise GPTError("trace.unknown", name=name) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self.tensors
@@ -197,9 +193,9 @@ class Trace(_View):
             trace.begin(sum(name.endswith(".resid_pre") for name in arrays), *numbers)
             trace.tensors.update({name: torch.from_numpy(array) for name, array in arrays.items()})
         except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):
-            raise GPTError("trace.not_a_trace", "this file is not a trace written by Trace.save") from None
+            raise GPTError("trace.not_a_trace") from None
         if "final_norm" not in trace:
-            raise GPTError("trace.incomplete", "this file does not contain a complete trace: final_norm is missing")
+            raise GPTError("trace.incomplete")
         return trace
 
 

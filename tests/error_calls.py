@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import gpt
+from gpt.errors import SENTENCES
 
 FOLDER = Path(gpt.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.rglob("*.py"))}
@@ -26,11 +27,11 @@ def classes() -> Iterator[str]:
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    """Yield each call in gpt that constructs an error from a key and a sentence, with its location."""
+    """Yield each call in gpt that constructs an error from a key, with its location."""
     names = {*classes(), "super().__init__"}
     for path, tree in TREES.items():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in names and len(texts(node)) == 2:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in names and texts(node):
                 yield f"{path.relative_to(FOLDER)}:{node.lineno}", node
 
 
@@ -40,4 +41,5 @@ def texts(call: ast.Call) -> list[str]:
 
 
 CALLS = dict(calls())
-SENTENCES: dict[str, str] = dict(map(texts, CALLS.values()))  # by key
+KEYS = {texts(call)[0] for call in CALLS.values()}
+__all__ = ["CALLS", "FOLDER", "KEYS", "SENTENCES", "TREES", "fields", "texts"]

@@ -41,9 +41,6 @@ def position_similarity(model: GPT) -> Tensor:
     Raises ValueError for a model without position embeddings.
     """
     if model.wpe is None:
-        raise GPTError(
-            "analysis.no_position_embeddings",
-            "this model has no position embeddings to compare: its positions are rotary",
-        )
+        raise GPTError("analysis.no_position_embeddings")
     wpe = F.normalize(to_float32(model.wpe.weight), dim=-1)
     return wpe @ wpe.T

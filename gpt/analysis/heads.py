@@ -95,13 +95,7 @@ def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
         trace = trace_text(trace, ids)
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if not T == S == len(ids):
-        raise GPTError(
-            "analysis.ids_trace",
-            "{n} ids need a trace of the whole text, but this one has {traced} of {total} positions",
-            n=len(ids),
-            traced=T,
-            total=S,
-        )
+        raise GPTError("analysis.ids_trace", n=len(ids), traced=T, total=S)
     device = trace.layers[0].attn_weights.device
     text, positions = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
     earlier = positions < positions[:, None]  # (T, T), [query, key]
@@ -162,7 +156,7 @@ def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
     last = len(ids) - 1
     source = 1 + max((i for i in range(last) if ids[i] == ids[last]), default=-1)
     if source == 0:
-        raise GPTError("analysis.no_repeat", "the last token has not occurred before, so there is nothing to copy")
+        raise GPTError("analysis.no_repeat")
     roles = head_roles(trace, ids).previous_token  # (n_layer, n_head)
     weights = torch.stack([layer.attn_weights[0, :, last, source] for layer in trace.layers])  # (n_layer, n_head)
     return CopyCircuit(source, *_best_pair(weights, roles))

@@ -126,9 +126,7 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
         return None
     ids = [chosen] * n if isinstance(chosen, int) else list(chosen)
     if len(ids) != n:
-        raise GPTError(
-            "analysis.chosen_tokens", "{n} chosen tokens are needed, one per position, not {given}", n=n, given=len(ids)
-        )
+        raise GPTError("analysis.chosen_tokens", n=n, given=len(ids))
     for token in set(ids):
         check_token_id(token, model.config.vocab_size)
     return ids

@@ -47,12 +47,7 @@ def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int
     check_patchable(name)
     model, ids = gpt_of(model), ids_of(model, text)
     if not 0 < len(ids) <= model.config.block_size:
-        raise GPTError(
-            "patch.text_length",
-            "the source of a patch must have 1 to {limit} tokens, not {n}",
-            limit=model.config.block_size,
-            n=len(ids),
-        )
+        raise GPTError("patch.text_length", limit=model.config.block_size, n=len(ids))
     check_position(position, len(ids))
     check_layer(layer, model.config.n_layer)
     trace = _ActivationTrace(layer, name)
@@ -106,12 +101,7 @@ def patch_sweep(
     model, clean, corrupted = gpt_of(model), ids_of(model, clean), ids_of(model, corrupted)
     T = len(clean)
     if T != len(corrupted):
-        raise GPTError(
-            "patch.lengths_differ",
-            "both texts must have the same number of tokens, not {clean} and {corrupted}",
-            clean=T,
-            corrupted=len(corrupted),
-        )
+        raise GPTError("patch.lengths_differ", clean=T, corrupted=len(corrupted))
     for token in (answer, other):
         check_token_id(token, model.config.vocab_size)
     weight = to_float32(model.lm_head.weight[[answer, other]])  # (2, C)
@@ -124,11 +114,7 @@ def patch_sweep(
     traces = [trace_text(model, ids) for ids in (clean, corrupted)]
     best, worst = (difference(trace.final_norm[0, -1:]) for trace in traces)  # (1,) each
     if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
-        raise GPTError(
-            "patch.no_difference",
-            "both texts give the logit difference {difference:.3f}, so there is nothing to recover",
-            difference=best.item(),
-        )
+        raise GPTError("patch.no_difference", difference=best.item())
 
     size = max(1, MAX_BATCH_TOKENS // T)
     first = next(position for position in range(T) if clean[position] != corrupted[position])

@@ -81,12 +81,7 @@ def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
 def check_shapes(states: Tensor, other_states: Tensor) -> None:
     """Raise ValueError if the shapes differ."""
     if states.shape != other_states.shape:
-        raise GPTError(
-            "analysis.state_shapes",
-            "states of shape {shape} cannot be compared with {other}",
-            shape=tuple(states.shape),
-            other=tuple(other_states.shape),
-        )
+        raise GPTError("analysis.state_shapes", shape=tuple(states.shape), other=tuple(other_states.shape))
 
 
 @dataclass(frozen=True)

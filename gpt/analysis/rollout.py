@@ -50,12 +50,7 @@ def rollout(trace: Trace, layer: int | None = None) -> Tensor:
     check_layer(last, len(trace.layers))
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if T != S:
-        raise GPTError(
-            "analysis.rollout_trace",
-            "rollout needs a trace of the whole text, but this one has {traced} of {total} positions",
-            traced=T,
-            total=S,
-        )
+        raise GPTError("analysis.rollout_trace", traced=T, total=S)
 
     def attn_weights(layer: int, start: int, stop: int) -> Tensor:
         return single_sequence(trace.layers[layer].attn_weights[:, :, start:stop, :stop])

@@ -93,4 +93,4 @@ def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = N
 
 def too_short(n: int) -> GPTError:
     """Return the error for a text of n tokens, too few to leave one out."""
-    return GPTError("analysis.leave_one_out", "leaving a token out needs a text of at least 2 tokens, not {n}", n=n)
+    return GPTError("analysis.leave_one_out", n=n)

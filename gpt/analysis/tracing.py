@@ -69,7 +69,7 @@ def to_float32(x: Tensor) -> Tensor:
 def single_sequence(x: Tensor) -> Tensor:
     """Remove the batch dimension, (1, ...) -> (...), and convert to float32. Raises ValueError for a larger batch."""
     if x.shape[0] != 1:
-        raise GPTError("analysis.one_text", "an analysis needs a trace of one text, not of {n}", n=x.shape[0])
+        raise GPTError("analysis.one_text", n=x.shape[0])
     return to_float32(x[0])
 
 
@@ -80,10 +80,5 @@ def traced_position(trace: Trace, position: int) -> int:
     """
     T = trace.final_norm.shape[1]
     if not -T <= position < T:
-        raise GPTError(
-            "position.not_traced",
-            "position {position} was not traced: the trace has positions 0 to {last}",
-            position=position,
-            last=T - 1,
-        )
+        raise GPTError("position.not_traced", position=position, last=T - 1)
     return position % T

@@ -72,9 +72,7 @@ def place(words: Sequence[str]) -> tuple[Path, Step | None]:
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:
-        raise GPTError(
-            "course.arguments", "give at most one folder and one step, one of {steps}", steps=", ".join(STEPS)
-        )
+        raise GPTError("course.arguments", steps=", ".join(STEPS))
     return Path(folders[0] if folders else "."), find_step(keys[0]) if keys else None
 
 

@@ -76,17 +76,14 @@ class LearnersGPT(GPT):
     def _ask(self, run: str, inputs: dict[str, Any]) -> Any:
         answer = self._process.ask(self.program, run, inputs, SECONDS)
         if "error" in answer:
-            raise GPTError("course.failed", "your GPT: {problem}", problem=feedback.error(answer).en)
+            raise GPTError("course.failed", problem=feedback.error(answer).en)
         return answer["result"]
 
     def record(self, idx: Tensor, edits: Edits | None = None, *, everything: bool) -> Pass:
         """Run a pass over whole texts, (B, T). everything: whether to record all tensors that traces need."""
         edits = edits or Edits()
         if replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) != Edits():
-            raise GPTError(
-                "course.edits",
-                "in your GPT you can only switch off words, heads, attention and feed-forward",
-            )
+            raise GPTError("course.edits")
         edits.check(self.config)
         parts = {f"h.{layer}.attn": factor for layer, factor in edits.attn_scale.items()}
         parts |= {f"h.{layer}.mlp": factor for layer, factor in edits.mlp_scale.items()}
@@ -106,7 +103,7 @@ class LearnersGPT(GPT):
                 self._passes.popitem(last=False)
         states = given(found, "lm_head.in")
         if not torch.allclose(self.logits(states[:, -1]), found["logits"], atol=TOLERANCE, rtol=TOLERANCE):
-            raise GPTError("course.head", "the logits of your GPT are not the output of its lm_head")
+            raise GPTError("course.head")
         return found
 
     def new_cache(self, batch_size: int = 1, max_length: int | None = None, **keeps: bool) -> LearnersCache:
@@ -124,7 +121,7 @@ class LearnersGPT(GPT):
     ) -> Tensor:
         """Return the input to the learner's head, (B, T, C)."""
         if attention_mask is not None:
-            raise GPTError("course.mask", "your GPT takes no attention mask: give it texts of equal length")
+            raise GPTError("course.mask")
         start, whole = 0, idx
         if isinstance(cache, LearnersCache):
             start, whole = cache.length, torch.cat((cache.ids(), idx), dim=1)
@@ -138,7 +135,7 @@ class LearnersGPT(GPT):
 
     def hidden_states_in(self, *context: Any) -> Tensor:
         """Raise ValueError, because the learner's modules take no context."""
-        raise GPTError("course.context", "your GPT cannot be changed in this way")
+        raise GPTError("course.context")
 
     def heads_of(self, found: Pass, layer: int) -> tuple[Tensor, ...]:
         """Return a layer's queries, keys and values, each (B, n_head, T, head_size)."""
@@ -211,9 +208,7 @@ class LearnersCache(KVCache):
 def given(found: Mapping[str, Tensor], name: str) -> Tensor:
     """Return a tensor from a pass. Raises ValueError if the learner's modules do not provide it."""
     if name not in found:
-        raise GPTError(
-            "course.missing", "your GPT has no {name}: its modules must be called as the stub describes", name=name
-        )
+        raise GPTError("course.missing", name=name)
     return found[name]
 
 

@@ -64,9 +64,7 @@ hs 是一个头的宽度。
 def find_step(key: str) -> Step:
     """Return the step with this key. Raises ValueError for an unknown key."""
     if key not in STEPS:
-        raise GPTError(
-            "course.step", "there is no step {step}: choose one of {steps}", step=key, steps=", ".join(STEPS)
-        )
+        raise GPTError("course.step", step=key, steps=", ".join(STEPS))
     return STEPS[key]
 
 
@@ -96,7 +94,7 @@ def readme(language: Language) -> str:
 def start(folder: Path, language: Language = "en") -> None:
     """Write the learner's folder. Raises ValueError if it already contains a program."""
     if (folder / PROGRAM).exists():
-        raise GPTError("course.exists", "{path} already exists: choose another folder", path=folder / PROGRAM)
+        raise GPTError("course.exists", path=folder / PROGRAM)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PROGRAM).write_text(stub(language), encoding="utf-8")
     (folder / README).write_text(readme(language), encoding="utf-8")
@@ -106,11 +104,7 @@ def start(folder: Path, language: Language = "en") -> None:
 def language_of(folder: Path) -> Language:
     """Return the language of a learner's folder. Raises ValueError if it contains no program."""
     if not (folder / PROGRAM).is_file():
-        raise GPTError(
-            "course.no_program",
-            "there is no {path}: begin with python -m gpt.course start FOLDER",
-            path=folder / PROGRAM,
-        )
+        raise GPTError("course.no_program", path=folder / PROGRAM)
     settings = folder / SETTINGS
     return json.loads(settings.read_text(encoding="utf-8"))["language"] if settings.is_file() else "en"
 

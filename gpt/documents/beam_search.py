@@ -100,7 +100,7 @@ class BeamSearch:
     def best(self) -> Beam:
         """The best finished text. Raises ValueError if no text has finished yet."""
         if not self.finished:
-            raise GPTError("beam.none_finished", "no beam is finished yet")
+            raise GPTError("beam.none_finished")
         return self.finished[0]
 
     def run(self) -> Beam:
@@ -121,7 +121,7 @@ class BeamSearch:
         Raises ValueError if the search is already done.
         """
         if self.done:
-            raise GPTError("beam.search_finished", "the search has finished")
+            raise GPTError("beam.search_finished")
         log_p = self._logits().log_softmax(dim=1).cpu()  # (beams, vocab_size)
         totals = log_p + self._totals[:, None]
         count = min(2 * self.width, totals.numel())

@@ -36,7 +36,7 @@ class Origin:
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(OriginKind))
         if (self.kind == "sampled") != (self.params is not None and self.params.seed is not None):
-            raise GPTError("document.token_params", "sampled tokens need settings with a seed; other tokens have none")
+            raise GPTError("document.token_params")
 
 
 TYPED, CHOSEN = Origin("typed"), Origin("chosen")
@@ -114,39 +114,20 @@ class TokenTree:
     def check(self, node: int) -> None:
         """Raise ValueError if a node does not exist."""
         if not 0 <= node < len(self.tokens):
-            raise GPTError(
-                "document.token_unknown",
-                "token number {number} does not exist: the document has tokens 0 to {last}",
-                number=node,
-                last=len(self.tokens) - 1,
-            )
+            raise GPTError("document.token_unknown", number=node, last=len(self.tokens) - 1)
 
     def check_room(self, count: int) -> None:
         """Raise ValueError if `count` more nodes would exceed MAX_TOKENS."""
         if len(self.tokens) + count > MAX_TOKENS:
-            raise GPTError(
-                "document.too_large",
-                "a document can have at most {limit:,} tokens in all its branches: start a new one",
-                limit=MAX_TOKENS,
-            )
+            raise GPTError("document.too_large", limit=MAX_TOKENS)
 
     def _append(self, token: Token) -> None:
         self.check_room(1)
         number = len(self.tokens)
         if number == 0 and token.parent is not None:
-            raise GPTError(
-                "document.first_token_parent",
-                "the first token cannot follow another one, but is marked as following {parent}",
-                parent=token.parent,
-            )
+            raise GPTError("document.first_token_parent", parent=token.parent)
         if number > 0 and (token.parent is None or not 0 <= token.parent < number):
-            raise GPTError(
-                "document.token_parent",
-                "token number {number} must follow one of 0 to {last}, not {parent}",
-                number=number,
-                last=number - 1,
-                parent=token.parent,
-            )
+            raise GPTError("document.token_parent", number=number, last=number - 1, parent=token.parent)
         del self.depths[number:], self._children[number:]  # of an interrupted call
         self.depths.append(0 if token.parent is None else self.depths[token.parent] + 1)
         self._children.append([])
@@ -198,14 +179,14 @@ class History:
     def undo(self) -> End:
         """Undo an action and return the end of the text. Raises ValueError if there is nothing to undo."""
         if not self.can_undo:
-            raise GPTError("document.nothing_to_undo", "there is nothing to undo")
+            raise GPTError("document.nothing_to_undo")
         self._current -= 1
         return self._ends[self._current]
 
     def redo(self) -> End:
         """Redo an action and return the end of the text. Raises ValueError if there is nothing to redo."""
         if not self.can_redo:
-            raise GPTError("document.nothing_to_redo", "there is nothing to redo")
+            raise GPTError("document.nothing_to_redo")
         self._current += 1
         return self._ends[self._current]
 
@@ -402,23 +383,14 @@ class Document:
         """Raise ValueError if n tokens do not fit after position `after`, by default the last."""
         room = self.block_size - (len(self.ids) - 1 if after is None else after)
         if n > room == 0:
-            raise GPTError("context.full", "the context of {limit} tokens is full", limit=self.block_size)
+            raise GPTError("context.full", limit=self.block_size)
         if n > room:
-            raise GPTError(
-                "context.no_room",
-                "{n} tokens do not fit: the context of {limit} has room for {room}",
-                n=n,
-                limit=self.block_size,
-                room=room,
-            )
+            raise GPTError("context.no_room", n=n, limit=self.block_size, room=room)
 
     def check_whole(self) -> None:
         """Raise ValueError if the first tokens have been dropped."""
         if self.dropped:
-            raise GPTError(
-                "document.dropped",
-                "the first tokens of this text have been dropped from the context: save the document as a file instead",
-            )
+            raise GPTError("document.dropped")
 
     def _check(self, ids: Sequence[int], node: int) -> None:
         """Raise ValueError if the tokens do not fit after a node or an id is unknown."""

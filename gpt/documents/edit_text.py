@@ -63,12 +63,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
     an unknown concept. Does not check other layers and heads; see `Edits.check` and `Edits.fitting`.
     """
     if len(text) > MAX_TEXT_CHARS:
-        raise GPTError(
-            "edit_text.too_long",
-            "the edits may be at most {limit:,} characters long, not {n:,}",
-            limit=MAX_TEXT_CHARS,
-            n=len(text),
-        )
+        raise GPTError("edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
     heads: dict[tuple[int, int], float] = {}
     branches: dict[str, dict[int, float]] = {"a": {}, "f": {}}
     activation: Activation | None = None
@@ -86,32 +81,20 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
                 raise _duplicate(quoted)
             scales[key] = float(factor)
             if abs(scales[key]) > MAX_FACTOR:
-                raise GPTError(
-                    "edit_text.factor", "{part!r} has a factor beyond {limit:g}", part=quoted, limit=MAX_FACTOR
-                )
+                raise GPTError("edit_text.factor", part=quoted, limit=MAX_FACTOR)
         elif model is not None and (patch := _PATCH.fullmatch(part)) is not None:
             place = patch[1], int(patch[2]), int(patch[3])
             if place in patches:
                 raise _duplicate(quoted)
             if len(patches) == MAX_PATCHES:
-                raise GPTError(
-                    "edit_text.too_many_patches",
-                    "{part!r} exceeds the limit of {limit} patches",
-                    part=quoted,
-                    limit=MAX_PATCHES,
-                )
+                raise GPTError("edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
             patches[place] = patch_from(model, [int(token) for token in patch[4].split("-")], *place)
         elif concepts is not None and (concept := _CONCEPT.fullmatch(part)) is not None:
             layer, feature = int(concept[1]), int(concept[2])
             if (layer, feature) in steering:
                 raise _duplicate(quoted)
             if len(steering) == MAX_CONCEPTS:
-                raise GPTError(
-                    "edit_text.too_many_concepts",
-                    "{part!r} exceeds the limit of {limit} concepts",
-                    part=quoted,
-                    limit=MAX_CONCEPTS,
-                )
+                raise GPTError("edit_text.too_many_concepts", part=quoted, limit=MAX_CONCEPTS)
             steering[layer, feature] = concepts.steering(layer, feature, float(concept[3]))
         elif part == "nopos" and not drop_positions:
             drop_positions = True
@@ -119,10 +102,10 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
             name = part.removeprefix("act=")
             if name not in get_args(Activation):
                 choices = ", ".join(get_args(Activation))
-                raise GPTError("edit_text.activation", "{part!r} is not one of {choices}", part=quoted, choices=choices)
+                raise GPTError("edit_text.activation", part=quoted, choices=choices)
             activation = cast(Activation, name)
         else:
-            raise GPTError("edit_text.unknown", "{part!r} is not an edit, or appears twice", part=quoted)
+            raise GPTError("edit_text.unknown", part=quoted)
     return Edits(
         heads,
         branches["a"],
@@ -165,33 +148,25 @@ def edits_as_python(edits: Edits) -> str:
 
 
 def _duplicate(part: str) -> GPTError:
-    return GPTError("edit_text.duplicate", "{part!r} appears twice", part=part)
+    return GPTError("edit_text.duplicate", part=part)
 
 
 def _source(patch: Patch) -> tuple[int, ...]:
     """Return the token ids of the text that a patch comes from."""
     if not patch.ids:
-        raise GPTError("edit_text.patch_without_text", "only a patch from a text can be written in short form")
+        raise GPTError("edit_text.patch_without_text")
     return patch.ids
 
 
 def _concept(steering: Steering) -> tuple[int, float]:
     """Return the feature and strength from which a vector was made."""
     if steering.concept is None:
-        raise GPTError(
-            "edit_text.steering_without_concept",
-            "only a vector made from one of the model's concepts can be written in short form",
-        )
+        raise GPTError("edit_text.steering_without_concept")
     return steering.concept
 
 
 def _number(factor: float) -> str:
     """Return the shortest string for a number, such as 0 instead of 0.0."""
     if not math.isfinite(factor) or abs(factor) > MAX_FACTOR:
-        raise GPTError(
-            "edit_text.number",
-            "a factor of {factor} cannot be written: it must be between -{limit:g} and {limit:g}",
-            factor=factor,
-            limit=MAX_FACTOR,
-        )
+        raise GPTError("edit_text.number", factor=factor, limit=MAX_FACTOR)
     return repr(float(factor)).removesuffix(".0")

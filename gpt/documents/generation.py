@@ -263,12 +263,7 @@ class Generation(Document):
 
     def _logits(self, position: int) -> Tensor:
         if not 0 <= position < self.n_read:
-            raise GPTError(
-                "position.not_read",
-                "position {position} has not been read; only the first {n} have",
-                position=position,
-                n=self.n_read,
-            )
+            raise GPTError("position.not_read", position=position, n=self.n_read)
         newest = self._newest  # another thread may replace it
         if newest is not None and newest[0] == position:
             return newest[1]
@@ -340,11 +335,7 @@ class Generation(Document):
         Raises ValueError if start is below 1, because nothing predicts the first token.
         """
         if start < 1:
-            raise GPTError(
-                "generation.first_position",
-                "start must be at least 1, not {start}: the first token has no probability",
-                start=start,
-            )
+            raise GPTError("generation.first_position", start=start)
         end = max(start, min(self.n_read + 1, len(self.ids)))
         found = text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
         held = {
@@ -580,11 +571,7 @@ def _remote_stream(
             if not lost.answered:
                 time.sleep(POLL_SECONDS)
             elif (losses := losses + 1) > MAX_LOSSES:
-                raise GPTError(
-                    "cluster.lost",
-                    "{n} replicas in a row failed while continuing this text: see the cluster's log",
-                    n=MAX_LOSSES,
-                ) from None
+                raise GPTError("cluster.lost", n=MAX_LOSSES) from None
             yield document, None
         finally:
             if source is not None:
@@ -602,10 +589,7 @@ def _patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[
         if step is not None or deployed is None or deployed.is_there:
             seen = time.monotonic()
         elif time.monotonic() - seen > MAX_AWAY_SECONDS:
-            raise GPTError(
-                "cluster.away",
-                "the cluster that generates the text is unreachable: try again later; the text is unchanged",
-            )
+            raise GPTError("cluster.away")
 
 
 def replies(

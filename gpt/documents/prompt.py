@@ -28,13 +28,7 @@ def encode_prompt(model: AnyModel, prompt: Prompt, *, special: bool = False) -> 
 def check_prompt_length(n: int, limit: int) -> None:
     """Raise ValueError for a prompt longer than the context."""
     if n > limit:
-        raise GPTError(
-            "context.prompt_too_long",
-            "the prompt has {n} tokens, {excess} more than the context of {limit}",
-            n=n,
-            excess=n - limit,
-            limit=limit,
-        )
+        raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
 
 
 def token_ids(tokenizer: Vocabulary, prompt: Prompt, *, special: bool = False) -> list[int]:
@@ -54,11 +48,7 @@ def is_chat(prompt: object) -> bool:
 def checked_messages(messages: object) -> list[dict[str, str]]:
     """Return a chat's messages as {"role", "content"} dictionaries. Raises ValueError for anything else."""
     if not isinstance(messages, list | tuple) or not messages:
-        raise GPTError(
-            "chat.messages",
-            "messages must be a list of at least one {{role, content}}, not {value}",
-            value=quoted(messages),
-        )
+        raise GPTError("chat.messages", value=quoted(messages))
     checked = []
     for number, message in enumerate(messages, start=1):
         if not (
@@ -66,11 +56,6 @@ def checked_messages(messages: object) -> list[dict[str, str]]:
             and set(message) == {"role", "content"}
             and all(isinstance(value, str) for value in message.values())
         ):
-            raise GPTError(
-                "chat.message",
-                "message {number} must be {{role, content}} with string values, not {value}",
-                number=number,
-                value=quoted(message),
-            )
+            raise GPTError("chat.message", number=number, value=quoted(message))
         checked.append({"role": message["role"], "content": message["content"]})
     return checked

@@ -63,56 +63,31 @@ class SavedDocument:
     def from_json(cls, text: str) -> SavedDocument:
         """Parse an untrusted file. Raises ValueError if it is invalid. `check` compares the document with a model."""
         if len(text) > MAX_FILE_CHARS:
-            raise GPTError(
-                "document_file.too_long",
-                "the file is {n:,} characters long, but the limit for a document is {limit:,}",
-                n=len(text),
-                limit=MAX_FILE_CHARS,
-            )
+            raise GPTError("document_file.too_long", n=len(text), limit=MAX_FILE_CHARS)
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            raise GPTError("document_file.not_json", "the file is not JSON, the format of a saved document") from None
+            raise GPTError("document_file.not_json") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise GPTError(
-                "document_file.format",
-                'the file is not a document of this program: "format": "{format}" is missing',
-                format=FORMAT,
-            )
+            raise GPTError("document_file.format", format=FORMAT)
         if data.get("version") != VERSION or not is_integer(data["version"]):
-            raise GPTError(
-                "document_file.version",
-                "the file has version {version!r}, but this program reads version {known}",
-                version=data.get("version"),
-                known=VERSION,
-            )
+            raise GPTError("document_file.version", version=data.get("version"), known=VERSION)
         if not isinstance(data.get("model"), str):
-            raise GPTError(
-                "document_file.model", "the model must be a name in quotes, not {value!r}", value=data.get("model")
-            )
+            raise GPTError("document_file.model", value=data.get("model"))
         vocab_size = integer_of(data, "vocab_size", 1, 2**31)
         entries = list_of(data, "tokens")
         if not 1 <= len(entries) <= MAX_TOKENS:
-            raise GPTError(
-                "document_file.length",
-                "a document must have 1 to {limit:,} tokens, not {n:,}",
-                limit=MAX_TOKENS,
-                n=len(entries),
-            )
+            raise GPTError("document_file.length", limit=MAX_TOKENS, n=len(entries))
         settings = [read_settings(entry) for entry in list_of(data, "settings")]
         tokens = tuple(read_token(entry, settings, vocab_size) for entry in entries)
         n_prompt = integer_of(data, "prompt_tokens", 1, len(tokens))
         if any(token.origin != TYPED or token.parent != n - 1 for n, token in enumerate(tokens[1:n_prompt], 1)):
-            raise GPTError(
-                "document_file.prompt",
-                "the first {n} tokens are the prompt: each must be typed and follow the previous one",
-                n=n_prompt,
-            )
+            raise GPTError("document_file.prompt", n=n_prompt)
         if tokens[0].origin != TYPED:
-            raise GPTError("document_file.first_token", "the first token must be typed")
+            raise GPTError("document_file.first_token")
         TokenTree(tokens)  # raises unless they form a tree
         if not isinstance(edits := data.get("edits", ""), str):
-            raise GPTError("document_file.edits", "the edits must be a text in quotes, not {value!r}", value=edits)
+            raise GPTError("document_file.edits", value=edits)
         current, dropped = integer_of(data, "current", 0, len(tokens) - 1), data.get("dropped", [])
         if not isinstance(dropped, list) or len(dropped) > MAX_TOKENS:
             raise no_list("dropped")
@@ -125,28 +100,12 @@ class SavedDocument:
         """Raise ValueError unless the document fits a model's vocabulary and context."""
         config = loaded.model.config
         if self.vocab_size != config.vocab_size:
-            raise GPTError(
-                "document_file.vocabulary",
-                "the file is for a vocabulary of {n:,} tokens, but {model} has {n_vocab:,}",
-                n=self.vocab_size,
-                model=loaded.name,
-                n_vocab=config.vocab_size,
-            )
+            raise GPTError("document_file.vocabulary", n=self.vocab_size, model=loaded.name, n_vocab=config.vocab_size)
         length = 1 + max(TokenTree(self.tokens).depths)
         if length > config.block_size + 1:
-            raise GPTError(
-                "document_file.text_length",
-                "the text in the file has {n:,} tokens, more than the context of {limit:,}",
-                n=length,
-                limit=config.block_size,
-            )
+            raise GPTError("document_file.text_length", n=length, limit=config.block_size)
         if self.n_prompt > config.block_size:
-            raise GPTError(
-                "document_file.prompt_length",
-                "the prompt in the file has {n:,} tokens, more than the context of {limit:,}",
-                n=self.n_prompt,
-                limit=config.block_size,
-            )
+            raise GPTError("document_file.prompt_length", n=self.n_prompt, limit=config.block_size)
         for token_id in (*self.dropped, *(token.token_id for token in self.tokens)):
             loaded.tokenizer.token_bytes(token_id)
 
@@ -165,20 +124,18 @@ class SavedDocument:
 def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> Token:
     """Parse an entry in "tokens"; `TokenTree` checks its parent."""
     if not isinstance(entry, dict):
-        raise GPTError(
-            "document_file.token", "a token must be an object with id, after and how, not {value!r}", value=entry
-        )
+        raise GPTError("document_file.token", value=entry)
     how, parent = entry.get("how"), entry.get("after")
     if parent is not None and not is_integer(parent):
-        raise GPTError("document_file.after", '"after" must be the number of a token, not {value!r}', value=parent)
+        raise GPTError("document_file.after", value=parent)
     token_id = integer_of(entry, "id", 0, vocab_size - 1)
     if how == "sampled":
         if not settings:
-            raise GPTError("document_file.no_settings", "a token is marked as sampled, but the file has no settings")
+            raise GPTError("document_file.no_settings")
         params = settings[integer_of(entry, "settings", 0, len(settings) - 1)]
         return Token(token_id, parent, Origin("sampled", params, white_space(entry.get("held", ""))))
     if how not in ("typed", "chosen"):
-        raise GPTError("document_file.how", "a token must be typed, sampled or chosen, not {value!r}", value=how)
+        raise GPTError("document_file.how", value=how)
     return Token(token_id, parent, TYPED if how == "typed" else CHOSEN)
 
 
@@ -193,7 +150,7 @@ def read_held(pair: Any, n_tokens: int) -> tuple[int, str]:
 def white_space(value: Any) -> str:
     """Return white space that was held back. Raises ValueError for any other text."""
     if not isinstance(value, str) or len(value.strip(SPACES + "\t")) > 0:
-        raise GPTError("document_file.held", '"held" must be spaces or a tab, not {value!r}', value=value)
+        raise GPTError("document_file.held", value=value)
     return value
 
 
@@ -201,15 +158,10 @@ def read_settings(entry: Any) -> SamplingParams:
     """Parse an entry in "settings". Raises ValueError if it is invalid or has no seed."""
     names = {field.name for field in fields(SamplingParams)}
     if not isinstance(entry, dict) or not set(entry) <= names:
-        raise GPTError(
-            "document_file.settings",
-            "settings must be an object with {names}, not {value!r}",
-            names=", ".join(sorted(names)),
-            value=entry,
-        )
+        raise GPTError("document_file.settings", names=", ".join(sorted(names)), value=entry)
     params = SamplingParams(**entry)
     if params.seed is None:
-        raise GPTError("document_file.no_seed", "these settings have no seed: {value!r}", value=entry)
+        raise GPTError("document_file.no_seed", value=entry)
     return params
 
 
@@ -229,4 +181,4 @@ def list_of(data: Mapping[str, Any], name: str) -> list[Any]:
 
 def no_list(name: str) -> GPTError:
     """Return the error for a missing list."""
-    return GPTError("document_file.no_list", 'the file has no list "{name}"', name=name)
+    return GPTError("document_file.no_list", name=name)

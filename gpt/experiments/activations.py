@@ -60,13 +60,7 @@ def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> floa
         return activation_curve(name, torch.tensor(x)).slope.item()
 
     if not slope(low) < 0 < slope(high):
-        raise GPTError(
-            "experiment.slope",
-            "the slope of {name} does not change sign between {low:g} and {high:g}",
-            name=name,
-            low=low,
-            high=high,
-        )
+        raise GPTError("experiment.slope", name=name, low=low, high=high)
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)

@@ -56,15 +56,9 @@ def normalise(
 ) -> Normalised:
     """Normalise each row of a tensor (n, C). Raises ValueError if C is below 2 or eps is not positive."""
     if rows.dim() != 2 or rows.shape[1] < 2:
-        raise GPTError(
-            "experiment.rows", "rows must have shape (n, C) with C of at least 2, not {shape}", shape=tuple(rows.shape)
-        )
+        raise GPTError("experiment.rows", shape=tuple(rows.shape))
     if not eps > 0:
-        raise GPTError(
-            "experiment.eps",
-            "eps must be above 0, not {eps:g}: otherwise, a row of equal numbers is divided by zero",
-            eps=eps,
-        )
+        raise GPTError("experiment.eps", eps=eps)
     mean = rows.mean(dim=1)
     variance = rows.var(dim=1, unbiased=False)
     if kind == "layer":

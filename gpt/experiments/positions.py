@@ -66,12 +66,7 @@ def train_extrapolation(
     """
     check_choice("position", position, get_args(Position))
     if not FIRST_TOKENS < trained_length < tested_length:
-        raise GPTError(
-            "experiment.lengths",
-            "trained_length must be above 8 and below tested_length, not {trained} and {tested}",
-            trained=trained_length,
-            tested=tested_length,
-        )
+        raise GPTError("experiment.lengths", trained=trained_length, tested=tested_length)
     text = SecondOrderText(seed)
     recipe = replace(RECIPE, block_size=tested_length, steps=steps, seed=seed)
     trainer = Trainer(recipe.new_model(N_LETTERS, position), recipe)

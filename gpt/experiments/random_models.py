@@ -28,11 +28,7 @@ class MemoryInUse(GPTError):
     """Raised when a model would fit the budget on its own, but not alongside the models in use."""
 
     def __init__(self, n_bytes: int) -> None:
-        super().__init__(
-            "memory.shape_in_use",
-            "this shape needs {need} of memory, which others are using: try again later",
-            need=format_bytes(n_bytes),
-        )
+        super().__init__("memory.shape_in_use", need=format_bytes(n_bytes))
 
 
 @dataclass(frozen=True)
@@ -107,18 +103,9 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
     first = range(min(vocabulary.n_vocab, max(size - 1, 256)))
     ranks = {vocabulary.token_bytes(i): i for i in first if i not in vocabulary.special_ids}
     if len(ranks) < len(first) or any(bytes([byte]) not in ranks for byte in range(256)):
-        raise GPTError(
-            "experiment.vocabulary_not_bytes",
-            "a vocabulary of {n:,} tokens that are not made of bytes cannot be cut down to {size:,}",
-            n=vocabulary.n_vocab,
-            size=size,
-        )
+        raise GPTError("experiment.vocabulary_not_bytes", n=vocabulary.n_vocab, size=size)
     if size < 257:
-        raise GPTError(
-            "experiment.vocabulary_size",
-            "a vocabulary of bytes needs at least 257 tokens to spell every text, not {size}",
-            size=size,
-        )
+        raise GPTError("experiment.vocabulary_size", size=size)
     return bpe_tokenizer(ranks, {END_OF_TEXT: size - 1}, size)
 
 
@@ -163,12 +150,7 @@ class RandomModels:
         """
         need = memory_bytes(config, skeleton=skeleton_only)
         if need > self.max_memory_bytes:
-            raise GPTError(
-                "memory.shape_limit",
-                "this shape needs {need} of memory: the limit is {limit}",
-                need=format_bytes(need),
-                limit=format_bytes(self.max_memory_bytes),
-            )
+            raise GPTError("memory.shape_limit", need=format_bytes(need), limit=format_bytes(self.max_memory_bytes))
         with self._lock:
             if need > min(self.max_memory_bytes - self._used_bytes, free_memory()):
                 raise MemoryInUse(need)

@@ -49,11 +49,7 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
     """Load the results that `python -m tools.scaling` writes. Raises ValueError if the file does not exist."""
     path = Path(path)
     if not path.is_file():
-        raise GPTError(
-            "experiment.no_results",
-            "there is no file {file}: create it with python -m tools.scaling",
-            file=path.name,
-        )
+        raise GPTError("experiment.no_results", file=path.name)
     found = json.loads(path.read_text(encoding="utf-8"))
     curves, llama = (
         tuple(

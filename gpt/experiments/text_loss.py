@@ -27,11 +27,7 @@ TOP_K = 3
 def check_has_targets(n: int) -> None:
     """Raise ValueError if a text of n tokens has no token to predict."""
     if n < 2:
-        raise GPTError(
-            "experiment.loss_too_short",
-            "a loss needs at least two tokens, not {n}: there is nothing to predict the first from",
-            n=n,
-        )
+        raise GPTError("experiment.loss_too_short", n=n)
 
 
 @dataclass(frozen=True)

@@ -74,12 +74,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     Source: Sennrich et al., arXiv 1508.07909, applied to bytes as in GPT-2.
     """
     if len(found := split_words(tokenizer, word)) != 1:
-        raise GPTError(
-            "experiment.several_words",
-            "{text!r} is split into {n} words before any merge: give a single one",
-            text=word,
-            n=len(found),
-        )
+        raise GPTError("experiment.several_words", text=word, n=len(found))
     ranks = tokenizer.encoding._mergeable_ranks
     parts = tuple(bytes([byte]) for byte in found[0].encode())
     steps: list[MergeStep] = []
@@ -94,7 +89,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
     """Measure a text's length in characters, bytes and tokens. Raises ValueError for an empty text."""
     if not text:
-        raise GPTError("experiment.nothing_to_count", "the text is empty: there is nothing to count")
+        raise GPTError("experiment.nothing_to_count")
     return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))
 
 

@@ -49,7 +49,7 @@ class AdmissionQueue:
     def check_open(self) -> None:
         """Raise GPTError if the queue is closed."""
         if self.closed:
-            raise GPTError("admission.closed", "the server is about to restart: try again in a minute")
+            raise GPTError("admission.closed")
 
     def join(self, ticket: Ticket) -> None:
         """Append a ticket to the queue, unless the queue already contains it."""

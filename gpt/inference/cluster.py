@@ -196,7 +196,7 @@ class LocalCluster(Cluster):
 
     def __init__(self, max_replicas: int = 4, *, min_replicas: int = 1) -> None:
         if find_spec("ray") is None:
-            raise GPTError("cluster.no_ray", "a cluster needs Ray: pip install -r requirements-cluster.txt")
+            raise GPTError("cluster.no_ray")
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         super().__init__(f"http://127.0.0.1:{port}", max_replicas)

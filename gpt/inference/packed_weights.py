@@ -232,19 +232,11 @@ def is_amd() -> bool:
 def check_packing(packing: Packing) -> None:
     """Raise ValueError if this computer has no kernels for a packing."""
     if not torch.backends.mkldnn.is_available():
-        raise GPTError(
-            "precision.onednn",
-            "precision {precision} needs oneDNN, which this build of torch lacks: choose fp32",
-            precision=packing,
-        )
+        raise GPTError("precision.onednn", precision=packing)
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
-        raise GPTError("precision.int8_cpu", "precision int8 needs an x86 CPU: choose fp32 or half")
+        raise GPTError("precision.int8_cpu")
     if packing == "int8" and not works(Int8Matrix):
-        raise GPTError(
-            "precision.int8_torch",
-            "torch {version} lacks the operators for precision int8: choose fp32 or half",
-            version=torch.__version__,
-        )
+        raise GPTError("precision.int8_torch", version=torch.__version__)
 
 
 @lru_cache

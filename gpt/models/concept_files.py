@@ -58,9 +58,7 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
         fits = False
     if not fits or not layers:
-        raise GPTError(
-            "concepts.other_model", "{file} is damaged or does not fit this model: create it again", file=path.name
-        )
+        raise GPTError("concepts.other_model", file=path.name)
     return concepts
 
 

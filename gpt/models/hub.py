@@ -101,14 +101,9 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         fetch_weights(repo_id, weights, progress)
         return fetch_files(repo_id, *weights, *INDEXES)
     except GatedRepoError:
-        raise GPTError(
-            "hub.gated",
-            "{name} requires you to accept its licence: do so on huggingface.co/{name}, log in on this computer with "
-            "hf auth login, and choose the model again",
-            name=repo_id,
-        ) from None
+        raise GPTError("hub.gated", name=repo_id) from None
     except (RepositoryNotFoundError, HFValidationError):
-        raise GPTError("hub.unknown", "the Hugging Face hub has no public model {name!r}", name=repo_id) from None
+        raise GPTError("hub.unknown", name=repo_id) from None
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
             raise lacks(repo_id, wanted) from None
@@ -117,30 +112,19 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         reason = network_reason(error)
     if (folder := cached_folder(whole)) is not None:
         return folder
-    raise HubUnreachable(
-        "hub.unreachable",
-        "{name} could not be downloaded from the Hugging Face hub ({reason}): connect to the internet and choose the "
-        "model again; the download resumes where it stopped. The bundled model needs no network",
-        name=repo_id,
-        reason=reason,
-    )
+    raise HubUnreachable("hub.unreachable", name=repo_id, reason=reason)
 
 
 def lacks(repo_id: str, file: str) -> GPTError:
     """Return the error for a repository without a required file."""
-    return GPTError(
-        "hub.format",
-        "{name} has no {file} on the hub; if it has GGUF files, choose one as {name}:FILE.gguf",
-        name=repo_id,
-        file=file,
-    )
+    return GPTError("hub.format", name=repo_id, file=file)
 
 
 def network_reason(error: Exception) -> object:
     """Return the reason for a failed download. Reports "no network" if the address is unreachable."""
     reason = str(error).strip().split("\n")[0]
     if isinstance(error, (*UNREACHED, LocalEntryNotFoundError)) or reason.startswith("[Errno"):
-        return GPTError("hub.no_network", "no network")
+        return GPTError("hub.no_network")
     return reason or type(error).__name__
 
 

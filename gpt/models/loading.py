@@ -170,7 +170,7 @@ def build(
     support the precision.
     """
     if trainable and precision == "int8":
-        raise GPTError("precision.int8_trainable", "int8 weights cannot be trained: choose fp32 or half")
+        raise GPTError("precision.int8_trainable")
     folder = None if untrained else checkpoint.folder
     concepts = None if folder is None else load_concepts(folder, checkpoint.config)
 
@@ -184,11 +184,7 @@ def build(
         return finished(model)
     packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
-        raise GPTError(
-            "precision.int8_device",
-            "precision int8 is only for CPUs: choose half on {device}",
-            device="ZeroGPU" if on_zero_gpu() else device,
-        )
+        raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
     dtype = torch.float32 if packed else DTYPES[precision]
     if untrained:
         model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
@@ -201,22 +197,13 @@ def build(
     try:
         model.to(device)
     except torch.OutOfMemoryError:
-        raise GPTError(
-            "memory.device",
-            "{model} does not fit in the memory of {device}: choose a smaller model",
-            model=name,
-            device=device,
-        ) from None
+        raise GPTError("memory.device", model=name, device=device) from None
     model.requires_grad_(trainable)
     if deployed is not None:
         freeze(model)
     with torch.inference_mode(), threads_for(multiplications_per_token(model)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
-            raise GPTError(
-                "checkpoint.logits_not_finite",
-                "{model} gives NaN or infinite logits: its training went wrong",
-                model=name,
-            )
+            raise GPTError("checkpoint.logits_not_finite", model=name)
     return finished(model)
 
 

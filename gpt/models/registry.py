@@ -231,12 +231,7 @@ class Registry:
             source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
                 known = ", ".join(self._listed())
-                raise GPTError(
-                    "model.unknown",
-                    "there is no model {name!r}: known models are {models}",
-                    name=str(name)[:MAX_NAME_CHARS],
-                    models=known,
-                )
+                raise GPTError("model.unknown", name=str(name)[:MAX_NAME_CHARS], models=known)
             load = self._loads.get(name)
             if load is None:
                 load = Load()
@@ -250,7 +245,7 @@ class Registry:
         """Load a separate float32 copy of a shared model. Raises ValueError if there is not enough memory."""
         source = self._sources.get(name)
         if source is None:
-            raise GPTError("model.not_shared", "{name} is not a shared model", name=name)
+            raise GPTError("model.not_shared", name=name)
         return build(name, source.open(), self.device or best_device(), "fp32", untrained=source.untrained)
 
     def in_memory(self) -> list[LoadedModel]:
@@ -308,25 +303,13 @@ class Registry:
             if self.memory is None:
                 self.memory = free_memory("cpu" if on_zero_gpu() else device) // 2
             if n_bytes > self.memory:
-                raise GPTError(
-                    "memory.limit",
-                    "{model} needs {need} of memory, but models may use only {limit}: choose a smaller model or raise "
-                    "the limit",
-                    model=name,
-                    need=format_bytes(n_bytes),
-                    limit=format_bytes(self.memory),
-                )
+                raise GPTError("memory.limit", model=name, need=format_bytes(n_bytes), limit=format_bytes(self.memory))
             for candidate in [each for each, other in self._loads.items() if other.result.done()]:
                 if self._used_bytes() + n_bytes <= self.memory:
                     break
                 self._evict(candidate)
             if self._used_bytes() + n_bytes > self.memory:
-                raise GPTError(
-                    "memory.in_use",
-                    "{model} needs {need} of memory, but other models are in use: try again later",
-                    model=name,
-                    need=format_bytes(n_bytes),
-                )
+                raise GPTError("memory.in_use", model=name, need=format_bytes(n_bytes))
             self._sizes[load] = n_bytes
 
     def _used_bytes(self) -> int:
@@ -354,7 +337,7 @@ def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
         try:
             os.link(file.resolve(), Path(folder.name) / file.name)
         except FileExistsError:
-            raise GPTError("file.duplicate", "two of the files are named {file}", file=file.name) from None
+            raise GPTError("file.duplicate", file=file.name) from None
         except OSError:  # different file system, or no support for links
             try:
                 shutil.copyfile(file, Path(folder.name) / file.name)

@@ -158,12 +158,7 @@ def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
     if path := _existing(name):
         return Source(path, hints)
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*(:[\w-][\w./-]*\.gguf)?", name):
-        raise GPTError(
-            "model.unknown_source",
-            "there is no model, file or folder {name!r}: known models are {models}",
-            name=name,
-            models=", ".join(MODELS),
-        )
+        raise GPTError("model.unknown_source", name=name, models=", ".join(MODELS))
     return Source(name, hints)
 
 
@@ -182,11 +177,7 @@ def available_device(device: str | torch.device) -> torch.device:
         found = torch.device(device)
         torch.empty(1, device=found).item()
     except (AssertionError, NotImplementedError, RuntimeError, TypeError):
-        raise GPTError(
-            "device.unknown",
-            "torch cannot use the device {device!r} on this computer: choose cpu",
-            device=str(device),
-        ) from None
+        raise GPTError("device.unknown", device=str(device)) from None
     return found
 
 

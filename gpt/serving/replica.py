@@ -27,7 +27,7 @@ def error_line(error: Exception) -> str:
     """Return an error as the last line of an answer. Errors other than GPTError get a sentence around them."""
     if not isinstance(error, GPTError):
         reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
-        error = GPTError("cluster.failed", "the cluster cannot run the model: {reason}", reason=reason[0])
+        error = GPTError("cluster.failed", reason=reason[0])
     return json.dumps({"error": [error.key, error.sentence, error.values]}, default=str) + "\n"
 
 

@@ -96,22 +96,17 @@ def decode_text(data: bytes, name: object) -> str:
     try:
         return training_text(data.decode())
     except UnicodeDecodeError as error:
-        raise GPTError(
-            "training.file_not_utf8",
-            "{file} is not UTF-8 text: byte {byte} is not part of a character",
-            file=name,
-            byte=error.start,
-        ) from None
+        raise GPTError("training.file_not_utf8", file=name, byte=error.start) from None
 
 
 def read_text(path: Path | str) -> str:
     """Read the `training_text` of a UTF-8 file. Raises ValueError if the file cannot be read or contains no text."""
     path = Path(path)
     if not path.is_file():
-        raise GPTError("training.no_file", "there is no file {path}", path=path)
+        raise GPTError("training.no_file", path=path)
     text = decode_text(path.read_bytes(), path)
     if not text.replace(END_OF_TEXT, "").strip():
-        raise GPTError("training.no_text", "{path} contains no text", path=path)
+        raise GPTError("training.no_text", path=path)
     return text
 
 
@@ -132,16 +127,10 @@ def shakespeare_text() -> str:
 def read_upload(data: bytes, name: str = "this file") -> str:
     """Decode an uploaded file. Raises ValueError if it is too large or not text."""
     if len(data) > MAX_TEXT_BYTES:
-        raise GPTError(
-            "training.file_too_large",
-            "{file} has {n:,} bytes, more than the limit of {limit:,}",
-            file=name,
-            n=len(data),
-            limit=MAX_TEXT_BYTES,
-        )
+        raise GPTError("training.file_too_large", file=name, n=len(data), limit=MAX_TEXT_BYTES)
     text = decode_text(data, name)
     if "\0" in text:
-        raise GPTError("training.file_binary", "{file} is not text: it contains a zero byte", file=name)
+        raise GPTError("training.file_binary", file=name)
     return text
 
 
@@ -177,11 +166,7 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     Sennrich et al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
     """
     if vocab_size < 257:
-        raise GPTError(
-            "training.vocabulary_size",
-            "vocab_size must be at least 257 (256 bytes and end-of-text), not {n}",
-            n=vocab_size,
-        )
+        raise GPTError("training.vocabulary_size", n=vocab_size)
     bpe = Trainable(models.BPE())
     pattern = Regex(GPT2_PATTERN.replace("++", "+"))
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
@@ -249,23 +234,16 @@ class TextDataset:
         check_choice("units", units, get_args(Units))
         text = training_text(text)
         if not text.strip():
-            raise GPTError("training.empty_text", "the text is empty: there is nothing to learn from")
+            raise GPTError("training.empty_text")
         self.name, self.seed, self.block_size = name, seed, block_size
         self.fingerprint = fingerprint(["characters", text])
         own = byte_vocabulary() if units == "bytes" else Characters(sorted(set(text)))
         self.vocabulary: Vocabulary = vocabulary or own
         ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
         if len(ids) < (least := self.min_tokens(block_size)):
-            raise GPTError(
-                "training.text_too_short",
-                "the text has {n:,} {units}: with a context of {block_size} it needs {least:,}",
-                n=len(ids),
-                units=units,
-                block_size=block_size,
-                least=least,
-            )
+            raise GPTError("training.text_too_short", n=len(ids), units=units, block_size=block_size, least=least)
         if len(set(ids)) < 2:
-            raise GPTError("training.one_character", "the text repeats a single character: there is nothing to predict")
+            raise GPTError("training.one_character")
         self.start = first_words(text) if len(first_words(text).encode()) <= block_size // 2 else text[0]
         n_training = int(len(ids) * (1 - held_back))
         n_validation = min(max(len(ids) - n_training, block_size + 1), len(ids) - block_size - 1)
@@ -314,13 +292,7 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
     if n_tokens <= block_size:
-        raise GPTError(
-            "training.part_too_short",
-            "the {part} text has {n} tokens: fewer than one context of {block_size} plus one",
-            part=part,
-            n=n_tokens,
-            block_size=block_size,
-        )
+        raise GPTError("training.part_too_short", part=part, n=n_tokens, block_size=block_size)
     return documents
 
 

@@ -50,13 +50,7 @@ class LiveRun:
         self.recipe = replace(recipe, block_size=dataset.block_size)
         for name, limit in LIMITS.items():
             if (value := getattr(self.recipe, name)) > limit:
-                raise GPTError(
-                    "training.too_large_to_watch",
-                    "{name} must be at most {limit} for live training, not {value}",
-                    name=name,
-                    limit=limit,
-                    value=value,
-                )
+                raise GPTError("training.too_large_to_watch", name=name, limit=limit, value=value)
         self._model: GPT | None = self.recipe.new_model(dataset.vocabulary.n_vocab).eval()
         self.config = self._model.config
         self.n_parameters = self._model.n_parameters
@@ -98,9 +92,7 @@ class LiveRun:
         Raises ValueError unless 0 <= factor <= 100.
         """
         if not 0 <= factor <= 100:
-            raise GPTError(
-                "training.rate_factor", "the learning rate can be multiplied by 0 to 100, not {factor:g}", factor=factor
-            )
+            raise GPTError("training.rate_factor", factor=factor)
         with self._changed:
             self._rate_factor = factor
 
@@ -169,11 +161,7 @@ class LiveRun:
         """The trained model. Raises ValueError unless the run has finished and has not been closed."""
         with self._changed:
             if self._state != "finished" or self._model is None:
-                raise GPTError(
-                    "training.not_finished",
-                    "this training run is {state}: its model is available when it has finished",
-                    state=self._state,
-                )
+                raise GPTError("training.not_finished", state=self._state)
             return self._as_loaded(self._model)
 
     def save(self, folder: Path | str) -> None:

@@ -60,9 +60,7 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
     if device.type == "cuda":
         index, n_devices = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
         if index >= n_devices:
-            raise GPTError(
-                "training.too_many_processes", "there are more processes than GPUs: this machine has {n}", n=n_devices
-            )
+            raise GPTError("training.too_many_processes", n=n_devices)
         device = torch.device("cuda", index)
         torch.cuda.set_device(device)
     elif world_size > 1:

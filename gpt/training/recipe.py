@@ -120,12 +120,7 @@ class Recipe:
         made = replace(recipe.model_config(config.vocab_size), dropout=config.dropout)
         for each in fields(config):
             if getattr(made, each.name) != getattr(config, each.name):
-                raise GPTError(
-                    "training.other_shape",
-                    "no recipe creates a model with {name} {value}, so its training cannot be continued",
-                    name=each.name,
-                    value=getattr(config, each.name),
-                )
+                raise GPTError("training.other_shape", name=each.name, value=getattr(config, each.name))
         return recipe
 
     @property
@@ -154,13 +149,7 @@ class Recipe:
         for each in fields(self):
             old, new = getattr(begun, each.name), getattr(self, each.name)
             if old != new:
-                raise GPTError(
-                    "training.other_recipe",
-                    "this run was started with {name} {old}, not {new}",
-                    name=each.name,
-                    old=old,
-                    new=new,
-                )
+                raise GPTError("training.other_recipe", name=each.name, old=old, new=new)
 
 
 # nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller CPU settings in its

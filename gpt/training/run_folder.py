@@ -63,12 +63,7 @@ class LogRow:
 
 def nothing_to_resume(path: Path) -> GPTError:
     """Return the error for a run that has no saved state. path: file that should contain the state."""
-    return GPTError(
-        "training.nothing_to_resume",
-        "there is no run to continue in {path}: {file} is missing",
-        path=path.parent,
-        file=path.name,
-    )
+    return GPTError("training.nothing_to_resume", path=path.parent, file=path.name)
 
 
 class RunFolder:
@@ -81,13 +76,9 @@ class RunFolder:
     def check_free(self) -> None:
         """Raise ValueError if the path exists and is not an empty folder."""
         if self.path.exists() and not self.path.is_dir():
-            raise GPTError("training.out_is_file", "{path} is a file: --out needs a folder", path=self.path)
+            raise GPTError("training.out_is_file", path=self.path)
         if self.path.exists() and any(self.path.iterdir()):
-            raise GPTError(
-                "training.out_not_empty",
-                "{path} is not empty: continue its run (--resume) or choose another folder",
-                path=self.path,
-            )
+            raise GPTError("training.out_not_empty", path=self.path)
 
     def options(self) -> dict[str, Any]:
         """Return the options of the command that started the run, or {} if they were not saved."""
@@ -115,13 +106,9 @@ class RunFolder:
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
-            raise GPTError(
-                "training.damaged_checkpoint", "{path} cannot be read: it is damaged, or not a checkpoint", path=path
-            ) from None
+            raise GPTError("training.damaged_checkpoint", path=path) from None
         if not isinstance(state, dict) or not {"model", "optimizers", "step", "best", "recipe"} <= state.keys():
-            raise GPTError(
-                "training.other_checkpoint", "{path} is a checkpoint, but not from a run of this program", path=path
-            )
+            raise GPTError("training.other_checkpoint", path=path)
         return state
 
     def save(self, state: dict[str, Any]) -> None:
@@ -221,10 +208,7 @@ class FolderRun:
         tokenizer = None if begin_with is None else begin_with.tokenizer
         if characters or text is None:
             if tokenizer is not None and tokenizer.eot_id is not None:
-                raise GPTError(
-                    "training.begun_with_stories",
-                    "the initial model has a vocabulary for stories: give the file without --characters",
-                )
+                raise GPTError("training.begun_with_stories")
             self.data = TextDataset(
                 shakespeare_text() if text is None else read_text(text),
                 block_size=recipe.block_size,
@@ -235,20 +219,11 @@ class FolderRun:
             )
         else:
             if tokenizer is not None and tokenizer.eot_id is None:
-                raise GPTError(
-                    "training.begun_with_characters",
-                    "the initial model's vocabulary has no end-of-text token to separate stories: train it "
-                    "on one text with --characters FILE",
-                )
+                raise GPTError("training.begun_with_characters")
             self.data = StoryDataset(text, recipe, tokenizer or self.folder.tokenizer())
         fingerprint = self.data.fingerprint
         if self.saved is not None and self.saved.get("text", fingerprint) != fingerprint:
-            raise GPTError(
-                "training.other_text",
-                "{text} is not the text that the run in {folder} was started with",
-                text=text or "Shakespeare",
-                folder=out,
-            )
+            raise GPTError("training.other_text", text=text or "Shakespeare", folder=out)
 
     def train(
         self,

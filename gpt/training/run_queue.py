@@ -49,17 +49,9 @@ class RunQueue:
         with self._lock:
             self._start_next()
             if len(self._waiting) >= self.max_waiting:
-                raise QueueFull(
-                    "training.queue_full",
-                    "{n} trainings are waiting already, which is the limit: try again later",
-                    n=self.max_waiting,
-                )
+                raise QueueFull("training.queue_full", n=self.max_waiting)
             if [*self._waiting.values()].count(owner) >= self.max_waiting_of_owner:
-                raise QueueFull(
-                    "training.queue_full_of_owner",
-                    "{n} trainings from one address wait already, which is the limit: try again later",
-                    n=self.max_waiting_of_owner,
-                )
+                raise QueueFull("training.queue_full_of_owner", n=self.max_waiting_of_owner)
             self._waiting[run] = owner
             self._start_next()
 

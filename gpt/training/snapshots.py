@@ -108,11 +108,7 @@ class Snapshots:
         self.folder = folder
         self.steps = tuple(sorted(int(path.stem) for path in folder.glob("*.safetensors") if path.stem.isdigit()))
         if not self.steps:
-            raise GPTError(
-                "training.no_snapshots",
-                "{folder} has no snapshots: train with --snapshots to get them",
-                folder=folder,
-            )
+            raise GPTError("training.no_snapshots", folder=folder)
         self.config = GPTConfig(**read_json(folder / CONFIG, dict))
 
     @cached_property

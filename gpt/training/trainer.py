@@ -59,12 +59,7 @@ class Trainer:
     def __init__(self, model: GPT, recipe: Recipe, process: Process | None = None, *, compiled: bool = False) -> None:
         self.process = process or Process(torch.device("cpu"))
         if recipe.batch_size % self.process.world_size:
-            raise GPTError(
-                "training.batch_size",
-                "batch_size ({batch_size}) must be divisible by the number of processes ({n})",
-                batch_size=recipe.batch_size,
-                n=self.process.world_size,
-            )
+            raise GPTError("training.batch_size", batch_size=recipe.batch_size, n=self.process.world_size)
         self.recipe = recipe
         self.model = model.to(self.process.device).eval()
         self.optimizers = make_optimizers(self.model, recipe)
@@ -177,9 +172,4 @@ class Trainer:
         if not all(map(math.isfinite, values)):
             names = ("adamw_lr", "muon_lr") if self.recipe.optimizer == "muon" else ("adamw_lr",)
             rates = ", ".join(f"{name} {getattr(self.recipe, name)}" for name in names)
-            raise GPTError(
-                "training.rates_too_high",
-                "the loss or the weights became infinite at step {step}: try lower rates than {rates}",
-                step=self.step,
-                rates=rates,
-            )
+            raise GPTError("training.rates_too_high", step=self.step, rates=rates)

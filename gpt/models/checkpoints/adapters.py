@@ -45,12 +45,7 @@ def base_of(adapter: Path, base: Path | str | None) -> Path | str:
 
 def no_base(base: object) -> GPTError:
     """Return the error for an adapter whose base model is missing."""
-    return GPTError(
-        "adapter.base",
-        "this adapter changes the model {base}, which is not here: give its folder or its file with base (--base on "
-        "the command line)",
-        base=base,
-    )
+    return GPTError("adapter.base", base=base)
 
 
 def merged(base: Contents, adapter: Path) -> Contents:
@@ -117,12 +112,7 @@ def check_kind(options: Mapping[str, Any]) -> None:
     more = [name for name in ("use_dora", "use_qalora", "alora_invocation_tokens") if options.get(name)]
     more += [key for key in options.get("alpha_pattern") or {} if not re.fullmatch(r"[\w.]+", key)]
     if kind != "LORA" or more:
-        raise GPTError(
-            "adapter.kind",
-            "this adapter is of the kind {kind}, which is not implemented: merge it into its base model with "
-            "merge_and_unload in peft",
-            kind=", ".join([kind, *more]),
-        )
+        raise GPTError("adapter.kind", kind=", ".join([kind, *more]))
 
 
 def scale_of(module: str, A: Tensor, options: Mapping[str, Any]) -> float:
@@ -149,4 +139,4 @@ def added(weight: Tensor, A: Tensor, B: Tensor, scale: float, turned: bool, file
 
 def misfit(file: Path, name: str) -> GPTError:
     """Return the error for an adapter that does not belong to the base model. name: what does not fit."""
-    return GPTError("adapter.misfit", "{file} does not fit the base model: {name}", file=file.name, name=name)
+    return GPTError("adapter.misfit", file=file.name, name=name)

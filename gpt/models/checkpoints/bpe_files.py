@@ -105,13 +105,7 @@ def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
 
 def unknown_class(name: str, file: str) -> GPTError:
     """Return the error for a class of transformers whose rule for splitting texts is unknown."""
-    return GPTError(
-        "vocabulary.class",
-        "{file} does not specify how {name} splits a text into words: add the model's {needed}",
-        file=file,
-        name=name[:40],
-        needed=TOKENIZER_JSON,
-    )
+    return GPTError("vocabulary.class", file=file, name=name[:40], needed=TOKENIZER_JSON)
 
 
 def control_names(vocab: Mapping[str, int], merges: Sequence[object]) -> list[str]:
@@ -146,9 +140,7 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
     while len(parts) > 2:
         lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))
         if lowest >= rank:
-            raise GPTError(
-                "vocabulary.not_a_merge", "token {token} cannot be written as a merge of two others", token=rank
-            )
+            raise GPTError("vocabulary.not_a_merge", token=rank)
         parts[at : at + 2] = [parts[at] + parts[at + 1]]
     return parts[0], parts[1]
 

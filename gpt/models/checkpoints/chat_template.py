@@ -40,12 +40,7 @@ class ChatTemplate:
         messages, fails, or exceeds a limit.
         """
         if len(self.source) > MAX_TEMPLATE_CHARS:
-            raise GPTError(
-                "chat.template_length",
-                "the chat template of this model is {n:,} characters long, more than the limit of {limit:,}",
-                n=len(self.source),
-                limit=MAX_TEMPLATE_CHARS,
-            )
+            raise GPTError("chat.template_length", n=len(self.source), limit=MAX_TEMPLATE_CHARS)
         request = {
             "template": self.source,
             "messages": [dict(message) for message in messages],
@@ -82,20 +77,18 @@ def ask(request: str) -> dict[str, Any]:
 def failure(answer: dict[str, Any]) -> GPTError:
     """Return the error for a response without text."""
     if "refused" in answer:
-        return GPTError(
-            "chat.refused", "the chat template refuses these messages: {reason}", reason=short(answer["refused"])
-        )
+        return GPTError("chat.refused", reason=short(answer["refused"]))
     limits = {
-        "time": GPTError("chat.time", "the chat template of this model takes too long"),
-        "memory": GPTError("chat.memory", "the chat template of this model needs too much memory"),
-        "length": GPTError("chat.length", "the chat template of this model writes too much text"),
+        "time": GPTError("chat.time"),
+        "memory": GPTError("chat.memory"),
+        "length": GPTError("chat.length"),
     }
     return limits.get(answer["error"]) or template_failed(answer["error"])
 
 
 def template_failed(reason: object) -> GPTError:
     """Return the error for a failing template."""
-    return GPTError("chat.template", "the chat template of this model fails: {reason}", reason=short(reason))
+    return GPTError("chat.template", reason=short(reason))
 
 
 def short(reason: object) -> str:

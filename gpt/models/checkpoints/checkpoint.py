@@ -93,12 +93,7 @@ class Checkpoint:
     def need_memory(self, n_bytes: int) -> None:
         """Raise ValueError unless `n_bytes` bytes are free."""
         if n_bytes > (free := free_memory()):
-            raise GPTError(
-                "memory.checkpoint",
-                "this model needs {need} of memory, but only {free} are free",
-                need=format_bytes(n_bytes),
-                free=format_bytes(free),
-            )
+            raise GPTError("memory.checkpoint", need=format_bytes(n_bytes), free=format_bytes(free))
 
     def fill(
         self, model: GPT, dtype: torch.dtype = torch.float32, *, matrices: torch.dtype | None = None
@@ -145,11 +140,7 @@ class Checkpoint:
         weight = weight.to(dtype, copy=not was_read, memory_format=torch.contiguous_format)
         for rows in weight.split(CHECKED_ROWS):
             if not rows.sum(dtype=torch.float32).isfinite() and not rows.isfinite().all():
-                raise GPTError(
-                    "checkpoint.weights_not_finite",
-                    "{name} has weights that are NaN or infinite: its training went wrong",
-                    name=name,
-                )
+                raise GPTError("checkpoint.weights_not_finite", name=name)
         return weight
 
 

@@ -67,35 +67,13 @@ def check_config(config: Values) -> Layout | None:
     else:
         known = ", ".join(FAMILIES)
         if (reason := refusal_reason(config)) is not None:
-            raise GPTError(
-                "layout.model_type_reason",
-                "this is a {model_type} model, which is not implemented ({reason}): choose one of the types {known}",
-                model_type=model_type,
-                reason=reason,
-                known=known,
-            )
+            raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
         if config.get("auto_map"):
-            raise GPTError(
-                "layout.remote_code",
-                "this {model_type} model brings its own code (auto_map), which is never run: choose a model that "
-                "transformers runs without trust_remote_code",
-                model_type=model_type,
-            )
-        raise GPTError(
-            "layout.model_type",
-            "this is a {model_type} model, which is not implemented: choose one of the types {known}",
-            model_type=model_type,
-            known=known,
-        )
+            raise GPTError("layout.remote_code", model_type=model_type)
+        raise GPTError("layout.model_type", model_type=model_type, known=known)
     if quantized := config.get("quantization_config"):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else None
-        raise GPTError(
-            "layout.quantized",
-            "the weights of this model are quantised ({option}: {method}), which is not supported: choose the original "
-            "model; precision int8 makes it smaller here",
-            option="quantization_config",
-            method=method or "unknown",
-        )
+        raise GPTError("layout.quantized", option="quantization_config", method=method or "unknown")
     if CLASSIFIERS.search(str(config.get("architectures"))):
         raise classifier(config["architectures"][0])
     if model_type is not None:
@@ -113,12 +91,7 @@ def check_classifier(named: Mapping[str, Tensor]) -> None:
 
 def classifier(sign: object) -> GPTError:
     """Return the error for a classifier. sign: the name of its class or of a weight."""
-    return GPTError(
-        "layout.classifier",
-        "this is a classifier ({sign}): it scores texts and cannot continue them. Choose the model from which it was "
-        "trained",
-        sign=sign,
-    )
+    return GPTError("layout.classifier", sign=sign)
 
 
 def refusal_reason(config: Values) -> GPTError | None:
@@ -137,14 +110,14 @@ def refusal_reason(config: Values) -> GPTError | None:
         named += ["encoder_decoder"] if part.get("is_encoder_decoder") is True else []
         named += ["images"] if isinstance(part.get("vision_config"), dict) else []
     sentences = {
-        "alibi": GPTError("layout.reason.alibi", "it adds positions to the attention scores (ALiBi)"),
-        "experts": GPTError("layout.reason.experts", "it is a mixture of experts"),
-        "linear_attention": GPTError("layout.reason.linear_attention", "some of its layers use linear attention"),
-        "recurrent": GPTError("layout.reason.recurrent", "it has a recurrent state instead of attention"),
-        "sinks": GPTError("layout.reason.sinks", "it is a mixture of experts with attention sinks"),
-        "encoder_decoder": GPTError("layout.reason.encoder_decoder", "it has an encoder in addition to the decoder"),
-        "encoder": GPTError("layout.reason.encoder", "it is an encoder and generates no text"),
-        "images": GPTError("layout.reason.images", "it also reads images"),
+        "alibi": GPTError("layout.reason.alibi"),
+        "experts": GPTError("layout.reason.experts"),
+        "linear_attention": GPTError("layout.reason.linear_attention"),
+        "recurrent": GPTError("layout.reason.recurrent"),
+        "sinks": GPTError("layout.reason.sinks"),
+        "encoder_decoder": GPTError("layout.reason.encoder_decoder"),
+        "encoder": GPTError("layout.reason.encoder"),
+        "images": GPTError("layout.reason.images"),
     }
     return sentences[named[0]] if named else None
 
@@ -249,29 +222,18 @@ def read_rotary(family: Layout, values: Values) -> dict[str, object]:
 def check_implemented(option: str, value: object, implemented: object) -> None:
     """Raise ValueError if an option has an unsupported value."""
     if value not in (implemented, None):
-        raise GPTError(
-            "layout.option_value",
-            "{option}={value!r} changes the mathematics: only {implemented!r} is implemented",
-            option=option,
-            value=value,
-            implemented=implemented,
-        )
+        raise GPTError("layout.option_value", option=option, value=value, implemented=implemented)
 
 
 def check_complete(values: Values, names: Iterable[str]) -> None:
     """Raise ValueError if an option is missing."""
     if missing := [name for name in names if name not in values]:
-        raise GPTError("layout.option_missing", "config.json does not state {names}", names=", ".join(missing))
+        raise GPTError("layout.option_missing", names=", ".join(missing))
 
 
 def unknown_scaling(rope: Values, known: str) -> GPTError:
     """Return the error for an unsupported kind of scaling."""
-    return GPTError(
-        "layout.rope_type",
-        "rotary positions of type {value!r} are not implemented: known types are {known}",
-        value=rope_type(rope),
-        known=known,
-    )
+    return GPTError("layout.rope_type", value=rope_type(rope), known=known)
 
 
 def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:

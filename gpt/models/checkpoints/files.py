@@ -48,23 +48,12 @@ def read_weights(files: list[Path], hints: Hints) -> Contents:
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
     if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != folder_digest(config, folder):
-        raise GPTError(
-            "checkpoint.checksum",
-            "{folder} is damaged: its files do not match the checksum in {file}",
-            folder=folder.resolve().name,
-            file=CONFIG,
-        )
+        raise GPTError("checkpoint.checksum", folder=folder.resolve().name, file=CONFIG)
     tensors, entries = open_weights(files[0], hints.weights)
     for file in files[1:]:
         tensors |= open_weights(file, hints.weights)[0]
     if any(".lora_" in name for name in tensors):
-        raise GPTError(
-            "checkpoint.adapter",
-            "{file} belongs to an adapter (LoRA), which changes the weights of its base model: put its {config} next "
-            "to it",
-            file=files[0].name,
-            config=ADAPTER_CONFIG,
-        )
+        raise GPTError("checkpoint.adapter", file=files[0].name, config=ADAPTER_CONFIG)
     settings = settings_beside(folder) if config is None else None
     vocabulary = partial(read_vocabulary, folder, entries)
     return Contents(tensors, vocabulary, config, settings, entries, given_layout(folder, hints.names), folder)
@@ -103,13 +92,7 @@ def weight_files(path: Path) -> list[Path]:
             return weight_files(path / name)
     if parts := sorted(path.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):
         if len(parts) != int(parts[0].stem.rpartition("-")[2]):
-            raise GPTError(
-                "checkpoint.missing_shards",
-                "{folder} has only {n} of a model's parts: see {file}",
-                folder=path.name,
-                n=len(parts),
-                file=parts[0].name,
-            )
+            raise GPTError("checkpoint.missing_shards", folder=path.name, n=len(parts), file=parts[0].name)
         return parts
     usual = [path / name for name in TORCH_FILES if (path / name).is_file()]
     files = [file for file in sorted(path.iterdir()) if file.is_file()]
@@ -117,10 +100,7 @@ def weight_files(path: Path) -> list[Path]:
     if other := next((error for file in others or files if (error := other_format(file))), None):
         raise other
     if not others:
-        raise GPTError(
-            "checkpoint.no_weights",
-            "there is no weight file here (.safetensors, .gguf, .pt, .pth, .ckpt or .bin)",
-        )
+        raise GPTError("checkpoint.no_weights")
     if not usual and len(others) > 1:
         raise several_files(others)
     return usual[:1] or others
@@ -130,7 +110,6 @@ def several_files(files: Sequence[Path]) -> GPTError:
     """Return the error for a folder with weights that do not belong together."""
     return GPTError(
         "checkpoint.several_weights",
-        "there are {n} weight files here ({names}): name the one to read",
         n=len(files),
         names=", ".join(file.name for file in files[:5]) + (", …" if len(files) > 5 else ""),
     )
@@ -141,9 +120,7 @@ def shards(index: Path) -> list[Path]:
     names = listed_files(index)
     for name in names:
         if not (index.parent / name).is_file():
-            raise GPTError(
-                "checkpoint.missing_file", "{index} lists {file}, which is missing", index=index.name, file=name
-            )
+            raise GPTError("checkpoint.missing_file", index=index.name, file=name)
     return [index.parent / name for name in names]
 
 
@@ -209,31 +186,15 @@ def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict
     elif start.startswith(b"PK") or (start.startswith(b"\x80") and is_old(path)):
         saved = open_torch(path)
     elif start.startswith(b"\x80"):
-        raise GPTError(
-            "checkpoint.pickle",
-            "{file} is a pickled Python object, which would run code when it is opened: save model.state_dict() with "
-            "torch.save",
-            file=path.name,
-        )
+        raise GPTError("checkpoint.pickle", file=path.name)
     else:
-        raise GPTError(
-            "checkpoint.unknown_format",
-            "{file} is neither a safetensors file nor a torch.save file, or it is damaged",
-            file=path.name,
-        )
+        raise GPTError("checkpoint.unknown_format", file=path.name)
     found = models_in(saved)
     if not found:
-        raise GPTError(
-            "checkpoint.no_state_dict", "{file} contains no state dict: save model.state_dict()", file=path.name
-        )
+        raise GPTError("checkpoint.no_state_dict", file=path.name)
     names = list(found) if wanted is None else [wanted]
     if len(names) > 1 or names[0] not in found:
-        raise WeightsUnknown(
-            "checkpoint.several_states",
-            "{file} contains these models: {names}. Choose one with weights (--weights on the command line)",
-            file=path.name,
-            names=", ".join(found),
-        )
+        raise WeightsUnknown("checkpoint.several_states", file=path.name, names=", ".join(found))
     entry, weights = found[names[0]]
     return weights, entries_beside(saved, entry)
 

@@ -137,13 +137,7 @@ def split_parts(path: Path) -> list[Path]:
     """Return all parts of a GGUF file that is split, and any other file alone."""
     parts = [path.with_name(name) for name in part_names(path.name)]
     if missing := [part.name for part in parts if not part.is_file()]:
-        raise GPTError(
-            "gguf.parts",
-            "{file} is one of {n} parts; {missing} is missing",
-            file=path.name,
-            n=len(parts),
-            missing=missing[0],
-        )
+        raise GPTError("gguf.parts", file=path.name, n=len(parts), missing=missing[0])
     return parts
 
 
@@ -176,12 +170,7 @@ def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
     """
     name = str(file.metadata.get("general.architecture"))
     if name not in ARCHITECTURES:
-        raise GPTError(
-            "gguf.architecture",
-            "this GGUF file contains a model of the architecture {name}, which is not implemented: known are {known}",
-            name=name,
-            known=", ".join(ARCHITECTURES),
-        )
+        raise GPTError("gguf.architecture", name=name, known=", ".join(ARCHITECTURES))
     values = {key.partition(".")[2]: value for key, value in file.metadata.items() if key.startswith(f"{name}.")}
     for key in NUMBERS & values.keys():
         if isinstance(value := values[key], list) and value and value.count(value[0]) == len(value):
@@ -221,12 +210,7 @@ def check_values(values: Mapping[str, Any]) -> None:
 
 def unknown_value(key: str, value: object) -> GPTError:
     """Return the error for an option of the metadata that is not implemented."""
-    return GPTError(
-        "gguf.option",
-        "{option}={value!r} in this GGUF file changes the mathematics and is not implemented",
-        option=key,
-        value=value,
-    )
+    return GPTError("gguf.option", option=key, value=value)
 
 
 def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None) -> dict[str, Any]:

@@ -112,9 +112,7 @@ def read_part(path: Path) -> GGUFFile:
 
 def damaged_gguf(path: Path, reason: object) -> GPTError:
     """Return the error for a file whose parts lie beyond its end or contradict each other."""
-    return GPTError(
-        "gguf.damaged", "{file} is a damaged or incomplete GGUF file: {reason}", file=path.name, reason=reason
-    )
+    return GPTError("gguf.damaged", file=path.name, reason=reason)
 
 
 class Reader:
@@ -129,10 +127,9 @@ class Reader:
         if version not in VERSIONS:
             raise GPTError(
                 "gguf.version",
-                "{file} is a GGUF file of version {version}; versions 2 and 3 in little-endian order are read",
                 file=self.path.name,
                 version=version
-                if version & 0xFFFF
+                if version & 65535
                 else f"{int.from_bytes(version.to_bytes(4, 'big'), 'little')} (big-endian)",
             )
         n_tensors, n_values = self.count("Q", 24), self.count("Q", 12)
@@ -228,11 +225,4 @@ def shortest(value: float) -> float:
 
 def unknown_kind(path: Path, kind: object, name: str) -> GPTError:
     """Return the error for a tensor of a type that cannot be dequantised."""
-    return GPTError(
-        "gguf.type",
-        "{file} stores {name} in the quantisation type {kind}, which cannot be read: choose another file, such as one "
-        "in Q8_0 or Q4_K_M",
-        file=path.name,
-        name=name,
-        kind=kind,
-    )
+    return GPTError("gguf.type", file=path.name, name=name, kind=kind)

@@ -68,7 +68,7 @@ def save_gguf(
     check_choice("kind", kind, get_args(Kind))
     path = Path(path)
     if path.exists():
-        raise GPTError("gguf.exists", "{path} already exists: choose another file", path=path)
+        raise GPTError("gguf.exists", path=path)
     network, tokenizer = with_tokenizer(model)
     found = (
         (metadata, tensors)
@@ -77,10 +77,7 @@ def save_gguf(
     )
     metadata, tensors = next(found, ({}, {}))
     if not tensors:
-        raise GPTError(
-            "gguf.no_architecture",
-            "no architecture of llama.cpp has all the options of this model: convert it to hf, or to our own format",
-        )
+        raise GPTError("gguf.no_architecture")
     if metadata["general.architecture"] in OWN_HEAD and network.config.tie_weights:
         tensors["output.weight"] = tensors["token_embd.weight"]
     if (scaling := network.config.rotary_scaling) is not None and scaling.kind == "llama3":
@@ -215,7 +212,7 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
 
 def no_vocabulary(kind: str) -> GPTError:
     """Return the error for a vocabulary that GGUF cannot express."""
-    return GPTError("gguf.vocabulary", "GGUF has no vocabulary of the kind {kind}", kind=kind)
+    return GPTError("gguf.vocabulary", kind=kind)
 
 
 def byte_level(ids: dict[str, int], merges: list[str], pre: str, kinds: dict[str, int]) -> dict[str, Any]:

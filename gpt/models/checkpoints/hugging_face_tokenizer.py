@@ -240,7 +240,7 @@ class HuggingFaceTokenizer(Vocabulary):
     def _encode(self, tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
         ids = self._ids_of(tokenizer, valid_text(text))
         if ids is None:
-            raise GPTError("vocabulary.unknown_part", "this model's vocabulary has no token for a part of this text")
+            raise GPTError("vocabulary.unknown_part")
         if self._never.isdisjoint(ids):
             return ids
         return [each for token_id in ids for each in self._as_characters(tokenizer, token_id)]
@@ -501,9 +501,4 @@ def library_errors(file: str) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # raised by Rust
             raise
-        raise GPTError(
-            "vocabulary.invalid",
-            "{file} is not a vocabulary: {reason}",
-            file=file,
-            reason=str(error).partition("\n")[0],
-        ) from None
+        raise GPTError("vocabulary.invalid", file=file, reason=str(error).partition("\n")[0]) from None

@@ -74,8 +74,6 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
     except GPTError as reason:
         raise NamesUnknown(
             "layout.unknown",
-            "no known layout has weights named {names}: known are {known} and our own. Their roles cannot be inferred "
-            'either ({reason}). Write them in a file names.json beside the weights, in place of each "?":\n{draft}',
             names=", ".join(list(named)[:3]),
             known=", ".join([HUGGING_FACE, NANOGPT, MINGPT, *(layout.title for layout in LAYOUTS)]),
             reason=reason,
@@ -85,7 +83,7 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
 
 def no_role(role: str) -> GPTError:
     """Return the error for a role that matches no weight."""
-    return GPTError("layout.no_role", "nothing looks like {role}", role=role)
+    return GPTError("layout.no_role", role=role)
 
 
 class Inference:
@@ -107,7 +105,7 @@ class Inference:
         self.find_feed_forward()
         self.find_embeddings()
         if left := [module.name for module in (*self.block, *self.outside)]:
-            raise GPTError("layout.left_over", "a GPT-2 has no place for {names}", names=", ".join(left))
+            raise GPTError("layout.left_over", names=", ".join(left))
         fused = self.roles.get("h.{n}.attn.c_attn", Module(""))
         order = next((word[-3:] for word in words(fused.name) if sorted(word[-3:]) == ["k", "q", "v"]), "qkv")
         # Programs with one module per head follow a lecture that uses ReLU.
@@ -149,12 +147,7 @@ class Inference:
         if not candidates:
             raise no_role(role)
         if len(candidates) > 1:
-            raise GPTError(
-                "layout.unclear",
-                "{role} could be any of {names}",
-                role=role,
-                names=", ".join(module.name for module in candidates),
-            )
+            raise GPTError("layout.unclear", role=role, names=", ".join(module.name for module in candidates))
         group.remove(candidates[0])
         self.roles[role] = candidates[0]
         return candidates[0]
@@ -174,12 +167,7 @@ class Inference:
         self.take("ln_f", [module for module in self.outside if module.shape == (self.width,)], self.outside)
         norms = [module for module in self.block if module.shape == (self.width,)]
         if len(norms) != 2:
-            raise GPTError(
-                "layout.norms",
-                "a block needs 2 norms of the model's width, not {n}: {names}",
-                n=len(norms),
-                names=", ".join(module.name for module in norms),
-            )
+            raise GPTError("layout.norms", n=len(norms), names=", ".join(module.name for module in norms))
         second = [norm for norm in norms if norm.has(SECOND_NORM)]
         first = [norm for norm in norms if norm.has(FIRST_NORM) and norm not in second]
         if len(second) == 1 or len(first) == 1:
@@ -240,12 +228,7 @@ class Inference:
             self.take(GATE, gates, self.block)
             pair.remove(gates[0])
         if len(pair) != 2:
-            raise GPTError(
-                "layout.feed_forward",
-                "a block needs 2 matrices outside attention, not {n}: {names}",
-                n=len(pair),
-                names=", ".join(module.name for module in pair),
-            )
+            raise GPTError("layout.feed_forward", n=len(pair), names=", ".join(module.name for module in pair))
         wide = max(size for module in pair for size in module.shape)
         rules: list[Callable[[Module], bool]] = [
             lambda module: wide != C and module.shapes.get("bias") == (wide,),
@@ -285,12 +268,7 @@ class Inference:
             group.remove(module)
         self.take("wte", group, self.outside)
         if not positions:
-            raise GPTError(
-                "layout.no_positions",
-                "there are no position embeddings, so positions are rotary: set rotary_pairs to half if each number of "
-                "a head is paired with the one half a head further on (as in transformers), or to interleaved if it "
-                "is paired with its neighbour (as in Meta's Llama and llama2.c)",
-            )
+            raise GPTError("layout.no_positions")
 
 
 def numbers(module: Module) -> list[int]:
@@ -322,12 +300,7 @@ def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> di
     first = next(iter(blocks.values()))
     for number, block in blocks.items():
         if differing := [name for name in first.keys() | block.keys() if first.get(name) != block.get(name)]:
-            raise GPTError(
-                "layout.blocks_differ",
-                "block {block} differs from the first in {names}",
-                block=number,
-                names=", ".join(sorted(differing)[:3]),
-            )
+            raise GPTError("layout.blocks_differ", block=number, names=", ".join(sorted(differing)[:3]))
     return first
 
 

@@ -219,13 +219,7 @@ class HeadsUnknown(GPTError):
     """
 
     def __init__(self, n_embd: int, activation: Activation) -> None:
-        super().__init__(
-            "layout.heads_unknown",
-            "this checkpoint does not state its number of heads: give n_head, a divisor of {n_embd}, and activation "
-            "if it is not {activation}",
-            n_embd=n_embd,
-            activation=activation,
-        )
+        super().__init__("layout.heads_unknown", n_embd=n_embd, activation=activation)
 
     @property
     def activation(self) -> Activation:
@@ -359,15 +353,10 @@ def read_layout(path: Path) -> Layout:
 def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:
     """Return the options. Raises ValueError for an unknown option, because it might change the computation."""
     if unknown := sorted(set(options) - known):
-        raise GPTError(
-            "layout.option",
-            "{where} has an option that is not implemented: {names}",
-            where=where,
-            names=", ".join(map(str, unknown)),
-        )
+        raise GPTError("layout.option", where=where, names=", ".join(map(str, unknown)))
     return dict(options)
 
 
 def not_a_layout(path: Path, reason: str) -> GPTError:
     """Return the error for an invalid layout file."""
-    return GPTError("layout.file", "{file} is not a table of names: {reason}", file=path.name, reason=reason)
+    return GPTError("layout.file", file=path.name, reason=reason)

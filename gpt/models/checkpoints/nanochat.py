@@ -74,13 +74,7 @@ def read_nanochat(files: list[Path], hints: Hints) -> Contents:
     tensors, _ = open_weights(model, hints.weights)
     names = {strip_wrappers(name): name for name in tensors}
     if newer := [name for name in names if re.search(r"lambdas|value_embeds|ve_gate|smear|backout", name)]:
-        raise GPTError(
-            "layout.nanochat_2026",
-            "{file} is a nanochat model of 2026, which is not implemented ({names}): choose one from before, such as "
-            "karpathy/nanochat-d32",
-            file=model.name,
-            names=", ".join(newer[:3]),
-        )
+        raise GPTError("layout.nanochat_2026", file=model.name, names=", ".join(newer[:3]))
     found = {}
     for name, original in names.items():
         block, _, role = re.sub(r"^h\.(\d+)\.", r"model.layers.\1./", name).rpartition("/")

@@ -72,12 +72,7 @@ def read_tensors(index: Path) -> dict[str, Tensor]:
         whole = map_file(data)
         return {name.decode(): read_tensor(value, whole) for name, value in table.items()}
     except (Damaged, IndexError, KeyError, UnicodeDecodeError, ValueError, struct.error) as error:
-        raise GPTError(
-            "checkpoint.tensorflow",
-            "{file} is not a whole TensorFlow checkpoint in one part: {reason}",
-            file=index.name,
-            reason=error,
-        ) from None
+        raise GPTError("checkpoint.tensorflow", file=index.name, reason=error) from None
 
 
 def read_table(data: bytes) -> dict[bytes, bytes]:

@@ -51,13 +51,7 @@ def other_format(file: Path, start: bytes = b"") -> GPTError | None:
         return None
     name, command = found
     advice = {
-        ORIGINAL: GPTError("format.original", "choose the model from which it was made"),
-        UNPACK: GPTError("format.unpack", "unpack it first"),
-    }.get(command) or GPTError("format.command", "convert it with {command}", command=command)
-    return GPTError(
-        "checkpoint.other_format",
-        "{file} has the format {format}, which is not read here: {advice}",
-        file=file.name,
-        format=name,
-        advice=advice,
-    )
+        ORIGINAL: GPTError("format.original"),
+        UNPACK: GPTError("format.unpack"),
+    }.get(command) or GPTError("format.command", command=command)
+    return GPTError("checkpoint.other_format", file=file.name, format=name, advice=advice)

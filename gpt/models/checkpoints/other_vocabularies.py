@@ -66,11 +66,7 @@ def sentence_piece_json(path: Path) -> dict[str, Any]:
     try:
         return converted(read_bytes(path))
     except (AttributeError, IndexError, KeyError, TypeError, UnicodeDecodeError, struct.error):
-        raise GPTError(
-            "vocabulary.sentence_piece",
-            "{file} is not a SentencePiece model of the kind BPE or unigram",
-            file=path.name,
-        ) from None
+        raise GPTError("vocabulary.sentence_piece", file=path.name) from None
 
 
 def converted(data: bytes) -> dict[str, Any]:

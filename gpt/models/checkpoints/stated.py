@@ -123,11 +123,7 @@ class Hints:
 def check_attn_scale(value: object) -> None:
     """Raise ValueError unless value is None, a positive number, "head_size" or "n_embd"."""
     if value is not None and value not in ("head_size", "n_embd") and not (is_number(value) and value > 0):
-        raise GPTError(
-            "argument.attn_scale",
-            "attn_scale must be a number above 0, 'head_size' or 'n_embd', not {value!r}",
-            value=value,
-        )
+        raise GPTError("argument.attn_scale", value=value)
 
 
 def read_attn_scale(text: str) -> AttnScale:
@@ -210,25 +206,12 @@ def read_activation(option: str, value: object) -> object:
 
 def unknown_activation(option: str, value: object) -> GPTError:
     """Return the error for an activation function that is not implemented."""
-    return GPTError(
-        "layout.activation",
-        "{option}={value!r} is not implemented: choose one of {choices}",
-        option=option,
-        value=value,
-        choices=", ".join(ACTIVATIONS),
-    )
+    return GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
 
 
 def wrong_type(option: str, value: object, expected: str, file: str = "config.json") -> GPTError:
     """Return the error for an option of the wrong type."""
-    return GPTError(
-        "layout.option_type",
-        "{option}={value!r} in {file} should be {expected}",
-        option=option,
-        value=value,
-        file=file,
-        expected=expected,
-    )
+    return GPTError("layout.option_type", option=option, value=value, file=file, expected=expected)
 
 
 def is_of_type(ours: str, value: object) -> bool:

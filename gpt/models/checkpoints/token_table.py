@@ -30,7 +30,7 @@ TABLES = (
 
 def ambiguous_table() -> GPTError:
     """Return the error for a table that does not list each token exactly once."""
-    return GPTError("vocabulary.table", "a vocabulary must list each character or word exactly once")
+    return GPTError("vocabulary.table")
 
 
 class TokenTable(Vocabulary):
@@ -125,13 +125,7 @@ class Characters(TokenTable):
 
     def unknown(self, part: str) -> GPTError:
         part, known = visible(part), self.listed("")
-        return GPTError(
-            "vocabulary.unknown_character",
-            "this model does not know “{character}”: it was trained on {n} characters: {known}",
-            character=part,
-            n=len(self._plain()),
-            known=known,
-        )
+        return GPTError("vocabulary.unknown_character", character=part, n=len(self._plain()), known=known)
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -168,13 +162,7 @@ class Words(TokenTable):
         ]
 
     def unknown(self, part: str) -> GPTError:
-        return GPTError(
-            "vocabulary.unknown_word",
-            "this model does not know the word “{word}”: it was trained on {n:,} words: {known}",
-            word=part,
-            n=len(self._plain()),
-            known=self.listed(" "),
-        )
+        return GPTError("vocabulary.unknown_word", word=part, n=len(self._plain()), known=self.listed(" "))
 
     def _known(self, word: str) -> str:
         return word if word in self._ids else word.lower() if word.lower() in self._ids else word

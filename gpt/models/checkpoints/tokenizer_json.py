@@ -162,7 +162,7 @@ def ids_of_tokens(model: Mapping[str, Any], file: str) -> dict[str, int]:
         raise lacks_parts(file)
     valid = n and all(type(token_id) is int and token_id >= 0 for token_id in vocab.values())
     if not valid or len(set(vocab.values())) != n:
-        raise GPTError("vocabulary.ids", "{file} is not a vocabulary: it must give each token an id", file=file)
+        raise GPTError("vocabulary.ids", file=file)
     return vocab
 
 
@@ -294,12 +294,7 @@ def check_pattern(pattern: str, file: str) -> None:
     repetitions = max(len(REPETITION.findall(part)) for part in bare.split("|"))
     too_much = len(pattern) > MAX_PATTERN_CHARS or bare.count("(") > MAX_GROUPS or repetitions > MAX_REPETITIONS
     if too_much or UNBOUNDED.search(pattern) or REPEATED_GROUP.search(bare) or takes_long(pattern):
-        raise GPTError(
-            "vocabulary.pattern",
-            "{file} splits texts by a pattern that could take minutes: {pattern}",
-            file=file,
-            pattern=pattern[:40],
-        )
+        raise GPTError("vocabulary.pattern", file=file, pattern=pattern[:40])
 
 
 def takes_long(pattern: str) -> bool:
@@ -315,19 +310,14 @@ def takes_long(pattern: str) -> bool:
 
 def lacks_parts(file: str) -> GPTError:
     """Return the error for a file without tokens and merges."""
-    return GPTError("vocabulary.parts", "{file} is not a vocabulary: it must contain tokens and merges", file=file)
+    return GPTError("vocabulary.parts", file=file)
 
 
 def not_implemented(file: str, name: str) -> GPTError:
     """Return the error for an unsupported part."""
-    return GPTError("vocabulary.option", "{file} has a part that is not implemented: {name}", file=file, name=name)
+    return GPTError("vocabulary.option", file=file, name=name)
 
 
 def wrong_size(n: int, n_vocab: int) -> GPTError:
     """Return the error for a vocabulary whose size n does not match the model's n_vocab."""
-    return GPTError(
-        "vocabulary.size",
-        "the vocabulary has {n:,} tokens, but the model has {n_vocab:,}: they do not belong together",
-        n=n,
-        n_vocab=n_vocab,
-    )
+    return GPTError("vocabulary.size", n=n, n_vocab=n_vocab)

@@ -237,9 +237,7 @@ def as_data(path: Path, read: Callable[[], object]) -> object:
     except GPTError:
         raise
     except RunsCode as name:
-        raise GPTError(
-            "checkpoint.code", "{file} would run code ({code}) and was not opened", file=path.name, code=str(name)
-        ) from None
+        raise GPTError("checkpoint.code", file=path.name, code=str(name)) from None
     except Exception as error:  # damaged data raises almost anything
         raise unreadable(path, error) from None
 
@@ -256,25 +254,12 @@ def read_zip(path: Path) -> object:
     with zipfile.ZipFile(path) as archive, path.open("rb") as file:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries.values()):
-            raise GPTError(
-                "checkpoint.compressed",
-                "{file} is compressed or encrypted, which torch.save never does: unpack it first",
-                file=path.name,
-            )
+            raise GPTError("checkpoint.compressed", file=path.name)
         pickles = [entry for name, entry in entries.items() if name.endswith(".pkl")]
         if len(pickles) != 1 or not pickles[0].filename.endswith("data.pkl"):
-            raise GPTError(
-                "checkpoint.other_zip",
-                "{file} is a zip file but not a checkpoint: save model.state_dict()",
-                file=path.name,
-            )
+            raise GPTError("checkpoint.other_zip", file=path.name)
         if pickles[0].file_size > MAX_PICKLE_BYTES:
-            raise GPTError(
-                "checkpoint.pickle_size",
-                "{file} has {n:,} bytes in addition to its tensors, which is too many",
-                file=path.name,
-                n=pickles[0].file_size,
-            )
+            raise GPTError("checkpoint.pickle_size", file=path.name, n=pickles[0].file_size)
         whole = map_file(path)
         folder = pickles[0].filename.removesuffix("data.pkl")
 

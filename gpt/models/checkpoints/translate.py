@@ -98,12 +98,7 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
     if config and family and (contents.family or is_written_by_transformers(named, family)):
         return detect_family(named, config, hints, contents.family)
     if given and (absent := [theirs for role, theirs in given.names.items() if not is_named(role, given, named)]):
-        raise GPTError(
-            "layout.role_absent",
-            "the given names include {names}, but no weight has this name: correct it, or remove it if the model has "
-            "no such part",
-            names=", ".join(absent),
-        )
+        raise GPTError("layout.role_absent", names=", ".join(absent))
     known = given or known_layout(tensors, named, entries)
     layout = known or infer_layout(named)
     if layout.title == CUSTOM:
@@ -115,15 +110,7 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
     stated = stated_options(layout, beside, entries, sizes)
     if known is None and hints.names != INFER:
         told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
-        raise NamesInferred(
-            "layout.inferred",
-            "no known layout has weights with these names. Names and shapes suggest these roles, for a model of width "
-            "{n_embd} with LayerNorm before attention and feed-forward:\n{layout}\nIf this is right, confirm it with "
-            "names='infer' (--names infer on the command line); else save it to a file, correct it, and pass the file "
-            "as names",
-            layout=replace(layout, **told).to_json(),
-            n_embd=sizes["n_embd"],
-        )
+        raise NamesInferred("layout.inferred", layout=replace(layout, **told).to_json(), n_embd=sizes["n_embd"])
     if stated.get("tie_weights") is False:
         check_has_head(weights, layout)
     found = match_config(sizes, stated, hints, layout)
@@ -204,12 +191,7 @@ def is_unused(name: str, weights: Weights) -> bool:
 def check_has_head(weights: Weights, layout: Layout) -> None:
     """Raise ValueError if the weights have no output head."""
     if "lm_head.weight" not in weights:
-        raise GPTError(
-            "layout.no_head",
-            "the configuration has tie_word_embeddings=False, but the weights have no {name}: save the whole model "
-            "with its head, or set tie_word_embeddings=True if the head is the token embedding",
-            name=their_name("lm_head.weight", layout),
-        )
+        raise GPTError("layout.no_head", name=their_name("lm_head.weight", layout))
 
 
 def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -273,12 +255,7 @@ def stated_options(layout: Layout, beside: Beside | None, entries: Mapping[str, 
     for name in outside.keys() & inside.keys():
         if outside[name] != inside[name]:
             raise GPTError(
-                "layout.stated_twice",
-                "{name} is {beside!r} in {file}, but {inside!r} in the checkpoint: correct {file}",
-                name=name,
-                beside=outside[name],
-                file=beside.file,
-                inside=inside[name],
+                "layout.stated_twice", name=name, beside=outside[name], file=beside.file, inside=inside[name]
             )
     return {**inside, **outside}
 
@@ -323,13 +300,7 @@ def check_sizes(stated: Options, found: Options) -> None:
     """Raise ValueError, with both values, if the weights contradict the configuration."""
     for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
         if stated[name] not in (found[name], None):
-            raise GPTError(
-                "layout.contradiction",
-                "{name} is {stated!r} in the configuration, but {found!r} in the weights",
-                name=name,
-                stated=stated[name],
-                found=found[name],
-            )
+            raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
 
 
 def check_hints(known: Options, hints: Hints) -> None:
@@ -342,9 +313,7 @@ def check_hints(known: Options, hints: Hints) -> None:
 
 def contradicts(name: str, stated: object, given: object) -> GPTError:
     """Return the error for a hint that contradicts the checkpoint."""
-    return GPTError(
-        "layout.stated", "{name} is {stated} in the checkpoint, not {given}", name=name, stated=stated, given=given
-    )
+    return GPTError("layout.stated", name=name, stated=stated, given=given)
 
 
 def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
@@ -357,14 +326,7 @@ def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout
     scales = (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale)
     scale = next((each for each in scales if each is not None), None)
     if scale is None and layout.asks_scale and config.n_head > 1:
-        raise ScaleUnknown(
-            "layout.scale_unknown",
-            "this checkpoint has a module for each head and does not state how attention scores are scaled: pass "
-            "attn_scale='head_size' (divide by the square root of {head_size}, the width of a head) or "
-            "attn_scale='n_embd' (divide by the square root of {n_embd}, the width of the model)",
-            n_embd=n_embd,
-            head_size=head_size,
-        )
+        raise ScaleUnknown("layout.scale_unknown", n_embd=n_embd, head_size=head_size)
     return score_factor(scale, n_embd, head_size)
 
 
@@ -372,11 +334,7 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
     """Return the options that follow from the names and shapes of the weights."""
     for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(weights))):
         if name not in weights or weights[name][0].dim() != 2:
-            raise GPTError(
-                "layout.not_a_matrix",
-                "the weights do not fit: {name} is missing or not a matrix",
-                name=their_name(name, layout),
-            )
+            raise GPTError("layout.not_a_matrix", name=their_name(name, layout))
     wte = weights["wte.weight"][0]
     biases = {name for name in weights if name.endswith(".bias")} - {"lm_head.bias"}
     found: Options = {
@@ -407,12 +365,7 @@ def read_heads(weights: Weights, layout: Layout) -> Options:
     q, k, _ = weights["h.0.attn.c_attn.weight"]
     if layout.title == BOOK_LLAMA.title:
         if q.shape[1] not in LLAMA_32_HEADS:
-            raise GPTError(
-                "layout.book_llama",
-                "this model has the names of the book's Llama, but not the width of Llama 3.2 1B or 3B ({width}), so "
-                "its rotary angles are unknown: choose the folder from which it was made",
-                width=q.shape[1],
-            )
+            raise GPTError("layout.book_llama", width=q.shape[1])
         size = len(q) // LLAMA_32_HEADS[q.shape[1]]
     else:
         size = len(weights["h.0.attn.q_norm.weight"][0])
@@ -465,7 +418,7 @@ def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, lay
         more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
         listed += [f"{kind}: {', '.join(shown)}{more}"] if names else []
     if listed:
-        raise GPTError("layout.misfits", "the weights do not fit; {problems}", problems="; ".join(listed))
+        raise GPTError("layout.misfits", problems="; ".join(listed))
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
@@ -528,7 +481,7 @@ def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
 
 def duplicate_name(name: str) -> GPTError:
     """Return the error for two weights with the same name."""
-    return GPTError("layout.duplicate", "two weights are named {name}", name=name)
+    return GPTError("layout.duplicate", name=name)
 
 
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
@@ -561,7 +514,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
             parts |= {place: zeros for place in places if place not in biased}
         wanted = places if ".attn.c_attn." in ours else [(0, 0)]
         if missing := [their_name(ours, layout, place) for place in wanted if place not in parts]:
-            raise GPTError("layout.missing", "the weights do not fit; missing: {names}", names=", ".join(missing))
+            raise GPTError("layout.missing", names=", ".join(missing))
         weights[ours] = tuple(t for place in wanted for t in stored(parts[place], ours, layout, n_head, separate))
     return weights, layout
 

@@ -32,13 +32,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
     with path.open("rb") as file:
         n_bytes = int.from_bytes(file.read(8), "little")
     if n_bytes > MAX_HEADER_BYTES:
-        raise GPTError(
-            "checkpoint.header_size",
-            "{file} has a header of {n:,} bytes, more than the limit of {limit:,}",
-            file=path.name,
-            n=n_bytes,
-            limit=MAX_HEADER_BYTES,
-        )
+        raise GPTError("checkpoint.header_size", file=path.name, n=n_bytes, limit=MAX_HEADER_BYTES)
     try:
         return load_file(path)
     except (SafetensorError, ValueError, RuntimeError, KeyError) as error:
@@ -48,7 +42,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
 def existing(path: Path) -> Path:
     """Return the path of a file or a folder. Raises ValueError if it does not exist."""
     if not (path.is_file() or path.is_dir()):
-        raise GPTError("file.unknown", "there is no file or folder {path}", path=path)
+        raise GPTError("file.unknown", path=path)
     return path
 
 
@@ -56,25 +50,18 @@ def unreadable(path: Path, error: Exception) -> GPTError:
     """Return the error for a file that could not be read. error: the cause."""
     first_line = str(error).strip().partition("\n")[0]
     if "Cannot allocate memory" in first_line:  # the whole file is mapped
-        return GPTError(
-            "memory.file",
-            "{file} needs {need} of memory, more than this computer has",
-            file=path.name,
-            need=format_bytes(path.stat().st_size),
-        )
-    return GPTError("file.cut_short", "{file} is damaged or cut short: {reason}", file=path.name, reason=first_line)
+        return GPTError("memory.file", file=path.name, need=format_bytes(path.stat().st_size))
+    return GPTError("file.cut_short", file=path.name, reason=first_line)
 
 
 def damaged(path: Path, reason: object) -> GPTError:
     """Return the error for a text file with invalid contents."""
-    return GPTError("file.damaged", "{file} is damaged: {reason}", file=path.name, reason=reason)
+    return GPTError("file.damaged", file=path.name, reason=reason)
 
 
 def not_readable(path: Path, error: OSError) -> GPTError:
     """Return the error for a file that the operating system cannot read."""
-    return GPTError(
-        "file.unreadable", "{file} cannot be read: {reason}", file=path.name, reason=error.strerror or error
-    )
+    return GPTError("file.unreadable", file=path.name, reason=error.strerror or error)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -82,12 +69,7 @@ def read_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(MAX_TEXT_BYTES + 1)  # the reported size can be 0, as for files in /proc
     if len(data) > MAX_TEXT_BYTES:
-        raise GPTError(
-            "file.too_large",
-            "{file} has more than {limit:,} bytes: too many for a file of this kind",
-            file=path.name,
-            limit=MAX_TEXT_BYTES,
-        )
+        raise GPTError("file.too_large", file=path.name, limit=MAX_TEXT_BYTES)
     return data
 
 
@@ -106,13 +88,7 @@ def read_json(path: Path, kind: type[T]) -> T:
     except (json.JSONDecodeError, RecursionError) as error:
         raise damaged(path, error) from None
     if not isinstance(value, kind):
-        raise GPTError(
-            "file.json_type",
-            "{file} is damaged: it should contain a {expected}, not a {type}",
-            file=path.name,
-            expected=kind.__name__,
-            type=type(value),
-        )
+        raise GPTError("file.json_type", file=path.name, expected=kind.__name__, type=type(value))
     return value
 
 

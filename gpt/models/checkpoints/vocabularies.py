@@ -66,20 +66,8 @@ class PlainIds(Vocabulary):
     def _not_an_id(self, word: str) -> GPTError:
         """Return the error for a word that is not a token id."""
         if self.problem is None:
-            return GPTError(
-                "vocabulary.none",
-                "this model has no vocabulary: write token ids, 0 to {last}, separated by spaces, not {word!r}",
-                last=self.n_vocab - 1,
-                word=word,
-            )
-        return GPTError(
-            "vocabulary.unread",
-            "this model's vocabulary cannot be read ({reason}): write token ids, 0 to {last}, separated by spaces, not "
-            "{word!r}",
-            reason=self.problem,
-            last=self.n_vocab - 1,
-            word=word,
-        )
+            return GPTError("vocabulary.none", last=self.n_vocab - 1, word=word)
+        return GPTError("vocabulary.unread", reason=self.problem, last=self.n_vocab - 1, word=word)
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -115,12 +103,7 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     elif (folder / VOCAB_JSON).is_file() and (table := read_table(folder / VOCAB_JSON, n_vocab)):
         found = token_table(table)
     elif others := [name for name in NOT_READ if (folder / name).is_file()]:
-        raise GPTError(
-            "vocabulary.not_read",
-            "{file} alone cannot be read: put the model's {needed} next to it",
-            file=others[0],
-            needed=TOKENIZER_JSON,
-        )
+        raise GPTError("vocabulary.not_read", file=others[0], needed=TOKENIZER_JSON)
     else:
         return gpt2_or_ids(n_vocab)
     return pad_vocabulary(found, n_vocab)
@@ -163,11 +146,7 @@ def read_nanogpt_meta(path: Path) -> TokenTable:
     meta = read_pickle(path)
     tokens = tokens_of(meta.get("itos")) if isinstance(meta, dict) else None
     if tokens is None:
-        raise GPTError(
-            "vocabulary.nanogpt",
-            "{file} is not a nanoGPT vocabulary: it must contain the character of each id as itos",
-            file=path.name,
-        )
+        raise GPTError("vocabulary.nanogpt", file=path.name)
     return token_table(tokens)
 
 

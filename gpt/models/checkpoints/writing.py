@@ -124,11 +124,7 @@ def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     Raises ValueError if `folder` is a file, or contains a model and `overwrite` is False.
     """
     if folder.is_file() or (not overwrite and any((folder / name).exists() for name in (CONFIG, WEIGHTS))):
-        raise GPTError(
-            "save.exists",
-            "{folder} already exists: choose another folder, or pass overwrite=True to replace the model in it",
-            folder=folder,
-        )
+        raise GPTError("save.exists", folder=folder)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as new:
         yield Path(new)
@@ -159,11 +155,7 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
     defaults = GPTConfig()
     options = {f.name: getattr(model.config, f.name) for f in dataclasses.fields(GPTConfig)}
     unusual = [f"{name}={value!r}" for name, value in options.items() if value != getattr(defaults, name)]
-    raise GPTError(
-        "layout.no_family",
-        "no transformers model combines these options: {options}; save this model in our own format",
-        options=", ".join(unusual),
-    )
+    raise GPTError("layout.no_family", options=", ".join(unusual))
 
 
 def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
