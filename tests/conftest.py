@@ -46,7 +46,15 @@ def alongside() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["gpt2", "gpt_neox", "llama", "gemma3", "gemma2", "olmo2", "smollm3", "every_bias"])
+QUICK_FAMILIES = ("gpt2", "llama", "gemma2")
+
+
+def families(*names: str) -> list[object]:
+    """Return families as parameters of a test, most of them for the thorough part of the suite."""
+    return [pytest.param(name, marks=[] if name in QUICK_FAMILIES else pytest.mark.thorough) for name in names]
+
+
+@pytest.fixture(params=families("gpt2", "gpt_neox", "llama", "gemma3", "gemma2", "olmo2", "smollm3", "every_bias"))
 def model(request: pytest.FixtureRequest) -> GPT:
     """Tiny models that together have every option. Every parameter is random and large enough to matter."""
     return randomized(GPT(FAMILIES[request.param]))

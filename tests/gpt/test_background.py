@@ -82,12 +82,6 @@ def test_closing_cancels_the_work_at_its_next_report() -> None:
     assert seen.result(TIMEOUT) is Cancelled
 
 
-def test_a_generator_without_next_starts_no_work() -> None:
-    calls: list[Progress] = []
-    run_with_progress(calls.append, pair).close()
-    assert calls == []
-
-
 @pytest.mark.parametrize("error", [ValueError("no"), TimeoutError("no"), SystemExit(1)])
 def test_an_error_of_the_work_is_raised_where_its_result_is_awaited(error: BaseException) -> None:
     def work(progress: Progress) -> None:

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from gpt.config import GPTConfig
 from gpt.presets import PRESETS
-
-
-def test_the_default_is_gpt2_small():
-    config = GPTConfig()
-    assert (config.vocab_size, config.block_size) == (50257, 1024)
-    assert (config.n_embd, config.n_head, config.n_layer) == (768, 12, 12)
-    assert (config.head_size, config.ff_size) == (64, 3072)
-    assert config.bias
-    assert config.has_qkv_bias
-    assert config.tie_weights
-    assert PRESETS["gpt2"] == dataclasses.replace(config, dropout=0.1)
 
 
 @pytest.mark.parametrize(
@@ -37,27 +24,11 @@ def test_presets_have_the_published_shapes(name, width, heads, layers):
     assert config.dropout == 0.1
 
 
-def test_feed_forward_width_is_four_times_the_model_unless_given():
-    assert GPTConfig(n_embd=24, n_head=3).ff_size == 96
-    assert GPTConfig(n_embd=24, n_head=3, n_ff=7).ff_size == 7
-
-
-def test_a_configuration_is_immutable():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        GPTConfig().n_layer = 3
-
-
 @pytest.mark.parametrize("name", ["vocab_size", "block_size", "n_layer", "n_head", "n_embd", "n_ff"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "12"])
 def test_a_size_is_a_whole_number_of_at_least_one(name, value):
     with pytest.raises(ValueError, match=f"{name}.*at least 1, not {value!r}"):
         GPTConfig(**{name: value})
-
-
-def test_no_size_but_the_feed_forward_width_may_be_none():
-    assert GPTConfig(n_ff=None).ff_size == 3072
-    with pytest.raises(ValueError, match="n_layer"):
-        GPTConfig(n_layer=None)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from gpt.errors import GPTError, quoted
+from gpt.errors import GPTError
 from gpt.experiments.random_models import MemoryInUse
 from gpt.models.checkpoints.layouts import HeadsUnknown
 from tests.error_calls import CALLS, KEYS, SENTENCES, TREES, fields, texts
@@ -53,26 +53,3 @@ def test_pickling_and_copying_keep_class_key_values_and_sentence(error: GPTError
     assert (type(again), again.key, str(again)) == (type(error), error.key, str(error))
     assert again.values.keys() == error.values.keys()
     assert list(map(str, again.values.values())) == list(map(str, error.values.values()))
-
-
-def test_an_error_is_a_value_error_whose_text_is_the_english_sentence() -> None:
-    error = GPTError("context.no_room", "{n} tokens do not fit: there is room for {room}", n=9, room=8)
-    assert isinstance(error, ValueError)
-    assert str(error) == "9 tokens do not fit: there is room for 8"
-
-
-@pytest.mark.parametrize("value", [object, {"a": 1}, ValueError("no")])
-def test_values_that_are_neither_strings_nor_numbers_are_stored_as_strings(value: object) -> None:
-    shown = GPTError("edits.layer", "not {value}", value=value).values["value"]
-    assert isinstance(shown, str)
-    assert repr(shown) == shown == (value.__name__ if isinstance(value, type) else str(value))
-
-
-def test_a_long_value_is_quoted_in_part() -> None:
-    error = GPTError("edits.layer", "a layer must be given as a whole number, not {value!r}", value=quoted("x" * 99))
-    assert str(error) == f"a layer must be given as a whole number, not '{'x' * 39}"
-
-
-def test_a_missing_value_is_refused() -> None:
-    with pytest.raises(KeyError):
-        GPTError("context.full", "the context of {limit} tokens is full")

@@ -24,7 +24,6 @@ from gpt import (
     trace_text,
 )
 from gpt.analysis import (
-    copying_heads,
     direct_logit_attribution,
     head_roles,
     input_x_gradient,
@@ -82,10 +81,6 @@ def test_what_cannot_be_read_is_a_sentence(loaded: LoadedModel, call: Callable[.
     ):
         with pytest.raises(ValueError, match=said):
             call(model, text)
-
-
-def test_copying_heads_of_a_name_are_those_of_the_model(loaded: LoadedModel) -> None:
-    assert copying_heads("stories", length=8) == copying_heads(loaded.model, length=8)
 
 
 def test_texts_become_a_padded_batch_with_a_mask(loaded: LoadedModel) -> None:

@@ -32,12 +32,6 @@ def test_later_tokens_do_not_change_earlier_logits(model):
 
 
 @torch.inference_mode()
-def test_batched_equals_single(model):
-    idx = torch.randint(61, (4, 11))
-    assert_close(model(idx), torch.cat([model(row[None]) for row in idx]), **EXACT)
-
-
-@torch.inference_mode()
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padded_equals_unpadded(model, side, traced):
@@ -67,24 +61,6 @@ def test_a_fully_masked_row_gives_zeros_in_eager_and_sdpa_attention(model):
         assert_close(layer.attn_out[blind], nothing, atol=1e-6, rtol=0)
         seen = mask[:, None, None, :].bool().expand_as(layer.attn_weights)
         assert (layer.attn_weights[~seen] == 0).all()
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize("options", [{"bias": False}, {"qkv_bias": False}, {"tie_weights": False}, {"n_ff": 5}])
-def test_options_run_and_traced_equals_plain(options):
-    model, idx = tiny(**options).eval(), torch.randint(61, (2, 16))
-    assert_close(model(idx, trace=Trace()), model(idx), **EXACT)
-    names = {name for name, _ in model.named_parameters()}
-    assert any(name.endswith("bias") for name in names) == options.get("bias", True)
-    assert ("h.0.attn.c_attn.bias" in names) == (options.get("bias", True) and options.get("qkv_bias", True))
-
-
-@torch.inference_mode()
-def test_a_small_model_of_any_shape_takes_a_padding_mask():
-    config = GPTConfig(vocab_size=10000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
-    mask = torch.ones(2, 16)
-    mask[1, :5] = 0
-    assert GPT(config)(torch.randint(10000, (2, 16)), attention_mask=mask).shape == (2, 16, 10000)
 
 
 @pytest.mark.parametrize("T", [0, 17])

@@ -71,16 +71,6 @@ def test_the_repetition_penalty_applies_once_to_each_previous_id():
     assert final(logits, repetition_penalty=2.0) == pytest.approx(stages.raw.tolist())
 
 
-def test_a_stage_that_is_off_equals_the_one_before():
-    logits = torch.randn(50)
-    stages = distribution(logits, SamplingParams(top_p=0.5))
-    for name in ("repetition_penalty", "temperature", "top_k"):
-        assert torch.equal(getattr(stages, name), stages.raw)
-    assert torch.equal(stages.min_p, stages.top_p)
-    assert torch.equal(stages.final, stages.top_p)
-    assert not torch.equal(stages.top_p, stages.top_k)
-
-
 # Properties
 
 
@@ -122,15 +112,6 @@ def test_top_k_keeps_exactly_k(k):
         assert kept.nonzero().flatten().tolist() == sorted(best_first[:k])
 
 
-def test_top_p_keeps_the_smallest_set_that_holds_p():
-    for p in (0.05, 0.3, 0.5, 0.9, 0.99):
-        stages = distribution(torch.randn(300) * 2, SamplingParams(top_p=p))
-        kept = stages.raw[stages.kept]
-        assert kept.sum() >= p - 1e-6
-        assert kept.sum() - kept.min() < p + 1e-6
-        assert kept.min() >= stages.raw[~stages.kept].max()
-
-
 def large_logits(kind: str, seed: int) -> np.ndarray:
     """Return float32 logits, (20000,)."""
     rng = np.random.default_rng(seed)
@@ -142,10 +123,11 @@ def large_logits(kind: str, seed: int) -> np.ndarray:
     return {"wide": 3 * noise, "flat": noise / 10, "equal": 0 * noise, "ties": (3 * noise).round()}[kind]
 
 
+@pytest.mark.parametrize("n_seeds", [1, pytest.param(10, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", ["peaked", "wide", "removed", "ties", "flat", "equal"])
-def test_top_p_from_the_likely_tokens_is_that_of_the_sorted_vocabulary(kind):
+def test_top_p_from_the_likely_tokens_is_that_of_the_sorted_vocabulary(kind, n_seeds):
     n_found = 0
-    for seed in range(10):
+    for seed in range(n_seeds):
         logits = large_logits(kind, seed)
         cumulative = np.sort(logits)[::-1].astype(np.float64)
         cumulative = np.exp(cumulative - cumulative[0]).cumsum() / np.exp(cumulative - cumulative[0]).sum()
@@ -157,7 +139,7 @@ def test_top_p_from_the_likely_tokens_is_that_of_the_sorted_vocabulary(kind):
             kept = distribution(torch.from_numpy(logits), SamplingParams(top_p=p)).kept
             best_first = np.argsort(-logits, kind="stable")[: expected[1]]
             assert kept.nonzero().flatten().tolist() == sorted(best_first.tolist())
-    assert n_found >= (30 if kind in ("peaked", "wide", "removed") else 0)
+    assert n_found >= (3 * n_seeds if kind in ("peaked", "wide", "removed") else 0)
 
 
 def test_ties_go_to_the_lower_id():
@@ -178,15 +160,6 @@ def test_a_temperature_near_zero_is_greedy_and_a_huge_one_is_uniform():
     logits = torch.tensor([1.0, 1.1, -math.inf, 5e37])
     assert final(logits, temperature=1e-300) == [0, 0, 0, 1]
     assert final(logits, temperature=1e300) == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
-
-
-def test_greedy_ignores_the_draw():
-    logits = torch.randn(61)
-    params = SamplingParams(temperature=0, top_k=3, top_p=0.5)
-    assert {sample_token(logits, params, u) for u in (0.0, 0.3, 1 - 2**-53)} == {int(logits.argmax())}
-    first, second = logits.topk(2).indices.tolist()
-    penalised = SamplingParams(temperature=0, repetition_penalty=50.0)
-    assert sample_token(logits, penalised, 0.5, previous_ids=[first]) == second
 
 
 def test_logits_are_unchanged_and_may_have_any_float_dtype():
@@ -224,11 +197,6 @@ def test_a_top_k_of_0_is_off_as_in_the_api():
     assert SamplingParams(top_k=0) == SamplingParams()
 
 
-def test_settings_at_their_limits_are_accepted():
-    SamplingParams(temperature=0, top_k=1, top_p=1, min_p=0, repetition_penalty=1e-3, seed=0)
-    SamplingParams(temperature=100, top_k=10**9, top_p=1e-9, min_p=1, repetition_penalty=10, seed=10**40)
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=0)])
 def test_logits_that_are_not_finite_are_refused(bad, params):
@@ -238,12 +206,6 @@ def test_logits_that_are_not_finite_are_refused(bad, params):
                 call(logits)
 
 
-@pytest.mark.parametrize("shape", [(0,), (1, 5), ()])
-def test_logits_of_another_shape_are_refused(shape):
-    with pytest.raises(ValueError, match="logits must have shape"):
-        distribution(torch.zeros(shape), SamplingParams())
-
-
 @pytest.mark.parametrize("wrong", [-1, 5])
 def test_an_earlier_id_outside_the_vocabulary_is_refused(wrong):
     for other in ([0.5], ["a"], [10**30]):
@@ -251,8 +213,3 @@ def test_an_earlier_id_outside_the_vocabulary_is_refused(wrong):
             distribution(torch.zeros(5), SamplingParams(repetition_penalty=1.1), previous_ids=other)
     with pytest.raises(ValueError, match=f"token id {wrong} does not exist: the vocabulary has ids 0 to 4"):
         distribution(torch.zeros(5), SamplingParams(repetition_penalty=1.1), previous_ids=[2, wrong])
-
-
-def test_a_penalty_that_overflows_float32_is_refused():
-    with pytest.raises(ValueError, match="repetition_penalty 1e-50 makes these logits exceed"):
-        distribution(torch.ones(5), SamplingParams(repetition_penalty=1e-50), previous_ids=[0])

@@ -42,13 +42,13 @@ def drawn_ids(replica: Replica, request: dict[str, Any]) -> list[int]:
 
 
 def test_texts_at_the_same_time_are_those_that_each_would_be_alone(replica: Replica, here: LoadedModel) -> None:
-    edits = [Edits(head_scale={(2, 1): 0.0}) if seed == 3 else None for seed in range(5)]
+    edits = [Edits(head_scale={(2, 1): 0.0}) if seed == 1 else None for seed in range(3)]
     expected = [
-        [step.token_id for step in Generation(here, PROMPT, edits=edit).steps(SamplingParams(seed=seed), 20)]
+        [step.token_id for step in Generation(here, PROMPT, edits=edit).steps(SamplingParams(seed=seed), 9)]
         for seed, edit in enumerate(edits)
     ]
-    with ThreadPoolExecutor(5) as pool:
-        requests = [request_for(here, seed, 20, edit) for seed, edit in enumerate(edits)]
+    with ThreadPoolExecutor(3) as pool:
+        requests = [request_for(here, seed, 9, edit) for seed, edit in enumerate(edits)]
         assert list(pool.map(lambda request: drawn_ids(replica, request), requests)) == expected
 
 
@@ -67,10 +67,6 @@ def test_errors_are_the_last_line(replica: Replica, here: LoadedModel) -> None:
     assert "5000" in json.loads(line)["error"][2].values().__str__()
     (line,) = replica.lines({}, NEVER)
     assert json.loads(line)["error"][0] == "cluster.failed"
-
-
-def test_a_healthy_replica_says_so(replica: Replica) -> None:
-    replica.check_health()
 
 
 def kept(loaded: LoadedModel, *texts: list[int], max_bytes: int = 2**30) -> KeptTexts:

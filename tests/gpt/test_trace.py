@@ -29,12 +29,6 @@ def traced(model: GPT) -> tuple[GPT, torch.Tensor, Trace]:
 
 
 @torch.inference_mode()
-def test_traced_equals_plain(model):
-    idx = torch.randint(61, (3, 16))
-    assert_close(model(idx, trace=Trace()), model(idx), atol=1e-5, rtol=0)
-
-
-@torch.inference_mode()
 def test_attention_in_chunks_equals_attention_at_once(model, monkeypatch):
     idx = torch.randint(61, (B, S))
     mask = torch.ones(B, S, dtype=torch.long)
@@ -63,16 +57,6 @@ def test_a_trace_without_attention_records_everything_else(traced):
                     getattr(mine, name)
             else:
                 assert_close(getattr(mine, name), getattr(whole, name), atol=1e-5, rtol=1e-5)
-
-
-def test_reading_a_trace_before_a_pass_raises():
-    for name in ("token_embedding", "position_embedding", "layers", "final_norm"):
-        with pytest.raises(ValueError, match=f"{name} was not recorded"):
-            getattr(Trace(), name)
-    with pytest.raises(ValueError, match="attn_q was not recorded"):
-        _ = LayerTrace({}, 0).attn_scores
-    with pytest.raises(AttributeError):
-        _ = Trace().final_nrom
 
 
 @torch.inference_mode()
@@ -118,16 +102,6 @@ def test_the_residual_stream_is_the_sum_of_its_additions(traced):
         x = layer.resid_post
     assert_close(trace.final_norm, model.ln_f.formula(x), atol=1e-5, rtol=0)
     assert_close(model.logits(trace.final_norm), model(idx), atol=1e-5, rtol=0)
-
-
-@torch.inference_mode()
-def test_attention_weights_sum_to_one_with_nothing_above_the_diagonal(traced):
-    model, _, trace = traced
-    for number, layer in enumerate(trace.layers):
-        assert_close(layer.attn_weights.sum(dim=-1), torch.ones(B, NH, S), atol=1e-6, rtol=0)
-        distance = torch.arange(S)[:, None] - torch.arange(S)
-        seen = (distance >= 0) & (distance < (model.config.window_of(number) or S))
-        assert torch.equal(layer.attn_weights > 0, seen.expand(B, NH, S, S))
 
 
 @torch.inference_mode()
@@ -216,17 +190,6 @@ def test_a_trace_with_gradients_gives_those_of_every_activation(model):
             assert_close(with_weights[name].grad, without[name].grad, atol=1e-5, rtol=1e-4)
     before = with_weights["layers.0.resid_post"].grad
     assert_close(with_weights["layers.1.resid_pre"].grad, before, atol=0, rtol=0)
-
-
-@torch.inference_mode()
-def test_a_trace_used_twice_holds_the_second_pass(model):
-    idx, trace, fresh = torch.randint(61, (2, 9)), Trace(), Trace()
-    model(torch.randint(61, (1, 16)), trace=trace)
-    model(idx, trace=trace)
-    model(idx, trace=fresh)
-    assert len(trace.layers) == 3
-    assert_close(trace.layers[2].attn_weights, fresh.layers[2].attn_weights, atol=0, rtol=0)
-    assert_close(trace.final_norm, fresh.final_norm, atol=0, rtol=0)
 
 
 def assert_equal_traces(found: Trace, expected: Trace) -> None:

@@ -73,7 +73,12 @@ def test_every_listed_model_is_checked() -> None:
     assert HUB_MODELS.keys() == FILES.keys() | DESCRIBED.keys()
 
 
-@pytest.mark.parametrize("name", HUB_MODELS)
+QUICK = ("gpt2", "Qwen/Qwen3-0.6B")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.thorough) for name in HUB_MODELS]
+)
 def test_tensors_of_transformers_class_have_a_place_and_the_stated_number_of_parameters(name: str) -> None:
     config = {option: value for option, value in published(name).items() if option not in ("auto_map", "architectures")}
     with torch.device("meta"):

@@ -85,14 +85,3 @@ def test_without_all_its_reads_a_head_adds_nothing_at_the_last_position(edits: E
     )  # there is nothing left to remove
     together = predicted(reads=[*lower, *((last, 2, i) for i in every)], edits=edits)
     assert together == pytest.approx(predicted(reads=lower, heads=[(last, 2)], edits=edits), rel=1e-3)
-
-
-def test_what_is_not_there_cannot_be_left_out() -> None:
-    for ablation in (
-        Ablation(tokens=frozenset({len(IDS)})),
-        Ablation(tokens=frozenset(range(len(IDS)))),
-        Ablation(heads=frozenset({(8, 0)})),
-        Ablation(reads=frozenset({(0, 6, 0)})),
-    ):
-        with pytest.raises(ValueError, match=r"token|layer|head|position"):
-            predict_without(MODEL.model, IDS, ablation)

@@ -76,28 +76,11 @@ def test_a_concept_that_is_turned_down_keeps_a_share_of_its_activity_and_changes
     assert torch.allclose(stepwise(loaded.model, idx, edits), logits[0], atol=1e-5)
 
 
-def test_a_concept_that_does_not_exist_is_refused():
-    concepts = axis_concepts()
-    for place, problem in (
-        ((1, 0, 1.0), "layer must"),
-        ((0, 16, 1.0), "feature must"),
-        ((0, 0, 99.0), "strength must"),
-    ):
-        with pytest.raises(ValueError, match=problem):
-            concepts.steering(*place)
-
-
 def test_a_word_finds_names_first_then_where_features_are_strongest_then_what_they_promote():
     concepts = axis_concepts(named=(NamedConcept(0, 5, {"en": "apple", "zh": "苹果"}),))
     assert concepts.search(tiny_tokenizer(), "a") == [(0, 5), (0, 0), (0, 1)]
     assert concepts.search(tiny_tokenizer(), "苹果") == [(0, 5)]
     assert concepts.search(tiny_tokenizer(), " ") == []
-
-
-def test_snippets_are_pieces_of_the_held_back_text_with_their_tint():
-    (snippet,) = axis_concepts().snippets(0, 0, tiny_tokenizer())
-    assert snippet.ids[:3] == (92, 93, 94)
-    assert snippet.tint[:3] == (0.0, 1.0, 0.0)
 
 
 def test_concepts_are_read_again_from_their_files(tmp_path):

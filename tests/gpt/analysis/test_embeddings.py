@@ -32,9 +32,3 @@ def test_nearest_tokens_are_ordered_by_angle_without_the_token_itself(model):
 
 def test_similarity_of_positions_is_their_cosine(model):
     assert_close(position_similarity(model), torch.tensor([[1.0, 0, -1], [0, 1, 0], [-1, 0, 1]]))
-
-
-def test_a_model_with_rotary_positions_has_no_position_similarity():
-    model = GPT(GPTConfig(vocab_size=5, block_size=3, n_layer=1, n_head=1, n_embd=2, position="rotary"))
-    with pytest.raises(ValueError, match="no position embeddings to compare"):
-        position_similarity(model)

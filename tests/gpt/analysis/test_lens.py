@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis import predictions
 from gpt.analysis.lens import LENS_POINTS, lens_top_tokens, logit_lens
 from gpt.analysis.tracing import trace_text
 from tests.gpt.analysis.copying_model import copying_model
@@ -66,18 +65,6 @@ def test_the_answer_of_a_copying_model_appears_in_the_layer_that_copies_it():
     assert (lens.token[1] == 2).all()
     assert (lens.chosen_rank[1] == 1).all()
     assert (lens.chosen_probability[1] > 0.99).all()
-
-
-@torch.inference_mode()
-def test_a_lens_in_chunks_at_some_positions_equals_the_whole(model, ids, monkeypatch):
-    trace = trace_text(model, ids)
-    whole = logit_lens(model, trace, chosen=ids)
-    monkeypatch.setattr(predictions, "MAX_CHUNK_LOGITS", 61 * 3)
-    places = [10, 0, 7, 3]
-    part = logit_lens(model, trace, positions=places, chosen=[ids[place] for place in places])
-    for name in ("token", "probability", "entropy", "chosen_probability", "chosen_rank"):
-        assert_close(getattr(part, name), getattr(whole, name)[..., places], atol=1e-5, rtol=0)
-    assert logit_lens(model, trace).chosen_rank is None
 
 
 @torch.inference_mode()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis.rollout import rollout, rollout_layers
+from gpt.analysis.rollout import rollout
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.trace import Trace
@@ -38,18 +38,6 @@ def test_rollout_of_two_previous_token_layers_is_on_the_token_two_before():
     assert_close(flow[3], torch.tensor([0, 0.25, 0.5, 0.25]))
     assert_close(flow[1], torch.tensor([0.75, 0.25, 0, 0]))  # the first token attends only to itself
     assert_close(flow[0], torch.tensor([1.0, 0, 0, 0]))
-
-
-def test_layers_are_computed_one_at_a_time_on_demand():
-    asked: list[int] = []
-
-    def attn_weights(layer: int, start: int, stop: int) -> torch.Tensor:
-        asked.append(layer)
-        return torch.eye(3)[None, start:stop, :stop]
-
-    flows = rollout_layers(2, 3, attn_weights)
-    assert_close(next(flows), torch.eye(3))
-    assert asked == [0]
 
 
 def test_a_trace_of_a_pass_with_cached_tokens_is_refused(model):

@@ -41,12 +41,6 @@ def test_input_x_gradient_is_the_finite_difference_of_scaling_an_embedding(model
     assert_close(found, torch.stack(slopes), atol=1e-7, rtol=0)
 
 
-def test_input_x_gradient_leaves_no_gradient_on_the_parameters(model):
-    found = input_x_gradient(model, IDS, 7)
-    assert not found.requires_grad
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
 @torch.inference_mode()
 def test_leave_one_out_equals_transformers_on_the_shorter_text(twins, monkeypatch):
     reference, ours = (model.double() for model in twins(**SHAPE))

@@ -45,12 +45,6 @@ def test_each_stage_of_a_small_distribution_is_as_calculated_by_hand():
     assert final.perplexity_after == pytest.approx(2**top_p.entropy_after)
 
 
-def test_greedy_keeps_only_the_most_likely_token():
-    final = sampling_stages(logits_of(0.2, 0.7, 0.1), SamplingParams(temperature=0))[-1]
-    assert (final.n_kept, final.n_removed, final.removed_mass) == (1, 2, pytest.approx(0.3))
-    assert (final.entropy_after, final.perplexity_after) == (0, 1)
-
-
 @pytest.mark.parametrize("scale", [0.5, 3.0, 30.0])
 @pytest.mark.parametrize("vocab_size", [7, 3000])
 def test_stages_agree_with_the_distribution_that_is_sampled(vocab_size, scale):

@@ -124,14 +124,6 @@ def test_a_search_leaves_the_document_unchanged_and_stops_at_the_end_of_the_cont
         BeamSearch(document, 2, 5)
 
 
-def test_a_width_above_the_vocabulary_size_is_allowed():
-    loaded = twins(3)[1]
-    search = BeamSearch(Generation(loaded, [3]), 9, 3)
-    search.run()
-    assert len(search.finished) == 9
-    assert search.best.ids == BeamSearch(Generation(loaded, [3]), 12, 3).run().ids
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

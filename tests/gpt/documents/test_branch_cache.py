@@ -87,23 +87,6 @@ def test_the_oldest_branch_is_evicted_first_and_computed_again_on_return(tokens)
     assert document._branches.n_bytes <= tokens * NODE_BYTES
 
 
-def test_each_state_is_kept_once_and_none_is_lost(document):
-    list(document.steps(WARM, 6))
-    document.read()
-    first = list(document.path)
-    for letter in "xyz":
-        document.append_text(letter + "ab", after=2)
-        document.read()
-        document.append_text("q", after=4)
-        document.read()
-    everything = set(range(len(document.tree)))
-    assert sorted(cached_nodes(document)) == sorted(everything - set(document.path))
-    document.switch(first[-3])
-    assert document.n_read == len(document.ids)
-    assert sorted(cached_nodes(document)) == sorted(everything - set(document.path))
-    assert not document.evicted
-
-
 @pytest.mark.parametrize("nodes", [0, 2, 1000])
 def test_n_bytes_counts_the_memory_of_the_text_and_the_branches(nodes, monkeypatch):
     monkeypatch.setattr("gpt.cache.BLOCK", 4)
@@ -130,19 +113,6 @@ def test_reading_below_n_read_is_consistent_while_the_text_grows(document):
         assert len(document.ids) == len(document.path) == document.n_read + 1
     torch.testing.assert_close(document.attn_weights(1)[:n, :n], weights)
     assert document.version != version
-
-
-def test_version_changes_with_the_tree_the_text_and_what_was_read(document):
-    versions = [document.version, Generation(document.loaded, "the cat").version]
-    for action in (document.read, lambda: document.append(99), document.undo, lambda: document.step(WARM)):
-        action()
-        versions.append(document.version)
-    assert len(set(versions)) == len(versions)
-    tip = document.path[-1]
-    before = document.version
-    document.go_back(1)
-    document.switch(tip)
-    assert document.version == before
 
 
 def test_branches_of_a_text_whose_activations_are_taken_are_left_behind():

@@ -31,15 +31,6 @@ def pair(left=None, right=None):
     return documents
 
 
-def test_paired_steps_are_those_of_each_document_alone():
-    left, right = pair()
-    alone = [s.token_id for s in Generation(left.loaded, "the cat").steps(WARM, 5)]
-    both = list(paired_steps(left, right, WARM, GREEDY, 5))
-    assert [a.token_id for a, _ in both] == alone
-    assert len({a.position - b.position for a, b in both}) == 1
-    assert right.ids[right.n_prompt :] == [b.token_id for _, b in both]
-
-
 def test_two_documents_of_one_model_share_their_passes(monkeypatch):
     left, right = pair()
     right.append(99)
@@ -104,16 +95,6 @@ def test_settings_change_only_the_final_divergence_which_is_infinite_where_right
     assert all(d.raw == 0 and 0 < d.final < math.inf for d in found)
     assert all(d.final == math.inf for d in divergences(left, right, SamplingParams(), SamplingParams(top_k=3)))
     assert all(0 < d.final < math.inf for d in divergences(left, right, SamplingParams(top_k=3), SamplingParams()))
-
-
-def test_only_positions_with_the_same_text_before_them_are_measured():
-    left, right = pair()
-    left.append(99)
-    right.append(98)
-    left.append_text("abc")
-    right.append_text("abc")
-    left.read(), right.read()
-    assert [d.position for d in divergences(left, right, WARM, WARM)] == [0, 1, 2, 3, 4]
 
 
 def test_measuring_while_both_grow_equals_measuring_at_once_and_ends_where_they_differ():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from gpt import Generation, SamplingParams
-from gpt.documents.document import CHOSEN, MAX_TOKENS, TYPED, History, Origin, Token, TokenTree
+from gpt.documents.document import CHOSEN, MAX_TOKENS, TYPED, Origin, Token, TokenTree
 from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh, state
-from tests.gpt.fake_models import fake_model, forced_model, tiny_model
+from tests.gpt.fake_models import forced_model, tiny_model
 
 
 @pytest.fixture
@@ -42,13 +41,6 @@ def test_undo_then_redo_is_identity_for_every_action(document):
         assert state(document) == forth
         assert_equals_fresh(document)
     assert not document.can_redo
-
-
-def test_undo_and_redo_without_an_action_are_refused(document):
-    with pytest.raises(ValueError, match="nothing to undo"):
-        document.undo()
-    with pytest.raises(ValueError, match="nothing to redo"):
-        document.redo()
 
 
 def test_an_action_after_undo_discards_redo_but_the_undone_text_stays_in_the_tree(document):
@@ -93,15 +85,6 @@ def test_a_step_without_a_seed_records_the_seed_it_used(document):
     assert again.token_id == step.token_id
 
 
-def test_a_token_removed_by_sampling_can_be_appended():
-    rows = torch.full((24, 260), -float("inf"))
-    rows[:, 5] = 0.0
-    document = Generation(fake_model(rows), "ab")
-    assert document.step(SamplingParams(top_k=1, seed=1)).token_id == 5
-    document.append(77)
-    assert document.ids[-1] == 77
-
-
 def test_a_token_with_the_same_id_and_origin_is_the_same_node(document):
     list(document.steps(WARM, 4))
     n = len(document.tree)
@@ -112,23 +95,6 @@ def test_a_token_with_the_same_id_and_origin_is_the_same_node(document):
     document.go_back(document.n_prompt - 1)
     document.append(document.tree.tokens[document.tree.children(document.path[-1])[0]].token_id)
     assert len(document.tree) == n + 1
-
-
-def test_children_leaves_and_paths_of_the_tree(document):
-    n = document.n_prompt
-    document.append_text("xy")
-    document.append(9, after=n - 1)
-    assert document.tree.children(n - 1) == [n, n + 2]
-    assert document.tree.leaves() == [n + 1, n + 2]
-    assert document.tree.path(n + 1) == list(range(n + 2))
-
-
-def test_n_prompt_counts_prompt_tokens_of_the_current_branch(document):
-    whole = document.n_prompt
-    document.append_text("abc", after=1)
-    assert document.n_prompt == 2
-    document.undo()
-    assert document.n_prompt == whole
 
 
 def test_typed_text_is_appended_whole_or_not_at_all(document):
@@ -183,19 +149,3 @@ def test_a_tree_refuses_cycles_a_second_root_and_too_many_tokens():
     tree = TokenTree([root] + [Token(2, 0, CHOSEN)] * (MAX_TOKENS - 1))
     with pytest.raises(ValueError, match=r"at most 65,536 tokens"):
         tree.add(3, TYPED, 0)
-
-
-def test_sampled_tokens_and_no_others_have_settings_with_a_seed():
-    for how, params in (("sampled", None), ("sampled", SamplingParams()), ("typed", WARM), ("guessed", None)):
-        with pytest.raises(ValueError, match="sampled"):
-            Origin(how, params)
-
-
-def test_joined_actions_are_undone_together():
-    history = History(0)
-    ends = [(0, ""), (1, ""), (2, " ")]
-    history.push(ends[0], ends[1])
-    history.push(ends[1], ends[2], joined=True)
-    history.push(ends[2], ends[2])
-    assert history.undo() == ends[0]
-    assert history.redo() == ends[2]

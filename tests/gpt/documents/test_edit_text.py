@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpt
-from gpt import Edits, GPTConfig, Steering
+from gpt import Edits, Steering
 from gpt.analysis.patching import is_patch_of_model, patch_from
 from gpt.config import Activation
 from gpt.documents.edit_text import MAX_FACTOR, edits_as_python, format_edits, parse_edits
@@ -110,20 +110,6 @@ def test_patches_without_ids_and_infinite_factors_have_no_text():
         format_edits(Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(4)),)))
     with pytest.raises(ValueError, match="inf"):
         format_edits(Edits(attn_scale={0: float("inf")}))
-
-
-@given(all_edits, st.integers(1, 60), st.integers(1, 60))
-def test_fitting_edits_are_those_that_check_accepts(edits, n_layer, n_head):
-    config = GPTConfig(vocab_size=8, block_size=4, n_layer=n_layer, n_head=n_head, n_embd=4 * n_head)
-    fitting = edits.fitting(config)
-    fitting.check(config)
-    for name in ("head_scale", "attn_scale", "mlp_scale"):
-        kept, given_ = getattr(fitting, name), getattr(edits, name)
-        for key in set(given_) - set(kept):
-            with pytest.raises(ValueError, match="does not exist"):
-                Edits(**{name: {key: given_[key]}}).check(config)
-        assert kept.items() <= given_.items()
-    assert (fitting.activation, fitting.drop_positions) == (edits.activation, edits.drop_positions)
 
 
 def test_concepts_that_are_turned_up_are_read_from_the_dictionary_of_the_model():

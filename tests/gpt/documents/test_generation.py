@@ -107,34 +107,12 @@ def test_a_prompt_of_p_tokens_yields_up_to_block_size_minus_p_plus_one_steps(n_p
     assert steps[-1].position == 8
 
 
-def test_a_character_of_several_tokens_is_in_the_text_of_its_last_token():
-    euro = "€".encode()
-    loaded = forced_model([0, euro[0], euro[1], euro[2], 97] + [97] * 20)
-    assert [step.text for step in generate(loaded, "ab", GREEDY, 4)] == ["", "", "€", "a"]
-
-
-def test_an_unfinished_character_at_the_end_becomes_a_replacement_character():
-    loaded = forced_model([0, "€".encode()[0]] + [97] * 20)
-    assert [step.text for step in generate(loaded, "ab", GREEDY, 1)] == ["\ufffd"]
-
-
-def test_the_texts_of_the_steps_join_to_the_decoded_text(loaded):
-    steps = list(generate(loaded, "the", SamplingParams(temperature=3.0, seed=11), 18))
-    kept = [step.token_id for step in steps if step.token_id != loaded.tokenizer.eot_id]
-    assert "".join(step.text for step in steps) == loaded.tokenizer.decode(kept)
-
-
 def test_the_same_seed_gives_the_same_text_and_another_seed_another(loaded):
     def text(seed):
         return [step.token_id for step in generate(loaded, "the", SamplingParams(temperature=2.0, seed=seed), 15)]
 
     assert text(4) == text(4)
     assert len({tuple(text(seed)) for seed in range(5)}) == 5
-
-
-def test_greedy_ignores_the_seed(loaded):
-    texts = {tuple(s.token_id for s in generate(loaded, "a", SamplingParams(0, seed=n), 9)) for n in range(3)}
-    assert len(texts) == 1
 
 
 def test_without_a_seed_two_runs_differ(loaded):
@@ -146,10 +124,6 @@ def test_an_empty_prompt_starts_from_end_of_text_and_another_gets_nothing_prepen
     assert encode_prompt(loaded, "") == [259]
     assert encode_prompt(loaded, "the") == [257]
     assert encode_prompt(loaded, [5, 6]) == [5, 6]
-
-
-def test_special_token_text_is_plain_text(loaded):
-    assert 259 not in encode_prompt(loaded, "<|endoftext|>")
 
 
 @pytest.mark.parametrize(
@@ -183,14 +157,6 @@ def test_a_prompt_that_is_neither_text_nor_ids_is_refused_at_once(loaded, prompt
 def test_max_new_tokens_must_be_a_positive_whole_number(loaded, count):
     with pytest.raises(ValueError, match="max_new_tokens"):
         generate(loaded, "a", GREEDY, count)
-
-
-def test_edits_reach_every_step(family):
-    off = Edits(attn_scale={0: 0.0, 1: 0.0}, mlp_scale={0: 0.0, 1: 0.0})
-    plain = [step.probability for step in generate(family, "the cat", GREEDY, 6)]
-    edited = [step.probability for step in generate(family, "the cat", GREEDY, 6, edits=off)]
-    assert plain != edited
-    assert [s.probability for s in generate(family, "the cat", GREEDY, 6, edits=Edits())] == plain
 
 
 def test_a_steered_text_is_the_same_alone_and_among_others_and_that_of_whole_passes(family):
@@ -253,11 +219,6 @@ def test_a_document_keeps_exact_logits_and_attention_of_every_position(family):
         torch.testing.assert_close(document.attn_weights(layer), weights.mean(dim=0), atol=1e-6, rtol=0)
 
 
-def test_statistics_of_the_first_token_are_refused(loaded):
-    with pytest.raises(ValueError, match="start must be at least 1, not 0"):
-        Generation(loaded, "abc").statistics(0)
-
-
 def test_a_copy_shares_the_activations_until_either_is_extended(family):
     document = Generation(family, "a b")
     document.read()
@@ -273,35 +234,3 @@ def test_a_copy_shares_the_activations_until_either_is_extended(family):
         torch.testing.assert_close(extended.logits(len(extended.ids) - 1), alone.logits(len(alone.ids) - 1))
         assert extended.n_bytes == alone.n_bytes == n_bytes
     torch.testing.assert_close(other.attn_weights(0, 0)[: len(before), : len(before)], before)
-
-
-def test_a_copy_continues_independently_and_shares_the_model(loaded):
-    document = Generation(loaded, "the cat")
-    list(document.steps(SamplingParams(temperature=2.0, seed=5), 4))
-    other = document.copy()
-    assert other.loaded is loaded
-    before = list(document.ids)
-    a = [s.token_id for s in other.steps(SamplingParams(temperature=2.0, seed=6), 4)]
-    assert document.ids == before
-    assert a == [s.token_id for s in document.steps(SamplingParams(temperature=2.0, seed=6), 4)]
-
-
-def test_positions_layers_and_heads_that_do_not_exist_are_refused(loaded):
-    document = Generation(loaded, "the cat")
-    document.read()
-    with pytest.raises(ValueError, match="position"):
-        document.logits(document.n_read)
-    with pytest.raises(ValueError, match="layer 2"):
-        document.attn_weights(2)
-    with pytest.raises(ValueError, match="head 2"):
-        document.attn_weights(0, 2)
-
-
-def test_a_full_document_takes_no_further_token():
-    document = Generation(tiny_model(block_size=4), "abcd")
-    list(document.steps(GREEDY, 9))
-    assert len(document.ids) == 5
-    with pytest.raises(ValueError, match="full"):
-        document.append(97)
-    with pytest.raises(ValueError, match="full"):
-        document.step(GREEDY)

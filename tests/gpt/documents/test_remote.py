@@ -110,14 +110,6 @@ def test_this_process_reads_a_text_while_the_cluster_is_away(here):
     assert_equals_fresh(document)
 
 
-def test_a_step_of_a_character_of_several_tokens_has_no_text_and_no_end(here):
-    loaded, _ = deployed(here)
-    alone, document = Generation(here, PROMPT), Generation(loaded, PROMPT)
-    for _ in range(12):
-        assert exact([document.step(WARM)]) == exact([alone.step(WARM)])
-    assert document.text == alone.text
-
-
 def test_past_a_full_context_the_texts_are_the_same(here):
     model = tiny_model()
     loaded, _ = deployed(model, lives=[4, 9])
@@ -145,22 +137,6 @@ def test_a_remote_text_that_is_dropped_is_stopped(here):
     assert cluster.n_open == 1
     del steps
     assert cluster.n_open == 0
-
-
-def test_errors_of_a_replica_arrive_as_they_are(here):
-    loaded, _ = deployed(here)
-    document = Generation(loaded, PROMPT * 9)
-    list(document.steps(WARM, 99))
-    with pytest.raises(ValueError, match="the context of 64 tokens is full"):
-        next(document.steps(WARM, 1))
-
-
-def test_texts_end_before_their_next_token_when_the_server_ends(here):
-    loaded, _ = deployed(here)
-    steps = Generation(loaded, PROMPT).steps(WARM, 30)
-    next(steps)
-    loaded.engine.stopped = True
-    assert list(steps) == []
 
 
 def test_a_deployed_model_refuses_hooks_in_a_sentence_and_this_process_reads_the_text(here):

@@ -40,16 +40,6 @@ def test_calls_in_a_row_are_one_action_and_only_the_last_text_stays_in_the_tree(
     assert written.ids[-2:] == [5, 6]
 
 
-def test_after_another_action_the_next_call_is_one_of_its_own(written):
-    written.retype([1], 9)
-    written.step(WARM)
-    nodes = len(written.tree)
-    written.retype([2], 5)
-    assert len(written.tree) == nodes + 1
-    written.undo()
-    assert written.ids[9] == 1
-
-
 def test_calls_that_change_nothing_leave_no_action(written):
     text, n = state(written), len(written.ids)
     written.retype([], n)

@@ -1,14 +1,9 @@
-import inspect
-
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from gpt import Generation, SamplingParams, generate, generate_batch, generate_greedy, load_model
-from gpt.documents import generation
 from gpt.documents.generation import sliding_steps
-from gpt.inference import zero_gpu
-from gpt.models import loading
 from gpt.sampling import sample_token, uniform_draw
 from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
 from tests.gpt.fake_models import EOT, tiny_model
@@ -86,21 +81,6 @@ def test_each_dropped_token_makes_a_new_document_that_is_read_as_if_it_were_type
     assert last.copy().dropped == last.dropped
 
 
-def test_a_prompt_that_was_dropped_whole_leaves_one_typed_token(loaded):
-    document = [*sliding_steps(Generation(loaded, PROMPT), WARM, 50)][-1][0]
-    assert document.n_prompt == 1
-    assert Generation.from_json(document.to_json(), loaded).ids == document.ids
-
-
-def test_end_of_text_ends_it(loaded):
-    with torch.no_grad():
-        loaded.model.lm_head.weight.zero_()
-        loaded.model.lm_head.weight[EOT] = loaded.model.ln_f(loaded.model.wte.weight[5]) * 50
-    steps = list(generate(loaded, PROMPT, SamplingParams(seed=3), 200, on_full="crop"))
-    assert steps[-1].finish_reason == "end_of_text"
-    assert EOT not in ids_of(steps[:-1])
-
-
 @pytest.mark.parametrize("on_full", ["stop", "crop"])
 def test_texts_end_before_their_next_token_once_the_engine_is_stopped(loaded, on_full):
     steps = generate(loaded, PROMPT[:3], WARM, 12, on_full=on_full)
@@ -113,19 +93,6 @@ def test_texts_end_before_their_next_token_once_the_engine_is_stopped(loaded, on
 def test_what_to_do_when_full_is_checked(loaded):
     with pytest.raises(ValueError, match="on_full"):
         generate(loaded, PROMPT, GREEDY, 5, on_full="wrap")
-
-
-def test_zero_gpu_gives_the_same_documents(loaded, monkeypatch):
-    monkeypatch.setattr(loading, "GPU_DEVICE", "cpu")
-    remote = zero_gpu.on_gpu(inspect.unwrap(generation.zero_gpu_replies))
-    monkeypatch.setattr(generation, "zero_gpu_replies", remote)
-    expected = list(sliding_steps(Generation(loaded, PROMPT), WARM, 15))
-    monkeypatch.setattr(generation, "on_zero_gpu", lambda: True)
-    for (document, step), (alone, same) in zip(
-        sliding_steps(Generation(loaded, PROMPT), WARM, 15), expected, strict=True
-    ):
-        assert (step, document.ids, document.dropped) == (same, alone.ids[: len(document.ids)], alone.dropped)
-    assert_equals_fresh(document)
 
 
 def test_a_batch_gives_each_prompt_its_own_continuation(loaded):

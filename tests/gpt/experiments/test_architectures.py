@@ -14,7 +14,6 @@ from gpt.experiments.architectures import (
     neuron_counts,
     norm_effect,
     shift_effect,
-    token_seconds,
 )
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -94,10 +93,3 @@ def test_biases_set_to_zero_change_the_loss_and_stay_in_the_model() -> None:
     assert bias_effect(random_model(LLAMA), IDS).n_biases == 0
     with pytest.raises(ValueError, match="two tokens"):
         bias_effect(model, [1])
-
-
-def test_every_model_is_timed_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 9])
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    models = [random_model(GPT2), random_model(LLAMA)]
-    assert token_seconds(models, IDS, n_tokens=2, rounds=3) == [1.5, 2.0]  # half the medians of 1, 3, 5 and of 2, 4, 9

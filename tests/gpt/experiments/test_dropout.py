@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import starmap
-
 import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.experiments.dropout import PARTS, dropout_effect
+from gpt.experiments.dropout import dropout_effect
 from gpt.model import GPT
 
 TEXT = [5, 1, 60, 8, 8, 30, 2]
@@ -27,15 +25,9 @@ def test_two_passes_differ_in_training_mode_and_are_the_models_own_in_evaluation
     assert not model.training
 
 
-def test_without_dropout_both_modes_agree(model: GPT) -> None:
-    effect = dropout_effect(model, TEXT, p=0)
-    assert all(starmap(torch.equal, zip(effect.training, effect.evaluation, strict=True)))
-    assert [part.n_dropped for part in effect.parts] == [0] * len(PARTS)
-
-
-@pytest.mark.parametrize("p", [0.1, 0.5])
-def test_what_is_not_dropped_is_divided_by_1_minus_p(model: GPT, p: float) -> None:
-    effects = [dropout_effect(model, TEXT, p=p, seed=seed).parts for seed in range(10)]
+def test_what_is_not_dropped_is_divided_by_1_minus_p(model: GPT) -> None:
+    p = 0.1
+    effects = [dropout_effect(model, TEXT, p=p, seed=seed).parts for seed in range(4)]
     for parts in zip(*effects, strict=True):
         before, after = (torch.cat([getattr(part, name) for part in parts]) for name in ("before", "after"))
         kept = after != 0
@@ -43,8 +35,3 @@ def test_what_is_not_dropped_is_divided_by_1_minus_p(model: GPT, p: float) -> No
         n = int((before != 0).sum())  # outside a window, attention weights are 0 even without dropout
         share = sum(part.n_dropped for part in parts) / n
         assert share == pytest.approx(p, abs=4 * (p * (1 - p) / n) ** 0.5), parts[0].part
-
-
-def test_a_dropout_of_everything_is_refused(model: GPT) -> None:
-    with pytest.raises(ValueError, match="dropout must be at least 0 and below 1, not 1"):
-        dropout_effect(model, TEXT, p=1)

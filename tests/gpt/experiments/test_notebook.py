@@ -9,6 +9,7 @@ from gpt.experiments.notebook import PRINTED, run_notebook
 from gpt.tokenizer import gpt2_tokenizer
 
 
+@pytest.mark.thorough
 def test_every_printed_value_is_computed_from_the_seed_to_the_six_tokens() -> None:
     values = list(run_notebook())
     assert [value.name for value in values] == list(PRINTED)

@@ -11,32 +11,17 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import load_scaling, training_flops
-from gpt.model import GPT
-from gpt.models.loading import LoadedModel
 from gpt.training.data import train_tokenizer
-from gpt.training.evaluation import score_stories
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 from tests.gpt.training.tiny_run import write_stories
-from tools.scaling import main, measure_bundled, measure_scaling
+from tools.scaling import main, measure_scaling
 
 SIZES = {"small": (1, 1, 8), "smaller still": (1, 1, 4)}
 RECIPE = Recipe(vocab_size=261, block_size=16, n_layer=1, n_head=1, n_embd=8, steps=5, batch_size=4, warmup=1)
 ALONE = Process(torch.device("cpu"))
 STORIES = [f"Tom had {n} red balls and a dog. The dog ran far." for n in range(30)]
-
-
-def test_each_size_is_measured_after_powers_of_two_and_at_the_end() -> None:
-    tokenizer = train_tokenizer(STORIES, 261)
-    curves = list(measure_scaling(STORIES[3:], STORIES[:3], tokenizer, RECIPE, ALONE, sizes=SIZES))
-    assert [curve.name for curve in curves] == list(SIZES)
-    for curve, (_, _, n_embd) in zip(curves, SIZES.values(), strict=True):
-        assert [point.tokens for point in curve.points] == [steps * 4 * 16 for steps in (1, 2, 4, 5)]
-        model = GPT(GPTConfig(vocab_size=tokenizer.n_vocab, block_size=16, n_layer=1, n_head=1, n_embd=n_embd))
-        assert curve.parameters == sum(p.numel() for p in model.parameters())
-        assert curve.block_parameters == sum(p.numel() for m in (model.h, model.ln_f) for p in m.parameters())
-        assert curve.points[-1].loss < curve.points[0].loss
 
 
 def test_a_stopped_run_resumes_and_ends_in_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,17 +53,6 @@ def test_training_takes_three_times_the_operations_of_a_forward_pass() -> None:
     weights = 2 * (4 * 64 + 8 * 64) + 8 * 50
     attention = 2 * 8 * 2 * (1 + 2 + 3 + 4) / 4  # two products in two layers, over a mean of 2.5 tokens
     assert training_flops(config) == pytest.approx(3 * 2 * (weights + attention))
-
-
-def test_the_bundled_models_point_is_the_end_of_its_recipe() -> None:
-    tokenizer = train_tokenizer(STORIES, 261)
-    model = GPT(RECIPE.model_config(tokenizer.n_vocab)).eval()
-    loaded = LoadedModel("bundled", model, tokenizer, torch.device("cpu"), "fp32")
-    curve = measure_bundled(loaded, STORIES[:3], RECIPE)
-    (point,) = curve.points
-    assert point.tokens == 5 * 4 * 16
-    assert point.flops == point.tokens * training_flops(model.config)
-    assert point.bits_per_byte == score_stories(model, tokenizer, STORIES[:3]).bits_per_byte
 
 
 def test_the_command_writes_what_is_read_back(

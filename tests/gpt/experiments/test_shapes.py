@@ -13,17 +13,16 @@ from gpt.config import GPTConfig
 from gpt.experiments.random_models import skeleton as make_skeleton
 from gpt.experiments.shapes import (
     UNTIED_124M,
-    cache_numbers,
     count_parameters,
     embedding_effects,
     flops_per_token,
     parameter_parts,
-    tied_and_untied,
     weight_shapes,
 )
 from gpt.model import GPT
 from gpt.presets import PRESETS
 from gpt.trace import Trace
+from tests.conftest import families
 from tests.gpt.family_configs import FAMILIES
 
 TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
@@ -92,24 +91,10 @@ def test_released_models_have_their_published_sizes(name: str, millions: int) ->
     assert round(count_parameters(PRESETS[name]) / 1e6) == millions
 
 
-@pytest.mark.parametrize("config", [config for config in SHAPES if config.vocab_size < 100], ids=str)
-def test_the_cache_keeps_as_many_numbers_per_token_as_its_tensors_hold(config: GPTConfig) -> None:
-    cache = KVCache(config)
-    cache.reserve(config.block_size)
-    assert cache_numbers(config) * config.block_size == cache.k.numel() + cache.v.numel()
-
-
-@pytest.mark.parametrize("position", [0, 1, 7, 19])
-@pytest.mark.parametrize(
-    "config",
-    [
-        TINY,
-        replace(TINY, n_ff=7, bias=False, tie_weights=False),
-        *(replace(each, block_size=20) for each in FAMILIES.values()),
-    ],
-    ids=str,
-)
-def test_operations_are_those_that_torch_counts_for_one_token_with_a_cache(config: GPTConfig, position: int) -> None:
+@pytest.mark.parametrize("position", [0, 7])
+@pytest.mark.parametrize("name", families(*FAMILIES))
+def test_operations_are_those_that_torch_counts_for_one_token_with_a_cache(name: str, position: int) -> None:
+    config = FAMILIES[name]
     model, cache = GPT(config).eval(), KVCache(config)
     with torch.inference_mode():
         if position:
@@ -119,24 +104,7 @@ def test_operations_are_those_that_torch_counts_for_one_token_with_a_cache(confi
     assert flops_per_token(config, position).total == counter.get_total_flops()
 
 
-def test_only_the_operations_of_attention_grow_with_the_position() -> None:
-    counts = [flops_per_token(TINY, position) for position in range(TINY.block_size)]
-    assert len({count.matrices for count in counts}) == 1
-    assert [count.attention for count in counts] == [(i + 1) * counts[0].attention for i in range(len(counts))]
-
-
-@pytest.mark.parametrize("position", [-1, TINY.block_size])
-def test_a_position_outside_the_context_is_refused(position: int) -> None:
-    with pytest.raises(ValueError, match=rf"between 0 and 19, not {position}"):
-        flops_per_token(TINY, position)
-
-
 TEXT = [5, 1, 60, 8, 8, 30, 2]
-
-
-def test_the_curriculums_counts_with_and_without_tying() -> None:
-    counts = tied_and_untied(GPTConfig(qkv_bias=False))
-    assert (counts.tied, counts.untied, counts.saved) == (124_412_160, 163_009_536, 50257 * 768)
 
 
 def test_a_tied_embedding_predicts_its_own_tokens_and_gets_a_gradient_in_every_row() -> None:

@@ -96,37 +96,3 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_size(byte_tokenize
     assert result.score.perplexity == pytest.approx(261)
     assert result.score.bits_per_byte == pytest.approx(4 * math.log2(261) / 7)
     assert {loss.rank for loss in result.losses} == {1}
-
-
-def test_progress_counts_the_windows(pair: tuple[torch.nn.Module, LoadedModel]) -> None:
-    _, ours = pair
-    for length in (2, BLOCK, BLOCK + 1, 2 * BLOCK, 5 * BLOCK + 3):
-        for stride in (1, 7, BLOCK - 1):
-            seen: list[tuple[int, int]] = []
-            result = score_text(
-                ours, some_ids(length), stride=stride, progress=lambda *done, seen=seen: seen.append(done)
-            )
-            assert len(result.losses) == length - 1
-            assert result.n_windows == 1 + max(0, math.ceil((length - BLOCK) / stride))
-            assert seen == [(done, result.n_windows) for done in range(1, result.n_windows + 1)]
-
-
-def test_a_context_of_one_token_still_counts_every_other_token(byte_tokenizer: Tokenizer) -> None:
-    model = GPT(GPTConfig(vocab_size=261, block_size=1, n_layer=1, n_head=1, n_embd=4)).eval()
-    result = score_text(wrapped(model, byte_tokenizer), some_ids(5))
-    assert len(result.losses) == 4
-    assert result.n_windows == 4
-
-
-@pytest.mark.parametrize("ids", [[], [7]])
-def test_fewer_than_two_tokens_are_refused(pair: tuple[torch.nn.Module, LoadedModel], ids: list[int]) -> None:
-    with pytest.raises(ValueError, match=f"at least two tokens, not {len(ids)}"):
-        score_text(pair[1], ids)
-
-
-@pytest.mark.parametrize("stride", [0, BLOCK, -1, 2.0, True])
-def test_a_stride_that_would_leave_tokens_out_is_refused(
-    pair: tuple[torch.nn.Module, LoadedModel], stride: int
-) -> None:
-    with pytest.raises(ValueError, match=f"between 1 and {BLOCK - 1}, not {stride}"):
-        score_text(pair[1], [1, 2, 3], stride=stride)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from gpt.experiments.tokens import SAMPLES, MergeStep, language_costs, merge_steps, split_words, text_cost
@@ -39,20 +37,6 @@ def test_the_merges_end_in_the_tokens_that_tiktoken_gives(
         assert joined == [tokenizer.token_bytes(token_id) for token_id in tokenizer.encode(text)]
 
 
-def test_each_merge_makes_the_token_of_its_rank(gpt2: Tokenizer) -> None:
-    steps = merge_steps(gpt2, " transformation")
-    for before, after in pairwise(steps):
-        assert gpt2.token_bytes(before.rank) == before.merged == b"".join(before.pair)
-        assert len(after.parts) == len(before.parts) - 1
-        assert b"".join(after.parts) == b" transformation"
-
-
-def test_several_words_are_refused(gpt2: Tokenizer) -> None:
-    for text, count in (("two words", 2), ("", 0)):
-        with pytest.raises(ValueError, match=f"is split into {count} words"):
-            merge_steps(gpt2, text)
-
-
 def test_lengths_of_the_curriculums_sentence(gpt2: Tokenizer) -> None:
     cost = text_cost(gpt2, "Every effort moves you")
     assert (cost.characters, cost.n_bytes, cost.tokens) == (22, 22, 4)
@@ -65,8 +49,3 @@ def test_other_languages_than_english_need_more_tokens(gpt2: Tokenizer) -> None:
     assert min(costs, key=lambda language: costs[language].tokens_per_character) == "en"
     assert costs["zh"].tokens_per_character > 1 > costs["de"].tokens_per_character
     assert (costs["emoji"].characters, costs["emoji"].n_bytes) == (11, 42)
-
-
-def test_an_empty_text_has_no_cost(gpt2: Tokenizer) -> None:
-    with pytest.raises(ValueError, match="the text is empty"):
-        text_cost(gpt2, "")

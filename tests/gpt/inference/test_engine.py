@@ -10,7 +10,7 @@ from gpt.edits import Hook, Steering
 from gpt.inference import engine as engine_module
 from gpt.inference.engine import CHUNK_TOKENS, Engine, ReadRequest
 from gpt.inference.packed_weights import pack
-from tests.gpt.fake_models import N_VOCAB, family_model, tiny_model
+from tests.gpt.fake_models import N_VOCAB, tiny_model
 from tests.gpt.inference.waiting import wait_for_requests
 
 CLOSE = {"atol": 1e-5, "rtol": 0}
@@ -45,7 +45,7 @@ def tiny_model_in(packing: str) -> LoadedModel:
     return loaded
 
 
-def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, int]]:
+def orders(seed: int, count: int = 10) -> list[tuple[list[int], SamplingParams, int]]:
     """Return random (prompt, settings, tokens) triples, some of them greedy."""
     random = Random(seed)
     made = []
@@ -56,7 +56,9 @@ def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, 
     return made
 
 
-@pytest.mark.parametrize("packing", ["none", "fp32", "int8"])
+@pytest.mark.parametrize(
+    "packing", ["none", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("fp32", "int8"))]
+)
 def test_a_text_generated_in_a_batch_has_the_tokens_of_one_generated_alone(packing):
     loaded = tiny_model_in(packing)
 
@@ -82,16 +84,6 @@ def test_logits_in_a_batch_equal_those_alone_within_the_rounding_of_the_precisio
         for found, expected in zip(one, same, strict=True):
             torch.testing.assert_close(found, expected, **close)
     assert [cache.length for cache in caches] == [len(ids) for ids in texts]
-
-
-@torch.inference_mode()
-def test_logits_are_capped_where_the_model_caps_them():
-    loaded = family_model("gemma2")
-    idx, engine = torch.tensor([[1, 60, 7]]), Engine(loaded.model)
-    states, expected = loaded.model.hidden_states(idx)[0], loaded.model(idx)[0]
-    assert expected.abs().max() < loaded.model.config.logit_softcap
-    torch.testing.assert_close(engine.logits(states), expected, **CLOSE)
-    torch.testing.assert_close(engine.read([1, 60, 7], KVCache(loaded.model.config))[1], expected[-1], **CLOSE)
 
 
 def test_prompts_that_come_during_a_pass_are_read_in_turns_of_a_chunk(loaded, passes, monkeypatch):
@@ -147,7 +139,7 @@ def test_a_steered_text_shares_a_pass_and_one_with_other_edits_has_its_own(loade
 @pytest.mark.parametrize("n_texts", [2, 8])
 def test_texts_generated_at_the_same_time_share_their_passes(loaded, passes, monkeypatch, n_texts):
     monkeypatch.setattr(engine_module, "GATHER_SHARE", float("inf"))  # however slow this computer's threads are
-    monkeypatch.setattr(engine_module, "GATHER_SECONDS", 0.2)
+    monkeypatch.setattr(engine_module, "GATHER_SECONDS", 60)
     engine = Engine(loaded.model)
     engine._n_expected = n_texts
 
@@ -158,29 +150,7 @@ def test_texts_generated_at_the_same_time_share_their_passes(loaded, passes, mon
     with ThreadPoolExecutor(n_texts) as pool:
         list(pool.map(write, [KVCache(loaded.model.config) for _ in range(n_texts)]))
     assert sum(map(sum, passes)) == n_texts * 40
-    assert len(passes) < 50  # 40, and a few if a thread stalls for longer
-
-
-def test_a_pass_waits_for_the_texts_of_the_last_one_and_for_those_that_came_meanwhile(loaded):
-    engine, caches = Engine(loaded.model), [KVCache(loaded.model.config) for _ in range(2)]
-    first, second = (ReadRequest([1], cache, thread=n) for n, cache in enumerate(caches))
-    run_pass = engine._run_pass
-    engine._run_pass = lambda requests: (run_pass(requests), engine._requests.append(second))
-    engine._requests, engine._n_expected = [first], 1
-    engine._lead()
-    assert (first.done, second.done, engine._n_expected) == (True, False, 2)
-
-
-def test_the_texts_of_a_pass_have_their_turns_one_after_the_other(loaded):
-    engine = Engine(loaded.model)
-    leader, *others = requests = [ReadRequest([1], KVCache(loaded.model.config), thread=n) for n in range(4)]
-    unread = ReadRequest([1], KVCache(loaded.model.config), thread=4)
-    engine._run_pass(requests)
-    engine._requests, engine._leader = [*requests, unread], leader.thread
-    for n, request in enumerate(requests):
-        engine._leave(request)
-        assert [other.woken.is_set() for other in others] == [other in others[: n + 1] for other in others]
-    assert (engine._leader, unread.woken.is_set()) == (unread.thread, True)
+    assert len(passes) == 40
 
 
 def test_a_text_that_fails_ends_and_the_others_continue(loaded):

@@ -62,14 +62,15 @@ def lines_of(run: Callable[[], object]) -> int:
     return 10**9 - counter.left
 
 
-def test_a_text_interrupted_at_any_line_continues_as_without_the_interrupt():
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.thorough)])
+def test_a_text_interrupted_at_any_line_continues_as_without_the_interrupt(every):
     loaded, params = tiny_model(n_layer=1), SamplingParams(temperature=0)
     expected = Generation(loaded, "the cat")
     n_lines = lines_of(lambda: next(expected.steps(params, 1)))
     list(expected.steps(params, 3))
     expected.read()
     hits = 0
-    for line in range(1, n_lines):
+    for line in range(1, n_lines, every):
         document, interrupted = Generation(loaded, "the cat"), Interrupted(line)
         try:
             with interrupted:
@@ -83,7 +84,7 @@ def test_a_text_interrupted_at_any_line_continues_as_without_the_interrupt():
         assert document.n_read == expected.n_read == len(document.ids), line
         for position in range(document.n_read):
             assert torch.allclose(document.logits(position), expected.logits(position), **CLOSE), line
-    assert hits > 20
+    assert hits > 20 / every
 
 
 @pytest.mark.parametrize("tokens", [1, 2 * CHUNK_TOKENS + 3])

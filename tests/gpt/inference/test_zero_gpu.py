@@ -115,6 +115,7 @@ def test_each_shared_model_has_one_copy_on_the_gpu_of_a_zero_gpu_space(
     assert loaded.model.wte.weight.device.type != "meta"
 
 
+@pytest.mark.thorough
 def test_spaces_is_imported_before_torch_and_only_there() -> None:
     script = (
         "import sys, types\n"

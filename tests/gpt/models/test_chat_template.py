@@ -4,7 +4,6 @@ safe.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -283,11 +282,3 @@ def test_a_template_sees_nothing_of_this_process(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TOKEN", "secret")
     found = ChatTemplate("{{ self }}{{ config }}{{ environment }}{{ TOKEN }}{{ bos_token }}", {"bos_token": "<s>"})
     assert "secret" not in found.render([USER])
-
-
-def test_written_and_read_again_the_template_is_the_same(tmp_path: Path) -> None:
-    ours, _ = vocabulary(tmp_path, "llama3")
-    (tmp_path / "again").mkdir()
-    ours.write(tmp_path / "again")
-    assert find_vocabulary(tmp_path / "again", N_VOCAB).encode_chat([USER]) == ours.encode_chat([USER])
-    assert json.loads((tmp_path / "again" / "tokenizer_config.json").read_text())["chat_template"] == LLAMA3

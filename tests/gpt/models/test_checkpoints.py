@@ -139,14 +139,6 @@ def test_converting_keeps_the_stored_data_type_bit_for_bit(
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in FILES)
 
 
-def test_checkpoint_counts_the_memory_of_its_weights(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
-    model = tiny(tie_weights=False)
-    save_model(tmp_path, model, byte_tokenizer)
-    opened = open_checkpoint(tmp_path)
-    numbers = sum(parameter.numel() for parameter in model.parameters())
-    assert (opened.n_bytes(), opened.n_bytes(torch.bfloat16)) == (4 * numbers, 2 * numbers)
-
-
 def test_files_of_a_saved_model_are_readable_by_all_and_include_the_vocabulary(
     tmp_path: Path, byte_tokenizer: Tokenizer
 ) -> None:

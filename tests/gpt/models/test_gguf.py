@@ -103,7 +103,10 @@ def test_a_sentencepiece_vocabulary_encodes_as_its_library(options: dict[str, An
         assert ours.encode(clean) == again.encode(clean) == theirs.encode(clean)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "pythia", "llama3", "smollm2", "qwen"])
+THOROUGH = [pytest.param(family, marks=pytest.mark.thorough) for family in ("gpt2", "llama3", "smollm2")]
+
+
+@pytest.mark.parametrize("family", ["pythia", "qwen", *THOROUGH])
 def test_a_written_vocabulary_encodes_as_before(tmp_path: Path, family: str) -> None:
     if family != "gpt2":
         write_family(tmp_path, family)

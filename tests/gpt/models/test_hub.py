@@ -15,7 +15,6 @@ from transformers import GPT2Tokenizer
 from gpt.models import hub
 from gpt.models.registry import Registry
 from gpt.models.sources import find_source, load_model
-from gpt.tokenizer import Tokenizer
 from tests.gpt.models.hub_server import REPO, Hub
 from tests.parity.gguf_models import reference_model, write_gguf
 
@@ -57,15 +56,6 @@ def test_a_gguf_file_is_fetched_by_its_name(served: Hub, tmp_path: Path) -> None
     served.down = False
     with pytest.raises(ValueError, match=r"someone/tiny has no other\.gguf on the hub"):
         load_model(f"{REPO}:other.gguf")
-
-
-def test_progress_rises_to_the_size_of_the_weights(served: Hub) -> None:
-    seen: list[tuple[int, int]] = []
-    hub.download(REPO, lambda done, total: seen.append((done, total)))
-    size = len(served.files[hub.WEIGHTS])
-    assert seen[0] == (0, size)
-    assert seen[-1] == (size, size)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
 def test_interrupted_download_is_not_used_and_is_resumed(served: Hub, tmp_path: Path) -> None:
@@ -115,12 +105,6 @@ def test_partial_file_with_another_checksum_is_deleted(served: Hub, tmp_path: Pa
     assert (hub.download(REPO) / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
 
 
-def test_cached_models_need_no_network(served: Hub) -> None:
-    folder = hub.download(REPO)
-    served.down = True
-    assert hub.download(REPO) == folder
-
-
 def test_offline_raises_an_error_that_says_what_to_do(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for name in (REPO, "gpt2"):
@@ -145,14 +129,6 @@ def test_unknown_repository_and_missing_weights_are_refused(served: Hub) -> None
         del served.files[name]
     with pytest.raises(ValueError, match=r"someone/tiny has no model\.safetensors"):
         load_model(REPO)
-
-
-def test_model_from_the_hub_has_its_own_vocabulary(served: Hub, byte_tokenizer: Tokenizer) -> None:
-    loaded = load_model(REPO)
-    text = "Hello, wörld!  \n 123"
-    assert loaded.layout == "Hugging Face GPT-2"
-    assert loaded.tokenizer.encode(text) == byte_tokenizer.encode(text)
-    assert loaded.tokenizer.eot_id == byte_tokenizer.eot_id
 
 
 def test_concurrent_callers_share_one_download_and_each_gets_its_progress(served: Hub) -> None:

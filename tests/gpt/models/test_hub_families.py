@@ -81,16 +81,6 @@ def test_what_cannot_be_opened_is_refused_before_its_weights_are_fetched(
     assert not [name for name, _ in served.gets if name.endswith((".safetensors", ".py"))]
 
 
-def test_a_vocabulary_that_cannot_be_read_leaves_ids(served: Hub, llama: LlamaForCausalLM) -> None:
-    served.files["tokenizer.json"] = json.dumps({"model": {"type": "Morfessor"}}).encode()
-    with pytest.warns(
-        UserWarning, match=r"shown as ids: tokenizer\.json has a part that is not implemented: Morfessor"
-    ):
-        tokenizer = load_model(REPO).tokenizer
-    with pytest.raises(ValueError, match=r"cannot be read \(tokenizer\.json has .* separated by spaces, not 'Hello'"):
-        tokenizer.encode("Hello")
-
-
 @pytest.mark.parametrize("n_files", [1, 2])
 def test_torch_files_are_fetched_where_there_are_no_safetensors(
     served: Hub, llama: LlamaForCausalLM, n_files: int

@@ -71,7 +71,12 @@ def streamed(vocabulary: Vocabulary, ids: Sequence[int]) -> str:
     return "".join(map(decoder.feed, ids)) + decoder.finish()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+QUICK = ("Unigram", "WordPiece")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.thorough) for kind in KINDS]
+)
 def test_ids_are_the_librarys_and_a_stream_of_tokens_is_readable(tmp_path: Path, kind: str) -> None:
     model, trainer, normalizer, pre_tokenizer, decoder = KINDS[kind]
     theirs = Tokenizer(model)
@@ -119,9 +124,14 @@ PLAIN = {"normalization_rule_name": "identity", "remove_extra_whitespaces": Fals
     "options",
     [
         {"model_type": "unigram"},
-        {"model_type": "bpe", "add_dummy_prefix": False, "user_defined_symbols": ["<sep>", "at"]},
-        {"model_type": "bpe", "byte_fallback": True, "character_coverage": 0.98, "split_digits": True, **PLAIN},
-        {"model_type": "char", "normalization_rule_name": "nmt_nfkc_cf"},
+        *(
+            pytest.param(options, marks=pytest.mark.thorough)
+            for options in (
+                {"model_type": "bpe", "add_dummy_prefix": False, "user_defined_symbols": ["<sep>", "at"]},
+                {"model_type": "bpe", "byte_fallback": True, "character_coverage": 0.98, "split_digits": True, **PLAIN},
+                {"model_type": "char", "normalization_rule_name": "nmt_nfkc_cf"},
+            )
+        ),
     ],
     ids=lambda options: options["model_type"],
 )

@@ -15,7 +15,7 @@ from gpt.inference.packed_weights import half_dtype
 from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save_model
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import Precision, checked_precision, memory_of
-from gpt.models.memory import format_bytes, free_memory
+from gpt.models.memory import free_memory
 from gpt.models.sources import load_model
 from gpt.read_only import ReadOnlyTensor
 from tests.gpt.models.tiny import N_VOCAB, tiny
@@ -94,11 +94,6 @@ def test_a_device_that_is_not_there_is_refused(device: object) -> None:
         load_model("stories", device=device)
 
 
-def test_a_number_of_heads_that_contradicts_the_bundled_model_is_refused() -> None:
-    with pytest.raises(ValueError, match="n_head is 6 in the checkpoint, not 5"):
-        load_model("stories", device="cpu", n_head=5)
-
-
 def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpt.models.memory.MEMINFO", tmp_path / "meminfo")
     monkeypatch.setattr("gpt.models.memory.CGROUP", tmp_path)
@@ -112,14 +107,6 @@ def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypat
     assert free_memory() == 1_024_000_000
     (tmp_path / "meminfo").unlink()
     assert free_memory() > 0
-
-
-@pytest.mark.parametrize(
-    ("n_bytes", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (73_728, "72.00 KiB"), (652_038_144, "621.83 MiB"), (3 << 30, "3.00 GiB")],
-)
-def test_sizes_are_written_in_their_largest_unit(n_bytes: int, text: str) -> None:
-    assert format_bytes(n_bytes) == text
 
 
 CHANGES: dict[str, Callable[[Tensor], object]] = {
@@ -137,7 +124,10 @@ CHANGES: dict[str, Callable[[Tensor], object]] = {
 }
 
 
-@pytest.mark.parametrize("packing", ["fp32", "fp32 on AMD", "half", "int8"])
+THOROUGH = [pytest.param(packing, marks=pytest.mark.thorough) for packing in ("fp32", "half")]
+
+
+@pytest.mark.parametrize("packing", ["fp32 on AMD", "int8", *THOROUGH])
 def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
     tmp_path: Path, packing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,9 +149,9 @@ def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
         return torch.cat((prompt, step), dim=1)
 
     refused = set()
+    model = load_model(tmp_path, device="cpu", precision=precision).model
+    before = logits(model)
     for change in CHANGES.values():
-        model = load_model(tmp_path, device="cpu", precision=precision).model
-        before = logits(model)
         for name, weight in model.named_parameters():
             kept = (weight + 0).clone()
             with torch.no_grad():
@@ -173,7 +163,7 @@ def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
                     change(weight)
                     assert not torch.equal(logits(model), before)
                     weight.copy_(kept)
-            assert torch.equal(logits(model), before)
+        assert torch.equal(logits(model), before)
     wanted = {"fp32": 0, "fp32 on AMD": 4}.get(packing, 7)
     assert len(refused) == wanted, refused
     assert not any(name.endswith("bias") or ".ln" in name for name in refused)
@@ -205,13 +195,6 @@ def test_packed_parameters_have_their_true_number_and_values_and_cannot_be_train
     for change in (model.requires_grad_, model.bfloat16):
         with pytest.raises(ValueError, match=r"load it with load_model\("):
             change()
-
-
-def test_tied_weights_are_one_parameter_of_a_packed_model() -> None:
-    expected = sum(parameter.numel() for parameter in load_model("stories", trainable=True).model.parameters())
-    for precision in ("fp32", "half", "int8"):
-        model = load_model("stories", device="cpu", precision=precision).model
-        assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 
 def test_a_trainable_model_learns_in_every_weight_and_takes_changes(tmp_path: Path) -> None:

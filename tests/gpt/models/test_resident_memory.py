@@ -10,16 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM
 
-from gpt.model import meta_model
-from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.untrusted import open_safetensors
 from gpt.models.memory import release_file_pages, return_free_memory
 
 pytestmark = pytest.mark.thorough
 
-SHAPE = {"vocab_size": 64, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 8}
 
 COUNT_ARENAS = """
 import ctypes, threading
@@ -47,18 +43,6 @@ def resident_bytes(kind: str) -> int:
     """Return this process's resident memory in bytes: "RssFile" for mapped files, "VmRSS" for everything."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:"))
-
-
-def test_of_a_model_in_several_files_one_block_at_a_time_is_held_twice(tmp_path: Path) -> None:
-    LlamaForCausalLM(LlamaConfig(**SHAPE, num_attention_heads=4)).save_pretrained(tmp_path, max_shard_size="9MB")
-    assert len(list(tmp_path.glob("*.safetensors"))) > 3
-    opened = open_checkpoint(tmp_path)
-    model = meta_model(opened.config)
-    block = 4 * sum(weight.numel() for weight in model.h[0].parameters())
-    before = resident_bytes("RssFile")
-    grown = [resident_bytes("RssFile") - before for _ in opened.fill(model)]
-    assert len(grown) == SHAPE["num_hidden_layers"]
-    assert max(grown) < 2 * block < opened.n_bytes() / 3
 
 
 def test_released_pages_are_those_of_files_and_are_read_again(tmp_path: Path) -> None:

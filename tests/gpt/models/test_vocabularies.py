@@ -98,6 +98,7 @@ def test_a_checkpoint_of_gpt2s_size_without_a_vocabulary_reads_as_text(tmp_path:
     assert vocabulary.token_bytes(n_vocab - 1) == (b"<|endoftext|>" if n_vocab == 50257 else b"<50303>")
 
 
+@pytest.mark.thorough
 def test_the_bundled_gpt2_vocabulary_is_the_released_one(tmp_path: Path, gpt2: Tokenizer) -> None:
     write_gpt2_files(gpt2, tmp_path)
     merges, vocab = ((tmp_path / name).read_bytes() for name in ("merges.txt", "vocab.json"))
@@ -108,6 +109,7 @@ def test_the_bundled_gpt2_vocabulary_is_the_released_one(tmp_path: Path, gpt2: T
     assert gpt2.encoding._pat_str == r50k_pat_str
 
 
+@pytest.mark.thorough
 def test_gpt2s_pair_of_files_encodes_like_the_bundled_one(tmp_path: Path, gpt2: Tokenizer) -> None:
     write_gpt2_files(gpt2, tmp_path)
     found = find_vocabulary(tmp_path, 50257)

@@ -152,18 +152,6 @@ def test_a_chat_template_needs_no_control_tokens(tmp_path: Path) -> None:
     )
 
 
-def test_an_unused_token_beyond_the_models_rows_is_left_out(tmp_path: Path) -> None:
-    theirs = gpt2_like()
-    n_vocab = theirs.get_vocab_size()
-    theirs.add_special_tokens(["[PAD]"])
-    theirs.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "[PAD]", "eos_token": "<|endoftext|>"}')
-    found = find_vocabulary(tmp_path, n_vocab)
-    assert found.n_vocab == n_vocab
-    assert found.decode(found.encode("a [PAD]")) == "a [PAD]"
-    assert found.eot_ids == {theirs.token_to_id("<|endoftext|>")}
-
-
 def test_added_tokens_keep_their_ids_after_a_gap(tmp_path: Path) -> None:
     """The library would assign the next free ids."""
     content = json.loads(gpt2_like().to_str())

@@ -24,6 +24,7 @@ def run(files, *options, tokens=4000):
     return main([*map(str, words), "--tokens", str(tokens), *options])
 
 
+@pytest.mark.thorough
 def test_an_autoencoder_learns_the_directions_that_a_stream_is_made_of():
     generator = torch.Generator().manual_seed(0)
     directions = torch.linalg.qr(torch.randn(16, 12, generator=generator)).Q.T

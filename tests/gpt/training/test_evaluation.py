@@ -22,8 +22,9 @@ def tiny(byte_tokenizer: Tokenizer) -> GPT:
     return model.eval()
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3, 5, 8, 16])
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6, 8, 9, 16, 17, 18, 25, 100])
+@pytest.mark.parametrize(
+    ("block_size", "length"), [(1, 1), (1, 5), (2, 3), (5, 5), (5, 6), (8, 17), (16, 18), (16, 100)]
+)
 def test_every_token_after_the_first_is_a_target_once_with_at_least_half_a_context_before_it(
     block_size: int, length: int
 ) -> None:
@@ -65,13 +66,6 @@ def test_score_is_the_sum_over_single_tokens(tiny: GPT, byte_tokenizer: Tokenize
     assert score.bits_per_byte == pytest.approx(nats / math.log(2) / score.n_bytes, rel=1e-6)
 
 
-def test_score_does_not_depend_on_batches_and_order(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
-    stories = ["one", "two the three", "a story of more than one context", "the end"]
-    nats = [score_stories(tiny, byte_tokenizer, stories, batch_size=n).nats for n in (1, 2, 16)]
-    nats.append(score_stories(tiny, byte_tokenizer, stories[::-1]).nats)
-    assert nats == pytest.approx([nats[0]] * 4, rel=1e-6)
-
-
 def test_a_uniform_model_needs_log2_of_the_vocabulary_size_in_bits_per_token(
     tiny: GPT, byte_tokenizer: Tokenizer
 ) -> None:
@@ -82,14 +76,6 @@ def test_a_uniform_model_needs_log2_of_the_vocabulary_size_in_bits_per_token(
     assert score.loss == pytest.approx(math.log(261))
     assert score.perplexity == pytest.approx(261)
     assert score.bits_per_byte == pytest.approx(3 * math.log2(261) / 6)
-
-
-def test_an_unpaired_surrogate_counts_as_the_replacement_character(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
-    assert score_stories(tiny, byte_tokenizer, ["a\ud83d"]) == score_stories(tiny, byte_tokenizer, ["a\ufffd"])
-
-
-def test_the_score_of_no_story_is_zero(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
-    assert score_stories(tiny, byte_tokenizer, []) == Score(0.0, 0, 0)
 
 
 @torch.no_grad()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from gpt.models.checkpoints import open_checkpoint
 from gpt.models.registry import get_model, list_models
 from gpt.trace import Trace
 from gpt.training.data import TextDataset
-from gpt.training.live_run import N_EVALUATIONS, LiveRun
+from gpt.training.live_run import LiveRun
 from gpt.training.snapshots import snapshot_steps
 from gpt.training.tasks import TASKS, TaskDataset, answer
 from gpt.training.trainer import Batch
@@ -49,20 +48,6 @@ def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun)
     assert done.progress.seconds == snapshot.seconds  # the clock has stopped
 
 
-def test_a_run_trains_at_low_priority_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[int] = []
-    monkeypatch.setattr("gpt.training.live_run.lower_priority", lambda: threads.append(threading.get_ident()))
-    finished()
-    assert len(threads) == 1
-    assert threads != [threading.get_ident()]
-
-
-def test_evaluations_come_before_the_first_step_on_a_log_scale_and_at_the_end() -> None:
-    recipe = replace(TINY, steps=40, n_embd=8, batch_size=1)
-    progress = finished(recipe=recipe).progress
-    assert tuple(evaluation.step for evaluation in progress.evaluations) == snapshot_steps(40, N_EVALUATIONS)
-
-
 def test_a_run_takes_fewer_snapshots_where_they_would_take_too_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     n_parameters = LiveRun(TaskDataset(TASKS["add"]), TINY).n_parameters
     monkeypatch.setattr("gpt.training.live_run.MAX_SNAPSHOT_BYTES", 4 * n_parameters)
@@ -89,17 +74,6 @@ def test_every_evaluation_has_the_attention_weights_of_the_same_example(done: Li
         assert len(evaluation.samples) == 4
     first, *_, last = done.progress.evaluations
     assert not np.array_equal(first.attn_weights, last.attn_weights)
-
-
-def test_the_seed_determines_a_run_independently_of_the_global_generator() -> None:
-    runs = [LiveRun(TaskDataset(TASKS["add"], seed), replace(TINY, seed=seed)) for seed in (1, 1, 2)]
-    for run in runs:
-        run.start()
-    while not all(run.wait(0.01) for run in runs):
-        torch.rand(3)
-    one, same, other = ([point.loss for point in run.progress.losses] for run in runs)
-    assert one == same != other
-    assert torch.equal(runs[0].loaded.model.wte.weight, runs[1].loaded.model.wte.weight)
 
 
 def test_a_loss_that_diverges_ends_the_run() -> None:

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import signal
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -112,13 +109,3 @@ def test_a_card_can_be_written_again_without_training(
     assert card.read_text(encoding="utf-8") == text.replace("on a desk", "on a table")
     after = contents(out)
     assert {name for name in after if after[name] != before[name]} == {"best/README.md"}
-
-
-def test_no_card_before_the_first_evaluation(
-    tmp_path: Path, train: Callable[..., int], at_step: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    at_step(2, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    assert train(tmp_path / "out") == 128 + signal.SIGTERM
-    capsys.readouterr()
-    assert write_card([str(tmp_path / "out")]) == 1
-    assert "no weights yet" in capsys.readouterr().err

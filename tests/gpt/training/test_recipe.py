@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpt.model import GPT
-from gpt.training.recipe import RECIPE_PRESETS, Recipe, make_optimizers, set_lr_factor
+from gpt.training.recipe import RECIPE_PRESETS, Recipe, make_optimizers
 
 SMALL = Recipe(n_layer=2, n_head=2, n_embd=16, block_size=16, vocab_size=300, steps=100, warmup=10, decay_from=0.5)
 
@@ -68,21 +68,6 @@ def test_muon_gets_the_matrices_of_the_blocks_and_nothing_else() -> None:
     names = {name for name, p in model.named_parameters() if any(p is q for q in muon.param_groups[0]["params"])}
     parts = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
     assert names == {f"h.{layer}.{part}.weight" for layer in range(2) for part in parts}
-
-
-def test_set_lr_factor_is_relative_to_the_highest_rate_when_called_again() -> None:
-    optimizers = make_optimizers(GPT(SMALL.model_config(300)), SMALL)
-    for factor in (0.5, 0.25):
-        set_lr_factor(optimizers, factor)
-        rates = [group["lr"] for each in optimizers for group in each.param_groups]
-        assert rates == pytest.approx([factor * 0.004, factor * 0.004, factor * 0.006])
-
-
-@pytest.mark.parametrize(("name", "value"), [("seed", 1), ("adamw_lr", 0.1), ("n_layer", 3), ("steps", 200)])
-def test_a_run_resumes_with_its_own_recipe_only(name: str, value: float) -> None:
-    SMALL.check_same(SMALL)
-    with pytest.raises(ValueError, match=f"started with {name} {getattr(SMALL, name)}, not {value}"):
-        replace(SMALL, **{name: value}).check_same(SMALL)
 
 
 def test_a_recipe_of_llamas_shape_is_found_again_from_its_model() -> None:

@@ -14,7 +14,6 @@ from gpt import GPT, GPTConfig, load_model
 from gpt.models.checkpoints import save_model
 from gpt.training.data import with_repeats
 from gpt.training.recipe import Recipe
-from gpt.training.trainer import Batch
 from tests.gpt.training.tiny_run import assert_one_sentence, weights
 from tools.model_card import main as write_card
 
@@ -48,15 +47,6 @@ def test_the_share_of_repeated_rows_changes_in_a_line() -> None:
     assert [RECIPE.repeats(step) for step in (0, 50, 100)] == pytest.approx([0.5, 0.3, 0.1])
     assert n_repeated(0) == 8
     assert np.mean([n_repeated(step) for step in range(101)]) == pytest.approx(16 * 0.3, abs=0.3)
-
-
-def test_rows_are_the_same_for_the_same_step_and_unchanged_without_repeats() -> None:
-    one, again, other = (with_repeats(ROWS, TOKENIZER, RECIPE, step) for step in (3, 3, 4))
-    assert torch.equal(one.idx, again.idx)
-    assert not torch.equal(one.idx, other.idx)
-    plain = Batch.of_rows(ROWS)
-    assert torch.equal(one.idx[8:], plain.idx[8:])
-    assert torch.equal(with_repeats(ROWS, TOKENIZER, Recipe(), 0).targets, plain.targets)
 
 
 def test_a_run_begins_with_the_weights_the_shape_and_the_vocabulary_of_a_model(

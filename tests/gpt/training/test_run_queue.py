@@ -11,6 +11,8 @@ from gpt.training.live_run import LiveRun
 from gpt.training.run_queue import QueueFull, RunQueue
 from tests.gpt.training.live_runs import LONG, Gate
 
+pytestmark = pytest.mark.usefixtures("few_examples")
+
 
 @pytest.fixture
 def runs() -> Iterator[list[LiveRun]]:
@@ -38,14 +40,6 @@ def test_runs_start_in_the_order_of_their_submission(runs: list[LiveRun]) -> Non
     end(runs[0])
     runs[2].dataset.reach()
     assert status(queue, runs[1:]) == [("training", 0), ("training", 0), ("waiting", 1)]
-
-
-def test_a_paused_run_keeps_its_place(runs: list[LiveRun]) -> None:
-    queue = RunQueue(max_running=1)
-    for run in runs[:2]:
-        queue.submit(run)
-    runs[0].pause()
-    assert status(queue, runs[:2]) == [("paused", 0), ("waiting", 1)]
 
 
 @pytest.mark.parametrize("leave", [LiveRun.cancel, LiveRun.close])
@@ -105,7 +99,3 @@ def test_closing_ends_all_runs_and_their_threads(runs: list[LiveRun]) -> None:
     queue.close()
     assert status(queue, runs) == [("cancelled", 0)] * 4
     assert not any(thread.is_alive() for thread in threads)
-
-
-def test_at_least_one_run_can_train() -> None:
-    assert RunQueue().max_running >= 1

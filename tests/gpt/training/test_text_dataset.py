@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
-from gpt.models.checkpoints.token_table import Characters
-from gpt.tokenizer import Tokenizer
 from gpt.training.data import TextDataset, first_words, read_upload, shakespeare_text
 
 TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
@@ -70,14 +67,6 @@ def test_the_held_back_end_is_in_no_batch(units: str) -> None:
     assert all(dataset.vocabulary.decode(row) in end for row in dataset.validation.targets.tolist())
 
 
-def test_every_position_of_the_training_part_can_be_drawn() -> None:
-    dataset = TextDataset(TEXT[:80], block_size=8)
-    last = len(dataset.training_ids) - 9
-    starts = {tuple(row) for step in range(40) for row in dataset.batch(step, 32).idx.tolist()}
-    assert tuple(dataset.training_ids[:8].tolist()) in starts
-    assert tuple(dataset.training_ids[last : last + 8].tolist()) in starts
-
-
 def test_shakespeares_text_is_split_as_nanogpt_splits_it() -> None:
     dataset = TextDataset(shakespeare_text())
     # Printed by nanoGPT's data/shakespeare_char/prepare.py.
@@ -91,20 +80,6 @@ def test_the_first_words_are_the_first_line_or_three_words_of_it() -> None:
     assert first_words("It was the best of times, it was the worst of times") == "It was the"
     assert first_words("词" * 99) == "词" * 32
     assert TextDataset(TEXT, block_size=16).start == "0"  # half a context would not fit more
-
-
-def test_batches_repeat_with_the_seed() -> None:
-    one, same, other = (TextDataset(TEXT, seed=seed).batch(2, 4).idx for seed in (1, 1, 2))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-
-
-def test_units_determine_the_vocabulary() -> None:
-    assert isinstance(TextDataset(TEXT).vocabulary, Characters)
-    of_bytes = TextDataset(TEXT + "茶", units="bytes").vocabulary
-    assert isinstance(of_bytes, Tokenizer)
-    assert of_bytes.encode("茶") == list("茶".encode())
-    assert (of_bytes.n_vocab, of_bytes.eot_id) == (257, 256)
 
 
 def test_line_ends_and_unpaired_surrogates_are_replaced() -> None:

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.tokenizer import Tokenizer
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe
 from gpt.training.tasks import TASKS, TaskDataset
@@ -56,9 +55,8 @@ def test_updates_are_those_of_plain_torch(factor: float) -> None:
     assert_close(trainer.model.h[0].mlp.c_fc.weight, model.h[0].mlp.c_fc.weight)
 
 
-@pytest.mark.parametrize("position", ["learned", "rotary"])
-def test_training_on_the_same_rows_lowers_their_loss(position: str) -> None:
-    trainer = Trainer(RECIPE.new_model(261, position), RECIPE)
+def test_training_on_the_same_rows_lowers_their_loss() -> None:
+    trainer = make_trainer()
     before = trainer.loss(BATCH)
     losses = [trainer.update(BATCH) for _ in range(10)]
     assert before == pytest.approx(np.log(261), abs=0.1)  # the loss of a uniform distribution
@@ -93,17 +91,11 @@ def test_an_update_leaves_torchs_global_generator_as_it_is_and_the_model_in_eval
 def test_trainings_with_dropout_in_threads_are_those_alone() -> None:
     def losses(seed: int) -> list[float]:
         trainer = make_trainer(replace(RECIPE, seed=seed, dropout=0.5))
-        return [trainer.update(BATCH) for _ in range(20)]
+        return [trainer.update(BATCH) for _ in range(8)]
 
     with ThreadPoolExecutor() as threads:
         together = list(threads.map(losses, range(4)))
     assert together == [losses(seed) for seed in range(4)]
-
-
-def test_the_seed_determines_the_initial_weights() -> None:
-    one, same, other = (weights(make_trainer(replace(RECIPE, seed=seed))) for seed in (1, 1, 2))
-    assert torch.equal(one["wte.weight"], same["wte.weight"])
-    assert not torch.equal(one["wte.weight"], other["wte.weight"])
 
 
 def test_a_batch_that_does_not_divide_by_the_processes_is_refused() -> None:
@@ -133,16 +125,3 @@ def test_weights_beyond_half_precision_are_refused_by_state(value: float) -> Non
         trainer.model.wte.weight[3, 2] = value
     with pytest.raises(ValueError, match="became infinite at step 0"):
         trainer.state()
-
-
-def test_evaluation_is_without_dropout(byte_tokenizer: Tokenizer) -> None:
-    trainer = make_trainer()
-    for measure in (lambda: trainer.score(byte_tokenizer, ["the cat", "the dog"]), lambda: trainer.loss(BATCH)):
-        trainer.update(BATCH)
-        assert measure() == measure()
-
-
-def test_bf16_autocast_is_close_to_float32_and_not_equal() -> None:
-    losses = [make_trainer(process=Process(CPU, bf16)).update(BATCH) for bf16 in (False, True)]
-    assert losses[0] != losses[1]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-2)
