@@ -205,9 +205,9 @@ class Tab:
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[str]:
-    """Launch the whole app and return its address. Shared by all modules without special needs."""
-    app = build_app()
-    _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    """Launch the whole app with everything that it offers on one's own machine, and return its address."""
+    app = build_app(uploads=True, classes=True)
+    _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options(uploads=True))
     yield url
     app.close(verbose=False)
 

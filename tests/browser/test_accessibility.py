@@ -10,8 +10,6 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import SIZE
 from tests.browser.playground_page import open_tab, switch_theme
 
-pytestmark = pytest.mark.thorough
-
 SETTLED = {  # by tab, an element that is present once its pictures are drawn
     "playground": "#heatmap .main-svg",
     "inside": "#flow [data-part=stack]",
@@ -71,7 +69,10 @@ def begin(page: Page, address: str) -> None:
     expect(page.locator("#first-screen")).to_have_count(0)
 
 
-@pytest.mark.parametrize("name", SETTLED)
+@pytest.mark.parametrize(
+    "name",
+    ["playground", *(pytest.param(each, marks=pytest.mark.thorough) for each in SETTLED if each != "playground")],
+)
 def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     page = stay(lambda page: begin(page, site))
     open_tab(page, name)
@@ -87,6 +88,7 @@ def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     expect(page.locator("#tabs .overflow-menu:visible")).to_have_count(0)  # all tabs are back in their rows
 
 
+@pytest.mark.thorough
 def test_no_tab_scrolls_sideways_on_a_chinese_phone_and_the_text_stands_before_the_settings(page, site):
     page.set_viewport_size(PHONE)
     begin(page, f"{site}?lang=zh&model=stories&prompt=Lily+had+a+red+ball.+Tom+had+a+blue&text=")

@@ -15,6 +15,8 @@ from gpt.models.registry import remove_model
 from tests.browser.playground_page import open_playground, text
 from tests.gpt.models.tokenizer_families import save_chat_model
 
+pytestmark = pytest.mark.thorough
+
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
 EMPTY = re.compile(r"\b1 of 256 tokens")  # the start-of-text token
 
@@ -28,26 +30,6 @@ def address(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory)
     remove_model(name)
 
 
-@pytest.mark.thorough
-def test_a_message_is_typed_inside_its_template(page: Page, address: str) -> None:
-    open_playground(page, address)
-    box, switch = page.locator("#prompt textarea"), page.locator("#chat input")
-    box.fill("")
-    expect(page.locator("#prompt-count")).to_have_text(EMPTY)
-    switch.check()
-    expect(box).to_have_attribute("placeholder", "Write a message …")
-    box.press_sequentially("Hello")
-    expect(box).to_have_value(f"{USER}Hello{ASSISTANT}")
-    box.press_sequentially(", world", delay=20)
-    expect(box).to_have_value(f"{USER}Hello, world{ASSISTANT}")
-    expect(page.locator("#prompt .gb-control")).to_have_text(["<|im_start|>", "<|im_end|>", "<|im_start|>"])
-    expect(page.locator("body")).not_to_have_class("gb-stale")
-    switch.uncheck()
-    expect(box).to_have_value("Hello, world")
-    expect(page.locator("#prompt .gb-control")).to_have_count(0)
-
-
-@pytest.mark.thorough
 def test_the_template_is_written_around_a_composed_message_once_it_is_committed(page: Page, address: str) -> None:
     open_playground(page, address)
     box, keyboard = page.locator("#prompt textarea"), page.context.new_cdp_session(page)

@@ -9,6 +9,8 @@ from playwright.sync_api import expect
 from components.tabs.compare import beams, columns
 from tests.browser.playground_page import open_playground, open_tab
 
+pytestmark = pytest.mark.thorough
+
 CHIPS = ".gb-strip [role=option]"
 
 
@@ -55,51 +57,6 @@ def test_the_tab_opens_with_an_example_whose_parting_is_marked_in_both_strips_an
     expect(compare.locator(f"#compare-right-strip {CHIPS}").nth(5)).to_have_attribute("aria-selected", "true")
 
 
-@pytest.mark.thorough
-def test_a_preset_writes_what_is_typed_and_writing_can_be_stopped_and_refused_in_place(compare, monkeypatch):
-    prompt = compare.locator("#compare-prompt textarea")
-    prompt.fill("<img src=x onerror=alert(1)> <b>Tom</b> \x00")
-    compare.locator("#compare-trained").click()
-    expect(compare.locator("#compare-right-status")).to_contain_text(re.compile(r"Untrained · \d+ tokens"))
-    expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text("<img src=x onerror=alert(1)> <b>Tom</b>")
-    expect(compare.locator("#compare-generate")).to_be_enabled()
-    monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 5)
-    length = compare.locator("#compare-length input[type=number]")
-    length.fill("200")
-    prompt.fill("The dog")
-    compare.locator("#compare-generate").click()
-    expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text(re.compile("^The dog"))
-    compare.locator("#compare-stop:enabled").click()
-    for side in ("left", "right"):
-        expect(compare.locator(f"#compare-{side}-status")).to_contain_text("stopped")
-    expect(compare.locator("#compare-generate")).to_be_enabled()
-    prompt.fill("dog " * 400)
-    compare.locator("#compare-generate").click()
-    expect(compare.locator("#compare-notice")).to_contain_text("Left: The prompt has")
-    expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
-    expect(compare.locator("#compare-generate")).to_be_enabled()
-
-
-@pytest.mark.thorough
-def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
-    prompt, right = compare.locator("#compare-prompt textarea"), compare.locator("#compare-right-prompt textarea")
-    prompt.fill("The cat")
-    expect(right).to_have_value("The cat")
-    right.fill("The dog")
-    compare.locator("#compare-right-seed textarea").fill("7")
-    compare.keyboard.press("Enter")
-    for side, begins in (("left", "The cat"), ("right", "The dog")):
-        expect(compare.locator(f"#compare-{side}-strip .gb-strip")).to_contain_text(re.compile(f"^{begins}"))
-    expect(compare.locator("#compare-generate")).to_be_enabled()
-    expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(
-        "After “cat” on the left and “dog” on the right"
-    )
-    compare.locator("#compare-seeds").click()
-    expect(right).to_have_value("The cat")
-    expect(compare.locator("#compare-generate")).to_be_enabled()
-
-
-@pytest.mark.thorough
 def test_a_way_through_the_tree_becomes_the_document(compare):
     compare.locator("#compare-part label").last.click()
     expect(compare.locator("#beams-chosen")).to_contain_text("ends at step")  # the initial search, of an example

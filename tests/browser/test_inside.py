@@ -128,6 +128,7 @@ def test_hints_for_the_keys_are_hidden_on_a_touch_screen(browser: Browser, site:
     phone.close()
 
 
+@pytest.mark.thorough
 def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(opened: Page) -> None:
     opened.get_by_role("button", name="Head 3", exact=True).click()
     expect(flow(opened)).to_contain_text("layer 0, head 3")

@@ -1,12 +1,17 @@
 """The Lessons tab in a browser: links open it, controls change the picture, progress is kept, a button leads on."""
 
+from __future__ import annotations
+
 import re
 from functools import partial
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_tab, tab
+from components.tabs.lessons.course import LESSONS as COURSE
+from tests.browser.playground_page import open_playground, open_tab
+
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture
@@ -63,7 +68,6 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(lessons.locator("#shape-headline")).to_contain_text("163,009,536")
 
 
-@pytest.mark.thorough
 def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_and_speaks_chinese(follow, site):
     lessons = follow()
     open_tab(lessons, "lessons")
@@ -104,17 +108,32 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     expect(lessons.locator("#lesson-body .gb-solution summary").first).to_have_text("显示答案")
 
 
-@pytest.mark.thorough
-def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_was_given(page, site):
-    page.goto(site)
-    page.locator("#language").get_by_text("中文").click()
-    expect(tab(page, "学习")).to_be_visible()
-    open_tab(page, "lessons", "zh")
-    expect(page.locator("#lesson-head h2")).to_have_text("1 · 配置")
-    expect(page.locator("#lesson-body .gb-solution summary").first).to_have_text("显示答案")
-    page.locator("#lesson-head .gb-on").click()
-    expect(page.locator("#lesson-head h2")).to_have_text("2 · 分词器")
-    for strip in page.locator("[id^=bpe-strip]").all():
-        expect(strip.locator(".gb-ids .gb-chip").first).to_be_visible()
-        heights = strip.locator(".gb-chip").evaluate_all("chips => chips.map((chip) => chip.offsetHeight)")
-        assert len(set(heights)) == 1, "a bare space is a chip like any other"
+PANELS = {  # by lesson: prefixes of its panels' ids
+    "tokenizer": ("bpe",),
+    "skeleton": ("skeleton",),
+    "layer_norm": ("norm",),
+    "feed_forward": ("ff",),
+    "shortcuts": ("shortcuts",),
+    "block": ("placement",),
+    "initialisation": ("tying", "start"),
+    "small": ("masks",),
+    "positions": ("positions",),
+    "next": ("prefill", "kernels"),
+}
+NUMBERS = {lesson.key: n for n, lesson in enumerate(COURSE, 1)}
+
+
+def test_every_panel_answers_when_its_lesson_is_opened_on_a_dark_phone_and_fits(page, site):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_playground(page, f"{site}?__theme=dark")  # before the page has its session, this would reopen Write
+    open_tab(page, "lessons")
+    for lesson, prefixes in PANELS.items():
+        n = NUMBERS[lesson]
+        page.locator("#lesson-head .gb-contents summary").click()
+        page.locator("#lesson-head .gb-contents li a").nth(n - 1).click()
+        expect(page.locator("#lesson-head h2")).to_contain_text(re.compile(rf"^{n} · "))
+        for prefix in prefixes:
+            expect(page.locator(f"#{prefix}-answer p")).not_to_be_empty()
+            expect(page.locator(f"[id^={prefix}-] .main-svg").first).to_be_visible()
+            expect(page.locator(f"#{prefix}-notice p")).to_be_hidden()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, lesson

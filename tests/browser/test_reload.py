@@ -12,6 +12,8 @@ from components.render import Renderer
 from components.state.session import Session
 from tests.browser.playground_page import CHIPS, close_more, open_more, open_playground, open_tab, says, text
 
+pytestmark = pytest.mark.thorough
+
 BLOCKED = """for (const name of ["localStorage", "sessionStorage"]) {
   Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });
 }"""

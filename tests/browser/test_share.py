@@ -98,7 +98,6 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     expect(page.locator("#prompt textarea")).to_have_value(before)
 
 
-@pytest.mark.thorough
 def test_a_duplicate_of_a_browser_tab_has_the_same_text_and_a_session_of_its_own(opened):
     before, session = text(opened), "sessionStorage.getItem('glassbox-session')"
     with opened.expect_popup() as popup:
@@ -110,6 +109,7 @@ def test_a_duplicate_of_a_browser_tab_has_the_same_text_and_a_session_of_its_own
     duplicate.close()
 
 
+@pytest.mark.thorough
 def test_a_document_that_was_saved_opens_again_and_a_file_that_is_none_is_a_sentence(opened, tmp_path):
     with opened.expect_download() as download:
         press(opened, "share-files", "document")

@@ -15,6 +15,8 @@ from tests.browser.playground_page import (
     written,
 )
 
+pytestmark = pytest.mark.thorough
+
 BARS = "#bars [role=option]"
 LANES = "#tree .gb-branch"
 CHOSEN = """() => {
@@ -67,7 +69,6 @@ def test_bars_put_tokens_in_by_mouse_and_keyboard_and_undo_redo_and_branches_lea
     assert text(opened).startswith(first)
 
 
-@pytest.mark.thorough
 def test_any_text_and_any_token_of_the_vocabulary_can_be_put_there(opened):
     generate(opened, "The dog", length=2)
     box, hits = opened.locator("#box textarea"), opened.locator("#hits button")
@@ -84,7 +85,6 @@ def test_any_text_and_any_token_of_the_vocabulary_can_be_put_there(opened):
     assert text(opened).endswith(" cat ran away")
 
 
-@pytest.mark.thorough
 def test_back_to_a_token_and_on_from_there(opened):
     generate(opened, "Once upon a time", length=8)
     expect(opened.locator("#back")).to_be_disabled()
@@ -111,7 +111,6 @@ def test_back_to_a_token_and_on_from_there(opened):
     expect(opened.locator(CHIPS)).to_have_count(9)
 
 
-@pytest.mark.thorough
 def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(opened):
     opened.locator("#clear").click()  # otherwise branches of another test would reappear
     opened.locator("#prompt textarea").fill("Once upon a time")
@@ -134,30 +133,6 @@ def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(op
     expect(opened.locator(CHIPS).nth(int(count) - 1)).to_have_text(chosen)
 
 
-@pytest.mark.thorough
-def test_tints_lines_and_the_draw_say_how_sure_the_model_was(opened):
-    generate(opened, "Once upon a time", length=6)
-    tints = set()
-    for name in ("probability", "rank", "entropy", "surprisal"):
-        opened.locator("#shading label", has_text=name).click()
-        expect(opened.locator("#strip .gb-scale")).to_contain_text(name)
-        chips = opened.locator(CHIPS)
-        tints.add(tuple(chips.evaluate_all("chips => chips.map(chip => chip.style.getPropertyValue('--p'))")))
-    assert len(tints) == 4
-    curve = opened.locator("#strip .gb-curve")
-    expect(curve).to_contain_text("perplexity")
-    opened.locator(CHIPS).nth(5).hover()
-    expect(curve.locator("figcaption")).to_contain_text("bits")
-    opened.locator(CHIPS).nth(6).click()
-    token = opened.locator(CHIPS).nth(6).text_content().strip()
-    expect(opened.locator("#draw")).to_contain_text(f"landed in the interval of “{token}”")
-    mark = opened.locator("#draw .gb-fell").evaluate("node => parseFloat(getComputedStyle(node, '::after').left)")
-    left, width = opened.locator("#draw .gb-drawn").evaluate("node => [node.offsetLeft, node.offsetWidth]")
-    assert left - 5 <= mark <= left + width + 5
-    opened.locator("#shading label", has_text="probability").click()
-
-
-@pytest.mark.thorough
 def test_each_bar_of_the_picture_lies_under_the_button_of_its_token_at_any_width(opened):
     generate(opened, "Once upon a time", length=2)
     opened.locator("#pipeline > summary").click()

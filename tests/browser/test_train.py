@@ -76,25 +76,3 @@ def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     expect(picked(train, "model")).to_have_text("Reverse · trained by you")
     expect(train.locator("#status")).to_contain_text(re.compile("length reached|context is full"))
     assert "".join(train.locator(CHIPS).all_text_contents()).startswith(EXAMPLE.prompt)
-
-
-def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
-    notice = train.locator("#train-notice")
-    choose(train, "task", "Your text")
-    train.locator("#train-start").click()
-    expect(notice).to_contain_text("There is no text to learn from")
-    train.locator("#train-text textarea").fill("too short")
-    train.locator("#train-start").click()  # immediately, without losing what was typed
-    expect(notice).to_contain_text("The text is 9 characters long; at least 260")
-    (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" * 100)
-    with train.expect_file_chooser() as chooser:
-        train.locator("#train-file").click()
-    chooser.value.set_files(tmp_path / "picture.txt")
-    expect(notice).to_contain_text("picture.txt is not UTF-8 text")
-    train.locator("#train-code").click()
-    expect(train.locator("#train-source")).to_contain_text("Training text: this model's code")
-    set_number(train, "rate", 99.5)
-    train.locator("#train-start").click()
-    expect(train.locator("#train-status")).to_contain_text("The loss became infinite at step", timeout=PATIENT)
-    expect(train.locator("#train-start")).to_be_enabled()
-    expect(train.locator("#train-open")).to_be_hidden()

@@ -8,6 +8,8 @@ from playwright.sync_api import expect
 from tests.browser.playground_page import open_playground, open_tab, set_run
 from tests.browser.playground_page import pick as choose_model
 
+pytestmark = pytest.mark.thorough
+
 CHIPS = ".gb-strip [role=option]"
 
 
@@ -50,11 +52,6 @@ def choose(page, name, value):
     page.locator(f"#why-{name} input[value={value}]").click()
 
 
-def pick(page, name, n):
-    """Pick the n-th choice of a list."""
-    page.locator(f"#why-{name} select").select_option(index=n)
-
-
 def click_cell(page, name, column, row):
     """Click the centre of a map's cell."""
     plot = f"document.querySelector('#why-{name} .gb-plot')"
@@ -95,7 +92,6 @@ def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model
     expect(page.locator("#why-because")).to_contain_text("前面没有词可以回看")
 
 
-@pytest.mark.thorough
 def test_tokens_cells_and_heads_are_selected_in_every_tab(why):
     ask(why, 0)
     expect(says(why, "lens")).to_contain_text("At “It”, the final top token")
@@ -116,83 +112,3 @@ def test_tokens_cells_and_heads_are_selected_in_every_tab(why):
     why.locator(f"#strip {CHIPS}").nth(7).click()
     open_why(why)
     about(why, 7)
-
-
-@pytest.mark.thorough
-def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
-    ask(why, 9)
-    flow = why.locator("#why-flow")
-    flow.get_by_role("button", name=re.compile("Switch off layer")).last.press("Enter")
-    expect(flow.locator("[aria-live]")).to_contain_text(
-        re.compile(r"^Without layer \d+.*, “could” (goes from|stays at) .*\d+%")
-    )
-    flow.get_by_role("button", name="Switch everything back on").click()
-    expect(flow.locator("[aria-pressed=true]")).to_have_count(0)
-    expect(says(why, "parts")).not_to_contain_text(" minus that of ")
-    pick(why, "against", 1)
-    expect(says(why, "parts")).to_contain_text(" minus that of ")
-    pick(why, "token", 4)
-    expect(why.locator("#why-lead")).to_contain_text("The most likely token is")
-    hidden = says(why, "influence").text_content()
-    choose(why, "method", "gradient")
-    expect(why.locator("#why-method-says")).to_contain_text("would fall")
-    expect(says(why, "influence")).not_to_have_text(hidden)
-    choose(why, "method", "hidden")
-    ask(why, 0)
-    expect(says(why, "parts")).not_to_contain_text(" minus that of ")
-    expect(why.locator("#why-trouble")).to_contain_text("nothing can be hidden")
-    choose(why, "method", "gradient")
-    expect(why.locator("#why-method-says")).to_contain_text("would fall")
-    choose(why, "order", "layer")
-    expect(why.locator("#why-parts")).to_contain_text("heads together")
-    choose(why, "sample", "noise")
-    choose(why, "role", "induction")
-    expect(says(why, "roles")).to_contain_text("on 101 tokens")
-    expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, the second A attends to B")
-
-
-@pytest.mark.thorough
-def test_watched_tokens_are_chosen_or_typed_and_stay_at_another_position(why):
-    ask(why, 5)
-    options = why.locator("#why-watch datalist option").all_text_contents()
-    likely = next(option for option in options if "was" not in option)  # the next token is plotted anyway
-    for word in (likely, "girl", "boy"):
-        why.locator("#why-watch input").fill(word)
-        why.locator("#why-watch input").press("Enter")
-    names = why.locator("#why-path .legendtext")
-    why.locator("#why-path .gb-plot").scroll_into_view_if_needed()
-    expect(names).to_have_count(4)
-    ask(why, 6)
-    why.locator("#why-path .gb-plot").scroll_into_view_if_needed()
-    expect(names.filter(has_text=re.compile("girl|boy"))).to_have_count(2)
-    chips = why.locator("#why-watch .gb-entry")
-    expect(chips).to_have_count(3)
-    for left in (2, 1, 0):
-        chips.first.click()
-        expect(chips).to_have_count(left)
-    expect(why.locator("#why-path .gb-note")).to_be_empty()
-
-
-@pytest.mark.thorough
-def test_a_choice_stays_marked_while_the_server_answers_an_earlier_one(why):
-    ask(why, 9)
-    why.evaluate(
-        """() => {
-          window.unmarked = [];
-          const look = () => {
-            for (const name of ["method", "order", "role"]) {
-              if (document.querySelectorAll(`#why-${name} .selected`).length !== 1) window.unmarked.push(name);
-            }
-          };
-          const evidence = document.querySelector("#why-evidence");
-          new MutationObserver(look).observe(evidence, { subtree: true, attributes: true });
-          for (const value of ["gradient", "layer", "induction"]) evidence.querySelector(`[value=${value}]`).click();
-        }"""
-    )
-    expect(why.locator("#why-method-says")).to_contain_text("would fall")
-    expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, the second A attends to B")
-    assert why.evaluate("window.unmarked") == []
-    for name, value in (("method", "gradient"), ("order", "layer"), ("role", "induction")):
-        expect(why.locator(f"#why-{name} input[value={value}]")).to_be_checked()
-    for name, value in (("method", "gradient"), ("order", "size"), ("role", "previous_token")):
-        choose(why, name, value)

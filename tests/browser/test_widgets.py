@@ -22,18 +22,16 @@ from playwright.sync_api import Locator, Page, Route, expect
 from components.assets import HEAD, PLOTLY_URL, ROUTES
 from components.figures.bars import next_token_bars
 from components.figures.palette import PALETTE
-from components.i18n import t
 from components.theme import THEME
 from components.widgets.chart import chart, chart_data
 from components.widgets.frame import frame_widget
-from components.widgets.tokens import shade_value, token_line, tokens
+from components.widgets.tokens import token_line, tokens
 from components.widgets.widget import placed, to_json
-from tests.components.drawing import spoken_in
+
+pytestmark = pytest.mark.thorough
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "${alert(1)}", "{{x}}", "<b>bold</b>", "</div>", "&amp;"]
 TEXT = ["Once", " upon", " a", " time", ",", "\n", "\n", *HOSTILE, " the", " end", "."]
-WEIGHTS = np.array([0.1, 0.4, 0.0, 0.2])
-FRAMES_LATER = "() => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 200))"
 OPTIONS: dict[str, Any] = {"theme": THEME, "head": HEAD, "app_kwargs": {"routes": ROUTES}}
 
 
@@ -59,10 +57,6 @@ NUMBERS = itertools.count(1)
 FRAMES: dict[str, dict[str, Any]] = {
     "reset": {},
     "grow": {"count": len(TEXT) + 5},
-    "empty": {"count": 0},
-    "shade": {"shade": shade_value(WEIGHTS)},
-    "shade-nothing": {"shade": shade_value(np.zeros(3))},
-    "chinese": {"language": "zh"},
     "nothing": {"drawn": False},
     "again": {"says": "Again."},
 }
@@ -152,49 +146,6 @@ def test_a_click_and_the_keyboard_select_at_once_and_arrive_at_the_server(shown:
     assert shown.locator("#strip .gb-chip[tabindex='0']").count() == 1  # one Tab stop
 
 
-def test_focus_tells_what_the_model_thought_of_a_token(shown: Page) -> None:
-    chips(shown).nth(1).focus()
-    tip = shown.locator("#strip .gb-tip")
-    expect(tip).to_be_visible()
-    assert chips(shown).nth(1).get_attribute("aria-describedby") == tip.get_attribute("id")
-    assert tip.evaluate("e => [...e.children].map((c) => c.textContent)") == [
-        *["·upon", t("strip.probability"), "50%", "rank", "2"]
-    ]
-    shown.click("#chinese")
-    expect(tip).to_be_hidden()
-    chips(shown).nth(1).hover()
-    expect(tip.locator("span").first).to_have_text(spoken_in("zh", t, "strip.probability"))
-    shown.keyboard.press("Escape")
-
-
-def test_attention_shades_the_tokens_instead_of_probability(shown: Page) -> None:
-    strength = "e => getComputedStyle(e).backgroundColor"
-    before = [chips(shown).nth(i).evaluate(strength) for i in range(5)]
-    shown.click("#shade")
-    expect(shown.locator("#strip .gb-to")).to_have_text("40%")
-    weights = [float(chips(shown).nth(i).evaluate("e => e.style.getPropertyValue('--s')") or 0) for i in range(5)]
-    assert weights == pytest.approx([0.25, 1, 0, 0.5, 0], abs=0.01)
-    assert len({chips(shown).nth(i).evaluate(strength) for i in range(4)}) == 4
-    shown.click("#shade-nothing")
-    expect(shown.locator("#strip .gb-scale")).not_to_be_visible()
-    shown.click("#reset")
-    expect(shown.locator("#strip .gb-to")).to_have_text("100%")
-    assert [chips(shown).nth(i).evaluate(strength) for i in range(5)] == before
-
-
-def test_an_empty_text_says_so_and_spaces_show_on_request(shown: Page) -> None:
-    content = "e => getComputedStyle(e, '::before').content"
-    assert chips(shown).nth(1).evaluate(content) == "none"
-    shown.click("#strip .gb-marks")
-    assert chips(shown).nth(1).evaluate(content) == '"·"'
-    expect(shown.locator("#strip .gb-marks")).to_have_attribute("aria-pressed", "true")
-    shown.click("#strip .gb-marks")
-    shown.click("#empty")
-    expect(shown.locator("#strip .gb-empty")).to_have_text(t("strip.empty.page"))
-    expect(shown.locator("#strip .gb-legend")).to_be_hidden()
-    expect(chips(shown)).to_have_count(0)
-
-
 def test_a_chart_says_in_words_what_it_shows_on_both_themes_and_a_click_on_a_row_arrives_once(shown: Page) -> None:
     plot = shown.locator("#chart .gb-plot")
     assert (plot.get_attribute("role"), plot.get_attribute("aria-label")) == ("group", "Says <b>seven</b>.")
@@ -219,32 +170,6 @@ def test_a_chart_says_in_words_what_it_shows_on_both_themes_and_a_click_on_a_row
     expect(event(shown)).to_have_value(re.compile('"y": 1, "pointNumber": 1'))
 
 
-def test_a_chart_off_the_screen_is_drawn_when_it_comes_into_view(shown: Page) -> None:
-    fill = "getComputedStyle(document.querySelector('#chart .bars .point path')).fill"
-    light = shown.evaluate(fill)
-    shown.evaluate("document.querySelector('#chart').style.marginTop = '2000px'; scrollTo(0, 0)")
-    shown.evaluate(FRAMES_LATER)
-    shown.evaluate("document.body.classList.add('dark')")
-    shown.evaluate(FRAMES_LATER)
-    assert shown.evaluate(fill) == light
-    shown.locator("#chart .gb-plot").scroll_into_view_if_needed()
-    shown.wait_for_function(f"{fill} !== '{light}'")
-    shown.evaluate("document.querySelector('#chart').style.marginTop = ''; document.body.classList.remove('dark')")
-    shown.wait_for_function(f"{fill} === '{light}'")
-
-
-def test_a_phone_shows_everything_without_scrolling_sideways(shown: Page) -> None:
-    shown.set_viewport_size({"width": 390, "height": 800})
-    shown.wait_for_function("document.querySelector('#chart .main-svg').getBoundingClientRect().width < 390")
-    assert shown.evaluate("document.documentElement.scrollWidth") <= 390
-    chips(shown).nth(3).hover()
-    tip = shown.locator("#strip .gb-tip").bounding_box()
-    assert tip["x"] >= 0
-    assert tip["x"] + tip["width"] <= 390
-    shown.set_viewport_size({"width": 1280, "height": 900})
-
-
-@pytest.mark.thorough
 def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> None:
     held: list[Route] = []
     page.route(f"**/{PLOTLY_URL}", lambda route: held.append(route))
@@ -259,7 +184,6 @@ def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> 
     assert page.locator("#chart").bounding_box() == reserved
 
 
-@pytest.mark.thorough
 def test_everything_is_found_under_a_path_of_its_own(page: Page) -> None:
     outer = FastAPI(routes=[APIRoute("/favicon.ico", lambda: None)])  # Chromium requests it
     gr.mount_gradio_app(outer, demo(), path="/inner/app", ssr_mode=False, **OPTIONS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from html import escape
-from pathlib import Path
 
 import pytest
 import torch
@@ -38,21 +37,9 @@ def test_it_is_there_in_each_language_with_all_steps_and_words(books: dict[str, 
         assert not re.search(r"\{\w+\}", text[text.index("</style>") :].replace("{self.n_", ""))
 
 
-def test_numbers_are_those_that_the_checks_expect(books: dict[str, str]) -> None:
-    for text in books.values():
-        assert "163,009,536" in text
-        assert "124,412,160" in text
-        assert "2.9957" in text  # ln(20)
-
-
 def test_each_exercise_has_an_answer(books: dict[str, str]) -> None:
     for text in books.values():
         steps, answers = text.split('id="answers"')
         for lesson, answer in zip(steps.split("<article")[1:], answers.split("<h3>")[1:], strict=True):
             exercises = re.sub(r'<ol type="a">.*?</ol>', "", lesson[lesson.rindex("<h3>") :])
             assert exercises.count("<li>") == answer.split("</section>")[0].count("<li>") >= 2
-
-
-def test_the_course_alone_has_no_book(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit):
-        main(["book", str(tmp_path)])

@@ -1,7 +1,8 @@
-"""Cards: actions are handled once and in order, and only what is on the page is sent."""
+"""Cards and events: actions are handled once and in order, and errors are shown."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,13 +10,16 @@ import gradio as gr
 import pytest
 
 from components.cards.card import Card, act, act_and_show
+from components.events import Events
 from components.i18n import t
-from components.parts import Action, Part, button, case, check_box, choice, lead, section, slider
+from components.parts import Action, Part, button, case, check_box, lead, section, slider
+from components.render import Renderer, View
 from components.state.session import Session
+from components.state.store import SessionStore
 from components.widgets.widget import widget
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def blocks() -> Iterator[None]:
     with gr.Blocks():
         yield
@@ -111,11 +115,6 @@ def test_a_handler_that_yields_belongs_to_a_queue_that_streams() -> None:
     assert list(streaming.queues) == ["model"]
 
 
-def test_two_parts_of_one_name_are_refused() -> None:
-    with pytest.raises(TypeError, match="two parts named a"):
-        Card("one", number("a", []), number("a", []))
-
-
 def test_only_parts_on_the_page_are_computed_and_words_follow_the_language() -> None:
     asked: list[str] = []
 
@@ -141,15 +140,44 @@ def test_only_parts_on_the_page_are_computed_and_words_follow_the_language() -> 
     assert card.view.draw(session.snapshot())["live.open"]["opened"]["key"] == "zh"
 
 
-def test_numbers_of_a_loaded_page_begin_anew() -> None:
-    session = Session(None)
-    assert session.is_new("one", "interactive", 1)
-    assert not session.is_new("one", "interactive", 1)
-    assert session.is_new("one", "model", 1)
+ID = "0" * 32
 
 
-def test_a_choice_sends_its_options_once() -> None:
-    card = Card("one", choice("c", [("A", 1)], label="stop", value=lambda s: 1, on=lambda session, value: None))
-    drawn = card.view.draw(Session(None).snapshot())
-    assert drawn["layout"]["children"][0]["choices"] == [("A", 1)]
-    assert drawn["live.c"] == {"value": 1}
+@pytest.fixture
+def events() -> Iterator[Events]:
+    store = SessionStore()
+    store.put(ID, Session(None))
+    with gr.Blocks():
+        yield Events(store, Renderer(), gr.Textbox(), gr.HTML())
+
+
+@pytest.mark.parametrize(
+    ("value", "received"),
+    [({"input": {"n": 1}, "select": {"n": 2}}, {"n": 2}), ({"select": [3]}, {}), ({}, {}), ("text", {}), (None, {})],
+)
+def test_a_handler_receives_the_payload_of_its_event_or_an_empty_one(
+    events: Events, value: Any, received: dict[str, int]
+) -> None:
+    handled: list[dict[str, Any]] = []
+    widget = gr.HTML()
+    wired = events.on(widget.select, lambda session, sent: handled.append(sent), [widget])
+    wired.fn(gr.EventData(None, None), ID, value)
+    assert handled == [received]
+
+
+@pytest.mark.parametrize(("problem", "sentence"), [(ValueError("refused"), "refused"), (KeyError("k"), "did not work")])
+def test_an_error_is_shown_together_with_what_the_handler_changed_before_it(
+    events: Events, monkeypatch: pytest.MonkeyPatch, problem: Exception, sentence: str
+) -> None:
+    def fail(session: Session) -> None:
+        session.prompt = "changed"
+        raise problem
+
+    messages: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("components.events.log_message", lambda *message: messages.append(message))
+    events.renderer.add("", [View("box", lambda s: {"text": s.prompt})])
+    frame = json.loads(events.on(gr.Button().click, fail).fn(gr.EventData(None, None), ID))
+    assert frame["views"] == {"box": {"text": "changed"}}
+    ((text, title, level, *_),) = messages
+    assert sentence in text
+    assert (title, level) == ("Something went wrong", "error")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-import segno
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -19,8 +18,7 @@ from components.session_events import SIGNALS
 from components.share import short_links
 from components.share.address import Opening, Places
 from components.share.handlers import link_menu
-from components.share.sequence import SequenceState
-from components.share.short_links import BORDER, qr_code
+from components.share.short_links import qr_code
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.store import SessionStore
@@ -164,28 +162,3 @@ def test_links_are_short_lead_to_the_page_and_are_drawn_as_codes(page, monkeypat
     newest = short_links.shorten("tab=loss")
     assert client.get(f"/{newest}").headers["location"] == "../?tab=loss"
     assert client.get(answer["page"]["url"].removeprefix("https://a.org/gpt")).headers["location"] == "../"
-
-
-def test_a_code_s_path_has_the_dark_modules_of_the_library():
-    code = qr_code(BASE)
-    found = set()
-    for run in code["path"].strip("z").split("z"):
-        start, _, rest = run.removeprefix("M").partition("h")
-        x, y = map(int, start.split())
-        found |= {(x + i - BORDER, y - BORDER) for i in range(int(rest.partition("v")[0]))}
-    matrix = segno.make(BASE, error="l", micro=False).matrix
-    assert found == {(x, y) for y, row in enumerate(matrix) for x, dark in enumerate(row) if dark}
-    assert code["size"] == len(matrix) + 2 * BORDER
-
-
-def test_a_sequence_begins_at_its_first_stop_moves_and_ends(page):
-    page.ask(do="start", text="prompt=Tom+had&text=|One\ntab=why|Two")
-    assert page.session.document.text == "Tom had"
-    page.ask(do="stop", at=1)
-    assert (page.session.tab, page.session.state(SequenceState).at) == ("why", 1)
-    for wrong in (2, -1, "1", None):
-        page.ask(do="stop", at=wrong)
-    page.ask(do="nothing")
-    assert page.session.state(SequenceState).at == 1
-    page.ask(do="end")
-    assert shown(page.session.snapshot()) is None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from components.concepts import N_CHIPS, continuations, shared_name, steer_data, turn, turned, unsteered
+from components.concepts import N_CHIPS, continuations, steer_data, turn, turned, unsteered
 from components.share import handlers
 from components.share.address import view_values
 from components.share.files import json_file
@@ -17,18 +16,17 @@ from components.share.opening import open_link
 from components.state.reads import is_ready
 from components.state.session import Session
 from components.tabs import concepts as tab
-from components.tabs.concepts import Chosen, activities
+from components.tabs.concepts import activities
 from components.tabs.playground import generation
 from components.tabs.why import explained
-from components.tabs.why.answer import graph, graph_without, node_key, switch_part
+from components.tabs.why.answer import switch_part
 from components.tabs.why.tab import tab as causes
 from gpt import Edits, Generation
-from gpt.analysis.concept_graph import Removed, logits_without
-from gpt.analysis.concepts import Concepts, NamedConcept
+from gpt.analysis.concepts import NamedConcept
 from gpt.errors import GPTError
 from tests.components.drawing import Drawn, compute_now
 from tests.components.tabs import playground_session
-from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
+from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.fake_models import tiny_model
 
 NAMED = tuple(NamedConcept(0, i, {"en": f"idea {i}", "zh": f"概念{i}"}, 2.0) for i in range(6))
@@ -187,25 +185,6 @@ def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(sess
     assert views["concepts-slider"]["slider"]["value"] == 0
 
 
-def test_a_search_finds_features_by_word(session):
-    session.loaded = MODEL
-    drawn = Drawn(session, tab.tab)
-    Chosen.search.set(session, "idea 5")
-    assert [feature["name"] for feature in drawn.update()["concepts-features"]["features"]] == ["idea 5"]
-    Chosen.search.set(session, "zebra")
-    assert "No concept" in drawn.update()["concepts-lead"]["text"]
-
-
-def test_the_window_contains_the_selected_token_and_moves_only_when_it_must():
-    for n in (1, 100, tab.MAX_TOKENS + 1, 5 * tab.MAX_TOKENS):
-        firsts = []
-        for position in range(n):
-            first = tab.window_of(SimpleNamespace(position=position, text=SimpleNamespace(n_read=n)))
-            assert 0 <= first <= position < first + tab.MAX_TOKENS
-            firsts.append(first)
-        assert len(set(firsts)) <= 1 + n // (tab.MAX_TOKENS // 4)
-
-
 def test_a_model_without_concepts_says_how_to_find_them():
     document = Generation(tiny_model(), "the cat")
     document.read()
@@ -214,36 +193,6 @@ def test_a_model_without_concepts_says_how_to_find_them():
     assert steer_data(session.snapshot()) == {"chips": []}
     turn(session, {"place": [0, 0]})
     assert session.document.edits is None
-
-
-def test_features_with_the_same_name_or_the_same_words_in_any_order_and_case_are_one():
-    dictionary = axis_dictionary()
-    dictionary.tokens[2:6] = torch.tensor([[97, 98], [98, 97], [65, 66], [97, 99]])  # a b, b a, A B, a c
-    named = tuple(NamedConcept(0, i, {"en": "dog", "zh": "狗"}) for i in (6, 7))
-    loaded = replace(MODEL, concepts=Concepts({0: dictionary}, torch.zeros(1), named))
-    names = [shared_name(loaded, 0, feature) for feature in range(2, 8)]
-    assert names[0] == names[1] == names[2] != names[3]
-    assert names[4] == names[5] == "dog"
-
-
-def test_features_with_one_name_are_one_part_of_the_flow_and_switched_off_together():
-    named = tuple(NamedConcept(0, i, {"en": "dog", "zh": "狗"}) for i in range(16))
-    concepts = axis_concepts(named=named)
-    document = Generation(replace(MODEL, concepts=concepts), "the cat")
-    session = Session(document, "the cat")
-    document.read()
-    session.change(explained.Chosen, by="concepts")
-    drawn = Drawn(session, causes)
-    drawn.update()
-    (node,) = session.snapshot()[graph].late
-    assert len(node.places) > 1
-    switch_part(session, {"node": node_key(node)})
-    data = drawn.update()["why-paths"]
-    assert [part["off"] for part in data["columns"][2]["nodes"]] == [True, False, False]
-    assert data["says"].startswith("Without “dog”")
-    removed = Removed(nodes=frozenset((0, *place) for place in node.places))
-    without = logits_without(MODEL.model, concepts, document.ids, removed)
-    assert torch.equal(session.snapshot()[graph_without], without)
 
 
 def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off(session):

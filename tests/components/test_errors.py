@@ -1,5 +1,8 @@
+"""Errors and settings: every sentence in each language, and numbers out of their range."""
+
 import ast
 import json
+import math
 import re
 from importlib import import_module
 from pathlib import Path
@@ -11,8 +14,8 @@ import components
 from components.errors import PageError, localize_error
 from components.events import error
 from components.i18n.catalogue import CATALOGUES, FOLDER
-from components.state.settings import checked_number
-from gpt import SamplingParams, get_model
+from components.state.settings import LIMITS, checked_number, clamped, max_new_tokens, sampling_params
+from gpt import SamplingParams
 from gpt.errors import GPTError
 from tests.components.drawing import spoken_in
 from tests.error_calls import SENTENCES, fields
@@ -76,82 +79,16 @@ def keys(node: ast.expr, module: ModuleType) -> list[str]:
     return [node.value]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_every_page_error_has_a_key_of_the_catalogues_and_the_values_of_its_placeholders(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "PageError":
-            given = {keyword.arg for keyword in node.keywords}
-            for key in keys(node.args[0], import_module(module_name(path))):
-                assert None in given or given == fields(CATALOGUES["en"][key]).keys(), key
-
-
-def test_no_sentence_is_raised_outside_of_the_catalogues():
+def test_every_page_error_has_a_key_of_the_catalogues_and_its_values_and_no_other_sentence_is_raised():
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)) if "raise " in source or "PageError" in source else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "PageError":
+                given = {keyword.arg for keyword in node.keywords}
+                for key in keys(node.args[0], import_module(module_name(path))):
+                    assert None in given or given == fields(CATALOGUES["en"][key]).keys(), (path, key)
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 assert ast.unparse(node.exc.func) != "ValueError", f"{path}:{node.lineno}"
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "name", "english", "chinese"),
-    [
-        (
-            7,
-            0,
-            2,
-            "temperature",
-            "temperature must be a number between 0 and 2, not 7",
-            "temperature 必须是 0 到 2 的数，不能是 7",
-        ),
-        (
-            "x",
-            0,
-            2,
-            "temperature",
-            "temperature must be a number between 0 and 2, not str",
-            "temperature 必须是 0 到 2 的数，不能是 str",
-        ),
-        (
-            1.5,
-            0,
-            100,
-            "top_k",
-            "top_k must be a whole number between 0 and 100, not 1.5",
-            "top_k 必须是 0 到 100 的整数，不能是 1.5",
-        ),
-        (
-            -1,
-            0,
-            float("inf"),
-            "seed",
-            "seed must be a whole number of at least 0, not -1",
-            "seed 必须是不小于 0 的整数，不能是 -1",
-        ),
-        (
-            -(10**30),
-            0,
-            float("inf"),
-            "x",
-            "x must be a number of at least 0, not < −10²⁰",
-            "x 必须是不小于 0 的数，不能是 < −10²⁰",
-        ),
-    ],
-)
-def test_numbers_out_of_range(value, low, high, name, english, chinese):
-    with pytest.raises(ValueError, match=name) as problem:
-        checked_number(name, value, low, high)
-    assert localize_error(problem.value) == english
-    assert spoken_in("zh", localize_error, problem.value) == chinese
-
-
-def test_real_problems():
-    for doing, chinese in (
-        (lambda: SamplingParams(top_p=2), "top_p 必须大于 0 且不超过 1，不能是 2"),
-        (lambda: get_model("nobody"), "没有叫 'nobody' 的模型，可以用的有 "),
-    ):
-        with pytest.raises(GPTError) as problem:
-            doing()
-        assert spoken_in("zh", localize_error, problem.value).startswith(chinese)
 
 
 def test_what_the_page_shows_at_its_edge_is_in_its_language_and_holds_no_tag():
@@ -170,3 +107,53 @@ def test_a_page_error_is_a_sentence_of_the_catalogues():
 def test_what_nobody_has_translated_stays_as_it_is():
     assert spoken_in("zh", localize_error, OSError("disk full")) == "disk full"
     assert spoken_in("zh", localize_error, "上下文已满") == "上下文已满"
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_both_ends_of_a_range_are_allowed_and_what_lies_beyond_is_refused_by_name(name):
+    limit = LIMITS[name]
+    assert checked_number(name, limit.low, limit.low, limit.high) == limit.low
+    assert checked_number(name, limit.high, limit.low, limit.high) == limit.high
+    for outside in (limit.low - 0.5, limit.high + 0.5, None, "1", True, math.nan, math.inf, [1], {}):
+        with pytest.raises(ValueError, match=name):
+            checked_number(name, outside, limit.low, limit.high)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "low", "high", "english", "chinese"),
+    [
+        ("temperature", "x", 0, 2, "a number between 0 and 2, not str", " 0 到 2 的数，不能是 str"),
+        ("top_k", 1.5, 0, 100, "a whole number between 0 and 100, not 1.5", " 0 到 100 的整数，不能是 1.5"),
+        ("seed", -1, 0, math.inf, "a whole number of at least 0, not -1", "不小于 0 的整数，不能是 -1"),
+        ("x", -(10**30), 0, math.inf, "a number of at least 0, not < −10²⁰", "不小于 0 的数，不能是 < −10²⁰"),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused_in_each_language(name, value, low, high, english, chinese):
+    with pytest.raises(ValueError, match=name) as problem:
+        checked_number(name, value, low, high)
+    assert localize_error(problem.value) == f"{name} must be {english}"
+    assert spoken_in("zh", localize_error, problem.value) == f"{name} 必须是{chinese}"
+
+
+def test_the_values_that_mean_off_become_none():
+    assert sampling_params(temperature=1) == SamplingParams(temperature=1.0)
+    given = {"temperature": 0.5, "top_k": 3, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.2, "seed": 0}
+    assert sampling_params(**given) == SamplingParams(**given)
+    disabled = {name: limit.off for name, limit in LIMITS.items() if limit.off is not None}
+    assert sampling_params(temperature=1, **disabled) == SamplingParams()
+
+
+def test_a_number_typed_beside_a_slider_is_where_the_slider_stands():
+    assert [clamped("top_k", value) for value in (2.4, 99999, -3)] == [2, 200, 0]
+    assert clamped("temperature", 0.333) == 0.333
+    assert max_new_tokens(12.6) == 13
+    for odd in ("7", None, True, math.nan, math.inf):
+        assert clamped("top_k", odd) is odd
+
+
+def test_numbers_too_long_for_a_float_are_refused_with_a_sentence():
+    long = 10**5000
+    for name, value, written in (("temperature", long, "> 10²⁰"), ("top_k", -long, "< −10²⁰")):
+        with pytest.raises(ValueError, match=f"{name} must be .*, not {written}"):
+            checked_number(name, value, LIMITS[name].low, LIMITS[name].high)
+    assert clamped("top_k", long) == 200

@@ -1,21 +1,21 @@
-"""Figures: plotly accepts them, they draw what they are given, tokens stay data, and updates are small."""
+"""Figures and colours: they draw what they are given, tokens stay data, and both themes can be read."""
 
 from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from plotly.graph_objects import Figure
 
-from components.figures import bars, lines, maps
+from components.figures import bars, lines, maps, palette
 from components.figures.palette import DARK_PARTNERS
-from components.figures.style import names_axis, token_label
-from components.widgets.chart import chart_data
-from components.widgets.widget import to_json
+from components.figures.style import token_label
+from components.next_tokens import best, next_tokens
+from gpt import Generation, get_model
 
 NAMES = {"before_name": "before", "after_name": "after", "chosen_name": "chosen"}
 AXES = {"x_title": "x", "y_title": "y"}
@@ -41,7 +41,7 @@ def causal(n: int, cached: int = 0) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def next_tokens(labels: list[str], before: list[float], after: list[float], **options: int | None) -> Figure:
+def token_bars(labels: list[str], before: list[float], after: list[float], **options: int | None) -> Figure:
     return Figure(bars.next_token_bars(labels, np.array(before), np.array(after), **NAMES, **options))
 
 
@@ -68,7 +68,7 @@ def activations(names: tuple[str, ...] = ("a",), at: float = 0.0) -> Figure:
 # Properties of all figures
 
 EVERY = {
-    "next tokens": next_tokens(["a"], [1.0], [1.0]),
+    "next tokens": token_bars(["a"], [1.0], [1.0]),
     "sizes": Figure(bars.size_bars(["a"], np.array([1]), ["one"])),
     "signed": Figure(bars.signed_bars(["a"], np.ones(1), ["1"], title="cosine", full=1.0)),
     "layers": Figure(bars.layer_bars(np.ones(1), np.ones(1), [("a", 1.0)], **PARTS)),
@@ -101,31 +101,17 @@ EVERY = {
 @pytest.mark.parametrize("figure", EVERY.values(), ids=EVERY)
 def test_every_colour_has_a_partner_on_the_dark_theme_and_no_figure_carries_a_template(figure: Figure) -> None:
     content = json.loads(figure.to_json())
-    assert set(colours(content)) <= set(DARK_PARTNERS)
+    assert set(hex_colours(content)) <= set(DARK_PARTNERS)
     assert len(json.dumps(content["layout"]["template"])) < 64
 
 
-@pytest.mark.parametrize("keep", [None, 7, 6, 1])
-def test_an_axis_with_room_for_some_names_has_the_first_and_the_selected_one(keep: int | None) -> None:
-    shown = names_axis(list("abcdefgh"), most=4, keep=keep)["tickvals"]
-    assert shown[0] == (1 if keep == 1 else 0)  # the two would overlap
-    assert keep is None or keep in shown
-    assert len(shown) <= 5
-
-
-def colours(node: object) -> list[str]:
+def hex_colours(node: object) -> list[str]:
     """Return every hex colour of a figure."""
     if isinstance(node, dict):
         node = list(node.values())
     if isinstance(node, list):
-        return [colour for item in node for colour in colours(item)]
+        return [colour for item in node for colour in hex_colours(item)]
     return [node] if isinstance(node, str) and node.startswith("#") else []
-
-
-def test_figures_know_neither_gradio_nor_torch() -> None:
-    code = "import sys, components.figures.maps; print({'gradio', 'torch', 'gpt'} & set(sys.modules) or 'none')"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "none"
 
 
 def test_labels_show_whitespace_and_keep_markup_as_text() -> None:
@@ -138,7 +124,7 @@ def test_labels_show_whitespace_and_keep_markup_as_text() -> None:
 
 def test_bars_hold_the_probabilities_in_order_at_integer_places() -> None:
     before, after = [0.5, 0.3, 0.2, 0.0, 0.0], [0.7, 0.3, 0.0, 0.0, 0.0]
-    figure = next_tokens(HOSTILE, before, after, chosen=1)
+    figure = token_bars(HOSTILE, before, after, chosen=1)
     pale, strong = figure.data[:2]
     np.testing.assert_allclose(pale.x, before, rtol=1e-6)
     np.testing.assert_allclose(strong.x, after, rtol=1e-6)
@@ -150,70 +136,18 @@ def test_bars_hold_the_probabilities_in_order_at_integer_places() -> None:
 
 
 def test_bars_say_their_change_in_words() -> None:
-    figure = next_tokens(["a", "b", "c"], [0.41, 0.032, 1e-6], [0.58, 0.032, 0.0])
+    figure = token_bars(["a", "b", "c"], [0.41, 0.032, 1e-6], [0.58, 0.032, 0.0])
     said = [text.replace("\u00a0", " ").strip() for text in figure.data[3].text]
     assert said == ["41% → 58%", "3%", "under 1% → 0%"]
 
 
 def test_the_chosen_bar_is_marked_by_a_sign_and_not_by_colour_alone_and_the_legend_does_not_jump() -> None:
-    marked, plain = (next_tokens(["a", "b", "c"], [1 / 3] * 3, [1 / 3] * 3, chosen=row) for row in (2, None))
+    marked, plain = (token_bars(["a", "b", "c"], [1 / 3] * 3, [1 / 3] * 3, chosen=row) for row in (2, None))
     assert (list(marked.data[2].y), list(plain.data[2].y)) == ([2], [None])
     assert marked.data[2].name == "chosen"
     assert [[trace.showlegend for trace in figure.data] for figure in (marked, plain)] == [
         [None, None, True, False]
     ] * 2
-
-
-def test_twenty_bars_are_less_than_four_kilobytes() -> None:
-    p = np.random.default_rng(0).dirichlet(np.ones(20))
-    figure = bars.next_token_bars([" something"] * 20, p, p**2, chosen=3, **NAMES)
-    assert len(to_json(chart_data(figure, "A sentence of some length."))) < 4096
-
-
-def test_sizes_have_one_scale_and_a_name_and_a_label_above() -> None:
-    three = ["a", "b", "c"], np.array([5, 0, 20]), ["five", "none", "twenty"]
-    figure = Figure(bars.size_bars(*three, ghosts=np.array([0, 40, 0])))
-    ghosts, filled, _ = figure.data
-    assert list(filled.x) == [5, 0, 20]
-    assert list(ghosts.x) == [0, 40, 0]
-    assert tuple(figure.layout.xaxis.range) == (0, 40)
-    assert [note.text for note in figure.layout.annotations] == ["a", "five", "b", "none", "c", "twenty"]
-
-
-def test_a_size_is_cut_between_its_blocks_and_stays_whole_where_there_are_too_many() -> None:
-    figure = bars.size_bars(["a", "b", "c"], np.array([12, 8, 8]), ["", "", ""], blocks=np.array([4, 1, 1000]))
-    cuts = Figure(figure).data[2]
-    x, y = np.array(cuts.x), np.array(cuts.y)
-    assert list(x[::3]) == [3, 6, 9]
-    assert np.isnan(x[2::3]).all()
-    assert set(np.round(y[~np.isnan(y)])) == {0}
-
-
-def test_bars_go_both_ways_from_zero_in_two_colours_and_send_their_heads() -> None:
-    values = np.array([2.0, -1.0, 0.5])
-    figure = Figure(bars.signed_bars(THREE, values, ["+2", "−1", "+½"], heads=[(3, 1), None, None], marked=1))
-    sides, ends = figure.data
-    np.testing.assert_array_equal(sides.x, values)
-    assert sides.marker.color[0] == sides.marker.color[2] != sides.marker.color[1]
-    assert list(sides.customdata) == [[3, 1], None, None]
-    np.testing.assert_array_equal(ends.x, [2, 0, 0.5])  # never on top of the names at the left
-    assert ends.textposition == "middle right"
-    assert list(figure.layout.yaxis.ticktext) == ["&lt;b&gt;bold&lt;/b&gt;", "<b>&amp;amp;</b>", "1"]
-    low, high = figure.layout.xaxis.range
-    assert low < -1
-    assert high > 2
-
-
-def test_layers_stand_after_what_no_layer_adds_in_the_order_of_the_model() -> None:
-    attention, mlp = np.array([1.0, -2.0]), np.array([0.5, 3.0])
-    figure = Figure(bars.layer_bars(attention, mlp, [("embedding", 0.1), ("biases", -0.2)], **PARTS))
-    outside, left, right = figure.data
-    np.testing.assert_allclose(outside.y, [0.1, -0.2], rtol=1e-6)
-    np.testing.assert_array_equal(left.y, attention)
-    np.testing.assert_array_equal(right.y, mlp)
-    assert list(figure.layout.xaxis.ticktext) == ["embedding", "biases", "0", "1"]
-    assert all(a < b for a, b in zip(left.x, right.x, strict=True))
-    assert min(left.x) > max(outside.x)
 
 
 def test_an_infinite_divergence_reaches_the_top_with_its_sign() -> None:
@@ -228,80 +162,7 @@ def test_an_infinite_divergence_reaches_the_top_with_its_sign() -> None:
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (0.5, 1.5)
 
 
-@pytest.mark.parametrize("log", [True, False])
-def test_groups_of_bars_have_no_bar_for_zero_on_a_logarithmic_axis(log: bool) -> None:
-    groups = {"one": np.array([1.0, 0.0]), "two": np.array([0.5, 3.0])}
-    figure = Figure(bars.grouped_bars(["a", "<b>"], groups, log=log))
-    assert [trace.name for trace in figure.data] == ["one", "two"]
-    assert bool(np.isnan(figure.data[0].y[1])) == log
-    assert figure.layout.xaxis.ticktext == ("a", "&lt;b&gt;")
-
-
-def test_the_spread_of_stacked_bars_is_a_line_on_each() -> None:
-    parts = {"one": np.array([1.0, 2.0]), "two": np.array([3.0, 4.0])}
-    spread = np.array([3.5, 6.0]), np.array([5.0, 6.5])
-    figure = Figure(bars.stacked_bars(["a", "<b>"], parts, spread=spread, highest=9, **AXES))
-    assert figure.layout.barmode == "stack"
-    assert figure.layout.xaxis.ticktext == ("a", "&lt;b&gt;")
-    ends = figure.data[2].y.reshape(2, 3)
-    assert ends[:, :2].tolist() == [[3.5, 5.0], [6.0, 6.5]]
-    assert np.isnan(ends[:, 2]).all()
-
-
-def test_a_histogram_puts_each_count_between_its_edges_on_the_curves_axis() -> None:
-    counts, edges = np.histogram([-2.5, -2.4, 0.1, 2.9], bins=6, range=(-3, 3))
-    figure = Figure(bars.histogram(counts, edges, **AXES))
-    upright = figure.data[0]
-    assert list(upright.y) == [2, 0, 0, 1, 0, 1]
-    np.testing.assert_allclose(upright.x - upright.width / 2, edges[:-1], atol=1e-6)
-    np.testing.assert_allclose(upright.x + upright.width / 2, edges[1:], atol=1e-6)
-    curves = activations()
-    assert figure.layout.xaxis.range == curves.layout.xaxis.range == (-3.0, 3.0)
-    assert (figure.layout.margin.l, figure.layout.margin.r) == (curves.layout.margin.l, curves.layout.margin.r)
-
-
 # Lines
-
-
-def test_curves_print_the_values_at_x_and_mark_the_flat_place() -> None:
-    curves = {"square": X**2, "ReLU <b>": np.maximum(X, 0)}
-    slopes = {"square": 2 * X, "ReLU <b>": (X > 0).astype(float)}
-    figure = Figure(lines.activation_curves(X, curves, slopes, at=-1.5, flat=0.0, **PANELS))
-    readouts = [trace.name for trace in figure.data if trace.showlegend]
-    assert readouts == [
-        "square <b>+2.2500</b> · slope <b>−3.0000</b>",
-        "ReLU &lt;b&gt; <b>+0.0000</b> · slope <b>+0.0000</b>",
-    ]
-    line = figure.layout.shapes[0]
-    assert line.x0 == line.x1 == -1.5
-    dots = [trace for trace in figure.data if trace.mode == "markers" and trace.marker.symbol is None]
-    assert [(trace.x[0], trace.y[0], trace.yaxis) for trace in dots][:2] == [(-1.5, 2.25, "y"), (-1.5, -3.0, "y2")]
-    flat = [trace for trace in figure.data if trace.marker.symbol == "diamond-open"]
-    assert [(trace.x[0], trace.y[0], trace.yaxis) for trace in flat] == [(0.0, 0.0, "y"), (0.0, 0.0, "y2")]
-
-
-def test_curves_are_told_apart_by_dash_and_not_by_colour_alone() -> None:
-    dashes = [trace.line.dash for trace in activations(("a", "b", "c")).data if trace.showlegend]
-    assert len(set(dashes)) == 3
-
-
-def test_the_lines_show_a_token_s_probability_and_rank_half_a_layer_apart_with_rank_one_on_top() -> None:
-    p, rank = np.array([0.1, 0.2, 0.3, 0.4]), np.array([500, 20, 3, 1])
-    figure = Figure(lines.path_lines(p[None], rank[None], ["a", "b", "c", "d"], **PATHS))
-    upper, lower = figure.data
-    np.testing.assert_array_equal(upper.x, [0, 0.5, 1, 1.5])
-    np.testing.assert_allclose(upper.y, p, rtol=1e-6)
-    np.testing.assert_array_equal(lower.y, rank)
-    axis = figure.layout.yaxis2
-    assert axis.type == "log"
-    assert axis.range[0] > np.log10(500) > 0 > axis.range[1]
-
-
-def test_the_lines_of_several_tokens_differ_in_hue_and_dash() -> None:
-    paths = lines.path_lines(np.zeros((6, 2)), np.ones((6, 2)), ["a", "b"], HOSTILE[:1] * 6, **PATHS)
-    upper = Figure(paths).data[::2]
-    assert {line.name for line in upper} == {"&lt;b&gt;bold&lt;/b&gt;"}
-    assert len({line.line.color for line in upper}) == len({line.line.dash for line in upper}) == 6
 
 
 # Maps
@@ -328,44 +189,12 @@ def test_the_colours_of_a_heatmap_span_what_later_rows_hold_and_the_scale_says_s
     assert list(heatmap(weights).data[0].colorbar.ticktext) == ["0", "1"]
 
 
-def test_a_heatmap_knows_every_token_for_hovering_and_labels_the_selected_one() -> None:
-    tokens = [f"t{i}" for i in range(100)]
-    figure = Figure(maps.attention_heatmap(causal(100), tokens, tokens, selected=37, first=28, **ATTENTION))
-    layout = figure.layout
-    assert layout.xaxis.ticktext[37] == layout.yaxis.ticktext[37] == "t37  65"
-    assert len(layout.xaxis.ticktext) == 100
-    for axis in (layout.xaxis2, layout.yaxis2):
-        assert len(axis.ticktext) <= 26
-        assert "t37" in axis.ticktext
-        assert [f"t{place}" for place in axis.tickvals] == list(axis.ticktext)
-    frame = layout.shapes[0]
-    assert (frame.x0, frame.x1, frame.y0, frame.y1) == (-0.5, 37.5, 36.5, 37.5)
-
-
-def test_a_heatmap_of_64_tokens_is_less_than_32_kilobytes() -> None:
-    figure = maps.attention_heatmap(causal(64), [" token"] * 64, [" token"] * 64, selected=63, **ATTENTION)
-    assert len(to_json(chart_data(figure, "A sentence."))) < 32 * 1024
-
-
 def test_the_lens_holds_every_probability_and_every_token_as_text() -> None:
     cells = lens().data[0]
     np.testing.assert_array_equal(cells.z, P)
     assert (cells.zmin, cells.zmax) == (0, 1)
     assert [list(line) for line in cells.text] == [["&lt;b&gt;bold…", "&amp;amp;", "1"]] * 2
     assert [list(line) for line in cells.customdata] == [["&lt;b&gt;bold&lt;/b&gt;", "&amp;amp;", "1"]] * 2
-
-
-def test_the_lens_frames_the_selected_column_and_in_it_the_selected_cell() -> None:
-    column, cell = lens(column=1, row=0).layout.shapes
-    assert (column.x0, column.x1, column.y0, column.y1) == (0.5, 1.5, -0.5, 1.5)
-    assert (cell.x0, cell.x1, cell.y0, cell.y1) == (0.5, 1.5, -0.5, 0.5)
-    assert cell.line.width > column.line.width
-
-
-def test_a_lens_of_48_layers_is_less_than_160_kilobytes() -> None:
-    table, tips = [[" something"] * 16] * 48, [["what is said of a cell " * 3] * 16] * 48
-    figure = maps.lens_heatmap(np.zeros((48, 16)), table, table[0], table[0], tips=tips, column=0, row=0, **MAP)
-    assert len(to_json(chart_data(figure, "A sentence."))) < 160 * 1024
 
 
 def test_the_first_layer_is_on_top_of_every_map() -> None:
@@ -382,18 +211,101 @@ def test_a_map_of_heads_is_even_around_zero_and_leaves_nothing_where_nothing_was
     assert (shares.zmin, shares.zmax) == (0, pytest.approx(0.4))
 
 
-def test_a_map_of_heads_frames_one_head_or_a_layer_and_drops_numbers_that_would_not_fit() -> None:
-    head = heads(P, selected=(1, 2)).layout.shapes[0]
-    assert (head.x0, head.x1, head.y0, head.y1) == (1.5, 2.5, 0.5, 1.5)
-    layer = heads(P, selected=(0, None)).layout.shapes[0]
-    assert (layer.x0, layer.x1, layer.y0, layer.y1) == (-0.5, 2.5, -0.5, 0.5)
-    assert heads(np.zeros((48, 25))).data[0].text is None
+THEMES = ("light", "dark")
+MAPS = {"sequential": palette.SEQUENTIAL, "diverging": palette.DIVERGING}
 
 
-def test_a_map_of_patching_has_zero_in_the_middle_of_its_colours_and_both_tokens_where_they_differ() -> None:
-    values = np.array([[0.2, 1.4], [-0.1, 0]])
-    figure = Figure(maps.recovery_heatmap(values, ["<b>", "x"], ["y", "x"], cell=(1, 0), **MAP))
-    cells = figure.data[0]
-    assert (cells.zmin, cells.zmax) == pytest.approx((-1.4, 1.4))
-    assert figure.layout.xaxis.ticktext == ("&lt;b&gt; / y", "x")
-    assert len(figure.layout.shapes) == 1
+def linear(colour: str) -> np.ndarray:
+    """Convert sRGB hex to linear light (IEC 61966-2-1)."""
+    values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def luminance(colour: str) -> float:
+    return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: str, other: str) -> float:
+    """Return WCAG 2.2's contrast ratio."""
+    dark, light = sorted([luminance(one), luminance(other)])
+    return (light + 0.05) / (dark + 0.05)
+
+
+def cielab(colour: str) -> np.ndarray:
+    """Convert to CIE 1976 L*a*b* (D65), a different space from the one in which the maps were designed."""
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(to_xyz @ linear(colour) / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_sequential_map_goes_one_way_in_lightness_by_even_steps(theme: str) -> None:
+    lightness = np.array([cielab(getattr(pair, theme))[0] for pair in palette.SEQUENTIAL])
+    steps = np.diff(lightness) * (-1 if theme == "light" else 1)
+    assert steps.min() > 0.7 * steps.mean()
+    assert steps.max() < 1.4 * steps.mean()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_diverging_map_is_as_strong_on_both_sides(theme: str) -> None:
+    lightness = np.array([cielab(getattr(pair, theme))[0] for pair in palette.DIVERGING])
+    assert np.abs(lightness - lightness[::-1]).max() < 4
+    outwards = np.diff(lightness[4:]) * (-1 if theme == "light" else 1)
+    assert outwards.min() > 0
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_text_can_be_read_on_the_page_on_cards_and_on_the_tints_of_tokens(theme: str) -> None:
+    colour = {name: getattr(pair, theme) for name, pair in palette.PALETTE.items()}
+    tints = [getattr(pair, theme) for pair in palette.SEQUENTIAL[:4]]  # tokens.css uses only these
+    for name, grounds in {
+        "text": [colour["surface"], colour["card"], colour["raised"], *tints],
+        "muted": [colour["surface"], colour["card"], colour["raised"]],
+        "accent": [colour["card"]],
+        "danger": [colour["card"]],
+        "on_primary": [colour["primary"], colour["after"]],
+    }.items():
+        assert min(contrast(colour[name], ground) for ground in grounds) >= 4.5, name
+
+
+def test_every_light_colour_has_one_dark_partner() -> None:
+    pairs = {*palette.PALETTE.values(), *palette.HEAD_HUES.values(), *palette.SEQUENTIAL, *palette.DIVERGING}
+    assert len({pair.light for pair in pairs}) == len(pairs) == len(palette.DARK_PARTNERS)
+
+
+def shares(size, zeros, seed):
+    rng = np.random.default_rng(seed)
+    raw = rng.random(size).astype(np.float32)
+    final = np.where(rng.random(size) < zeros, 0, raw * rng.random(size)).astype(np.float32)
+    return raw / raw.sum(), final / max(final.sum(), 1e-9)
+
+
+def stages(raw, final):
+    return SimpleNamespace(raw=torch.from_numpy(raw), final=torch.from_numpy(final))
+
+
+@pytest.mark.parametrize(("size", "most"), [(1, 5), (5, 5), (6, 5), (5000, 20)])
+@pytest.mark.parametrize("zeros", [0, 0.5, 0.999])
+def test_the_best_are_those_of_a_full_sort(size, most, zeros):
+    raw, final = shares(size, zeros, size)
+    assert best(final, raw, most).tolist() == np.lexsort((np.arange(size), -raw, -final))[:most].tolist()
+
+
+@pytest.fixture(scope="module")
+def document():
+    return Generation(get_model(), "The dog and the cat")
+
+
+@pytest.mark.parametrize("rank", [0, 3, 700])
+def test_a_chosen_token_has_a_bar_however_unlikely(document, rank):
+    raw, _ = shares(4096, 0, 1)
+    raw = np.sort(raw)[::-1].copy()
+    taken = document.ids[2]
+    raw[[rank, taken]] = raw[[taken, rank]]
+    shown = next_tokens(document, 1, stages(raw, raw), 20)
+    ids, chosen, content = shown.ids, shown.chosen, shown.figure()
+    assert (len(ids), chosen) == (20, taken)
+    row = ids.tolist().index(taken)
+    assert row == min(rank, 19)
+    assert content["data"][2]["y"] == [row]
+    assert content["data"][1]["x"].tolist() == raw[ids].tolist()

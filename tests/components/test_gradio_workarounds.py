@@ -19,7 +19,6 @@ from starlette.types import Message, Receive, Scope, Send
 import components.gradio_workarounds as workarounds
 from components.gradio_workarounds import LingeringStream, NoSessions
 from tests.asynchronous import run
-from tests.canary import lacking
 
 SCOPE = {"type": "http", "query_string": b"session_hash=abc", "headers": []}
 
@@ -133,20 +132,6 @@ def test_events_are_answered_on_one_stream() -> None:
     run_check(check)
 
 
-def test_a_stream_stays_open_after_an_event_that_joined_during_another() -> None:
-    async def check() -> None:
-        async with listening() as (page, task):
-            page.coming = ["3"]
-            await page.join("2")
-            await until(lambda: len(page.answers) == 3)
-            for _ in range(20):  # more turns than it takes to end the stream
-                await asyncio.sleep(0)
-            assert page.answers == [event("process_completed", n) for n in ("1", "2", "3")]
-            assert not task.done()
-
-    run_check(check)
-
-
 def test_a_stream_ends_as_gradio_s_where_no_event_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workarounds, "LINGER_SECONDS", 0.01)
 
@@ -155,30 +140,6 @@ def test_a_stream_ends_as_gradio_s_where_no_event_comes(monkeypatch: pytest.Monk
             await task
             assert page.answers[-1] == event("close_stream")
             assert not page.heard[-1].get("more_body")
-
-    run_check(check)
-
-
-def test_the_stream_of_agents_stays_open_where_no_event_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workarounds, "LINGER_SECONDS", 0)
-
-    async def check() -> None:
-        async with listening((b"x-gradio-user", b"mcp")) as (page, task):
-            for _ in range(20):  # more turns than it takes to end the stream
-                await asyncio.sleep(0)
-            assert not task.done()
-            page.server.stop_event.set()
-            await task
-
-    run_check(check)
-
-
-def test_a_stream_ends_with_the_server() -> None:
-    async def check() -> None:
-        async with listening() as (page, task):
-            page.server.stop_event.set()
-            await task
-            assert page.answers[-1] == event("close_stream")
 
     run_check(check)
 
@@ -233,8 +194,6 @@ def test_nothing_is_kept_of_a_client_that_has_its_answers() -> None:
     with called([Middleware(NoSessions)]) as (page, http):
         ask_until(http, lambda: not any(kept(page)))
         assert not any(kept(page))
-    with called([]) as (page, _), lacking("gradio keeps the state of each client", "NoSessions"):
-        assert all(kept(page))
 
 
 def test_only_the_newest_answers_wait_for_their_clients(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,15 +109,9 @@ def test_every_tool_answers_also_at_once(url: str) -> None:
 
 
 WHOLE: list[tuple[str, dict[str, Any]]] = [
-    ("generate", {"prompt": DOG, "max_new_tokens": 2, "top_k": 5, "seed": 3}),
     ("next_token", {"prompt": DOG, "k": 1, "top_k": 3}),
-    ("attention", {"prompt": DOG, "layer": 6, "head": 1}),
     ("logit_lens", {"prompt": DOG, "position": 2, "token_id": 17}),
-    ("attribution", {"prompt": DOG, "position": -1, "token_id": 17, "against": 6}),
     ("ablate", {"prompt": DOG, "heads": [[6, 0], [1, 2]], "attn_layers": [3], "mlp_layers": [0], "k": 1}),
-    ("steer", {"prompt": DOG, "concept": "dog", "max_new_tokens": 2, "seed": 4, "k": 1}),
-    ("hidden_state", {"prompt": DOG, "layer": 2, "position": 1}),
-    ("patch", {"clean": "Lily had a cat. Her", "corrupted": "Lily had a dog. Her", "answer": 17, "other": 6}),
 ]
 
 
@@ -149,6 +143,7 @@ def test_the_server_states_our_version(url: str) -> None:
     assert run(version()) == __version__
 
 
+@pytest.mark.thorough
 def test_more_calls_at_once_than_the_server_has_threads_are_answered(url: str) -> None:
     answers = call(url, *[("tokenize", {"text": str(n)}) for n in range(60)])
     tokenizer = get_model().tokenizer

@@ -15,13 +15,8 @@ from starlette.testclient import TestClient
 from components import monitoring
 from components.api.arguments import checked_text
 from components.api.registration import register_endpoints
-from components.events import Events
 from components.monitoring import LOGGERS, start_logging
-from components.render import Renderer
-from components.state.session import Session
-from components.state.store import SessionStore
-from components.state.throughput import measured
-from gpt import generate, get_model
+from gpt import get_model
 
 CLIENT = TestClient(Starlette(routes=monitoring.ROUTES))
 
@@ -43,27 +38,6 @@ def test_the_engine_counts_tokens_and_who_waits() -> None:
         CLIENT.get("/healthz")
     assert value(f"glassbox_tokens_total{label}") == before + 1
     assert value(f"glassbox_texts_running{label}") == 0
-
-
-def test_the_first_token_of_each_text_is_timed() -> None:
-    before = value("glassbox_first_token_seconds_count")
-    list(measured(generate("stories", "Once", max_new_tokens=3), 0, 0.0, lambda throughput: None))
-    assert value("glassbox_first_token_seconds_count") == before + 1
-
-
-@pytest.mark.parametrize(("problem", "kind"), [(ValueError, "sentence"), (KeyError, "unexpected")])
-def test_events_that_fail_are_counted(problem: type[Exception], kind: str) -> None:
-    def fail(session: Session) -> None:
-        raise problem("x")
-
-    store, session = SessionStore(), Session(None)
-    store.put("0" * 32, session)
-    with gr.Blocks() as page:
-        events = Events(store, Renderer(), gr.Textbox(), gr.HTML())
-        event = events.on(gr.Button().click, fail)
-    before = value(f'glassbox_errors_total{{kind="{kind}"}}')
-    page.fns[event["id"]].fn(None, session.id)
-    assert value(f'glassbox_errors_total{{kind="{kind}"}}') == before + 1
 
 
 def test_calls_of_endpoints_are_timed_and_their_errors_counted() -> None:

@@ -1,9 +1,16 @@
-"""The whole page: what it exposes to strangers, and how it is built."""
+"""The whole page: what it exposes to strangers, how it is built, and its static files."""
+
+from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
+from components import assets as static
 from components.events import Events
 from components.page import build_app, public_name
 from components.render import Renderer
@@ -15,7 +22,7 @@ from gpt.models.registry import remove_model
 from tests.components.drawing import spoken_in
 
 
-@pytest.mark.parametrize("uploads", [False, True])
+@pytest.mark.parametrize("uploads", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_strangers_read_only_the_end_of_a_path_and_upload_nothing(tmp_path, uploads):
     folder = tmp_path / "secret" / "out" / "mine"
     save_model(folder, GPT(GPTConfig(7, 16, n_layer=1, n_head=1, n_embd=8)), Characters(list(" adnort")))
@@ -65,3 +72,41 @@ def test_every_component_is_built_with_the_properties_that_a_new_visitor_sees(mo
 )
 def test_addresses_of_one_network_are_one_visitor(host: str, whose: str) -> None:
     assert network(host) == whose
+
+
+COMPONENTS = Path(static.__file__).parent
+
+
+def test_plotly_is_served_packed_for_good_and_by_an_address_that_shows_no_path() -> None:
+    client = TestClient(Starlette(routes=static.ROUTES))
+    packed = client.get(static.PLOTLY_URL, headers={"Accept-Encoding": "gzip"})
+    plain = client.get(static.PLOTLY_URL, headers={"Accept-Encoding": "identity"})
+    assert packed.text == plain.text
+    assert b"plotly.js v" in plain.content[:200]
+    assert int(packed.headers["content-length"]) < 0.4 * len(plain.content)
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert "immutable" in packed.headers["cache-control"]
+    assert static.PLOTLY_URL.count("/") == 1
+    assert f'"plotly": "{static.PLOTLY_URL}"' in static.HEAD
+
+
+def test_every_module_is_bundled_once_after_its_imports() -> None:
+    text = "".join(static.bundles().values())
+    names = re.findall(r'^modules\["(.*)"\] = ', text, re.MULTILINE)
+    found = {path.relative_to(COMPONENTS).as_posix() for path in COMPONENTS.rglob("*.js")}
+    assert sorted(names) == sorted(found - {"first_screen/first_screen.js"})
+    for before, name in enumerate(names):
+        wanted = re.findall(r' = modules\["(.*)"\];$', text.split(f'modules["{name}"] = ')[1].split("})();")[0], re.M)
+        assert set(wanted) <= set(names[:before])
+    assert not re.search(r"^(export|import) (?!const modules|\{ modules \}|\"./more.js\")", text, re.MULTILINE)
+
+
+def test_no_rule_searches_the_whole_page():
+    """Such rules make a browser search the whole page on each change: choosing a token in Why? took 2 s instead of 0.2
+    s.
+    """
+    whole = re.compile(r"(?:body|html|:root)[^\s,{]*:has\(")
+    rules = {path.name: whole.findall(path.read_text(encoding="utf-8")) for path in COMPONENTS.rglob("*.css")}
+    assert len(rules) > 10
+    assert not any(rules.values()), rules

@@ -184,18 +184,3 @@ def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> No
     text = renderer.frame(session)
     assert "<" not in text
     assert json.loads(text)["views"]["a"]["text"] == "</script><img src=x>"
-
-
-def test_a_frame_shows_one_moment(session: Session) -> None:
-    """Views of one frame share what `once` computes; the next frame computes it again."""
-    calls: list[str] = []
-
-    def shared(s: Any) -> int:
-        calls.append(s.query)
-        return len(calls)
-
-    renderer = Renderer()
-    renderer.add("", [View(name, lambda s: {"n": s.cached(shared)}) for name in "ab"])
-    assert frame(renderer, session)["views"] == {"a": {"n": 1}, "b": {"n": 1}}
-    session.query = "x"
-    assert frame(renderer, session)["views"] == {"a": {"n": 2}, "b": {"n": 2}}

@@ -24,6 +24,8 @@ from starlette.testclient import TestClient
 from components.limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES
 from components.request_limits import RequestLimits, delete_oldest
 
+HTTP = httpx.Client(timeout=60)  # making one takes longer than a request
+
 
 def shout(text: str, times: int = 2) -> str:
     return str(text).upper() * times if times in range(10**6) else ""
@@ -51,28 +53,22 @@ NO_ENDPOINT = "there is no endpoint /whisper: there are /shout"
     ("path", "body", "status", "sentence"),
     [
         ("call/shout", {"data": ["a"]}, 400, f"2 values are needed, not 1, {NEEDS}"),
-        ("call/shout/", {"data": ["a", 1, 2]}, 400, f"2 values are needed, not 3, {NEEDS}"),
         ("run/shout", {"data": []}, 400, f"2 values are needed, not 0, {NEEDS}"),
         ("api/shout", {"data": "a"}, 400, 'the values come as {"data": [...]}: ' + TAKES),
-        ("call/shout", ["a", 2], 400, 'the values come as {"data": [...]}: ' + TAKES),
         ("call/v2/shout", {}, 400, f'the argument "text" is missing: {TAKES}'),
         ("call/v2/shout", {"text": "a", "time": 2}, 400, f'there is no argument "time": {TAKES}'),
-        ("call/v2/shout", ["a"], 400, f"the arguments come as one JSON object: {TAKES}"),
         ("call/whisper", {"data": ["a", 2]}, 404, NO_ENDPOINT),
         ("call/v2/whisper", {"text": "a"}, 404, NO_ENDPOINT),
-        ("run/whisper", {"data": ["a", 2]}, 404, NO_ENDPOINT),
-        ("call/shout_1", {"data": ["a", 2]}, 404, "there is no endpoint /shout_1: there are /shout"),
         ("run/predict", {"data": [], "fn_index": 1}, 404, "there is no endpoint /predict: there are /shout"),
         ("run/shout", {"data": [], "fn_index": 1}, 400, "/shout is called by its name, without fn_index"),
         ("queue/join", {"data": [], "fn_index": 0, "session_hash": "a"}, 400, f"2 values are needed, not 0, {NEEDS}"),
         ("queue/join", {"data": [], "fn_index": 99, "session_hash": "a"}, 404, "there is no event with fn_index 99"),
-        ("queue/join", {"data": [], "session_hash": "a"}, 404, "there is no event with fn_index None"),
     ],
 )
 def test_a_call_that_cannot_be_made_is_told_why(
     url: str, capfd: pytest.CaptureFixture[str], path: str, body: object, status: int, sentence: str
 ) -> None:
-    answer = httpx.post(f"{url}/{path}", json=body)
+    answer = HTTP.post(f"{url}/{path}", json=body)
     assert (answer.status_code, answer.json()) == (status, {"error": sentence})
     assert "Traceback" not in capfd.readouterr().err
 
@@ -80,51 +76,53 @@ def test_a_call_that_cannot_be_made_is_told_why(
 @pytest.mark.parametrize("path", ["call/shout", "call/v2/shout"])
 def test_the_result_of_an_unknown_call_is_not_found(url: str, capfd: pytest.CaptureFixture[str], path: str) -> None:
     body = {"text": "a"} if "v2" in path else {"data": ["a", 2]}
-    event_id = httpx.post(f"{url}/{path}", json=body).json()["event_id"]
-    assert httpx.get(f"{url}/{path}/{event_id}").text == 'event: complete\ndata: ["AA"]\n\n'
-    unknown = httpx.get(f"{url}/{path}/{event_id[::-1]}")
+    event_id = HTTP.post(f"{url}/{path}", json=body).json()["event_id"]
+    assert HTTP.get(f"{url}/{path}/{event_id}").text == 'event: complete\ndata: ["AA"]\n\n'
+    unknown = HTTP.get(f"{url}/{path}/{event_id[::-1]}")
     assert (unknown.status_code, unknown.json()) == (404, {"error": "there is no call with this event_id"})
     assert "Traceback" not in capfd.readouterr().err
 
 
 def test_the_events_of_a_session_that_is_gone_say_so(url: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert "session_not_found" in httpx.get(f"{url}/queue/data?session_hash=gone").text
+    assert "session_not_found" in HTTP.get(f"{url}/queue/data?session_hash=gone").text
     assert capfd.readouterr().err == ""
 
 
-def test_a_body_that_is_too_large_is_refused(url: str) -> None:
-    answer = httpx.post(f"{url}/call/shout", content=b" " * (MAX_BODY_BYTES + 1))
-    assert answer.status_code == 413
-    assert "16,000,000 bytes" in answer.json()["error"]
+JSON = {"Content-Type": "application/json"}
 
 
-def test_a_body_that_is_nested_too_deeply_is_refused(url: str) -> None:
-    answer = httpx.post(f"{url}/call/shout", content=b"[" * 200_000, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 400
-    assert answer.json() == {"error": "the body is nested too deeply"}
-
-
-@pytest.mark.parametrize("content", [b"no JSON", b"", b"\xff"])
-def test_a_body_that_is_not_json_is_refused(url: str, content: bytes) -> None:
-    answer = httpx.post(f"{url}/call/v2/shout", content=content, headers={"Content-Type": "application/json"})
-    assert (answer.status_code, answer.json()) == (400, {"error": "the body is not JSON"})
-
-
-def test_a_body_sent_as_a_form_is_told_the_header_that_it_needs(url: str) -> None:
-    answer = httpx.post(f"{url}/call/v2/shout", data={'{"text": "a"}': ""})
-    assert answer.status_code == 415
-    assert answer.json() == {"error": "a call needs the header Content-Type: application/json"}
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "sentence"),
+    [
+        (b" " * (MAX_BODY_BYTES + 1), {}, 413, "16,000,000 bytes"),
+        (b"[" * 200_000, JSON, 400, "the body is nested too deeply"),
+        (b"no JSON", JSON, 400, "the body is not JSON"),
+        (b"\xff", JSON, 400, "the body is not JSON"),
+        (
+            b'{"text": "a"}=',
+            {"Content-Type": "application/x-www-form-urlencoded"},
+            415,
+            "Content-Type: application/json",
+        ),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused(
+    url: str, content: bytes, headers: dict[str, str], status: int, sentence: str
+) -> None:
+    answer = HTTP.post(f"{url}/call/v2/shout", content=content, headers=headers)
+    assert answer.status_code == status
+    assert sentence in answer.json()["error"]
 
 
 def test_every_other_request_passes_whole(url: str) -> None:
-    call = httpx.post(f"{url}/call/shout", json={"data": ["a", 300_000]})
-    answer = httpx.get(f"{url}/call/shout/{call.json()['event_id']}").text
+    call = HTTP.post(f"{url}/call/shout", json={"data": ["a", 300_000]})
+    answer = HTTP.get(f"{url}/call/shout/{call.json()['event_id']}").text
     assert answer.count("A") >= 300_000
     assert Client(url.partition("gradio_api")[0], verbose=False).predict("b", 3, api_name="/shout") == "BBB"
 
 
 def join(url: str, data: object, fn_index: object = 1, **more: object) -> httpx.Response:
-    return httpx.post(f"{url}/queue/join", content=json.dumps({"data": data, "fn_index": fn_index, **more}))
+    return HTTP.post(f"{url}/queue/join", content=json.dumps({"data": data, "fn_index": fn_index, **more}))
 
 
 FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
@@ -135,12 +133,9 @@ FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
     [
         ([1], {}, "2 values are needed, not 1"),
         (["a", None], {}, 'slider cannot have the value "a"'),
-        ([5, None], {}, "slider cannot have the value 5"),
-        ([1, "a"], {}, 'uploadbutton cannot have the value "a"'),
         ([1, FILE], {}, "a file must have been uploaded"),
         ([1, [{"a": FILE | {"path": "http://127.0.0.1/"}}]], {}, "a file must have been uploaded"),
         ([1, FILE | {"meta": 5}], {}, "a file must have been uploaded"),
-        ("a", {}, "data: Input should be a valid list"),
         ([1, None], {"session_hash": 5}, "session_hash: Input should be a valid string"),
         ([1, None], {"session_hash": "a" * 51}, "session_hash may have at most 50 characters"),
         ("\ud800", {}, "data: Input should be a valid list"),
@@ -159,22 +154,10 @@ def test_browser_only_functions_are_not_events(url: str, fn_index: object) -> No
     assert join(url, [], fn_index).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(
-            "file=http://127.0.0.1:1/",
-            "file=https://a/b",
-            "file/http://a",
-            "proxy=http://a",
-            "deep_link?session_hash=a",
-        ),
-        *("stream/a/b/1/playlist-file", "component_server", "runs", "token", "vibe-code", "custom_component/a/b/c/d"),
-    ],
-)
+@pytest.mark.parametrize("path", ["file=http://127.0.0.1:1/", "file/http://a", "proxy=http://a", "runs", "token"])
 def test_a_route_that_the_page_does_not_use_is_closed(url: str, path: str) -> None:
     for method in ("GET", "POST"):
-        assert httpx.request(method, f"{url}/{path}").json() == {"error": "this address is closed"}
+        assert HTTP.request(method, f"{url}/{path}").json() == {"error": "this address is closed"}
 
 
 def test_raw_bytes_are_never_a_traceback(url: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -182,21 +165,20 @@ def test_raw_bytes_are_never_a_traceback(url: str, capfd: pytest.CaptureFixture[
     values = [None, True, -1, 1e308, 10**30, "\ud800", "\0", "a" * 99, [], {}, FILE, {"path": {}, "meta": 1}, "f" * 32]
     names = ["fn_index", "data", "session_hash", "event_id", "trigger_id", "event_data", "batched", "simple_format"]
     paths = ["queue/join", "call/shout", "call/v2/shout", "run/shout", "cancel", "reset", "upload"]
-    with httpx.Client() as client:
-        for _ in range(300):
-            body = {"fn_index": 1, "data": [chance.choice(values) for _ in range(2)], "session_hash": "a"}
-            body |= {name: chance.choice(values) for name in chance.sample(names, chance.randrange(3))}
-            content = chance.choice([json.dumps(body).encode(), chance.randbytes(chance.randrange(60))])
-            kind = chance.choice(["application/json", "multipart/form-data; boundary=x", "text/plain"])
-            answer = client.post(f"{url}/{chance.choice(paths)}", content=content, headers={"Content-Type": kind})
-            assert answer.status_code < 500, (content, answer.text)
+    for _ in range(200):
+        body = {"fn_index": 1, "data": [chance.choice(values) for _ in range(2)], "session_hash": "a"}
+        body |= {name: chance.choice(values) for name in chance.sample(names, chance.randrange(3))}
+        content = chance.choice([json.dumps(body).encode(), chance.randbytes(chance.randrange(60))])
+        kind = chance.choice(["application/json", "multipart/form-data; boundary=x", "text/plain"])
+        answer = HTTP.post(f"{url}/{chance.choice(paths)}", content=content, headers={"Content-Type": kind})
+        assert answer.status_code < 500, (content, answer.text)
     assert "Traceback" not in capfd.readouterr().err
 
 
 def test_an_upload_has_a_limit(url: str) -> None:
-    [path] = httpx.post(f"{url}/upload", files={"files": b"text"}).json()
+    [path] = HTTP.post(f"{url}/upload", files={"files": b"text"}).json()
     assert Path(path).read_bytes() == b"text"
-    answer = httpx.post(f"{url}/upload", files={"files": b" " * MAX_UPLOAD_BYTES})
+    answer = HTTP.post(f"{url}/upload", files={"files": b" " * MAX_UPLOAD_BYTES})
     assert (answer.status_code, answer.text) == (413, "an upload may have at most 16,000,000 bytes")
 
 
@@ -223,21 +205,20 @@ def test_the_oldest_uploads_make_room(tmp_path: Path) -> None:
     assert str(files[0]) not in known
 
 
-@pytest.mark.parametrize(
-    ("address", "claimed", "host"),
-    [("127.0.0.2", "1.2.3.4", "127.0.0.2"), ("127.0.0.1", "6.6.6.6, 1.2.3.4", "1.2.3.4")],
-    ids=["a visitor's claim", "what a proxy on this machine adds"],
-)
-def test_only_a_trusted_proxy_sets_the_visitor_address(address: str, claimed: str, host: str) -> None:
+def test_only_a_trusted_proxy_sets_the_visitor_address() -> None:
     route = Route("/who", lambda request: PlainTextResponse(request.client.host))
     with gr.Blocks() as page:
         _, url, _ = page.launch(
             prevent_thread_lock=True, quiet=True, ssr_mode=False, server_name="0.0.0.0", app_kwargs={"routes": [route]}
         )
     try:
-        with httpx.Client(transport=httpx.HTTPTransport(local_address=address)) as client:
-            here = f"http://127.0.0.1:{httpx.URL(url).port}/who"
-            assert client.get(here, headers={"X-Forwarded-For": claimed}).text == host
+        for address, claimed, host in (
+            ("127.0.0.2", "1.2.3.4", "127.0.0.2"),  # a visitor's claim
+            ("127.0.0.1", "6.6.6.6, 1.2.3.4", "1.2.3.4"),  # what a proxy on this machine adds
+        ):
+            with httpx.Client(transport=httpx.HTTPTransport(local_address=address)) as client:
+                here = f"http://127.0.0.1:{httpx.URL(url).port}/who"
+                assert client.get(here, headers={"X-Forwarded-For": claimed}).text == host
     finally:
         page.close()
 
@@ -253,11 +234,11 @@ def test_calls_need_the_key_of_the_host_and_events_of_the_page_none() -> None:
     try:
         for path, body in bodies.items():
             for headers in ({}, {"Authorization": "Bearer other"}, {"Authorization": "secret"}):
-                answer = httpx.post(f"{url}gradio_api/{path}", json=body, headers=headers)
+                answer = HTTP.post(f"{url}gradio_api/{path}", json=body, headers=headers)
                 assert (answer.status_code, "Authorization: Bearer KEY" in answer.text) == (401, True)
         given = {"Authorization": "Bearer secret"}
         assert Client(url, headers=given, verbose=False).predict("a", 2, api_name="/shout") == "AA"
         press = {"data": [], "fn_index": 1, "session_hash": "a"}
-        assert httpx.post(f"{url}gradio_api/queue/join", json=press).status_code == 200
+        assert HTTP.post(f"{url}gradio_api/queue/join", json=press).status_code == 200
     finally:
         page.close()

@@ -1,4 +1,4 @@
-"""Sentences about an opened checkpoint."""
+"""Sentences about an opened checkpoint and its precision."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import torch
 
 from components.errors import localize_error
 from components.i18n import Language
+from components.page import build_app
+from components.precision_notice import measured, notice
+from components.render import Renderer
 from components.state.session import Session
 from components.tabs.playground.upload import (
     Upload,
@@ -20,45 +23,21 @@ from components.tabs.playground.upload import (
     message,
     names_table,
     open_upload,
-    opened_sentence,
     try_scales,
 )
-from gpt import get_model
+from gpt import Generation, get_model
 from gpt.errors import GPTError
-from gpt.models.checkpoints.vocabularies import Characters, PlainIds
-from gpt.models.registry import remove_model
-from gpt.tokenizer import Vocabulary
-from tests.components.drawing import spoken_in
+from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.precision_error import precision_error
+from gpt.models.registry import configure, remove_model
+from tests.components.drawing import compute_now, spoken_in
 from tests.conftest import randomized
 from tests.parity.fused_qkv_models import NumberedGPT, NumpyGPT
 from tests.parity.reference_models import NanoGPT
 from tests.parity.separate_qkv_models import LectureGPT
 
 
-@pytest.mark.parametrize(
-    ("vocabulary", "told"),
-    [
-        (Characters(["a", "b"]), ("single characters", "单个字符")),
-        (PlainIds(2), ("enter token ids", "词元编号")),
-        (
-            PlainIds(2, GPTError("vocabulary.parts", "{file} lacks parts", file="a.json")),
-            ("lacks parts", "a.json 不是词表"),
-        ),
-        (None, ("(tokens)", "（词元）")),
-    ],
-)
-def test_layout_shape_and_kind_of_vocabulary_are_named(vocabulary: Vocabulary | None, told: tuple[str, str]) -> None:
-    loaded = get_model()
-    config = loaded.model.config
-    for language, kind in zip(("en", "zh"), told, strict=True):
-        said = spoken_in(language, opened_sentence, replace(loaded, tokenizer=vocabulary or loaded.tokenizer))
-        assert said.startswith(loaded.layout)
-        assert kind in said
-        for number in (config.n_layer, config.n_head, config.n_embd, config.block_size, config.vocab_size):
-            assert f"{number:,}" in said
-
-
-def opened(session: Session, path: Path | None = None, **answers: object) -> str:
+def opened_with(session: Session, path: Path | None = None, **answers: object) -> str:
     """Choose a file, if any, answer questions, and press Open. Returns the panel's message."""
     if path is not None:
         choose_files(session, [str(path)])
@@ -81,7 +60,7 @@ def test_an_inferred_layout_is_shown_with_the_order_and_the_orientation_of_its_m
     ):
         path = tmp_path / f"{type(model).__name__}.pt"
         torch.save(model.state_dict(), path)
-        assert "match any known layout" in opened(session, path)
+        assert "match any known layout" in opened_with(session, path)
         head, *rows = spoken_in(language, names_table, session.snapshot())["rows"]
         assert len(head) == 3
         fused = [row[0] for row in rows if row[1].startswith("h.{n}.attn.c_attn") and not row[1].endswith("bias")]
@@ -93,17 +72,17 @@ def test_what_cannot_be_inferred_is_a_question_mark_to_replace(tmp_path: Path) -
     session, path = Session(None), tmp_path / "mine.pt"
     state = NumberedGPT().state_dict()
     torch.save({name.replace("kqv", "mixing"): value for name, value in state.items()}, path)
-    assert "of them are unclear: nothing looks like h.{n}.attn.q" in opened(session, path)
+    assert "of them are unclear: nothing looks like h.{n}.attn.q" in opened_with(session, path)
     rows = names_table(session.snapshot())["rows"]
     assert ["token embedding", "wte", "token_emb"] in rows
     assert ["query, key, value", "h.{n}.attn.c_attn", "?"] in rows
     draft = session.state(Upload).layout
-    assert 'c_attn is still "?"' in opened(session)
+    assert 'c_attn is still "?"' in opened_with(session)
     layout = json.loads(draft)
     parts = {"attn.c_attn": "0.to_mixing", "attn.c_proj": "0.to_out", "mlp.c_fc": "1.1", "mlp.c_proj": "1.4"}
     layout["names"] |= {f"h.{{n}}.{ours}": f"layers.{{n}}.{theirs}" for ours, theirs in parts.items()}
-    opened(session, layout=json.dumps(layout))
-    opened(session, heads=3)
+    opened_with(session, layout=json.dumps(layout))
+    opened_with(session, heads=3)
     remove_model(session.model)
     assert session.state(Upload).layout == ""
 
@@ -113,7 +92,7 @@ def test_a_scale_that_nothing_states_is_asked_for_with_the_loss_of_a_text_under_
     torch.manual_seed(0)
     model, letters = randomized(LectureGPT()), [chr(60 + number) for number in range(61)]
     torch.save({"model": model.state_dict(), "chars": letters}, path)
-    assert re.search(r"√8 .* others by √24", opened(session, path))
+    assert re.search(r"√8 .* others by √24", opened_with(session, path))
     text = "ABBA" * 30
     ids = torch.tensor([[ord(letter) - 60 for letter in text[:16]]])
     list(try_scales(session, text[:16]))
@@ -125,7 +104,7 @@ def test_a_scale_that_nothing_states_is_asked_for_with_the_loss_of_a_text_under_
     choices = Upload.scale.options(session.snapshot())
     assert (session.state(Upload).scale, [value for _, value in choices]) == (best, ["head_size", "n_embd"])
     assert f"loss {losses['n_embd']:.3f} nats" in choices[1][0]
-    opened(session, scale="n_embd")
+    opened_with(session, scale="n_embd")
     assert get_model(session.model).model.config.attn_scale == 24**-0.5
     remove_model(session.model)
 
@@ -134,8 +113,60 @@ def test_of_several_models_in_a_file_one_is_asked_for(tmp_path: Path) -> None:
     session, path = Session(None), tmp_path / "both.ckpt"
     net, ema = randomized(NanoGPT()), randomized(NanoGPT(), std=0.1)
     torch.save({"net": net.state_dict(), "ema": ema.state_dict(), "n_head": 3}, path)
-    assert "both.ckpt contains several models" in opened(session, path)
+    assert "both.ckpt contains several models" in opened_with(session, path)
     assert [value for _, value in Upload.weights.options(session.snapshot())] == ["net", "ema"]
-    opened(session, weights="ema")
+    opened_with(session, weights="ema")
     assert torch.equal(get_model(session.model).model.wte.weight, ema.lm_head.weight)
     remove_model(session.model)
+
+
+@pytest.fixture
+def reduced():
+    configure(precision="half")
+    yield
+    configure()
+
+
+def said(model: str, language: str = "en") -> str:
+    session = Session(None, language=language)
+    session.loaded = get_model(model)
+    compute_now(session, measured)
+    return spoken_in(language, notice, session.snapshot())
+
+
+def test_exact_numbers_need_no_word():
+    assert said("stories") == ""
+
+
+def test_a_vocabulary_that_cannot_be_read_is_said():
+    loaded = get_model()
+    problem = GPTError("vocabulary.parts", "{file} lacks parts", file="a.json")
+    loaded = replace(loaded, tokenizer=PlainIds(loaded.tokenizer.n_vocab, problem))
+    session = Session(Generation(loaded, [1, 2]), language="en")
+    assert "shown as ids: a.json lacks parts." in notice(session.snapshot())
+
+
+def test_the_bits_of_quantised_weights_are_said():
+    session = Session(Generation(replace(get_model(), stored_as="Q4_K"), [1, 2]), language="en")
+    assert notice(session.snapshot()) == (
+        "Most weights of this model were stored in 4 bits (Q4_K); they are computed in fp32."
+    )
+
+
+@pytest.mark.thorough
+def test_numbers_that_are_not_exact_say_by_how_much(reduced, monkeypatch):
+    error = precision_error(get_model())
+    assert any(f"half ({name})" in said("stories") for name in ("bfloat16", "float16"))
+    assert f"{error.kl:.2g} bits" in said("stories")
+    assert f"{error.logit:.2g}" in said("stories", "zh")
+    frames = []
+    build = Renderer.build
+    monkeypatch.setattr(Renderer, "build", lambda self, session: frames.append(build(self, session)) or frames[0])
+    build_app()
+    assert f"{error.kl:.2g} bits" in frames[0]  # part of the initial page
+
+
+def test_what_cannot_be_measured_is_said(reduced, monkeypatch):
+    get_model()
+    monkeypatch.setattr("gpt.models.checkpoints.checkpoint.free_memory", lambda: 1000)
+    assert "could not be measured" in said("stories")

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CHOSEN, columns, FOLDED, HEAD, ROW, TALL, rowHeights, rowTops } from "../../components/widgets/flow/layout.js";
+import { CHOSEN, columns, FOLDED, ROW, TALL, rowHeights } from "../../components/widgets/flow/layout.js";
 import { firstSeen, group } from "../../components/widgets/flow/scene.js";
 import { gridLayout, headPictures, joined } from "../../components/widgets/heads/heads.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
@@ -43,12 +43,6 @@ test("a layer with a window sees the newest tokens, and a group of heads shares 
   assert.deepEqual(group({ head: 1, n_head: 2, kv_heads: 2 }), [1]);
 });
 
-test("a layer that is opened has no column of its own, the others have", () => {
-  const names = Object.keys(columns(flow(3), 1300)).filter((name) => name.startsWith("layer"));
-  assert.deepEqual(names, ["layer0", "layer1", "layer3", "layer4", "layer5"]);
-  assert.ok(!("pos" in columns(flow(3, { strips: {} }), 1300))); // rotary positions are not added to the stream
-});
-
 test("in a short text every row can be read, in a long one those around the selected one and those it attends to", () => {
   assert.deepEqual(rowHeights(flow(4)), [TALL, TALL, TALL, CHOSEN]);
   assert.deepEqual(rowHeights(flow(20)), [...Array(19).fill(ROW), CHOSEN]);
@@ -59,10 +53,6 @@ test("in a short text every row can be read, in a long one those around the sele
   assert.deepEqual([heights[5], heights[38], heights[42]], [ROW, ROW, ROW]);
   assert.equal(heights[0], FOLDED);
   assert.ok(heights.reduce((sum, height) => sum + height) <= 540 + CHOSEN - FOLDED);
-});
-
-test("rows stand below each other", () => {
-  assert.deepEqual(rowTops([18, 5, 28]), [HEAD, HEAD + 18, HEAD + 23]);
 });
 
 test("cells are square where the columns are tokens, and all of them fit", () => {

@@ -64,18 +64,14 @@ defineWidget("probe", (root, host) => ({
 }));
 defineWidget("broken", () => ({ draw: () => { throw new Error("broken"); } }));
 defineWidget("unmountable", () => { throw new Error("unmountable"); });
-const hosts = {};
-defineWidget("asks", (root, host) => ((hosts[host.id] = host), { draw() {} }));
 
 let number = 0;
 const send = (views) => store.apply({ n: (number += 1), base: number === 1 ? null : number - 1, views });
 
-/** Mounts a widget and records what it sends to the server in `events`. */
-async function add(widget, id, { view = id, options = {}, events = [], within = null } = {}) {
+/** Mounts a widget. */
+async function add(widget, id, { view = id } = {}) {
   const element = new FakeElement();
-  element.parentElement = within;
-  const props = {};
-  await mount(element, (type) => events.push([type, props.value[type]]), props, { widget, id, view, options });
+  await mount(element, () => {}, {}, { widget, id, view, options: {} });
   return { element };
 }
 
@@ -153,28 +149,6 @@ test("in a closed tab nothing is drawn; it is when the tab opens", async () => {
   assert.deepEqual(drawn, [["closed", { x: 1 }]]);
 });
 
-test("a widget whose block is hidden, as it shows nothing, is drawn when it has something to show", async () => {
-  const block = new FakeElement();
-  block.parentElement = new FakeElement();
-  const { element } = await add("probe", "hidden", { view: "hidden", within: { closest: () => block } });
-  element.shown = block.shown = false;
-  send({ hidden: { x: 1 } });
-  frame();
-  assert.deepEqual(drawn, [["hidden", { x: 1 }]]);
-});
-
-test("another width draws again, another height does not", async () => {
-  const { element } = await add("probe", "wide", { view: "wide" });
-  frame();
-  drawn.length = 0;
-  page.sizes([{ target: element }]);
-  assert.equal(frame(), 0);
-  element.clientWidth = 200;
-  page.sizes([{ target: element }]);
-  frame();
-  assert.equal(drawn.length, 1);
-});
-
 test("another theme or language draws all again, another class does not", async () => {
   await add("probe", "theme", { view: "theme" });
   frame();
@@ -215,14 +189,6 @@ test("a widget that was taken off the page is destroyed and no longer observed",
   assert.ok(!drawn.some(([id]) => id === "gone"));
 });
 
-test("what a widget sends is the payload of an event", async () => {
-  const events = [];
-  await add("asks", "asked", { events });
-  hosts.asked.send({ index: 3 });
-  hosts.asked.send({ index: 4 }, "input");
-  assert.deepEqual(events, [["select", { index: 3 }], ["input", { index: 4 }]]);
-});
-
 test("nothing is drawn until the texts of the chosen language are there; if they cannot be loaded, the last one stays", async (context) => {
   const answers = { fr: { language: "fr", texts: { stop: "Arrêter" }, terms: [] } };
   context.mock.method(console, "error", () => {});
@@ -240,14 +206,6 @@ test("nothing is drawn until the texts of the chosen language are there; if they
     frame();
     assert.deepEqual([drawn.splice(0), page.lang, t("stop")], [[["spoken", { language }]], "fr", "Arrêter"]);
   }
-});
-
-test("options of a kind of widgets and of one of them are put together", async () => {
-  let seen;
-  defineWidget("probe-options", (root, host) => ((seen = host.options), { draw() {} }));
-  globalThis.glassbox.options["probe-options"] = { kind: "shared", own: false };
-  await add("probe-options", "options", { options: { own: true } });
-  assert.deepEqual(seen, { kind: "shared", own: true });
 });
 
 test("calls from before the modules were there are made up for", () => {

@@ -3,19 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { arcBetween } from "../../components/widgets/arcs.js";
 import { explained, finder } from "../../components/widgets/glossary.js";
-import { archPath, gapPath } from "../../components/widgets/composer/arcs.js";
-import { changed } from "../../components/widgets/composer/copy.js";
 import { fit } from "../../components/widgets/composer/fit.js";
-import { toggled, wordAt } from "../../components/widgets/composer/copy.js";
+import { changed, toggled, wordAt } from "../../components/widgets/composer/copy.js";
 import { Search } from "../../components/widgets/beams/beams.js";
-import { recoloured, thinLabels } from "../../components/widgets/chart/chart.js";
+import { recoloured } from "../../components/widgets/chart/chart.js";
+import { fits } from "../../components/widgets/lesson/head.js";
 import { createRequests } from "../../components/widgets/requests.js";
-import { hasSwitch, moved, partsOf, readFactors, writeFactors } from "../../components/widgets/switches/switches.js";
-import { readToken } from "../../components/widgets/tokens/chips.js";
+import { hasSwitch, partsOf, readFactors, writeFactors } from "../../components/widgets/switches/switches.js";
 import { scaleTop } from "../../components/widgets/tokens/curve.js";
-import { inUnit, measured, scaleName, surprisal, tintEnds, tintLevel } from "../../components/widgets/tokens/chips.js";
+import { inUnit, measured, readToken, scaleName, surprisal, tintEnds, tintLevel } from "../../components/widgets/tokens/chips.js";
 import "./catalogue.js";
 
 test("a token is read from its line, and a broken line is a token without numbers", () => {
@@ -56,28 +53,6 @@ test("colours have other ones on the dark theme, labels and the figure that was 
   assert.deepEqual(figure, before);
 });
 
-test("labels of columns that are narrower than 11 px are left out evenly", () => {
-  const layout = { xaxis: { range: [0, 100] }, xaxis2: { tickvals: [0, 1, 2, 3, 4, 5], ticktext: [..."abcdef"] } };
-  const data = [{ texttemplate: "%{text}" }];
-  thinLabels({ data, layout }, 620); // 5 px per column
-  assert.deepEqual(data, [{}]);
-  assert.deepEqual(layout.xaxis2, { tickvals: [0, 3], ticktext: ["a", "d"] });
-  thinLabels({ data, layout: { xaxis: { range: [0, 1] } } }, 620);
-});
-
-test("where columns are too narrow for their texts, those around the selected one are shown", () => {
-  const shown = (column, width) => {
-    const positions = [...Array(16).keys()];
-    const layout = { meta: { column }, xaxis: { range: [-0.5, 15.5] }, xaxis2: { tickvals: positions, ticktext: positions.map(String) } };
-    const data = [{ texttemplate: "%{text}" }];
-    thinLabels({ data, layout }, width);
-    assert.deepEqual(data, [{ texttemplate: "%{text}" }]);
-    return layout.xaxis.range;
-  };
-  assert.deepEqual([0, 8, 15].map((column) => shown(column, 334)), [[-0.5, 3.5], [5.5, 9.5], [11.5, 15.5]]);
-  assert.deepEqual(shown(8, 1100), [-0.5, 15.5]);
-});
-
 const LINES = [
   '[-1,"a",1,-0.5,-0.5,-0.5,"kept"]', '[-1,"b",1,-1,-1,-1,"pruned"]', '{"best":0,"done":false}',
   '[0,"c",2,-1,-1.5,-0.75,"kept"]', '[0,"d",2,-2,-2.5,-1.25,"finished"]', '{"best":3,"done":true}',
@@ -112,15 +87,6 @@ test("a switch is for one part, a number of a layer for both its branches, a col
   assert.deepEqual([0, 1, 2, 5].map((column) => hasSwitch(size, [0, column])), [false, true, false, true]);
 });
 
-test("arrow keys leave out what is no switch, and stop at the edges", () => {
-  const size = { n_layer: 2, n_head: 3 };
-  assert.deepEqual(moved(size, [1, 2], -1, 0), [1, 2]); // a head's number is not a switch
-  assert.deepEqual(moved(size, [1, 1], -1, 0), [0, 1]);
-  assert.deepEqual(moved(size, [0, 1], 0, 1), [0, 5]);
-  assert.deepEqual(moved(size, [0, 5], 0, -1), [0, 1]);
-  assert.deepEqual(moved(size, [2, 5], 1, 1), [2, 5]);
-});
-
 test("factors are read and written in the same notation", () => {
   for (const edits of ["", "h0.1=0", "a1=0.5,f0=2,h1.2=1.25"]) assert.equal(writeFactors(readFactors(edits)), edits);
 });
@@ -145,25 +111,6 @@ test("one question at a time is asked, the newest after the answer", (context) =
   context.mock.timers.tick(3000); // the answer was lost
   requests.want({ layer: 5 });
   assert.equal(asked.length, 4);
-});
-
-test("an arc rises over its line, and between two lines it runs from edge to edge, touching neither token", () => {
-  const place = (x, top) => ({ x, top, bottom: top + 30 });
-  const over = arcBetween(place(0, 100), place(280, 100));
-  assert.deepEqual(over, { d: "M0 100C0 52 280 52 280 100", end: { x: 280, y: 100 } });
-  assert.deepEqual(arcBetween(place(0, 200), place(90, 100)).end, { x: 90, y: 130 });
-  assert.deepEqual(arcBetween(place(90, 100), place(0, 200)), { d: "M90 130C90 165 0 165 0 200", end: { x: 0, y: 200 } });
-});
-
-test("an arch rises with its length within the free space, and passes lines in the margin", () => {
-  const [from, to] = [{ x: 100, y: 200 }, { x: 700, y: 200 }];
-  assert.equal(archPath(from, to, 180), "M100 200C100 64 700 64 700 200"); // its top is 0.75 of 136 px above the line
-  assert.equal(archPath(from, to, 60), "M100 200C100 120 700 120 700 200");
-  assert.equal(
-    gapPath({ x: 100, y: 50 }, { x: 60, y: 90 }, -10, 12),
-    "M100 50V46Q100 38 92 38H-2Q-10 38 -10 46V70Q-10 78 -2 78H52Q60 78 60 86V90",
-  );
-  assert.equal(gapPath({ x: 20, y: 90 }, { x: 60, y: 90 }, -10, 12), "M20 90V86Q20 78 28 78H52Q60 78 60 86V90");
 });
 
 test("the letters are the largest with which the text needs no scrolling", () => {
@@ -200,4 +147,10 @@ test("a technical word is found as a whole, the longest first, once in a sentenc
   assert.equal(explained("Weights", finder(frequent)).length, 1);
   assert.equal(explained("Weights", finder(frequent, true))[0][1], frequent[0], "a header explains it");
   assert.deepEqual(explained("它的熵是", finder([{ word: "熵", forms: ["熵"], says: "…" }])).length, 3);
+});
+
+test("a lesson is found by all words of a search, by its number, and by that of its topic", () => {
+  const lesson = { title: "Causal self-attention", says: "Each token has a query.", part: "Attention", words: "QKV 交叉熵" };
+  const found = ["", "attention QUERY", "attention key", "4", "8", "#8", "#4", "48", "qkv", "交叉熵"].map((query) => fits(query, lesson, 4, 8));
+  assert.deepEqual(found, [true, true, false, true, true, true, false, false, true, true]);
 });

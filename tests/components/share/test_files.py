@@ -7,15 +7,13 @@ import io
 import json
 import re
 
-import numpy as np
 import pytest
 import torch
 
 from components.share import handlers
-from components.share.files import COLUMNS, csv_file, file_stem, json_file, text_file
+from components.share.files import csv_file, file_stem, json_file, text_file
 from components.state.session import Session
 from gpt import Edits, Generation, SamplingParams
-from tests.components.drawing import spoken_in
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 
 TINY = tiny_model()
@@ -32,15 +30,6 @@ def document(prompt="the cat"):
 def rows(position=3):
     made = document()
     return made, list(csv.reader(io.StringIO(csv_file(made, position, PARAMS).content, newline="")))
-
-
-def test_the_table_has_every_token_once_the_most_likely_first():
-    _, (head, *table) = rows()
-    assert tuple(head) == COLUMNS
-    assert sorted(int(row[0]) for row in table) == list(range(N_VOCAB))
-    final = [float(row[4]) for row in table]
-    assert final == sorted(final, reverse=True)
-    assert sum(value > 0 for value in final) == 40
 
 
 def test_its_numbers_are_those_of_the_plain_definitions():
@@ -131,39 +120,9 @@ def test_an_invalid_file_gives_one_sentence_and_the_text_stays(sent):
     assert answer["says"]
 
 
-def test_errors_of_a_file_are_in_the_language_of_the_page():
-    session = Session(document(), language="zh")
-    spoken_in("zh", list, handlers.answer_files(session, {"what": "open", "name": "x", "text": "{]", "size": 2}))
-    assert "文件不是 JSON" in session.state(handlers.ShareState).file["says"]
-
-
 def test_a_link_that_would_be_too_long_offers_the_file(monkeypatch):
     monkeypatch.setattr(handlers, "MAX_LINK", 20)
     session = Session(document())
     handlers.answer_link(session, {})
     link = session.state(handlers.ShareState).link
     assert (link["how"], "Save the document" in link["says"]) == ("tell", True)
-
-
-def test_no_two_answers_are_the_same():
-    session = Session(document())
-    answers = []
-    for _ in range(2):
-        list(handlers.answer_files(session, {"what": "text"}))
-        answers.append(session.state(handlers.ShareState).file)
-    assert answers[0]["n"] != answers[1]["n"]
-    assert answers[0]["content"] == answers[1]["content"] == session.document.text
-
-
-def test_the_order_of_equals_is_that_of_their_ids():
-    class Flat:
-        """A document in which every token is equally likely."""
-
-        loaded, tokenizer, ids, text = TINY, TINY.tokenizer, [1], "a"
-
-        def logits(self, position):
-            return torch.zeros(N_VOCAB)
-
-    table = list(csv.reader(io.StringIO(csv_file(Flat(), 0, SamplingParams()).content, newline="")))[1:]
-    assert [int(row[0]) for row in table] == list(range(N_VOCAB))
-    assert np.allclose([float(row[3]) for row in table], 1 / N_VOCAB)

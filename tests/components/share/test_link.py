@@ -9,7 +9,6 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from components.i18n import LANGUAGES
 from components.share.document_link import document_values, replay, shown_prompt
 from components.share.link import MAX_LINK, PARAMETERS, LinkedRun, decode, encode
 from components.state.settings import LIMITS, sampling_params
@@ -42,30 +41,6 @@ sliders = {
 }
 sliders = {name: values.filter(lambda x: x == 0 or x > 1e-9) for name, values in sliders.items()}
 screens = st.builds(lambda seed, of: sampling_params(**of, seed=seed), seeds, st.fixed_dictionaries(sliders))
-pages = st.fixed_dictionaries(
-    {},
-    optional={
-        "model": st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace").decode()),
-        "prompt": st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
-        "prompt_ids": ids,
-        **sliders,
-        "seed": seeds,
-        "length": st.integers(1, 2**16),
-        "text": st.lists(runs, max_size=5).map(tuple),
-        "tab": st.sampled_from(["playground", "why"]),
-        "position": st.integers(0, 2**16),
-        "layer": st.integers(0, 99),
-        "head": st.integers(0, 99),
-        "lang": st.sampled_from(list(LANGUAGES)),
-        "edits": st.text("ahf0123456789.=,", max_size=30),
-        "edits_on": ids,
-    },
-)
-
-
-@given(pages)
-def test_a_link_round_trips(values):
-    assert decode(encode(values)) == (values, [])
 
 
 @given(st.dictionaries(st.sampled_from([*PARAMETERS, "__theme", "utm", ""]), st.text(max_size=30)))

@@ -1,84 +1,198 @@
-"""The effect of a link on the session that opens it."""
+"""The address names what is shown; links and sequences of stops restore it."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from urllib.parse import parse_qs
 
 import pytest
 
-from components.share.address import LinkedPage, page_values
+from components.i18n import LANGUAGES
+from components.share.address import LinkedPage, Opening, Places, address, navigate, page_values
 from components.share.files import json_file
 from components.share.handlers import answer_files
-from components.share.link import encode
-from components.share.opening import open_link
+from components.share.link import decode, encode
+from components.share.opening import open_link, open_stop
+from components.share.sequence import MAX_STOPS, SEQUENCES, SequenceState, parse
+from components.state.adoption import adopt
 from components.state.hidden import HiddenState, hidden_values, hide
 from components.state.saved import restore_session, saved_session
-from components.state.selection import NEWEST
+from components.state.selection import NEWEST, Selection
 from components.state.session import Session
-from components.tabs.playground import editing
-from gpt import Edits, Generation, get_model
+from components.state.snapshot import Message
+from components.tabs.challenges.tab import challenge_key, open_challenge
+from components.tabs.playground import editing, generation
+from gpt import Generation, get_model
 from gpt.documents.document import History
+from gpt.documents.edit_text import parse_edits
+from tests.components.drawing import spoken_in
 
-TABS = ("playground", "inside", "lessons")
+TABS = ("playground", "why", "lessons")
+OPENING = Selection(layer=3, head=2)
 
 
 @pytest.fixture
 def session():
     document = Generation(get_model(), "The dog ran")
     document.read()
+    return Session(document, "The dog ran", OPENING)
+
+
+@pytest.fixture
+def places(session):
+    opened = []
+
+    def open_lesson(session, key):
+        opened.append(key)
+        return key == "loss"
+
+    openings = dict.fromkeys(LANGUAGES, Opening.of(session))
+    pages = {"lesson": LinkedPage("lessons", open_lesson, lambda s: opened[-1] if opened else None)}
+    return Places(TABS, pages, openings, "stories")
+
+
+def named(session, places):
+    return {name: value for name, (value,) in parse_qs(address(session.snapshot(), places)).items()}
+
+
+def go(session, places, query, at):
+    navigate(places, session, {"query": query, "at": at})
+    return session.tab, session.selection
+
+
+def test_a_page_as_it_opens_has_a_bare_address_and_tab_selection_and_film_stand_in_it(session, places):
+    assert named(session, places) == {}
+    session.tab, session.film = "why", "mix"
+    session.select(position=1, layer=5)
+    assert named(session, places) == {"tab": "why", "film": "mix", "position": "1", "layer": "5", "head": "2"}
+
+
+def test_the_visitor_s_own_text_stands_in_the_address_once_it_is_finished_unless_it_is_too_long(
+    session, places, monkeypatch
+):
+    session.document.append_text(session.document.tokenizer.encode(" home"))
+    session.document.read()
+    whole = address(session.snapshot(), places)
+    opened = Session(session.document.copy())
+    for _ in open_link(opened, whole, TABS, places.pages):
+        pass
+    assert opened.document.ids == session.document.ids
+    turn = session.lock.begin()
+    assert named(session, places) == {"layer": "3", "head": "2"}
+    session.lock.end(turn)
+    monkeypatch.setattr("components.share.address.MAX_LINK", len(whole) - 1)
+    assert named(session, places) == {"layer": "3", "head": "2"}
+
+
+def test_back_shows_tab_selection_and_film_again_and_leaves_the_text(session, places):
+    ids = list(session.document.ids)
+    shown = Selection(position=1, layer=5, head=None)
+    assert go(session, places, "tab=why&position=1&layer=5&film=mix&prompt=no", 10) == ("why", shown)
+    assert session.film == "mix"
+    assert go(session, places, "lesson=loss", 20) == ("lessons", OPENING)
+    assert named(session, places)["lesson"] == "loss"
+    assert go(session, places, "", 30) == ("playground", OPENING)
+    assert (session.film, list(session.document.ids)) == (None, ids)
+
+
+def test_back_undoes_a_change_of_the_model_and_forward_brings_it_again(session, places):
+    first = list(session.document.ids)
+    for _ in generation.pick_model(session, "untrained"):
+        pass
+    session.lock.end(session.pending.turn)
+    session.drop_pending()
+    session.document.read()
+    assert named(session, places)["model"] == "untrained"
+    go(session, places, "", 10)
+    assert (session.model, list(session.document.ids)) == ("stories", first)
+    assert "model" not in named(session, places)
+    go(session, places, "model=untrained", 20)
+    assert session.document.loaded.name == "untrained"
+
+
+def test_an_address_with_unknown_names_shows_the_rest(session, places):
+    config = session.document.loaded.model.config
+    query = "tab=none&lesson=99&position=1000&layer=999&head=999&shading=none&film=X"
+    last = Selection(NEWEST, config.n_layer - 1, config.n_head - 1)
+    assert go(session, places, query, 10) == ("playground", last)
+    before = session.snapshot()
+    for wrong in (
+        {},
+        {"query": 1, "at": 20},
+        {"query": "tab=why", "at": "20"},
+        {"query": "tab=why", "at": float("nan")},
+    ):
+        navigate(places, session, wrong)
+    navigate(places, session, {"query": 1, "at": 20})
+    assert session.snapshot() == before
+
+
+def test_an_address_without_a_text_is_of_the_opening_of_the_language(session, places):
+    document = Generation(get_model("poems"), "春风吹细雨，")
+    document.read()
+    poems = Session(document, "春风吹细雨，", Selection(layer=1, head=5))
+    places = replace(places, openings=places.openings | {"zh": Opening.of(poems)})
+    poems.language, poems.link_opened = "zh", True
+    assert address(poems.snapshot(), places) == ""
+    session.link_opened = True
+    session.document = Generation(session.loaded, "Tom had")
+    session.document.read()
+    assert named(session, places)["model"] == "stories"  # in another language, the other model would read the text
+    adopt(poems, session.document, "The dog ran", Message("status.ready"))
+    navigate(places, poems, {"query": "", "at": poems.navigated + 1})
+    assert poems.document.loaded.name == "poems"
+    assert poems.selection == replace(Selection(layer=1, head=5), position=poems.selection.position)
+
+
+OPEN_TABS = ("playground", "inside", "lessons")
+
+
+@pytest.fixture
+def linked():
+    document = Generation(get_model(), "The dog ran")
+    document.read()
     document.history = History(document.path[-1])
     return Session(document)
 
 
-def follow(session, query):
-    pages = {"lesson": LinkedPage("lessons", lambda session, key: key == "loss", lambda s: None)}
-    for _ in open_link(session, query, TABS, pages):
+def follow(linked, query):
+    pages = {"lesson": LinkedPage("lessons", lambda linked, key: key == "loss", lambda s: None)}
+    for _ in open_link(linked, query, OPEN_TABS, pages):
         pass
 
 
-def test_a_text_that_a_person_has_worked_on_comes_back_when_the_one_of_a_link_is_undone(session):
-    follow(session, "prompt=The+cat&length=2&seed=1")
-    assert session.document.text.startswith("The cat")
-    assert not session.undo_stack, "nobody had done anything to the example"
-    session.document.append(session.document.loaded.tokenizer.encode(" sat")[0])
-    session.document.read()
-    text = session.document.text
-    follow(session, "prompt=A+bird&length=2&seed=1")
-    assert session.document.text.startswith("A bird")
-    while session.document.can_undo:
-        editing.undo(session)
-    editing.undo(session)
-    assert session.document.text == text
+def test_a_text_that_a_person_has_worked_on_comes_back_when_the_one_of_a_link_is_undone(linked):
+    follow(linked, "prompt=The+cat&length=2&seed=1")
+    assert linked.document.text.startswith("The cat")
+    assert not linked.undo_stack, "nobody had done anything to the example"
+    linked.document.append(linked.document.loaded.tokenizer.encode(" sat")[0])
+    linked.document.read()
+    text = linked.document.text
+    follow(linked, "prompt=A+bird&length=2&seed=1")
+    assert linked.document.text.startswith("A bird")
+    while linked.document.can_undo:
+        editing.undo(linked)
+    editing.undo(linked)
+    assert linked.document.text == text
 
 
-def test_a_link_that_only_looks_leaves_the_text_and_says_what_it_cannot_follow(session):
-    text = session.document
-    follow(session, "tab=inside&layer=99")
-    assert (session.tab, session.document) == ("inside", text)
-    assert "layer" in session.notice.values["note"]
-    follow(session, "lesson=loss&tab=inside")
-    assert (session.tab, session.document) == ("lessons", text)
-    follow(session, "lesson=none")
-    assert "lesson" in session.notice.values["note"]
+def test_a_link_that_only_looks_leaves_the_text_and_says_what_it_cannot_follow(linked):
+    text = linked.document
+    follow(linked, "tab=inside&layer=99")
+    assert (linked.tab, linked.document) == ("inside", text)
+    assert "layer" in linked.notice.values["note"]
+    follow(linked, "lesson=loss&tab=inside")
+    assert (linked.tab, linked.document) == ("lessons", text)
+    follow(linked, "lesson=none")
+    assert "lesson" in linked.notice.values["note"]
 
 
-def test_a_page_without_a_link_and_one_that_only_shows_another_place_leave_the_rest(session):
-    follow(session, "position=1&edits=h0.5%3D0")
-    edits = session.edits
-    assert edits != Edits()
-    follow(session, "")
-    follow(session, "tab=inside&lang=zh")
-    assert (session.selection.position, session.edits) == (1, edits)
-    assert (session.tab, session.language) == ("inside", "zh")
-    follow(session, "prompt=A+bird&length=2&seed=1")
-    assert (session.selection.position, session.edits) == (NEWEST, Edits())
-
-
-def test_a_link_carries_the_hidden_words_and_that_attention_is_off_and_one_to_another_text_shows_all(session):
-    hide(session, [1, 99, "x"])
-    session.change(HiddenState, attention_off=True)
-    query = encode(page_values(session.snapshot()))
-    opened = Session(session.document.copy())
+def test_a_link_carries_the_hidden_words_and_that_attention_is_off_and_one_to_another_text_shows_all(linked):
+    hide(linked, [1, 99, "x"])
+    linked.change(HiddenState, attention_off=True)
+    query = encode(page_values(linked.snapshot()))
+    opened = Session(linked.document.copy())
     follow(opened, query)
     assert hidden_values(opened.snapshot()) == {"hidden": (1,), "attention": "off"}
     follow(opened, "tab=inside")
@@ -90,24 +204,87 @@ def test_a_link_carries_the_hidden_words_and_that_attention_is_off_and_one_to_an
     assert "attention" in opened.notice.values["note"]
 
 
-def test_a_reload_and_a_file_carry_what_is_hidden(session):
-    hide(session, [1])
-    session.change(HiddenState, attention_off=True)
-    again, kept = Session(None), json.dumps(saved_session(session.snapshot()))
+def test_a_reload_and_a_file_carry_what_is_hidden(linked):
+    hide(linked, [1])
+    linked.change(HiddenState, attention_off=True)
+    again, kept = Session(None), json.dumps(saved_session(linked.snapshot()))
     assert restore_session(again, kept, ["why"])
     assert hidden_values(again.snapshot()) == {"hidden": (1,), "attention": "off"}
-    text = json_file(session.document, **hidden_values(session.snapshot())).content
+    text = json_file(linked.document, **hidden_values(linked.snapshot())).content
     opened = Session(None)
     for _ in answer_files(opened, {"what": "open", "name": "a.json", "text": text, "size": len(text)}):
         pass
     assert hidden_values(opened.snapshot()) == {"hidden": (1,), "attention": "off"}
 
 
-def test_invalid_parts_of_a_link_are_named_and_the_rest_is_followed(session):
+def test_invalid_parts_of_a_link_are_named_and_the_rest_is_followed(linked):
     for query, names in (
         ("model=../../etc/passwd&text=c1&temperature=hot&tab=%3Cscript%3E&layer=99", "tab, temperature, model, text"),
         ("text=2_c99999999", "text"),
     ):
-        follow(session, f"prompt=The+dog&seed=1&length=2&{query}")
-        assert names in session.notice.values["note"]
-        assert (session.prompt, session.settings.seed) == ("The dog", "1")
+        follow(linked, f"prompt=The+dog&seed=1&length=2&{query}")
+        assert names in linked.notice.values["note"]
+        assert (linked.prompt, linked.settings.seed) == ("The dog", "1")
+
+
+PAGES = {"challenge": LinkedPage("challenges", open_challenge, challenge_key)}
+OPENINGS = dict.fromkeys(LANGUAGES, Opening((0, 0), "stories", Selection(layer=3)))
+PLACES = Places(("playground", "why", "change", "inside", "challenges"), PAGES, OPENINGS, "stories")
+
+
+def opened_at(query, session=None):
+    session = session or Session(Generation(get_model(), "The dog ran"), "The dog ran")
+    for _ in open_link(session, query, PLACES.tabs, PAGES):
+        pass
+    return session
+
+
+def test_a_stop_is_an_address_and_a_title_in_each_language():
+    stops = parse("# remark\n\n https://a.org/b/?tab=why&lang=zh&class=x&prompt=a%20b | Why? | 为什么？\ntab=loss|\n")
+    assert [stop.query for stop in stops] == ["tab=why&prompt=a+b", "tab=loss"]
+    assert [spoken_in(language, getattr, stops[0], "title") for language in LANGUAGES] == ["Why?", "为什么？"]
+    assert spoken_in("zh", getattr, stops[1], "title") == "tab=loss"
+    for text in ("", "# nothing", "tab=why|a\n" * (MAX_STOPS + 1)):
+        with pytest.raises(ValueError, match=r"This sequence has (0|41)"):
+            parse(text)
+
+
+def test_the_sequence_that_is_there_has_eight_stops_whose_addresses_say_only_what_exists():
+    stops = parse(SEQUENCES["first-lesson"])
+    assert len(stops) == 8
+    for stop in stops:
+        values, refused = decode(stop.query)
+        assert values
+        assert refused == []
+        assert len(stop.titles) == len(LANGUAGES)
+        parse_edits(values.get("edits", ""), get_model().model).check(get_model().model.config)
+        session = opened_at(stop.query)
+        assert session.notice is None, stop
+        assert session.tab == values.get("tab", session.tab)
+
+
+def test_a_link_opens_a_stop_the_address_names_it_and_the_next_one_begins_anew():
+    session = opened_at("class=first-lesson&stop=3")
+    assert session.tab == "change"
+    assert session.edits.attn_scale
+    assert parse_qs(address(session.snapshot(), PLACES))["stop"] == ["3"]
+    for _ in open_stop(session, 1, PLACES):
+        pass
+    assert (session.tab, session.edits.attn_scale, session.state(SequenceState).at) == ("playground", {}, 1)
+    for _ in open_stop(session, 8, PLACES):  # no such stop
+        pass
+    assert session.state(SequenceState).at == 1
+    session.tab = "why"
+    assert opened_at("class=first-lesson", session).tab == "playground"  # in a session that showed something else
+    again = opened_at(address(session.snapshot(), PLACES))
+    assert again.state(SequenceState) == session.state(SequenceState)
+    assert again.document.ids == session.document.ids
+
+
+def test_a_sequence_stands_in_the_link_itself_and_one_without_stops_is_refused():
+    session = opened_at("class=tab%3Dwhy%7CWhy%3F%0Atab%3Dinside%7CInside&stop=2")
+    assert session.tab == "inside"
+    assert len(session.state(SequenceState).stops) == 2
+    refused = opened_at("class=%23&prompt=Tom+had&text=")
+    assert "class" in str(refused.notice)
+    assert refused.document.text == "Tom had"

@@ -33,15 +33,6 @@ def test_a_stream_that_lost_its_turn_makes_no_further_step() -> None:
     assert made == [0, 1]
 
 
-def test_the_newest_stream_is_the_one_that_writes() -> None:
-    lock = DocumentLock()
-    first = lock.steps(lock.begin(), iter("ab"))
-    assert next(first) == "a"
-    second = lock.steps(lock.begin(), iter("xy"))
-    assert list(first) == []
-    assert list(second) == ["x", "y"]
-
-
 def test_a_stream_runs_until_it_ends_or_somebody_else_asks() -> None:
     lock = DocumentLock()
     assert not lock.streaming
@@ -111,37 +102,6 @@ def test_no_other_thread_shortens_a_text_while_a_snapshot_is_taken_of_it(monkeyp
     with session.lock.reading():  # as for a frame, which reads more of the text
         session.snapshot()
     assert free == [False, False]
-
-
-def test_what_a_change_shows_comes_after_the_last_words_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", SECONDS)
-    lock, order = DocumentLock(), []
-
-    def change() -> None:
-        with lock.changing():
-            order.append("change")
-
-    turn = lock.begin()
-    thread = threading.Thread(target=change)
-    thread.start()
-    wait_until(lock, lambda: not lock.streaming)  # the change was requested when a step was made but not yet sent
-    order.append("last words")
-    lock.end(turn)
-    thread.join(SECONDS)
-    assert order == ["last words", "change"]
-
-
-def test_a_change_that_waited_also_stops_a_stream_that_began_meanwhile() -> None:
-    lock = DocumentLock()
-    with lock.settling():
-        change = threading.Thread(target=lambda: lock.changing().__enter__())
-        before = lock.turn
-        change.start()
-        wait_until(lock, lambda: lock.turn > before)  # the change is waiting
-        late = lock.begin()
-    change.join(SECONDS)
-    assert not lock.streaming
-    assert lock.turn > late
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -1,4 +1,4 @@
-"""The example of the first screen, and prompts that a vocabulary can encode."""
+"""The example of the first screen, prompts that a vocabulary can encode, and what models know."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from components.state.example import (
     first_prompt,
     initial_prompt,
     opening,
-    sharpest_head,
 )
-from gpt import GPT, Generation, GPTConfig, LoadedModel, load_model
+from components.state.knowledge import fitting_model, is_about_facts, is_known_to, language_of
+from gpt import GPT, GPTConfig, LoadedModel, load_model
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
-from tests.gpt.fake_models import tiny_model
+from gpt.models.sources import HUB_MODELS, MODELS, Corpus, HubModel
 
 EXAMPLE_PROMPT = EXAMPLES["en"]["example.story"]
 VOCABULARIES = {
@@ -65,17 +65,33 @@ def test_what_is_spelled_can_be_read_and_is_left_as_it_is_then(vocabulary: Vocab
     assert encodable_text(loaded, known) == known
 
 
-def test_no_text_is_one_where_there_is_an_end_of_text_to_start_from() -> None:
-    assert encodable_text(load_model("stories", device="cpu"), "") == ""
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("Once upon a time, there was a dog", "en"), ("", "en"), ("Lily", "en"), ("从前有一个小女孩", "zh"),
+     ("むかしむかし、あるところに", "ja"), ("Жила-была девочка", "ru"), ("Il était une fois un petit chat qui", "fr"),
+     ("Es war einmal ein kleines Mädchen und die Katze", "de"), ("Había una vez un perro que no", "es")],
+)  # fmt: skip
+def test_the_language_is_told_by_its_letters_or_its_common_words(text: str, language: str) -> None:
+    assert language_of(text) == language
 
 
-def test_the_opening_head_has_the_sharpest_attention_of_its_layer() -> None:
-    document = Generation(tiny_model(n_layer=4), "the cat sat on the mat")
-    document.read()
-    layer, head = sharpest_head(document)
+@pytest.mark.parametrize(
+    ("text", "is_fact"),
+    [("The capital of France is", True), ("Who wrote Hamlet?", True), ("How many legs has a spider?", True),
+     ("Albert Einstein was born in", True), ("Once upon a time there was a girl", False),
+     ('"What is that?" asked Tom. He looked at the', False), ("Where is my ball", False)],
+)  # fmt: skip
+def test_a_question_of_fact_is_not_a_story(text: str, is_fact: bool) -> None:
+    assert is_about_facts(text) == is_fact
 
-    def sharpness(n: int) -> float:
-        weights = document.attn_weights(layer, n).tril(-1)[1:, 1:]
-        return float(weights.max(dim=1).values.mean())
 
-    assert head == int(torch.tensor([sharpness(n) for n in range(2)]).argmax())
+def test_a_model_that_is_added_with_its_languages_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_known_to("stories", "Tom had a dog")
+    assert not is_known_to("stories", "The capital of France is")
+    assert not is_known_to("stories", "Жила-была девочка")
+    assert is_known_to("untrained", "从前有一个小女孩")  # its training texts are unknown
+    hebrew = "היה היה פעם ילד"
+    assert fitting_model(MODELS, hebrew) is None
+    monkeypatch.setitem(HUB_MODELS, "new", HubModel("New", 1, Corpus(("he",))))
+    assert fitting_model([*MODELS, "new"], hebrew) == "new"
+    assert fitting_model(MODELS, "The capital of France is") == "distilgpt2"

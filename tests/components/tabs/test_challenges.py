@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from components.i18n import LANGUAGES, has_text, t
+from components.i18n import LANGUAGES, t
 from components.labels import percent
 from components.share.address import LinkedPage
 from components.share.opening import open_link
@@ -15,7 +15,7 @@ from components.state.session import Session
 from components.tabs.challenges import tab as challenges
 from components.tabs.challenges.goals import Circuit
 from components.tabs.challenges.tab import Play, latest, shows
-from components.tabs.challenges.table import BY_KEY, CHALLENGES, STRANGE
+from components.tabs.challenges.table import BY_KEY, STRANGE
 from gpt import Generation, get_model
 from tests.components.drawing import Drawn
 from tests.gpt.fake_models import tiny_model
@@ -181,21 +181,6 @@ def test_attempts_are_counted_until_the_goal_is_reached(drawn, session):
         handler, sent = text(written)
         handler(session, sent)
     assert attempts() == 1, "what is typed before it is judged is one attempt"
-
-
-def test_the_record_of_heads_is_the_number_of_those_that_are_off(drawn, session):
-    assert after(drawn, "spare", SOLUTIONS["spare"]).verdict.score == 40
-    assert drawn.views["challenge-foot"]["score"] == 40
-    challenges.switch_head(session, {"layer": 5, "head": 1, "on": False})
-    assert judged(drawn).verdict.score == 41
-    assert after(drawn, "spare", WRONG["spare"]).verdict.score is None
-
-
-def test_each_challenge_has_its_words_and_twelve_follow_the_hunt():
-    for challenge in CHALLENGES:
-        for part in ("title", "goal", "hint", "learned"):
-            assert has_text(f"challenge.{challenge.key}.{part}")
-    assert [challenge.group for challenge in CHALLENGES] == ["hunt"] * 6 + ["goals"] * 12
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 from dataclasses import replace
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -16,27 +15,25 @@ from components.labels import quoted, token_text, visible
 from components.share.address import page_values
 from components.share.link import encode
 from components.share.opening import open_link
-from components.state.jobs import Job, stop
+from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs.change import edits as change
 from components.tabs.change import patching
 from components.tabs.change import tab as texts
 from components.tabs.change.edits import Editing, Writing
 from components.tabs.change.effect import (
-    EXPERIMENTS,
     describe_edits,
     head_costs,
     measure,
     read_document,
-    read_prompt,
     summary,
 )
-from components.tabs.change.patching import Patching, choices, chosen, prompts
+from components.tabs.change.patching import Patching, prompts
 from components.tabs.change.tab import tab
 from gpt import Edits, Generation, SamplingParams
 from gpt.analysis.patching import patch_from
 from gpt.analysis.predictions import kl_divergence
-from tests.components.drawing import Drawn, spoken_in
+from tests.components.drawing import Drawn
 from tests.gpt.fake_models import tiny_model
 
 
@@ -66,18 +63,6 @@ def other_model() -> Generation:
     made = Generation(tiny_model(n_layer=1, seed=9), "the dog")
     made.read()
     return made
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_different_edits_are_described_differently_and_none_is_silent(document, language):
-    config = document.loaded.model.config
-    whole = Edits({(0, head): 0.0 for head in range(config.n_head)})
-    edits = [*(make(config) for make in EXPERIMENTS.values()), whole, Edits(mlp_scale={1: 0.5}), Edits({(1, 0): 2.0})]
-    described = [spoken_in(language, summary, each, config) for each in edits]
-    assert all(described)
-    assert len(set(described)) == len(described)
-    assert spoken_in(language, summary, Edits(), config) == ""
-    assert spoken_in(language, summary, Edits(activation=config.activation), config) == ""
 
 
 def test_what_belongs_together_is_described_together_and_many_edits_are_counted(document):
@@ -136,21 +121,6 @@ def test_a_page_without_a_text_changes_nothing():
     assert shown["change-switches"]["n_layer"] == 0
 
 
-def test_an_experiment_is_described_while_its_edits_are_in_force(drawn, session):
-    change.try_experiment("no_positions", session)
-    assert "causal mask" in drawn.update()["change-status"]["text"]
-    change.drop_positions(session, False)
-    assert drawn.update()["change-status"]["text"] == ""
-
-
-@pytest.mark.parametrize("sent", [{}, {"index": "1"}, {"index": -1}, {"index": 99}, {"x": None}, {"index": True}])
-def test_only_positions_that_were_read_are_selected(session, sent):
-    before = session.selection
-    change.select_position(session, sent.get("index"))
-    change.select_bar(session, sent)
-    assert session.selection == before
-
-
 def test_the_effect_is_the_divergence_of_both_models_reading_the_same_text(document):
     edits = Edits({(0, 1): 0.0}, mlp_scale={1: 0.5}, drop_positions=True)
     text = read_document(document, "source")
@@ -185,24 +155,6 @@ def test_the_bars_are_the_probabilities_before_and_after_with_the_token_that_fol
     assert drawn.update()["change-divergence"]["figure"] is None  # there is nothing to compare
 
 
-def test_a_read_text_does_not_change_when_the_document_grows(document):
-    own = document.copy()
-    text = read_document(own, "source")
-    before = text.states.clone()
-    own.go_back(2)
-    own.append(7, 8, 9)
-    own.read()
-    assert torch.equal(text.states, before)
-
-
-def test_a_text_is_read_by_the_unedited_model(document):
-    ids = document.ids
-    edited = Generation(document.loaded, ids, edits=Edits(attn_scale={0: 0.0}))
-    edited.read()
-    for read in (read_document(edited, ""), read_prompt(document.loaded, ids, "")):
-        torch.testing.assert_close(read.states, document.states(), atol=1e-5, rtol=1e-4)
-
-
 def test_the_cost_of_a_head_is_what_switching_it_off_alone_changes(document):
     text, reports = read_document(document, "source"), []
     costs = head_costs(text, lambda *counts: reports.append(counts))
@@ -221,18 +173,6 @@ def test_the_costliest_head_is_switched_off_and_the_costs_belong_to_one_text(dra
     session.document.append(7)
     session.document.read()
     assert drawn.update()["change-switches"]["costs"] is None
-
-
-def test_a_stopped_measurement_changes_no_edit(session, monkeypatch):
-    def stopped(text, progress):
-        stop(Editing, session)
-        while True:
-            progress(1, 9)
-
-    monkeypatch.setattr(change, "head_costs", stopped)
-    list(change.switch_off_costliest(session))
-    state = session.state(Editing)
-    assert (session.edits, state.costs, state.job) == (Edits(), None, None)
 
 
 # Both texts
@@ -291,35 +231,6 @@ def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_ano
     assert drawn.views["change-edited"]["doc"] == ""
 
 
-def test_both_texts_pause_without_a_place(session, monkeypatch):
-    admission, resting = session.document.loaded.engine.admission, []
-
-    class Watched(Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            resting.append(len(admission._resting))
-            return False
-
-    monkeypatch.setattr(texts, "started", lambda *_: contextlib.nullcontext(Job(stopped=Watched())))
-    session.settings = replace(session.settings, length=3, pace=5)
-    list(texts.generate_both(session))
-    assert resting == [1, 1, 1]
-
-
-def test_both_texts_wait_for_one_place_and_give_it_back(drawn, session):
-    admission = session.document.loaded.engine.admission
-    with contextlib.ExitStack() as others:
-        for _ in range(admission.limit):
-            others.enter_context(admission.enter())
-        steps = texts.generate_both(session)
-        next(steps)
-        next(steps)
-        assert "ahead of you" in drawn.update()["change-status"]["text"]
-        assert session.state(Writing).growing is None
-    list(steps)
-    assert len(session.state(Writing).written.edited.ids) > session.document.n_prompt
-    assert admission.n_admitted == 0
-
-
 def run_program(source: str, loaded: Any) -> tuple[dict[str, Any], str]:
     """Run the program with this model in place of the named one."""
     out, space = io.StringIO(), {}
@@ -345,11 +256,6 @@ def test_the_program_writes_both_texts_and_measures_the_same(drawn, session, pat
     assert [space["original"].ids, space["edited"].ids] == [list(pair.original.ids), list(pair.edited.ids)]
     assert all(space[name].text in printed for name in ("original", "edited"))
     torch.testing.assert_close(space["states"], session.snapshot()[change.effect].states, atol=1e-5, rtol=1e-4)
-
-
-def test_a_prompt_that_is_not_the_tokens_of_its_text_is_a_list_in_the_program(session):
-    read = read_prompt(session.document.loaded, (116, 104), "")
-    assert "prompt = [116, 104]" in texts.program(read, Edits(), texts.DEFAULT_PARAMS, 5)
 
 
 # Patches
@@ -423,11 +329,3 @@ def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(swept, sessio
     assert "must differ" in trouble("the cat", "the dog", answer=7, other=7)
     assert swept.views["change-map"]["figure"] is None
     assert "is not a single token" in trouble("the cat", "the dog", answer="zebra")
-
-
-def test_what_was_measured_on_a_model_is_not_shown_for_another(swept, session):
-    assert swept.update()["change-map"]["figure"] is not None
-    assert chosen("answer", session.snapshot()) == [session.state(Patching).sweeps.pair.answer]
-    session.document = other_model()
-    assert swept.update()["change-map"]["figure"] is None
-    assert (choices(session.snapshot()), chosen("answer", session.snapshot())) == ([], [])

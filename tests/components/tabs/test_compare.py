@@ -1,10 +1,12 @@
-"""The Compare tab without a browser: the contents of the two columns, and rejected inputs."""
+"""The Compare tab without a browser: two columns, a beam search, and rejected inputs."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -12,16 +14,40 @@ import torch
 from components.i18n import speaking
 from components.state.jobs import stop
 from components.state.session import Session
-from components.state.settings import LIMITS
-from components.tabs.compare import columns
+from components.tabs.compare import beams, columns
 from components.tabs.compare.beams import Beams
-from components.tabs.compare.columns import COLUMN_SETTINGS, PRESETS, Compare, prompts
+from components.tabs.compare.columns import COLUMN_SETTINGS, Compare, prompts
 from components.tabs.compare.pair import Pair
-from components.tabs.compare.tab import open_part, open_tab, tab
-from gpt import GPT, GPTConfig, LoadedModel, SamplingParams, get_model, list_models
+from components.tabs.compare.tab import PARTS, open_part, open_tab, tab
+from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, get_model
+from gpt.documents.beam_search import BeamSearch
 from gpt.models.checkpoints.vocabularies import PlainIds
-from tests.components.drawing import Drawn
-from tests.components.tabs.compare_session import PROMPT, drawn, new_session
+from tests.components.drawing import Drawn, spoken_in
+
+PROMPT = "Once upon a time, there was a little girl named Lily. She"
+
+
+def new_session(monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 1e9)
+    monkeypatch.setattr(columns, "UPDATE_SECONDS", 0)
+    monkeypatch.setattr(beams, "STEP_SECONDS", 0)
+    opened = Session(Generation(get_model(), PROMPT), PROMPT)
+    opened.tab = "compare"
+    opened.change(Compare, length=5)
+    opened.change(Beams, width=2, length=4)
+    return opened
+
+
+def drawn(session: Session) -> dict[str, Any]:
+    """Return the data of both parts' views, each part opened anew."""
+    views, opened = dict[str, Any](), session.state(Compare).part
+    for part in PARTS:
+        session.change(Compare, part=part)
+        session.sent.clear()
+        views |= Drawn(session, tab).update()
+    session.change(Compare, part=opened)
+    return views
+
 
 COLD, HOT = SamplingParams(0.3, seed=1), SamplingParams(1.5, seed=1)
 
@@ -67,12 +93,6 @@ def test_the_sentence_on_the_first_difference_applies_both_settings_to_the_same_
     assert f"Both sides drew the same number, {left.draw(at):.3f}" in said
 
 
-def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
-    assert "identical" in columns.divergence_sentence(written(COLD, COLD))
-    pair = written(SamplingParams(1.0, seed=1), SamplingParams(1.0, seed=2))
-    assert "only the draws differ" in columns.divergence(snapshot_of(pair))[1]
-
-
 def test_a_run_takes_a_slot_of_each_model(monkeypatch):
     session = new_session(monkeypatch)
     queues = [get_model(name).engine.admission for name in ("stories", "untrained")]
@@ -90,22 +110,6 @@ def test_a_run_takes_a_slot_of_each_model(monkeypatch):
     assert [queue.n_admitted for queue in queues] == [0, 0]
 
 
-def test_a_run_with_nothing_changed_takes_other_seeds_and_keeps_equal_ones_equal(monkeypatch):
-    session = new_session(monkeypatch)
-    seeds, texts = [], []
-    for _ in range(2):
-        list(columns.generate(session))
-        state = session.state(Compare)
-        seeds.append([column.seed for column in state.columns])
-        texts.append(state.pair.documents[1].ids)
-    session.change(Compare, columns=PRESETS["seeds"])
-    for _ in range(2):
-        list(columns.generate(session))
-    assert seeds == [["1", "1"], ["2", "2"]]
-    assert texts[0] != texts[1]
-    assert [column.seed for column in session.state(Compare).columns] == ["3", "4"]
-
-
 def test_at_first_the_last_common_position_is_selected_then_the_one_that_was_clicked_in_both():
     pair = written()
     assert pair.at(0) == pair.at(1) == pair.position == pair.comparison.divergence_index - 1
@@ -114,21 +118,6 @@ def test_at_first_the_last_common_position_is_selected_then_the_one_that_was_cli
     for wrong in (-1, 10_000, True, "3", None, 2.0):
         assert not pair.select(wrong)
     assert (pair.at(0), pair.at(1)) == (3, 3)
-
-
-def test_bars_after_the_parting_say_that_the_histories_differ():
-    pair = written()
-    apart = pair.comparison.divergence_index
-    pair.select(apart - 1)
-    assert columns.bars(0, snapshot_of(pair))[2] == ""
-    pair.select(apart)
-    assert "are based on different texts" in columns.bars(1, snapshot_of(pair))[2]
-
-
-def test_both_sides_bars_have_one_scale_even_if_one_side_is_unsure():
-    unsure = written(HOT, models=("stories", "untrained"))
-    ends = [columns.bars(side, snapshot_of(unsure))[0]["layout"]["xaxis"]["range"] for side in (0, 1)]
-    assert ends[0] == ends[1]
 
 
 def test_two_vocabularies_are_shown_and_not_compared():
@@ -233,13 +222,6 @@ def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):
     assert session.state(Compare).pair is not superseded
 
 
-def test_a_run_that_is_closed_before_its_first_step_has_ended(session):
-    run = columns.generate(session)
-    next(run)
-    run.close()
-    assert session.state(Compare).job is None
-
-
 def test_the_prompt_is_the_playground_s_until_it_is_typed_and_the_right_one_is_the_left_one_until_then(
     session,
 ):
@@ -264,14 +246,6 @@ def test_the_prompt_is_the_playground_s_until_it_is_typed_and_the_right_one_is_t
     assert session.state(Compare).pair.prompts == ("Tom", "Tom")
 
 
-def test_presets_are_models_and_settings_that_exist_and_differ():
-    for left, right in PRESETS.values():
-        assert left != right
-        for column in (left, right):
-            assert column.model in ("", *list_models())
-            assert all(LIMITS[name].low <= getattr(column, name) <= LIMITS[name].high for name in COLUMN_SETTINGS)
-
-
 def test_each_part_runs_an_example_when_it_is_first_opened_and_closed_parts_are_not_drawn(session):
     runs = []
     for part in ("beams", "beams", "other"):
@@ -281,3 +255,81 @@ def test_each_part_runs_an_example_when_it_is_first_opened_and_closed_parts_are_
     assert None not in runs[0]
     assert runs == runs[:1] * 3
     assert not [name for name in Drawn(session, tab).update() if name.startswith("compare-")]
+
+
+@pytest.fixture(scope="module")
+def search():
+    made = BeamSearch(Generation(get_model(), PROMPT), 3, 5)
+    for _ in made.steps():
+        pass
+    return made
+
+
+def test_the_lines_of_the_tree_add_up(search):
+    rows = [json.loads(line) for line in beams.tree_lines(search, search.candidates)]
+    nodes = [row for row in rows if isinstance(row, list)]
+    assert len(nodes) == len(search.candidates)
+    for number, (parent, _, depth, log_p, total, score, outcome) in enumerate(nodes):
+        assert -1 <= parent < number
+        before, above = (0.0, 0) if parent < 0 else (nodes[parent][4], nodes[parent][2])
+        assert total == pytest.approx(before + log_p, abs=1e-4)
+        assert score == pytest.approx(total / depth, rel=1e-5)
+        assert depth == above + 1
+        assert outcome in ("kept", "pruned", "finished", "best")
+    assert rows[-1] == {"best": search.best.candidate, "done": True}
+
+
+def test_the_best_text_is_said_and_leads_the_table(search):
+    text = get_model().tokenizer.decode(list(search.best.ids))
+    assert text.strip() in beams.best_sentence(search, search.candidates).replace("·", " ")
+    assert "得分最高的文本" in spoken_in("zh", beams.best_sentence, search, search.candidates)
+    _head, first, *rest = beams.finished_rows(search)
+    scores = [float(row[3].replace("−", "-")) for row in (first, *rest)]
+    assert text.strip() in first[0]
+    assert scores == sorted(scores, reverse=True)
+    assert len(scores) == search.width
+
+
+def test_the_tree_grows_and_a_click_chooses_another_way_unless_there_is_none(session):
+    trees = [drawn(session)["beams-tree"]["lines"] for _ in beams.search(session)]
+    candidates = [[line for line in tree if line.startswith("[")] for tree in trees]
+    assert all(after[: len(before)] == before for before, after in itertools.pairwise(candidates))
+    state = session.state(Beams)
+    assert beams.picked(state) == state.search.best.candidate
+    beams.choose(session, {"candidate": 3})
+    assert "step 1" in drawn(session)["beams-chosen"]["text"]
+    assert drawn(session)["beams-tree"]["chosen"] == 3
+    for wrong in (-1, 10**6, True, "3", None):
+        beams.choose(session, {"candidate": wrong})
+        assert beams.picked(session.state(Beams)) == 3
+
+
+def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):
+    list(beams.search(session))
+    ids = session.state(Beams).search.ids(beams.picked(session.state(Beams)))
+    beams.adopt(session)
+    document = session.document
+    assert document.ids[-len(ids) :] == list(ids)
+    assert document.origin(len(document.ids) - 1).kind == "chosen"
+    assert session.tab == "playground"
+    assert session.can_undo
+
+
+def test_searches_keep_the_memory_of_four_at_most_and_none_after_a_stop(session, monkeypatch):
+    running = beams.search(session)
+    while (found := session.state(Beams).search) is None or found._cache is None:
+        next(running)
+    queue = beams.SEARCHES
+    with contextlib.ExitStack() as others:
+        for _ in range(queue.limit - 1):
+            others.enter_context(queue.enter())
+        other = new_session(monkeypatch)
+        waits = beams.search(other)
+        while other.progress is None or other.progress.key != "status.waiting":
+            next(waits)
+        stop(Beams, session)
+        list(running)
+        assert found._cache is None
+        assert other.state(Beams).search.candidates == []
+        assert list(waits)
+        assert other.state(Beams).search.done

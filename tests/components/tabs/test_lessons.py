@@ -1,21 +1,29 @@
-"""The Lessons tab without a browser: how lessons open, their controls and figures."""
+"""The Lessons tab without a browser: how lessons open, their questions, and where they lead."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-import threading
-from copy import deepcopy
+from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from components.state.reads import is_ready
+from components.i18n import t
+from components.share.address import LinkedPage
+from components.share.opening import open_link
+from components.state.reads import Reads
+from components.tabs.inside.film import open_film
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.figure import EXAMPLE, Open
-from components.tabs.lessons.pictures import text_pictures, training_pictures
-from components.tabs.lessons.tab import choose, choose_lesson, lesson_key, move, open_lesson, type_text
+from components.tabs.lessons.pictures import PICTURES
+from components.tabs.lessons.places import OtherTabs, open_place
+from components.tabs.lessons.places import open_film as open_lesson_film
+from components.tabs.lessons.questions import QUESTIONS, NumberQuestion, parse_number
+from components.tabs.lessons.tab import answer, choose, choose_lesson, facts, lesson_key, move, open_lesson, type_text
 from gpt import get_model
-from tests.components.tabs.lesson_session import INDEX, new_page, opened, shown
+from gpt.models.sources import LLAMA_MODEL
+from tests.components.tabs.lesson_session import INDEX, finish, new_page, opened, shown
 
 
 @pytest.fixture
@@ -70,62 +78,212 @@ def test_whatever_a_browser_sends_a_control_keeps_a_value_that_it_can_have(page,
     assert (session.state(Open).b, session.state(Open).choice) == (0, "gpt2-xl")
 
 
-def test_what_cannot_be_drawn_is_said_in_the_language_of_the_page_and_the_picture_stays(page):
-    before = deepcopy(opened(page, "configuration"))
-    move("b", page.session, 10)
-    views = shown(page)
-    assert "768" in views["notice"]["text"]
-    for name in ("chart", "says"):
-        assert views[name] == before[name] | {"waiting": True}
-    page.session.language = "zh"
-    assert "宽度 768" in shown(page)["notice"]["text"]
-    move("b", page.session, 8)
-    views = shown(page)
-    assert (views["notice"]["text"], views["says"]["waiting"]) == ("", False)
-    assert views["says"]["text"] != before["says"]["text"]
+WRITTEN = {
+    "12": 12, " −1 ": -1, "１２": 12, "－０．５": -0.5, "+3": 3, "1e3": 1000, "2^10": 1024, "4²": 16,
+    "10,000": 10_000, "1,234.5": 1234.5, "1.234,5": 1234.5, "10 000": 10_000, "1’000’000": 1e6, "１，０００": 1000,
+    "0,5": 0.5, "0,204": 0.204, "3,5 nats": 3.5, ".5": 0.5, "0．２５": 0.25,
+    "1/3": 1 / 3, "8/3 C": 8 / 3, "½": 0.5, "√24": 24**0.5, "1/√24": 24**-0.5, "1 / sqrt(2 * 12)": 24**-0.5,
+    "2√3": 2 * 3**0.5, "(7 − 4)/3": 1, "-√2": -(2**0.5),
+    "38.6 %": 0.386, "50％": 0.5, "百分之 5": 0.05, "5‰": 0.005,
+    "38.6 million": 38.6e6, "38.6M": 38.6e6, "3860 万": 38.6e6, "38.6 百万个": 38.6e6, "1.5 亿": 1.5e8, "2k": 2000,
+    "12 tokens": 12, "12 个": 12, "4x": 4, "4×": 4, "25 times": 25, "≈ 0.2": 0.2, "about 25": 25, "约 25 倍": 25,
+}  # fmt: skip
 
 
-def test_a_figure_waits_with_its_last_drawing_but_never_with_that_of_another_lesson(page, loaded):
-    before = opened(page, "greedy")["says"]["text"]
-    move("a", page.session, 3)
-    views = shown(page, compute=False)
-    assert (views["says"]["text"], views["says"]["waiting"]) == (before, True)
-    open_lesson(loaded, page.session, "loss")
-    views = shown(page, compute=False)
-    assert views["chart"]["figure"] is None
-    assert (views["says"]["text"], views["strip"]["lines"]) == ("", [])
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_number_may_be_typed_as_people_write_it(text):
+    assert parse_number(text) == pytest.approx(WRITTEN[text])
 
 
-@pytest.mark.thorough
-def test_while_the_tiny_model_learns_the_page_says_so(page, loaded):
-    training_pictures._run.cache_clear()
-    open_lesson(loaded, page.session, "training")
-    assert "Training a tiny model" in shown(page, compute=False)["says"]["text"]
-    assert shown(page)["says"]["text"].startswith("After 0 updates the model writes:")
-    again = new_page()
-    open_lesson(loaded, again.session, "training")
-    assert shown(again, compute=False)["says"]["text"] == "", "it is learned once"
+NO_NUMBERS = ("", "ten", "nan", "inf", "1 2", "9" * 41, "9^9^9^9", "1/0", "(", "√", "-", "%", "四", "__import__", "1;2")
 
 
-def test_a_figure_that_writes_waits_for_a_place_and_gives_it_back(page, loaded):
-    admission = loaded.engine.admission
-    open_lesson(loaded, page.session, "greedy")
-    with contextlib.ExitStack() as others:
-        for _ in range(admission.limit):
-            others.enter_context(admission.enter())
-        waiting = threading.Thread(target=lambda: shown(page))
-        waiting.start()
-        while not admission.n_waiting:
-            pass
-        assert not is_ready(page.session.snapshot(), text_pictures.greedily)
-    waiting.join()
-    assert len(shown(page)["strip"]["lines"]) > 12
-    assert admission.n_admitted == 0
+@pytest.mark.parametrize("text", [*NO_NUMBERS, 12, None])
+def test_text_that_is_not_a_number_is_none(text):
+    assert parse_number(text) is None
 
 
-def test_a_small_share_in_a_figure_is_written_as_the_page_writes_numbers(page):
-    assert "under 1%" in str(opened(page, "configuration")["chart"])
-    page.session.language = "zh"
-    assert "不到 1%" in str(shown(page)["chart"])
-    page.session.numbers = True
-    assert "0.63%" in str(shown(page)["chart"])
+@given(st.text(max_size=40))
+def test_any_text_is_a_number_or_none(text):
+    number = parse_number(text)
+    assert number is None or math.isfinite(number)
+
+
+@pytest.mark.parametrize(
+    ("lesson", "n", "right", "wrong", "part"),
+    [
+        ("configuration", 1, "24", "25", "wrong.1"),
+        ("tokenizer", 1, "2", "1", "wrong.1"),
+        ("positions", 1, 1, 2, "wrong.2"),
+        ("feed_forward", 1, "768", "191", "hint"),
+        ("shortcuts", 2, "6", "25", "2.wrong.1"),
+        ("initialisation", 1, "1/√24", "1/√12", "wrong.1"),
+        ("initialisation", 1, "0,204", "0,3", "hint"),
+        ("parameters", 1, "3860 万", "124", "wrong.1"),
+        ("untrained", 1, "0.024 %", "2.4", "hint"),
+        ("untrained", 2, "8.32", "3.61", "2.wrong.2"),
+        ("rms_norm", 1, "7/√25", "7/25", "wrong.2"),
+    ],
+)
+def test_an_answer_is_checked_and_a_wrong_one_gets_a_reply_of_its_kind(page, loaded, lesson, n, right, wrong, part):
+    def question():
+        return shown(page)["body"]["questions"][n - 1]
+
+    opened(page, lesson)
+    assert question()["verdict"] == ""
+    answer(page.session, {"question": n, "answer": wrong})
+    reply = t(f"lesson.{lesson}.{part}", **facts(loaded.model.config))
+    assert (question()["verdict"], question()["feedback"]) == ("wrong", f"Not yet. {reply}")
+    answer(page.session, {"question": n, "answer": right})
+    assert question()["verdict"] == "right"
+    others = [each["verdict"] for i, each in enumerate(shown(page)["body"]["questions"]) if i != n - 1]
+    assert set(others) == {""}
+    opened(page, "loss" if lesson == "greedy" else "greedy")
+    opened(page, lesson)
+    assert question()["verdict"] == ""
+
+
+@pytest.mark.parametrize(
+    "lesson", [key for key, asked in QUESTIONS.items() if any(isinstance(each, NumberQuestion) for each in asked)]
+)
+def test_the_right_answer_is_right_and_no_mistake_is(page, lesson):
+    opened(page, lesson)
+    s = Reads(page.session.snapshot())
+    for question in QUESTIONS[lesson]:
+        if isinstance(question, NumberQuestion):
+            right, *wrong = (each(s) if callable(each) else each for each in (question.expected, *question.mistakes))
+            assert question.reply(repr(right), s).verdict == "right"
+            for n, number in enumerate(wrong, 1):
+                assert question.reply(repr(number), s).text == f"wrong.{n}"
+
+
+def test_only_a_right_answer_counts_whatever_the_browser_sends(page):
+    def verdicts():
+        return [each["verdict"] for each in shown(page)["body"]["questions"]]
+
+    opened(page, "greedy")
+    answer(page.session, {"question": 1, "answer": "many"})
+    assert "Enter a number" in shown(page)["body"]["questions"][0]["feedback"]
+    opened(page, "block")
+    for wrong in ("2", 0, 4, True, None, 2.0):
+        answer(page.session, {"question": 1, "answer": wrong})
+    for n in (0, 3, "1", None, True):
+        answer(page.session, {"question": n, "answer": 2})
+    assert verdicts() == ["", ""]
+    opened(page, "sampling")
+    answer(page.session, {"question": 1, "answer": "0"})
+    assert verdicts() == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("lesson", "moves"), [("sampling", {"a": 0}), ("attention", {"a": 2, "b": 5}), ("activations", {"a": -0.75})]
+)
+def test_a_goal_is_reached_with_the_controls_and_stays_reached(page, lesson, moves):
+    assert opened(page, lesson)["body"]["questions"][0]["verdict"] == ""
+    first = {name: getattr(page.session.state(Open), name) for name in moves}
+    for name, value in moves.items():
+        move(name, page.session, value)
+    assert shown(page)["body"]["questions"][0]["verdict"] == "right"
+    for name, value in first.items():
+        move(name, page.session, value)
+    assert shown(page)["body"]["questions"][0]["verdict"] == "right"
+
+
+@pytest.fixture
+def session():
+    session = new_page().session
+    session.tab = "playground"
+    return session
+
+
+def other_tabs(calls, open_film=None):
+    """Return actions in other tabs that are recorded in `calls`."""
+
+    def score_text(session, *, text):
+        calls.append(text)
+        yield
+
+    def set_shape(session, config, skeleton=False):
+        calls.append((config, skeleton))
+
+    return OtherTabs(set_shape, score_text, open_film or (lambda session, beat: calls.append(beat)))
+
+
+def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of_the_lesson(session, loaded):
+    calls, own = [], session.document
+
+    def go():
+        finish(open_place(loaded, other_tabs(calls), session))
+
+    go()
+    assert session.tab == "playground", "no lesson is open"
+    open_lesson(loaded, session, "attention")
+    move("a", session, 3)
+    move("b", session, 2)
+    type_text(session, "The dog ran to the")
+    go()
+    assert (session.tab, session.selection.layer, session.selection.head) == ("inside", 3, 2)
+    assert session.document.ids == loaded.tokenizer.encode("The dog ran to the")
+    assert session.document.n_read == len(session.document.ids)
+    assert session.undo_stack[-1].file == own.to_json()
+    carried = session.document
+    go()
+    assert session.document is carried, "it is the text already"
+    type_text(session, "")
+    with pytest.raises(ValueError, match=r"\w"):
+        go()
+    open_lesson(loaded, session, "feed_forward")
+    go()
+    assert (session.selection.layer, session.selection.head) == (0, 2), "it has no head to say"
+    open_lesson(loaded, session, "sampling")
+    move("a", session, 0.5)
+    move("b", session, 7)
+    go()
+    assert (session.tab, session.settings.temperature, session.settings.top_k) == ("playground", 0.5, 7)
+    assert calls == []
+    open_lesson(loaded, session, "loss")
+    go()
+    assert (session.tab, calls.pop()) == ("loss", PICTURES["loss"].text)
+    for key in ("parameters", "skeleton"):
+        open_lesson(loaded, session, key)
+        go()
+        place = LESSONS[INDEX[key]].place
+        assert (session.tab, calls.pop()) == ("shapes", (place.shape, key == "skeleton"))
+
+
+def test_the_film_of_a_lesson_shows_its_text(session, loaded):
+    calls = []
+    for key in ("skeleton", "attention"):
+        open_lesson(loaded, session, key)
+        finish(open_lesson_film(loaded, other_tabs(calls), session))
+    assert calls == ["answer"]
+    assert session.document.ids == loaded.tokenizer.encode(EXAMPLE)
+
+
+@pytest.mark.parametrize(
+    "lesson", [lesson for lesson in LESSONS if lesson.part == "llama"], ids=lambda lesson: lesson.key
+)
+def test_film_and_place_of_a_lesson_on_llama_show_its_model(session, loaded, lesson):
+    open_lesson(loaded, session, lesson.key)
+    finish(open_place(loaded, other_tabs([]), session))
+    assert session.document.loaded.name == session.model == session.loaded.name == LLAMA_MODEL
+    assert session.document.loaded.model.config.gated
+    finish(open_lesson_film(loaded, other_tabs([], open_film), session))
+    assert (session.tab, session.document.loaded.name) == ("inside", LLAMA_MODEL)
+    assert session.film == lesson.beat
+    if lesson.key == "rotary":
+        open_lesson(loaded, session, "attention")
+        finish(open_place(loaded, other_tabs([]), session))
+        assert session.document.loaded is loaded, "and an earlier lesson its own again"
+
+
+def test_a_link_opens_a_lesson_by_its_name_and_leaves_the_text(session, loaded):
+    text = session.document
+    page = LinkedPage("lessons", partial(open_lesson, loaded), lesson_key)
+    finish(open_link(session, "lesson=layer_norm", ["lessons"], {"lesson": page}))
+    assert (session.tab, page.current(session.snapshot())) == ("lessons", "layer_norm")
+    assert session.document is text
+    for wrong in ("0", "x", "X!"):
+        finish(open_link(session, f"lesson={wrong}", ["lessons"], {"lesson": page}))
+        assert "lesson" in session.notice.values["note"]
+    assert session.state(Open).lesson == "layer_norm"

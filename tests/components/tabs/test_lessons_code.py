@@ -19,9 +19,7 @@ from components.tabs.lessons.tab import MINIMAL
 from gpt import GPT, Edits, GPTConfig, SamplingParams, Trace, distribution, get_model, gpt2_tokenizer
 from gpt.experiments.random_models import skeleton
 from gpt.experiments.shapes import count_parameters
-from gpt.experiments.shortcuts import DeepNetwork
 from gpt.generate import generate_greedy
-from gpt.layers import Dropout
 from gpt.rotary import apply_rotary, rotary_angles
 from gpt.sampling import inverse_cdf
 from gpt.training.recipe import Recipe
@@ -66,16 +64,6 @@ def test_the_code_of_a_lesson_runs_as_it_is_printed_and_fits_its_column(lesson):
     lines = printed(f"{MINIMAL}.{lesson}").text.split("\n")
     assert len(lines) <= 45
     assert max(map(len, lines)) <= 100
-
-
-def test_a_configuration_has_the_defaults_and_the_rule_of_the_model():
-    Config = code("configuration").Config
-    for field in dataclasses.fields(Config):
-        assert field.default == getattr(GPTConfig(), field.name)
-    for config in (Config, GPTConfig):
-        with pytest.raises(ValueError, match="768"):
-            config(n_head=25)
-        assert config(n_head=24).head_size == 32
 
 
 @pytest.mark.parametrize(
@@ -181,14 +169,6 @@ def test_a_rotated_score_depends_on_the_content_and_on_the_distance_alone():
     assert score(q, 2 * k, 9, 4) == pytest.approx(2 * score(q, k, 9, 4), abs=1e-4)
 
 
-@pytest.mark.parametrize("shortcuts", [False, True])
-def test_a_deep_network_gives_the_output_of_the_experiment(shortcuts):
-    theirs = DeepNetwork([3, 3, 3, 1], "gelu_tanh", shortcuts, torch.Generator().manual_seed(0))
-    made = loaded_from(code("shortcuts").DeepNetwork([3, 3, 3, 1], shortcuts), theirs)
-    x = torch.tensor([[1.0, 0.0, -1.0]])
-    assert_close(made(x), theirs(x))
-
-
 def test_initial_weights_are_as_large_as_those_of_the_model_and_norms_begin_at_one():
     config = dataclasses.replace(CONFIG, vocab_size=2000, n_embd=96)
     made, model = code("initialisation").TiedGPT(config_of(config)), GPT(config)
@@ -280,17 +260,6 @@ def test_adamw_takes_the_steps_of_torch():
     assert unused.tolist() == [1, 1]
 
 
-def test_training_lowers_both_losses_of_a_text_that_repeats_itself():
-    torch.manual_seed(0)
-    model = code("initialisation").TiedGPT(config_of(CONFIG))
-    trainer = code("training").Trainer(model, code("batches").Batches(torch.arange(300) % 7, block_size=12))
-    before = trainer.held_out_loss()
-    losses = list(trainer.train(60))
-    assert losses[0] == pytest.approx(math.log(50), abs=0.3)
-    assert max(losses[-1], trainer.held_out_loss()) < before / 2
-    assert model.training
-
-
 def test_the_learning_rate_rises_and_falls_and_a_long_gradient_is_shortened():
     schedule = code("schedule").Schedule(high=0.006, low=0.0006, warmup=10, steps=100)
     rates = [schedule.rate(step) for step in range(101)]
@@ -307,18 +276,6 @@ def test_the_learning_rate_rises_and_falls_and_a_long_gradient_is_shortened():
             float(nn.utils.clip_grad_norm_([theirs], 1.0))
         )
         assert_close(ours.grad, theirs.grad)
-
-
-def test_dropout_drops_and_scales_as_the_model_does():
-    torch.manual_seed(0)
-    x = torch.ones(10_000)
-    made = code("dropout").Dropout(0.1).train()
-    dropped = made(x)
-    assert dropped.unique().tolist() == Dropout(0.1).train()(x).unique().tolist()
-    assert float(dropped.mean()) == pytest.approx(1, abs=0.02)
-    assert made.eval()(x) is x
-    assert code("dropout").Dropout(0.0)(x) is x
-    assert not code("dropout").Dropout(1.0)(x).any()
 
 
 @torch.inference_mode()
@@ -340,14 +297,6 @@ def test_attention_with_a_cache_is_attention_without_however_the_text_is_divided
     for sizes in ([1] * 6, [4, 2], [6]):
         cached = loaded_from(code("next").CachedAttention(config), model.blocks[1].attn)
         assert_close(torch.cat([cached(part) for part in x.split(sizes, dim=1)], dim=1), seen.attn_out)
-
-
-@torch.inference_mode()
-def test_a_bundled_model_runs_in_the_printed_code():
-    loaded = get_model()
-    model = loaded_from(code("model").GPT(config_of(loaded.model.config)), loaded.model)
-    ids = loaded.tokenizer.encode("Once upon a time")
-    assert_close(model(torch.tensor([ids])), loaded.model(torch.tensor([ids])), atol=1e-4, rtol=1e-4)
 
 
 def test_concepts_are_the_features_of_the_bundled_dictionary():

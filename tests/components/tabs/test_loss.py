@@ -8,7 +8,6 @@ import re
 import pytest
 import torch
 
-from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs import loss
 from components.tabs.loss import Loss, tab
@@ -38,11 +37,6 @@ def measured(drawn, text):
 
 def use(session, loaded):
     session.model, session.loaded = loaded.name, loaded
-
-
-def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are(drawn):
-    text = measured(drawn, "zq zq Ω≠∂ girl,,,!! 7a7 the the upon")["loss-says"]
-    assert "was confident about the wrong tokens: picking at random from all 4,096" in text
 
 
 def test_the_example_is_scored_when_the_tab_is_first_opened_and_never_in_place_of_a_text(drawn):
@@ -105,14 +99,6 @@ def test_a_text_longer_than_the_context_is_read_in_windows_of_the_chosen_stride(
     assert [loss.stride_of(divisor, 256) for divisor in (1, 2, 8)] == [255, 128, 32]
 
 
-def test_an_example_is_measured_with_the_chosen_stride(drawn):
-    Loss.stride.set(drawn.session, 8)
-    for _ in loss.measure_text(drawn.session, text="The dog ran."):
-        pass
-    state = drawn.session.state(Loss)
-    assert (state.text, state.measured.text, state.measured.divisor) == ("The dog ran.", "The dog ran.", 8)
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -132,17 +118,3 @@ def test_what_cannot_be_measured_is_said_in_place_and_the_last_result_stays(draw
 
 def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(drawn):
     assert "were replaced with U+FFFD" in measured(drawn, "a \ud83d b")["loss-says"]
-
-
-def test_a_run_that_was_stopped_changes_nothing_and_an_older_one_never_ends_a_newer(drawn):
-    before, session = measured(drawn, "The dog ran."), drawn.session
-    first = loss.measure(session)
-    next(first)
-    stop(Loss, session)
-    assert session.state(Loss).job is None
-    second = loss.measure(session)
-    next(second)
-    first.close()
-    assert session.state(Loss).job is not None
-    second.close()
-    assert shown(drawn) == before

@@ -1,10 +1,12 @@
-"""A chat in Write: the prompt as the model reads it, edits between its control tokens, further turns."""
+"""A chat in Write, and the box with each family's vocabulary."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -13,11 +15,13 @@ from components.state.session import Session
 from components.state.settings import Settings
 from components.tabs.playground import editing, generation
 from components.tabs.playground.box import switch_chat
-from gpt import LoadedModel, add_model, get_model
+from gpt import Generation, LoadedModel, add_model, get_model
+from gpt.documents.snippets import python_snippet
 from gpt.models.registry import remove_model
+from gpt.tokenizer import prompt_ids
 from tests.components.tabs.playground_session import PARTS, drawn, ids, run, type_in, write
 from tests.gpt.models.test_chat_template import LLAMA2
-from tests.gpt.models.tokenizer_families import save_family_model
+from tests.gpt.models.tokenizer_families import FAMILIES, NORMALISE, save_family_model
 
 USER, ASSISTANT, END = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>"
 
@@ -45,8 +49,8 @@ def chat(loaded: LoadedModel, *contents: str) -> list[int]:
 
 
 def shown(session: Session) -> str:
-    data = drawn(session, "prompt")
-    return "".join(json.loads(line)[0] for line in data["lines"])
+    box = drawn(session, "prompt")
+    return "".join(json.loads(line)[0] for line in box["lines"]) + box["held"]
 
 
 def answer(session: Session, text: str) -> None:
@@ -150,10 +154,6 @@ def test_an_emptied_box_stays_a_chat(session: Session, loaded: LoadedModel) -> N
     assert session.snapshot().chat
 
 
-def test_an_answer_ends_with_the_assistants_turn(loaded: LoadedModel) -> None:
-    assert {loaded.tokenizer.decode([i]) for i in loaded.tokenizer.eot_ids} == {END, "<|endoftext|>"}
-
-
 def test_a_chat_is_restored_from_what_the_browser_kept(session: Session) -> None:
     write(session, "Hello")
     again = Session(None)
@@ -201,3 +201,69 @@ def test_a_message_after_an_answer_of_llama_2_repeats_neither_its_end_nor_the_sp
         assert drawn(session, "prompt")["n_after"] == len(" [/INST]")
     finally:
         remove_model(name)
+
+
+TEXT = "Hello, naïve 你好"
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoadedModel]:
+    folder = tmp_path_factory.mktemp(request.param)
+    save_family_model(folder, request.param)
+    name = add_model(folder, name=request.param)
+    yield get_model(name)
+    remove_model(name)
+
+
+@pytest.fixture
+def typist(family: LoadedModel) -> Session:
+    typist = Session(None)
+    typist.model, typist.loaded = family.name, family
+    for name, value in {"length": 3, "seed": "1", "pace": 0}.items():
+        generation.set_value(name, typist, value)
+    return typist
+
+
+def test_a_typed_text_is_read_after_what_begins_a_text(typist: Session, family: LoadedModel) -> None:
+    for end in range(1, len(TEXT) + 1):
+        type_in(typist, TEXT[:end])
+        assert ids(typist) == prompt_ids(family.tokenizer, TEXT[:end].rstrip())  # a space waits for its word
+        assert shown(typist) == TEXT[:end]
+        assert drawn(typist, "prompt")["typed"] is None
+    assert drawn(typist, "strip")["lines"][0].startswith(f"[{ids(typist)[0]},")
+    assert typist.document.text == TEXT
+
+
+def test_what_is_typed_after_other_tokens_keeps_them(typist: Session, family: LoadedModel) -> None:
+    type_in(typist, TEXT)
+    n_prompt = len(ids(typist))
+    typist.document.append(*family.tokenizer.encode_continuation(" 12 34"))
+    before = ids(typist)
+    type_in(typist, f"{TEXT} 12 34, and more")
+    assert shown(typist) == f"{TEXT} 12 34, and more"
+    assert ids(typist)[: n_prompt + 3] == before[: n_prompt + 3]
+    assert typist.document.origin(n_prompt).kind == "chosen"
+
+
+def test_an_inserted_text_has_no_space_put_before_it(typist: Session, family: LoadedModel) -> None:
+    type_in(typist, "Hello")
+    editing.type_text(typist, "ly")
+    assert shown(typist) == "Helloly"
+    assert ids(typist) == [*prompt_ids(family.tokenizer, "Hello"), *family.tokenizer.encode_continuation("ly")]
+    program = python_snippet(typist.document)
+    assert "document.append_text('ly')" in program
+    assert "Generation(loaded, 'Hello')" in program
+
+
+def test_the_box_takes_over_what_the_vocabulary_composes(typist: Session, family: LoadedModel) -> None:
+    decomposed = normalize("NFD", "naïve é")
+    type_in(typist, decomposed)
+    composes = family.name in NORMALISE
+    assert shown(typist) == (normalize("NFC", decomposed) if composes else decomposed)
+    assert drawn(typist, "prompt")["typed"] == (decomposed if composes else None)
+
+
+def test_the_end_of_a_long_prompt_fits(typist: Session, family: LoadedModel) -> None:
+    type_in(typist, "word 你 " * 200)
+    run(generation.prepare_tail(typist))
+    assert 0 < len(Generation(family, typist.next_prompt).ids) <= family.model.config.block_size

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from components.state.adoption import remark
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.token_statistics import TokenStatisticsCache
-from components.tabs.playground import generation
 from components.tabs.playground.editing import draw, hits, tree
 from components.text_views import document_lines
-from components.widgets.sentence import sentence_data
 from gpt import Generation, SamplingParams, distribution
 from tests.gpt.fake_models import tiny_model
 
@@ -69,16 +65,6 @@ def test_what_is_known_of_a_token_is_what_a_fresh_reading_says(seed: int) -> Non
         document.read()
 
 
-def test_a_step_is_known_as_a_reading_would_measure_it() -> None:
-    document, known = Generation(tiny_model(), "the cat"), TokenStatisticsCache()
-    known.of(document)
-    for step in document.steps(SamplingParams(seed=5), 6):
-        known.add(document, step)
-    for mine, theirs in zip(known.of(document)[2:], TokenStatisticsCache().of(document)[2:], strict=True):
-        assert mine.rank == theirs.rank
-        assert (mine.probability, mine.surprisal) == pytest.approx((theirs.probability, theirs.surprisal), rel=1e-4)
-
-
 def snapshot(document: Generation, **changes: object):
     session = Session(document, "the")
     for name, value in changes.items():
@@ -104,12 +90,6 @@ def test_the_strip_says_how_each_token_came_about_and_what_the_model_thought_of_
         assert (line[3], line[6]) == (token.rank, pytest.approx(token.entropy, rel=1e-3))
 
 
-def test_a_whole_token_after_half_a_character_is_shown_as_characters() -> None:
-    document = Generation(tiny_model(), [0xE7, 257, 0xE7, 0x8B, 0x90, 65])
-    document.read()
-    assert [line[1] for line in lines(document)] == ["", "the", "", "", "狐", "A"]
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_branch_has_one_line_that_starts_where_it_parts(seed: int) -> None:
     document = wandered(seed, 60)
@@ -129,13 +109,6 @@ def test_every_branch_has_one_line_that_starts_where_it_parts(seed: int) -> None
     for parent in range(len(lanes)):
         forks = [lane["start"] for lane in lanes if lane["parent"] == parent]
         assert forks == sorted(forks, reverse=True)  # so that no lines cross
-
-
-def test_one_text_has_no_branches_to_show_until_one_goes_back() -> None:
-    document = Generation(tiny_model(), "the cat")
-    assert tree(snapshot(document))["lanes"] == []
-    document.go_back(2)
-    assert len(tree(snapshot(document))["lanes"]) == 1
 
 
 @pytest.mark.parametrize("params", [SamplingParams(seed=4), SamplingParams(temperature=2.0, top_k=9, seed=9)])
@@ -168,19 +141,6 @@ def test_what_was_not_drawn_says_so_and_shows_no_number() -> None:
     assert [value["pieces"] for value in said] == [[], [], [], []]
     for value, words in zip(said, ("of the prompt", "you chose it", "you typed it", "temperature 0"), strict=True):
         assert words in value["text"]
-
-
-def test_what_was_forgotten_is_told_until_it_has_been_read_again() -> None:
-    session = Session(Generation(tiny_model(), "the cat sat", max_branch_bytes=0), prompt="the cat sat")
-    session.document.read()
-    assert remark(session) is None
-    end = session.document.path[-1]
-    session.document.go_back(1)
-    forgotten = generation.notice(replace(session.snapshot(), notice=remark(session)))
-    assert f"{session.document.tree.depths[end] - 1} tokens" in sentence_data(forgotten)["text"]
-    session.document.switch(end)
-    session.document.read()
-    assert remark(session) is None
 
 
 def test_a_search_tells_rank_and_probability_over_the_whole_vocabulary() -> None:

@@ -1,41 +1,55 @@
-"""The Shapes tab without a browser: the sentences of its controls."""
+"""The Shapes tab without a browser: settings, their sentences, and building a shape."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from components.errors import localize_error
-from components.panels.shape_settings import RANGES, SWITCHES
-from components.tabs.shapes import size, tab
-from components.tabs.shapes.building import can_build
+from components.panels.shape_settings import RANGES, shape_of, values_of
+from components.state.jobs import stop
+from components.state.session import Session
+from components.tabs.shapes import building, size
+from components.tabs.shapes.building import Building, can_build, is_building
 from components.tabs.shapes.size import (
     OWN,
     PICKED,
     UNTIED,
-    Shape,
     choice_of,
     control_value,
-    cost_sentence,
     preset_of,
-    slider_end,
 )
-from gpt import GPT, PRESETS, GPTConfig, LoadedModel, get_model
+from components.tabs.shapes.tab import open_tab, shapes_card
+from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
+from gpt.experiments.random_models import RandomModels, memory_bytes
 from gpt.models.checkpoints.vocabularies import PlainIds
-from tests.components.drawing import spoken_in
-from tests.components.tabs.shapes_session import TINY, drawn, new_session
+from tests.components.drawing import Drawn, spoken_in
+from tests.gpt.family_configs import FAMILIES
+
+TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
+SMALL = replace(TINY, vocab_size=5000, block_size=64)
+PROMPT = "The <b>dog</b> and"
+
+
+def new_session() -> Session:
+    return Session(Generation(get_model(), PROMPT), PROMPT)
+
+
+def drawn(session: Session, models: RandomModels | None = None, example: Generation | None = None) -> dict[str, Any]:
+    """Return the data of each view of a newly opened page."""
+    session.sent.clear()
+    views = Drawn(session, size.tab, shapes_card(models or RandomModels(), example)).update()
+    return {name.removeprefix("shape-"): data for name, data in views.items() if name.startswith("shape-")}
 
 
 @pytest.fixture
 def session():
     return new_session()
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_attention_in_a_skeleton_costs_nothing(language):
-    assert " 0 FLOP" in spoken_in(language, cost_sentence, Shape(TINY, True))
 
 
 @pytest.mark.parametrize("name", [*RANGES, "dropout"])
@@ -67,13 +81,6 @@ def test_a_preset_shows_its_numbers_and_moving_a_control_makes_it_one_s_own(sess
     assert drawn(session)["headline"]["text"] == "131,527,680 parameters"  # one more block: 7,087,872
 
 
-def test_a_preset_that_is_said_again_leaves_what_was_moved_and_an_unknown_one_all(session):
-    size.set_value("n_layer", session, 2)
-    for said in (OWN, "none", None, ["gpt2"]):
-        size.choose_preset(session, said)
-        assert choice_of(session).shape.config.n_layer == 2
-
-
 def test_a_wrong_combination_says_why_and_all_else_stays(session):
     size.choose_preset(session, "gpt2")
     before = drawn(session)
@@ -92,36 +99,11 @@ def test_a_wrong_combination_says_why_and_all_else_stays(session):
     assert can_build(session.snapshot())
 
 
-def test_the_sliders_reach_as_far_as_the_model_that_they_were_set_to(session):
-    size.set_shape(session, replace(TINY, n_embd=6, n_layer=120))
-    size.set_value("n_layer", session, 5)
-    assert slider_end("n_layer", 1, session.snapshot()) == 120
-    assert slider_end("n_embd", 0, session.snapshot()) == 6
-    size.set_shape(session, TINY)
-    assert slider_end("n_layer", 1, session.snapshot()) == 96
-
-
-def test_a_shape_can_be_set_whole_or_as_a_skeleton(session):
-    size.set_shape(session, PRESETS["gpt2"], skeleton=True)
-    assert preset_of(session) == OWN
-    assert {name: control_value(name, session.snapshot()) for name in SWITCHES} == {
-        "tie_weights": True,
-        "bias": True,
-        "qkv_bias": True,
-        "rotary": False,
-        "rms": False,
-        "gated": False,
-        "skeleton": True,
-    }
-    size.set_shape(session, PRESETS["gpt2"])
-    assert preset_of(session) == "gpt2"
-
-
 def test_the_picked_model_is_followed_until_another_shape_is_chosen_and_loaded_where_it_is_not(session):
     def picks(name):
         """Pick a model and open the tab. Returns how often the page is updated."""
         session.model = name
-        return len([*tab.open_tab(session)])
+        return len([*open_tab(session)])
 
     config = GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)
     session.loaded = LoadedModel("other", GPT(config).eval(), PlainIds(12), torch.device("cpu"), "fp32")
@@ -139,7 +121,153 @@ def test_the_picked_model_is_followed_until_another_shape_is_chosen_and_loaded_w
     assert choice_of(session).shape.config == config
 
 
-def test_a_picked_model_that_cannot_be_loaded_is_said_elsewhere_and_changes_nothing(session):
-    session.model = "none"
-    [*tab.open_tab(session)]
-    assert choice_of(session).shape.config == get_model().model.config
+def built(session, models=None):
+    for _ in building.build(models or RandomModels(), session):
+        pass
+    return drawn(session)
+
+
+def test_both_models_go_on_with_the_prompt_in_turn_and_its_shapes_are_shown(session):
+    size.set_shape(session, SMALL)
+    session.settings = session.settings.with_value("seed", "1")
+    n_prompt = len(get_model().tokenizer.encode(PROMPT))
+    lengths = []
+    for _ in building.build(RandomModels(), session):
+        assert is_building(session.snapshot())
+        shown = drawn(session)
+        lengths.append((len(shown["random"]["lines"]), len(shown["trained"]["lines"])))
+    shown = drawn(session)
+    grown = [pair for pair in lengths if pair != (0, 0)]
+    assert grown[0] == (n_prompt, n_prompt)
+    assert grown == sorted(grown)
+    assert all(abs(random - trained) <= 1 for random, trained in grown[:-1])
+    assert len(shown["trained"]["lines"]) == n_prompt + building.LENGTH
+    assert shown["status"]["text"].endswith("40 tokens")
+    assert "random weights drawn in" in shown["status"]["text"]
+    assert shown["trained-name"]["text"] == "Trained: Stories"
+    assert f"turns [1, {n_prompt}] token ids into [1, {n_prompt}, 5000]" in shown["stages"]["text"]
+    assert not is_building(session.snapshot())
+
+
+def test_the_same_seed_writes_the_same_and_the_trained_text_is_that_of_the_model(session):
+    size.set_shape(session, SMALL)
+    session.settings = session.settings.with_value("seed", "7")
+    first, second = built(session), built(session)
+    for side in ("random", "trained"):
+        assert first[side]["lines"] == second[side]["lines"]
+    document = Generation(get_model(), PROMPT)
+    for _ in document.steps(session.settings.sampling_with_seed(), building.LENGTH):
+        pass
+    ids = [int(line[1 : line.index(",")]) for line in second["trained"]["lines"]]
+    assert ids == list(document.ids)
+
+
+def test_a_shape_over_the_limit_is_counted_and_not_built(session):
+    size.choose_preset(session, "gpt2-xl")
+    shown = drawn(session)
+    assert shown["headline"]["text"] == "1,557,611,200 parameters"
+    assert "would need 6.69 GiB" in shown["room"]["text"]
+    assert not can_build(session.snapshot())
+    assert "would need 6.69 GiB" in built(session)["trouble"]["text"]
+    assert session.state(Building).built is None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"prompt": "word " * 300}, "the prompt"),
+        ({"model": "none"}, "no model"),
+        ({"seed": "x"}, "seed"),
+        ({"n_head": 7}, "not divisible by 7 heads"),
+        ({"vocab_size": 100}, "257"),
+    ],
+)
+def test_what_cannot_be_built_is_one_sentence_until_a_control_is_moved_and_the_last_texts_stay(session, change, says):
+    size.set_shape(session, SMALL)
+    before = built(session)
+    for name, value in change.items():
+        if name == "seed":
+            session.settings = session.settings.with_value(name, value)
+        elif name in RANGES:
+            size.set_value(name, session, value)
+        else:
+            setattr(session, name, value)
+    after = built(session)
+    assert says in after["trouble"]["text"]
+    for view in ("random", "trained", "status", "stages"):
+        assert after[view] == before[view]
+    assert not is_building(session.snapshot())
+    size.set_value("n_layer", session, 2)
+    assert drawn(session)["trouble"]["text"] == ""
+
+
+def test_stopped_both_texts_stay_as_they_are_and_the_model_is_freed(session, monkeypatch):
+    monkeypatch.setattr(building, "UPDATE_SECONDS", 0)
+    size.set_shape(session, SMALL)
+    models, made = RandomModels(memory_bytes(SMALL)), []
+
+    def remembered(loaded, prompt):
+        made.append(weakref.ref(loaded.model))
+        return Generation(loaded, prompt)
+
+    monkeypatch.setattr(building, "Generation", remembered)
+    run = building.build(models, session)
+    for _ in run:
+        if session.state(Building).built is not None and session.state(Building).built.n_tokens > 3:
+            break
+    stop(Building, session)
+    assert not session.busy
+    shown = drawn(session)
+    assert shown["status"]["text"].endswith("stopped")
+    assert len(shown["random"]["lines"]) == len(get_model().tokenizer.encode(PROMPT)) + 4
+    next(run, None)
+    assert drawn(session) == shown
+    gc.collect()
+    assert made[0]() is None
+    assert built(session, models)["trouble"]["text"] == ""
+
+
+def test_the_page_s_text_stands_beside_random_weights_until_something_is_built(session):
+    written = Generation(get_model(), PROMPT)
+    for _ in written.steps(session.settings.sampling_with_seed(), 5):
+        pass
+    session.sent.clear()
+    drawn = Drawn(session, size.tab, shapes_card(RandomModels(), written))
+    views = drawn.update()
+    assert views["shape-status"]["text"].startswith("Sample: 4,394,880 random weights")
+    assert len(views["shape-trained"]["lines"]) == len(written.ids)
+    assert "Trained: Stories" in views["shape-trained-name"]["text"]
+    size.set_shape(session, SMALL)
+    for _ in building.build(RandomModels(), session):
+        pass
+    assert not drawn.update()["shape-status"]["text"].startswith("Sample")
+
+
+@pytest.mark.parametrize("config", FAMILIES.values(), ids=FAMILIES)
+def test_options_without_a_control_stay_as_they_were(config: GPTConfig) -> None:
+    assert shape_of(values_of(config), config) == config
+    moved = shape_of(values_of(config) | {"n_layer": 1, "n_kv_head": 0}, config)
+    assert (moved.n_layer, moved.kv_heads, moved.qk_norm, moved.window) == (1, 4, config.qk_norm, config.window)
+
+
+def test_heads_of_keys_that_cannot_be_shared_evenly_are_refused() -> None:
+    given = values_of(GPTConfig())
+    assert shape_of(given | {"n_kv_head": 4, "rms": True, "gated": True}) == GPTConfig(
+        n_kv_head=4, norm="rms", gated=True
+    )
+    with pytest.raises(ValueError, match=r"12 query heads cannot share 5 .* Try 4 or 6 instead\."):
+        shape_of(given | {"n_kv_head": 5})
+
+
+def test_an_invalid_combination_is_explained_with_a_remedy_in_both_languages() -> None:
+    given = values_of(GPTConfig()) | {"n_head": 13}
+    with pytest.raises(
+        ValueError, match=r"Width 768 is not divisible by 13 heads: .* 12 or 16 heads, .* 767 or 780\."
+    ) as no:
+        shape_of(given)
+    assert "宽度 768 不能被头数 13 整除" in spoken_in("zh", localize_error, no.value)
+    assert "可以改用 12 或 16 个头" in spoken_in("zh", localize_error, no.value)
+    with pytest.raises(ValueError, match=r"Try 8 heads, or a width of 64\."):
+        shape_of(given | {"n_embd": 8, "n_head": 64})
+    with pytest.raises(ValueError, match="makes each head 5 wide, an odd number"):
+        shape_of(given | {"n_embd": 60, "n_head": 12, "rotary": True})

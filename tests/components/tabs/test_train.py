@@ -1,29 +1,50 @@
-"""The Train tab without a browser: accepted inputs, and the life of a visitor's runs."""
+"""The Train tab without a browser: accepted inputs, the life of a visitor's runs, and the film of a training."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 
-from components.model_names import model_choices, short_name
+from components.figures.lines import ZERO_AT
+from components.labels import percent
 from components.state.session import Session
 from components.tabs.inside.machine import ExamplePass
-from components.tabs.train import choices
+from components.tabs.train import choices, film, learned, scaling
 from components.tabs.train import tab as train
-from components.tabs.train.curve import choose_step, curve_card
-from components.tabs.train.film import choose_head, choose_moment, film_card, select_in_machine
+from components.tabs.train.curve import choose_step, curve_card, curve_chart
+from components.tabs.train.film import (
+    Film,
+    Shown,
+    choose_head,
+    choose_moment,
+    film_card,
+    select_in_machine,
+    shares_of_next,
+    shown_at,
+)
+from components.tabs.train.learned import RECORDED, Learned, recorded, show_copying
 from components.tabs.train.tab import OWN, Train, progress_of
+from gpt import GPT, GPTConfig
+from gpt.experiments.scaling import load_scaling
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import get_model, list_models
-from gpt.tokenizer import Tokenizer
-from gpt.training.live_run import LiveRun
-from gpt.training.recipe import LIVE_RECIPES, RECIPE_PRESETS, Recipe
+from gpt.trace import Trace
+from gpt.training import recorded_run
+from gpt.training.data import byte_vocabulary
+from gpt.training.live_run import Evaluation, LiveRun
+from gpt.training.recipe import Recipe
+from gpt.training.recorded_run import RecordedRun, bundled_recording
 from gpt.training.run_queue import RunQueue
+from gpt.training.snapshots import SnapshotFigures, Snapshots, save_snapshot
 from gpt.training.tasks import TASKS, TaskDataset
-from tests.components.drawing import Drawn, spoken_in
+from tests.components.drawing import Drawn, compute_now, spoken_in
 
 TINY = Recipe(n_layer=1, n_head=1, n_embd=8, steps=1, batch_size=2, warmup=1)
 ENDLESS = replace(TINY, steps=5000)
@@ -113,22 +134,6 @@ def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(
     assert len(session.own_models) == train.MAX_TRAINED_MODELS
 
 
-def test_snapshots_of_the_newest_run_alone_are_in_memory_and_counted(queue: RunQueue, visitors: list[Session]) -> None:
-    session = visitors[0]
-    opened(queue, session)
-    first = session.state(Train).run
-    assert session.state(Train).n_bytes > 2 * first.n_parameters  # before and after the step
-    second = finish(queue, session)
-    assert (first.progress.evaluations, first.state) == ((), "finished")
-    assert session.state(Train).n_bytes == sum(each.n_bytes for each in second.progress.evaluations)
-
-
-def test_a_run_that_was_not_opened_is_closed_by_the_next(queue: RunQueue, visitors: list[Session]) -> None:
-    first = finish(queue, visitors[0])
-    finish(queue, visitors[0])
-    assert first.state == "cancelled"
-
-
 def test_a_visitor_has_one_run_at_a_time_and_is_told_so(
     queue: RunQueue, visitors: list[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,40 +185,6 @@ def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Se
     assert drawn(session)["train-curve"]["figure"] is not None
 
 
-def test_another_task_brings_its_own_settings() -> None:
-    session = Session(None)
-    for kind in choices.KINDS:
-        train.choose_task(session, kind)
-        recipe, state = LIVE_RECIPES[kind], session.state(Train)
-        assert (state.n_layer, state.steps, state.rate) == (recipe.n_layer, recipe.steps, recipe.learning_rate)
-
-
-def test_own_models_stand_behind_the_others_under_names_that_can_be_told_apart() -> None:
-    own = ["sort-00000000", "add-11111111", "sort-22222222"]
-    for language in LANGUAGES:
-        everybodys, mine = spoken_in(language, model_choices), spoken_in(language, model_choices, own)
-        assert mine[: len(everybodys)] == everybodys
-        assert [name for _, name in mine[len(everybodys) :]] == own
-        assert len({label for label, _ in mine}) == len(mine)
-    assert short_name("sort-00000000") == "Sort letters"
-    assert short_name("sort-of-mine") == "sort-of-mine"
-
-
-def test_every_default_is_among_the_choices_and_gives_its_own_recipe() -> None:
-    for kind in choices.KINDS:
-        recipe = LIVE_RECIPES[kind]
-        shape = {name: getattr(recipe, name) for name in SHAPE}
-        for name, value in shape.items():
-            assert getattr(Train, name).checked(Session(None), value) == value
-        assert choices.checked_recipe(kind, shape, recipe.learning_rate) == recipe
-
-
-def test_both_learning_rates_follow_the_one_that_is_asked_for() -> None:
-    recipe, usual = choices.checked_recipe("sort", SHAPE, 0.02), LIVE_RECIPES["sort"]
-    assert recipe.muon_lr == 0.02
-    assert recipe.adamw_lr / recipe.muon_lr == usual.adamw_lr / usual.muon_lr
-
-
 @pytest.mark.parametrize("rate", [0, -1.0, 101, float("nan"), float("inf"), None, True, "fast"])
 def test_a_learning_rate_that_cannot_be_used_is_refused_by_name(rate: object) -> None:
     session = Session(None)
@@ -260,24 +231,208 @@ def test_a_file_is_known_by_its_name_and_its_text(tmp_path: Path) -> None:
     assert f"{len(given.text):,} characters" in choices.source(given)
 
 
-def test_a_text_of_many_characters_is_learned_byte_by_byte() -> None:
-    few, many = "tea for two\n" * 30, "".join(map(chr, range(0x4E00, 0x4E00 + 600)))
-    assert isinstance(choices.dataset_for("text", few).vocabulary, Characters)
-    assert isinstance(choices.dataset_for("text", many).vocabulary, Tokenizer)
-
-
-def test_shakespeare_is_trained_in_nanogpts_setting_for_a_cpu() -> None:
-    recipe = RECIPE_PRESETS["shakespeare-cpu"]
-    shape = {"n_layer": 4, "n_head": 4, "n_embd": 128, "dropout": 0.0, "steps": 2000}
-    assert choices.checked_recipe("shakespeare", shape, 0.001) == recipe
-    run = LiveRun(choices.dataset_for("shakespeare", ""), recipe)
-    assert (run.recipe.block_size, run.dataset.vocabulary.n_vocab) == (64, 65)
-    for language in LANGUAGES:
-        assert "nanoGPT" in spoken_in(language, choices.about, "shakespeare")
-    assert short_name("shakespeare-00000000") == "Shakespeare"
-
-
 def test_the_text_at_hand_can_be_learned() -> None:
     given = choices.own_code()
     assert "class GPT(" in given.text
     assert isinstance(choices.dataset_for("text", given.text).vocabulary, Characters)
+
+
+STEPS = (0, 10, 100)
+INDUCTION = {0: 0.01, 10: 0.2, 100: 0.9}  # of layer 1, head 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots of a tiny random model, with made-up figures."""
+    folder = tmp_path_factory.mktemp("snapshots")
+    config = GPTConfig(257, 128, n_layer=2, n_head=2, n_embd=16)
+    for step in STEPS:
+        model = GPT(config, generator=torch.Generator().manual_seed(step))
+        save_snapshot(folder, step, model, byte_vocabulary())
+    Snapshots(folder).save_figures(
+        [
+            SnapshotFigures(
+                step=step,
+                tokens=64 * step,
+                loss=5.0 - step / 100,
+                bits_per_byte=2.0,
+                copy_loss=5.5 - step / 50,
+                induction=[[0.1, 0.1], [INDUCTION[step], 0.1]],
+                previous_token=[[0.3, 0.7], [0.9, 0.1]],
+                prompt="Once",
+                sample=f" at step {step}",
+            )
+            for step in STEPS
+        ]
+    )
+    return folder
+
+
+@pytest.fixture
+def watching(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A visitor who opened the tab."""
+    monkeypatch.setattr(recorded_run, "ASSETS", folder)
+    bundled_recording.cache_clear()
+    watching = Session(None)
+    compute_now(watching, recorded)
+    yield watching
+    watching.close()
+    bundled_recording.cache_clear()
+
+
+def film_views(watching: Session, film: Film = RECORDED) -> dict:
+    """Return the data of the views of a newly opened page."""
+    watching.sent.clear()
+    tab = train.tab if film is OWN else learned.tab
+    views = Drawn(watching, tab, curve_card(film), film_card(film, ExamplePass)).update()
+    return {name.removeprefix(f"{film.name}-"): data for name, data in views.items()}
+
+
+def marked_step(figure: dict) -> float:
+    (mark,) = [shape for shape in figure["layout"]["shapes"] if shape.get("yref") == "paper"]
+    return mark["x0"]
+
+
+def test_the_recording_has_the_attention_of_each_snapshot(folder: Path) -> None:
+    run = RecordedRun(folder)
+    assert [each.step for each in run.progress.evaluations] == list(STEPS)
+    ids = run.dataset.example
+    assert ids[run.dataset.query] in ids[: run.dataset.query]
+    for evaluation in run.progress.evaluations:
+        trace = Trace()
+        with torch.inference_mode():
+            run.loaded_at(evaluation).model.hidden_states(torch.tensor([ids]), trace=trace)
+        assert np.allclose(evaluation.attn_weights[1, 0], trace.layers[1].attn_weights[0, 0], atol=1e-3)
+
+
+def test_everything_moves_with_the_step_and_the_head_stays(watching: Session) -> None:
+    choose_head(RECORDED, watching, {"layer": 1, "head": 0})
+    flows = []
+    for moment, step in enumerate(STEPS):
+        choose_moment(RECORDED, watching, {"moment": moment})
+        shown = film_views(watching)
+        assert (shown["player"]["moment"], shown["player"]["moments"]) == (moment, 3)
+        assert marked_step(shown["curve"]["figure"]) == max(step, ZERO_AT)
+        assert f"At step {step}, the loss is {5 - step / 100:.2f} nats" in shown["curve"]["text"]
+        assert f"layer 1, head 0 puts {percent(INDUCTION[step])}" in shown["curve"]["text"]
+        assert "between step 10 and step 100" in shown["curve"]["note"]
+        assert shown["sample"]["text"] == f"Once at step {step}"
+        assert f"At step {step} the outlined head, layer 1, head 0" in shown["heads"]["text"]
+        assert shown["heatmap"]["text"].startswith(f"At step {step}, layer 1, head 0")
+        assert shown["heatmap"]["figure"]["data"][0]["zmax"] == 1
+        flow = shown["flow"]
+        assert (flow["layer"], flow["head"]) == (1, 0)
+        flows.append(flow["strips"]["post"]["data"])
+    assert len(set(flows)) == len(STEPS)
+
+
+def test_the_moment_when_copying_appears_is_one_click_away(watching: Session) -> None:
+    choose_head(RECORDED, watching, {"layer": 0, "head": 0})
+    show_copying(watching)
+    assert watching.state(Learned).step is None, "this head never copies"
+    choose_head(RECORDED, watching, {"layer": 1, "head": 0})
+    show_copying(watching)
+    assert watching.state(Learned).step == 100
+
+
+def test_a_training_of_ones_own_is_shown_in_its_tab_and_the_recorded_one_stays_as_it_is(
+    watching: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 4)
+    run = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=2, n_embd=8, steps=2, batch_size=2, warmup=1))
+    monkeypatch.setattr(train, "_new_run", lambda state: run)
+    queue = RunQueue(max_running=1)
+    assert "player" not in film_views(watching, OWN)
+    train.start(queue, watching)
+    assert run.wait(120)
+    shown = film_views(watching, OWN)
+    assert (shown["flow"]["n_layer"], shown["player"]["moments"]) == (1, 3)
+    assert film_views(watching)["flow"]["n_layer"] == 2
+    queue.close()
+
+
+def test_without_a_recording_the_page_names_the_command_that_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").write_text((recorded_run.ASSETS / "README.md").read_text())
+    monkeypatch.setattr(recorded_run, "ASSETS", tmp_path)
+    bundled_recording.cache_clear()
+    watching = Session(None)
+    compute_now(watching, recorded)
+    assert "player" not in film_views(watching)
+    assert "python -m gpt.training tinystories.txt --out stories-small" in learned.about(watching.snapshot())
+    bundled_recording.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def run() -> LiveRun:
+    recipe = Recipe(n_layer=2, n_head=2, n_embd=16, steps=6, batch_size=4, warmup=2)
+    run = LiveRun(TaskDataset(TASKS["reverse"]), recipe)
+    run.start()
+    assert run.wait(120)
+    return run
+
+
+def at(run: LiveRun, step: int | None = None, **chosen: int) -> Shown:
+    """Return the run at a step, by default the newest."""
+    return shown_at(Train(step=step, **chosen), run, run.progress)
+
+
+def look_of(weights: np.ndarray) -> Evaluation:
+    return Evaluation(0, 1.0, 0.0, (), weights)
+
+
+def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
+    progress = run.progress
+    _, text, _ = curve_chart(at(run))
+    assert f"{progress.evaluations[-1].val_loss:.3f} nats" in text
+    assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in text
+    assert "of 500 held-out examples" in text
+    figure, early, _ = curve_chart(at(run, 0))
+    assert f"{progress.evaluations[0].val_loss:.3f} nats" in early
+    marks = [shape for shape in figure["layout"]["shapes"] if shape["x0"] == shape["x1"]]
+    assert [mark["x0"] for mark in marks] == [ZERO_AT]
+
+
+def test_the_pinned_head_is_the_one_that_attends_to_what_comes_next_at_the_end(run: LiveRun) -> None:
+    ids, first = [5, 6, 7, 0, 7, 6, 5], 3  # 0 asks for the reversed letters
+    weights = np.zeros((2, 3, 7, 7), np.float16)
+    weights[:, :, range(7), range(7)] = 1  # every token attends to itself
+    before = look_of(weights.copy())
+    for row, column in ((3, 2), (4, 1), (5, 0)):
+        weights[1, 2, row] = 0
+        weights[1, 2, row, column] = 1
+    progress = replace(run.progress, evaluations=(before, look_of(weights)))
+    example = SimpleNamespace(dataset=SimpleNamespace(example=ids, query=first), progress=progress)
+    assert shares_of_next(before, example).max() == 0
+    assert shares_of_next(progress.evaluations[1], example)[1, 2] == 1
+    larger = at(example, layer=3, head=0)  # chosen earlier, in a larger model
+    for shown, head in ((at(example, 0), (1, 2)), (at(example, layer=0, head=1), (0, 1)), (larger, (1, 2))):
+        assert (shown.layer, shown.head) == head
+
+
+def test_samples_say_what_is_right(run: LiveRun) -> None:
+    _, *rows = film.samples_rows(at(run))["rows"]
+    for row, sample in zip(rows, run.progress.evaluations[-1].samples, strict=True):
+        assert row[0] == sample.prompt
+        assert row[2] == sample.expected.removesuffix("\n")
+        assert row[3] == ("✓ right" if sample.text == sample.expected else "✗ wrong")
+
+
+def test_the_scaling_pictures_say_what_was_measured() -> None:
+    found = load_scaling()
+    common = min(len(curve.points) for curve in found.curves[:-1]) - 1
+    small, large = found.curves[0].points[common], found.curves[-2].points[common]
+    assert small.tokens == large.tokens
+    text = scaling.by_tokens(found)[1]
+    assert f"{small.loss - large.loss:.2f} nats ahead" in text
+    assert f"{found.llama[-1].points[-1].loss:.2f}." in text
+    budget = min(curve.points[-1].flops for curve in found.curves[:-1])
+    best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
+    assert scaling.named(best) in scaling.by_flops(found)[1]
+    for draw in scaling.PICTURES.values():
+        *lines, star = spoken_in("zh", draw, found)[0]["data"]
+        assert sum("Llama" in line["name"] for line in lines) == (1 if draw is scaling.by_parameters else 3)
+        assert sum("Llama" not in line["name"] for line in lines) >= 3
+        assert star["marker"]["symbol"] == "star"
+    assert "0.648 bits per byte" in scaling.limitations(found)

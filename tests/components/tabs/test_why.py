@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from components.causes import MIN_LEFT_OUT_TOKENS, Fall, Falls, causes_of, main_word
+from components.causes import Fall, Falls, main_word
 from components.labels import percent, quoted
 from components.state.session import Session
 from components.tabs.why import answer, explained, lens
 from components.tabs.why import tab as why
 from components.tabs.why.explained import Chosen
 from components.tabs.why.tab import tab
-from components.words import words_of
-from gpt import PRESETS, Edits, Generation, GPTConfig, get_model, gpt2_tokenizer
+from gpt import Edits, Generation, get_model, gpt2_tokenizer
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import lens_top_tokens, logit_lens
 from gpt.analysis.tracing import trace_text
@@ -61,16 +60,6 @@ def test_every_picture_is_about_the_selected_position(drawn):
     assert "After “.”, position 4," in shown["why-lead"]["text"]
     assert shown["why-strip"]["selected"] == 4
     assert all(shown[f"why-{name}"]["figure"] for name in CHARTS)
-
-
-def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(drawn):
-    shown = drawn.update(compute=False)
-    snapshot = drawn.session.snapshot()
-    known = explained.predict(snapshot.text, snapshot.position)
-    p = known.probabilities(snapshot.settings.sampling())[known.token].item()
-    assert percent(p) in shown["why-because"]["text"]
-    assert "the app hides each word" in shown["why-because"]["text"]
-    assert shown["why-flow"] == {"heads": [], "is_pending": True}
 
 
 def test_the_sentence_the_ribbons_and_the_evidence_name_the_same_word_and_numbers(drawn):
@@ -140,18 +129,6 @@ def test_only_what_the_flow_shows_can_be_switched(drawn):
     assert drawn.session.state(Chosen) is before
 
 
-def test_a_question_is_forgotten_at_another_position(drawn):
-    drawn.update()
-    explained.choose_token(drawn.session, 7)
-    assert explanation(drawn).prediction.token == 7
-    explained.choose_against(drawn.session, 9)
-    assert explanation(drawn).prediction.token == 7
-    assert "minus that of" in drawn.views["why-parts"]["text"]
-    drawn.session.select(position=4)
-    assert explanation(drawn).prediction.token == drawn.session.document.ids[5]
-    assert "minus that of" not in drawn.views["why-parts"]["text"]
-
-
 def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary(drawn):
     session = drawn.session
     best = int(session.document.logits(28).argmax())
@@ -187,12 +164,6 @@ def test_the_clicked_cell_of_the_lens_is_opened(drawn):
     assert f"the top token is {quoted(e.tokenizer, int(top.token[0]))}" in said
 
 
-def test_nothing_is_computed_while_the_text_is_written_and_the_status_says_so(drawn):
-    drawn.session.lock.begin()
-    assert "writing" in drawn.update()["why-status"]["text"]
-    assert not drawn.is_waiting
-
-
 def test_what_a_browser_sends_may_be_anything(drawn):
     drawn.update()
     before, chosen = drawn.session.selection, drawn.session.state(Chosen)
@@ -223,15 +194,6 @@ def test_the_token_asked_about_is_the_one_that_follows_else_the_best(document, d
     assert (end.token, end.rank, end.follows) == (int(document.logits(last).argmax()), 1, False)
     own = explained.predict(text, last, 7)
     assert own.rank == 1 + int((document.logits(last) > document.logits(last)[7]).sum())
-
-
-@pytest.mark.parametrize("position", [0, 3, 20, 28])
-def test_the_window_holds_the_position_and_what_follows(document, drawn, position):
-    drawn.session.select(position=position)
-    e = explanation(drawn)
-    assert e.end - e.first == explained.LENS_POSITIONS
-    assert e.first <= position < e.end <= document.n_read
-    assert e.end >= min(position + 1 + explained.POSITIONS_AHEAD, document.n_read)
 
 
 def test_after_a_held_space_every_part_explains_the_prediction_of_a_word(document):
@@ -307,26 +269,6 @@ def test_the_sentence_and_the_bars_of_the_parts_add_up_to_the_logit(document, la
         )
 
 
-def test_the_shade_is_each_token_s_share_of_the_influence_whichever_way_it_goes():
-    largest, _, _ = why.shade(np.array([1.0, -3.0, 0.0])).partition(":")
-    assert float(largest) == 0.75
-    assert why.shade(None).startswith("0:")
-
-
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        (np.linspace(-0.004, 0.004, 6), ["(+0.0040 nats)", "(−0.0040 nats)"]),
-        (np.array([1.5, 0.2, -0.004]), ["Most in favour of"]),
-        (np.array([-1.5, -0.2, 0.004]), ["Most against"]),
-    ],
-)
-def test_influences_that_are_all_small_are_not_zero_and_the_smallest_are_not_named(drawn, values, says):
-    _, said = why.influence_bars(explanation(drawn), values)
-    assert all(each in said for each in says)
-    assert len(re.findall("Most", said)) == len(says) if len(values) < 6 else 2
-
-
 def test_a_text_of_one_token_has_nothing_to_hide_and_says_so(drawn):
     drawn.session.select(position=0)
     assert "nothing can be hidden" in drawn.update()["why-trouble"]["text"]
@@ -345,18 +287,6 @@ def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document,
     assert drawn.views["why-influence"]["figure"] is None
 
 
-def test_hiding_reaches_every_word_of_a_short_text_and_the_last_ones_of_a_long_one(document):
-    model, tokenizer, ids = document.loaded.model, document.tokenizer, document.ids[:10]
-    words = [*words_of(tokenizer, ids)][:-1]
-    found = causes_of(model, tokenizer, ids, 7, None)
-    assert [cause.place for cause in found.words] == [tuple(word) for word in words]
-    few = causes_of(model, tokenizer, ids, 7, None, limit=0)
-    assert all(cause.place[0] >= 10 - MIN_LEFT_OUT_TOKENS for cause in few.words)
-    assert 0 < len(few.words) < len(found.words)
-    for one, other in zip(reversed(few.words), reversed(found.words), strict=False):
-        torch.testing.assert_close(one.logits, other.logits, atol=1e-3, rtol=1e-3)
-
-
 def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     document = Generation(get_model(), "Lily saw")
     document.read()
@@ -367,16 +297,3 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     assert drawn.views["why-roles"]["figure"] is None
     Chosen.sample.set(drawn.session, "noise")
     assert drawn.update()["why-roles"]["figure"] is not None
-
-
-@pytest.mark.parametrize("name", ["gpt2", "gpt2-xl"])
-def test_roles_are_measured_on_as_many_tokens_as_fit_into_memory(name):
-    config = PRESETS[name]
-    n = why.longest_roles(config)
-    assert 4 * config.n_layer * config.n_head * n * n <= why.MAX_ROLE_BYTES
-    assert n > 100
-
-
-def test_the_gradient_s_limit_leaves_the_bundled_model_its_whole_context():
-    assert answer.longest_gradient(get_model().model.config) >= 256
-    assert 256 <= answer.longest_gradient(GPTConfig()) < 1024

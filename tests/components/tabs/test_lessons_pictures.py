@@ -1,23 +1,33 @@
-"""Lesson pictures at the limits of their controls and for any model, compared with the model itself."""
+"""Lesson pictures and excerpts: complete, and compared with the model itself."""
 
+from __future__ import annotations
+
+import importlib
+import inspect
 import math
 import re
+from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from components.i18n import t
-from components.tabs.lessons.course import HEADS, POEM
-from components.tabs.lessons.figure import EXAMPLE, Open, SliderSpec, checked_ids, traced
+from components.i18n.catalogue import CATALOGUES
+from components.tabs.lessons import code_view
+from components.tabs.lessons.code_view import Code, excerpt, printed
+from components.tabs.lessons.course import HEADS, LESSONS, POEM
+from components.tabs.lessons.figure import EXAMPLE, Open, checked_ids, traced
 from components.tabs.lessons.pictures import PICTURES, llama_pictures, shape_pictures, training_pictures, verse_pictures
-from components.tabs.lessons.tab import move
+from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
+from components.tabs.lessons.tab import MINIMAL, move, open_lesson
 from gpt import GPT, GPTConfig, LoadedModel, get_model
-from gpt.experiments.architectures import neuron_counts, norm_effect
+from gpt.experiments.architectures import norm_effect
 from gpt.model import meta_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
-from tests.components.tabs.lesson_session import new_page, opened
+from tests.components.tabs.lesson_session import INDEX, new_page, opened, shown
 
 
 @pytest.fixture
@@ -39,7 +49,7 @@ def is_drawn(views):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("key", sorted(PICTURES.keys() - {"training"}))
+@pytest.mark.parametrize("key", sorted(PICTURES))
 def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(page, key):
     picture, config = PICTURES[key], get_model().model.config
     for end in ("low", "high"):
@@ -72,36 +82,6 @@ def test_every_picture_can_be_drawn_of_the_smallest_models(key):
         views = {name.removeprefix("lesson-"): view for name, view in page.update().items()}
         assert views["notice"]["text"] == ""
         assert is_drawn(views)
-
-
-def test_a_slider_keeps_anything_within_its_ends():
-    config = GPTConfig(n_layer=3)
-    knob = SliderSpec("attention.layer", 0, lambda config: config.n_layer - 1, 1, 1)
-    for sent, kept in ((7, 2), (-1, 0), (1.6, 1), ("2", 1), (None, 1), (True, 1), (math.nan, 1), (math.inf, 2)):
-        assert knob.clamped(sent, config) == kept
-
-
-def test_wrong_heads_and_wrong_texts_are_explained(page):
-    assert "768" in opened(page, "configuration", a=768, b=10)["notice"]["text"]
-    for text, key in (("", "empty"), ("word " * 60, "long"), ("x" * 401, "long")):
-        assert opened(page, "attention", text=text)["notice"]["text"] == t(f"picture.{key}", limit=40)
-    assert "two tokens" in opened(page, "loss", text="a")["notice"]["text"]
-
-
-def test_the_parameters_are_those_of_the_curriculum(page):
-    untied = drawn(page, "parameters", choice="untied")
-    assert untied["says"]["text"].startswith("163,009,536")
-    assert "621.83 MiB" in untied["table"]["rows"][1]
-    assert drawn(page, "parameters", choice="tied")["says"]["text"].startswith("124,412,160")
-
-
-def test_dropout_lists_what_it_drops_and_how_it_scales_the_rest(page):
-    for p, share in ((0.1, "1.11"), (0.5, "2")):
-        views = drawn(page, "dropout", a=p, b=1)
-        assert f"1 / (1 − p) = {share}, which keeps the mean the same." in views["says"]["text"]
-        assert len(views["table"]["rows"]) == 5
-        one, two, three, four = (values["y"] for values in views["chart"]["figure"]["data"])
-        assert (one == two, three == four) == (False, True)
 
 
 def test_the_loss_is_the_models_own(page):
@@ -152,24 +132,6 @@ def test_rms_norm_divides_the_mean_too_even_in_the_first_layer(page):
     assert "becomes −0.05. Both bring the root mean square to 1.00" in drawn(page, "rms_norm", a=0)["chart"]["text"]
 
 
-def test_active_neurons_are_counted_by_magnitude():
-    counts = neuron_counts(get_model().model, [1, 2, 3], 1)
-    assert counts.active == pytest.approx(float((counts.values.abs() > 0.1).float().mean()))
-    assert counts.active != pytest.approx(float((counts.values > 0.1).float().mean()))
-
-
-def test_dot_products_of_vectors_of_one_length_are_largest_with_itself(page):
-    says = drawn(page, "dot_products", a=7)["chart"]["text"]
-    assert "scores 192 with itself" in says, "the width: the squared length of a normalised vector"
-
-
-def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():
-    for rate in (0.1, 0.12):
-        adamw, descent = training_pictures.valley("adamw", rate), training_pictures.valley("descent", rate)
-        assert adamw[-1] < adamw[0] / 10
-        assert descent[0] < descent[-1] < math.inf
-
-
 @pytest.mark.parametrize(("choice", "least"), [("counts", 0.9), ("rhymes", 0.9), ("above", 0.6)])
 def test_the_heads_of_the_lesson_look_where_it_says(choice, least):
     layer, head = HEADS[choice]
@@ -179,6 +141,7 @@ def test_the_heads_of_the_lesson_look_where_it_says(choice, least):
     assert sum(weights[i, j].item() for i, j in looked) / len(looked) > least
 
 
+@pytest.mark.thorough
 def test_without_the_head_that_counts_verses_lose_their_length_and_without_the_one_that_rhymes_only_the_rhyme(
     page,
 ):
@@ -195,3 +158,95 @@ def test_without_the_head_that_counts_verses_lose_their_length_and_without_the_o
     ends = [set(re.findall("(.)。", poem)) for poem in (whole, unrhymed)]
     assert ends[0] == set("苍长忙伤")
     assert not ends[1] & set("苍长忙伤")
+
+
+CODES = [code for lesson in LESSONS for code in lesson.code]
+ROOT = Path(__file__).parents[3]
+LANGUAGES = ("en", "zh")
+
+
+@pytest.fixture
+def loaded():
+    return get_model()
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: f"{code.module}.{code.name}")
+def test_each_excerpt_is_what_python_finds_under_that_name(code):
+    found = importlib.import_module(code.module)
+    for part in code.name.split("."):
+        found = getattr(found, part)
+    shown = excerpt(code)
+    file = (ROOT / shown.file).read_text(encoding="utf-8")
+    source = inspect.getsource(inspect.unwrap(found)) if callable(found) else file
+    lines = [line.strip() for line in shown.text.split("\n") if line]
+    assert lines
+    assert set(lines) <= {line.strip() for line in source.split("\n")} | {"@contextmanager", "@dataclass(frozen=True)"}
+    assert file.split("\n")[shown.line - 1].strip() == lines[0]
+    assert '"""' not in shown.text
+
+
+@pytest.mark.parametrize(
+    "code", [Code("gpt.nothing", "GPT"), Code("gpt.model", "GPT.nothing"), Code("gpt.model", "GPT.loss", ("x =",))]
+)
+def test_what_is_not_there_is_not_shown(code):
+    with pytest.raises(LookupError):
+        excerpt(code)
+
+
+def test_colours_change_no_letter():
+    text = inspect.getsource(code_view)
+    assert ["".join(piece for _, piece in line) for line in code_view.colour(text)] == text.split("\n")
+    kinds = dict(code_view.colour("def f(x):  # why")[0])
+    assert kinds == {"k": "def", "d": "f", "c": "# why", "": "(x):  "}
+    assert code_view.colour("a = '''b\nc'''")[1] == (("s", "c'''"),)
+
+
+def test_every_lesson_is_whole_in_both_languages():
+    page = new_page()
+    assert len(LESSONS) == len({lesson.key for lesson in LESSONS})
+    assert QUESTIONS.keys() == {lesson.key for lesson in LESSONS}
+    assert PICTURES.keys() <= QUESTIONS.keys()
+    for lesson in LESSONS:
+        assert lesson.key in PICTURES or lesson.panels
+        open_lesson(get_model(), page.session, lesson.key)
+        for page.session.language in LANGUAGES:
+            views = shown(page, compute=False)
+            assert views["head"]["index"] == views["body"]["index"] == INDEX[lesson.key]
+            assert views["body"]["idea"][0]["lines"]
+            assert views["body"]["code"][0]["lines"]
+            entry, body = views["head"]["lessons"][INDEX[lesson.key]], views["body"]
+            texts = [
+                text for each in body["questions"] for text in (each["question"], *each["choices"], each["answer"])
+            ]
+            assert "{" not in "".join([*entry.values(), *texts])
+
+
+@pytest.mark.parametrize("lesson", [lesson.key for lesson in LESSONS])
+def test_a_lesson_has_two_or_three_questions_and_a_text_for_every_answer(lesson):
+    assert 2 <= len(QUESTIONS[lesson]) <= 3
+    expected = {"title", "says"}
+    for n, question in enumerate(QUESTIONS[lesson], 1):
+        parts = {"question", "answer"}
+        if isinstance(question, ChoiceQuestion):
+            choices = range(1, question.n_choices + 1)
+            parts |= {f"choice.{i}" for i in choices} | {f"wrong.{i}" for i in choices if i != question.right}
+        elif isinstance(question, NumberQuestion):
+            parts |= {"hint"} | {f"wrong.{i}" for i in range(1, len(question.mistakes) + 1)}
+        else:
+            assert isinstance(question, GoalQuestion)
+        expected |= parts if n == 1 else {f"{n}.{part}" for part in parts}
+    for language in LANGUAGES:
+        beginning = f"lesson.{lesson}."
+        texts = {key.removeprefix(beginning) for key in CATALOGUES[language] if key.startswith(beginning)}
+        assert texts == expected
+
+
+def test_the_course_builds_a_gpt_in_order_and_has_every_topic():
+    parts = [part for part, _ in groupby(lesson.part for lesson in LESSONS)]
+    assert parts == ["vectors", "layers", "attention", "model", "loss", "generation", "training", "use", "llama"]
+    assert LESSONS[-1].key == "no_biases"
+    assert {lesson.topic for lesson in LESSONS} == {*range(1, 21)}
+    order = [lesson.key for lesson in LESSONS]
+    for lesson in LESSONS:
+        for name in re.findall(rf"from {MINIMAL}\.(\w+)", printed(f"{MINIMAL}.{lesson.key}").text):
+            assert order.index(name) < order.index(lesson.key), "it needs only what earlier lessons wrote"

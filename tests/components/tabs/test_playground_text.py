@@ -1,4 +1,4 @@
-"""Typing: typed text becomes the document, and its prediction is updated."""
+"""Typing and editing in Write: the text becomes the document, and nothing that was written is lost."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from components.tabs.playground import editing, generation, prediction
 from components.tabs.playground.prediction import reason_falls
 from gpt import Generation, SamplingParams, distribution, get_model
 from gpt.inference.admission import AdmissionQueue
+from gpt.models.registry import add_model, remove_model
+from gpt.models.sources import BUNDLED
 from tests.components.drawing import compute_now
 from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
 from tests.gpt.fake_models import tiny_model
@@ -152,14 +154,6 @@ def test_runs_that_the_server_has_not_seen_are_undone_one_by_one(session: Sessio
     assert shown(session) == "A cat ran"
 
 
-@pytest.mark.parametrize("replace", [generation.clear, generation.prepare_tail])
-def test_undo_brings_back_a_text_that_was_too_long(session: Session, replace: Any) -> None:
-    type_in(session, LONG)
-    run(replace(session) or ())
-    editing.undo(session)
-    assert shown(session) == LONG
-
-
 def test_after_what_the_model_wrote_typing_is_a_branch_and_the_prompt_stays(session: Session) -> None:
     text = "".join(shown_tokens(get_model().tokenizer, write(session, "The dog")))
     for more in (" and", " and the", " and the cat"):
@@ -175,19 +169,6 @@ def test_after_what_the_model_wrote_typing_is_a_branch_and_the_prompt_stays(sess
     editing.undo(session)
     editing.undo(session)
     assert shown(session) == text
-
-
-def test_a_prompt_that_is_changed_under_a_written_text_begins_a_new_one_and_undo_brings_the_old_one_back(
-    session: Session,
-) -> None:
-    old = write(session, "The dog and the cat")
-    for text in ("The dog and the", "The dog and", "The dog and a", "The dog and a bird"):
-        type_in(session, text)
-    assert ids(session) == get_model().tokenizer.encode("The dog and a bird")
-    assert session.document.n_prompt == len(ids(session))
-    while ids(session) != old:
-        assert session.can_undo
-        editing.undo(session)
 
 
 def test_writing_on_continues_the_text_and_again_begins_at_the_prompt_and_keeps_the_rest(session: Session) -> None:
@@ -262,16 +243,6 @@ def test_an_emptied_box_has_no_text_and_one_letter_has_one_token(session: Sessio
     assert shown(session).startswith("It was raining")
 
 
-def test_an_earlier_token_shows_what_was_chosen_there(session: Session) -> None:
-    write(session, "The dog")
-    editing.select_token(session, {"index": 1})
-    bars = drawn(session, "bars")
-    assert bars["title"] == "Which token was chosen here?"
-    assert bars["bars"][bars["chosen"]][4] == {"token": ids(session)[2]}
-    assert drawn(session, "prompt")["ghost"] == ""
-    assert drawn(session, "prompt")["selected"] == 1
-
-
 # White space at the end
 
 RAIN = "It was raining, so Lily could not play"
@@ -340,14 +311,6 @@ def test_the_name_of_a_control_token_becomes_the_token_while_the_switch_is_on(
 # Which tokens stay
 
 
-def test_a_word_that_goes_on_is_encoded_as_a_whole() -> None:
-    loaded = get_model()
-    document = Generation(loaded, loaded.tokenizer.encode("Once upon a t"))
-    keep, rest = kept_tokens(document, "Once upon a time")
-    assert document.ids[:keep] + loaded.tokenizer.encode(rest) == loaded.tokenizer.encode("Once upon a time")
-    assert (keep, rest) == (3, " time")
-
-
 def test_parts_of_a_character_leave_with_it() -> None:
     document = Generation(tiny_model(), [65, 0xE7, 0x8B, 0x90, 66])
     assert shown_tokens(document.tokenizer, document.ids) == ["A", "", "", "狐", "B"]
@@ -374,3 +337,86 @@ def test_characters_that_the_model_has_never_read_stay_as_they_were_typed() -> N
     write(session, "Oh，明月")
     assert shown(session).startswith("Oh，明月")
     assert "<unk>" not in shown(session)
+
+
+def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Session) -> None:
+    first = ids(session)
+    dog, cat = write(session, "The dog"), write(session, "The cat")
+    editing.undo(session)  # the generated tokens
+    assert ids(session) == cat[:-3]
+    editing.undo(session)
+    assert (ids(session), session.prompt, session.next_prompt) == (dog, "The dog", "The dog")
+    assert session.document.n_read == len(dog)
+    editing.undo(session)
+    assert ids(session) == dog[:-3]
+    editing.undo(session)
+    editing.undo(session)  # there is nothing left to undo
+    assert ids(session) == first
+    assert not session.can_undo
+    for expected in (dog[:-3], dog, cat[:-3], cat):
+        assert session.can_redo
+        editing.redo(session)
+        assert ids(session) == expected
+    assert not session.can_redo
+
+
+def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Session, written: Generation) -> None:
+    place = drawn(session, "bars")["common"]
+    editing.choose(session, place | {"token": 5})
+    assert ids(session) == [*written.ids, 5]
+
+
+@pytest.mark.parametrize("typed", ["The dog ran home", "The dog ran. " * 100])
+def test_a_bar_of_an_older_text_changes_nothing(session: Session, typed: str) -> None:
+    type_in(session, "The dog")
+    place = drawn(session, "bars")["common"]
+    type_in(session, typed)
+    editing.choose(session, place | {"token": 5})
+    editing.choose(session, drawn(session, "bars")["common"] | {"token": 5, "behind": place["behind"], "last": None})
+    boxes.hide_words(session, {"hidden": [1], "edited": session.edited - 1})
+    assert session.next_prompt == typed
+    assert not session.hidden.positions
+
+
+def test_a_bar_can_be_chosen_while_the_text_grows(session: Session) -> None:
+    type_in(session, "The dog")
+    place = drawn(session, "bars")["common"]
+    run(generation.step(session))
+    editing.choose(session, place | {"token": 5})
+    assert ids(session) == [*ids(session)[:2], 5]
+
+
+def test_the_newest_texts_are_kept_and_an_empty_one_is_not(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(session, "The dog")
+    write(session, "The cat")
+    monkeypatch.setattr("components.state.session.MAX_ARCHIVED_BYTES", 3 * len(session.undo_stack[-1].file) + 99)
+    write(session, "The bird")
+    generation.clear(session)
+    generation.clear(session)
+    assert [each.prompt for each in session.undo_stack] == ["The dog", "The cat", "The bird"]
+
+
+def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:
+    session.model = add_model(BUNDLED, name="mine")
+    run(generation.written(generation.prepare_prompt)(session, "The dog"))
+    session.model = "stories"
+    run(generation.written(generation.prepare_prompt)(session, "The cat"))
+    here = ids(session)
+    editing.undo(session)
+    remove_model("mine")
+    with pytest.raises(ValueError, match="mine"):
+        editing.undo(session)
+    assert ids(session) == here[:-3]
+
+
+def test_going_on_from_an_earlier_token_begins_a_branch_and_keeps_the_rest(session: Session) -> None:
+    first = ids(session)
+    session.select(position=10)
+    run(generation.prepare_here(session))
+    run(generation.generate(session))
+    assert ids(session)[:11] == first[:11]
+    assert len(ids(session)) == 14
+    assert len(drawn(session, "tree")["lanes"]) == 2
+    editing.undo(session)
+    editing.undo(session)
+    assert ids(session) == first

@@ -1,7 +1,8 @@
-"""Generating, picking a model and selecting: only the newest run generates."""
+"""Generating in Write, picking a model, a full context, a cluster: only the newest run generates."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,21 +10,24 @@ from pathlib import Path
 import pytest
 import torch
 
-from components.api.text import TextEndpoints
-from components.errors import localize_error
+from components.share.document_link import document_values
 from components.state import throughput
-from components.state.example import EXAMPLES, example
-from components.state.session import Session
-from components.state.throughput import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
+from components.state.example import example
+from components.state.session import PendingGeneration, Session
 from components.tabs.playground import box as boxes
 from components.tabs.playground import editing, generation, prediction, stages
 from components.tabs.playground.box import Box
-from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
+from components.tabs.playground.editing import dropped
+from components.tabs.playground.prediction import without_attention
+from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, generate_greedy, get_model
+from gpt.documents import generation as documents
+from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import add_model, remove_model
-from tests.components.drawing import spoken_in
-from tests.components.tabs.playground_session import drawn, ids, new_session, run, type_in, write
+from tests.components.drawing import compute_now
+from tests.components.tabs.playground_session import PICTURES, drawn, ids, new_session, run, type_in, write
+from tests.gpt.documents.fake_cluster import FakeCluster, deployed
 
 PROMPT = "Once upon a time"
 
@@ -45,14 +49,6 @@ def letters(tmp_path: Path) -> Iterator[str]:
     name = add_model(tmp_path)
     yield name
     remove_model(name)
-
-
-def test_a_run_writes_as_many_tokens_as_asked_for_and_says_how_it_ended(session: Session) -> None:
-    found = write(session, "The dog")
-    assert len(found) == session.document.n_prompt + 3
-    assert "length reached" in drawn(session, "status")["text"]
-    assert len(drawn(session, "strip")["lines"]) == len(found)
-    assert write(session, "The dog") == found  # the same seed
 
 
 @pytest.mark.parametrize("change", [generation.stop, generation.clear, editing.undo])
@@ -100,15 +96,6 @@ def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Sessio
     assert "never been trained" in drawn(session, "notice")["text"]
 
 
-def test_the_end_of_a_text_leaves_the_next_one_that_has_begun_alone(session: Session) -> None:
-    for _ in range(2):
-        type_in(session, "The dog")
-        run(generation.prepare(session))
-    generation.finish(session)
-    assert session.lock.streaming
-    assert session.finish_reason is None
-
-
 def test_a_setting_moves_bars_and_stages_without_running_the_model(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,34 +123,7 @@ def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Ses
     assert not session.lock.streaming
 
 
-def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    type_in(session, "The dog")
-    run(generation.prepare(session))
-
-    def overflow(*_: object, **__: object) -> Iterator[None]:
-        raise_overflow()
-        yield
-
-    monkeypatch.setattr(generation, "stream", overflow)
-    with pytest.raises(ValueError, match="finite") as problem:
-        run(generation.generate(session))
-    assert "不能有正无穷或 NaN" in spoken_in("zh", localize_error, problem.value)
-    assert not session.lock.streaming
-
-
-def raise_overflow() -> None:
-    distribution(torch.full((4,), torch.nan), SamplingParams())
-
-
 # Picking a model
-
-
-def test_a_list_that_is_left_again_changes_nothing(session: Session) -> None:
-    document = session.document
-    assert run(generation.pick_model(session, "stories")) == 0
-    assert session.document is document
 
 
 def test_a_model_picked_twice_begins_once(session: Session) -> None:
@@ -204,18 +164,6 @@ def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(sess
     assert session.prompt == "The dog ran"
 
 
-def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() -> None:
-    config = GPTConfig(vocab_size=3, block_size=8, n_layer=1, n_head=1, n_embd=8)
-    own = LoadedModel("own", GPT(config).eval(), Characters(["a", "b", " "]), torch.device("cpu"), "fp32")
-    text = EXAMPLES["en"]["example.story"]
-    for loaded, whole in ((own, False), (get_model(), True)):
-        session = Session(Generation(loaded, "ab"), "ab")
-        run(generation.prepare_example(text, session))
-        session.drop_pending()
-        assert loaded.tokenizer.encode(session.prompt)
-        assert (session.prompt == text) == whole
-
-
 # Selection
 
 
@@ -236,24 +184,6 @@ def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> N
     assert ids(session) == text
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [("temperature", 9, 2.0), ("top_p", 0, 0.01), ("length", 10**9, 1024), ("pace", 7, 0)],
-)
-def test_a_setting_is_moved_into_its_limits(session: Session, name: str, value: float, expected: float) -> None:
-    generation.set_value(name, session, value)
-    assert getattr(session.settings, name) == expected
-
-
-def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
-    assert generation.preset_of(session.snapshot()) == "balanced"
-    generation.choose_preset(session, "greedy")
-    assert session.settings.temperature == 0
-    assert generation.preset_of(session.snapshot()) == "greedy"
-    generation.set_value("top_k", session, 3)
-    assert generation.preset_of(session.snapshot()) is None
-
-
 # Many visitors generating at once
 
 
@@ -267,20 +197,6 @@ def crowd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_the_interval_between_updates_grows_with_the_number_of_streams() -> None:
-    loaded = get_model()
-    with loaded.engine.admission.enter():
-        assert min_update_interval(loaded) == 0
-        with loaded.engine.admission.enter(), loaded.engine.admission.enter():
-            assert min_update_interval(loaded) == pytest.approx(2 * UPDATE_COST_SECONDS / MAX_UPDATE_SHARE)
-
-
-def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: None) -> None:
-    steps = list(generate(get_model(), PROMPT, SamplingParams(temperature=0.8, seed=3), 12))
-    found = list(TextEndpoints("").generate(PROMPT, 12, 0.8, seed=3, model="stories"))
-    assert found == ["", steps[0].text, "".join(step.text for step in steps)]
-
-
 @pytest.mark.parametrize("pace", [0, 50])
 def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
     generation.set_value("length", session, 4)
@@ -291,3 +207,105 @@ def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Sessio
     assert run(generation.generate(session)) == 3  # the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4
     assert session.finish_reason == "max_new_tokens"
+
+
+FULL_PROMPT = "a rat on a road"
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Session]:
+    """A text that fills the 16-token context of its model."""
+    model = GPT(GPTConfig(7, 16, n_layer=1, n_head=1, n_embd=8), generator=torch.Generator().manual_seed(2))
+    save_model(tmp_path, model, Characters(list(" adnort")))
+    name = add_model(tmp_path)
+    session = Session(Generation(get_model(name), FULL_PROMPT))
+    list(session.document.steps(SamplingParams(temperature=0), 99))
+    assert session.document.full
+    for setting, value in {"length": 6, "temperature": 0, "seed": "1", "pace": 0}.items():
+        generation.set_value(setting, session, value)
+    yield session
+    remove_model(name)
+
+
+def go_on(session: Session) -> None:
+    list(generation.prepare_here(session))
+    list(generation.generate(session))
+    generation.finish(session)
+
+
+def test_continue_drops_a_token_for_each_new_one_and_shows_it(full):
+    before = full.document
+    model, ids = before.loaded.model, list(before.ids)
+    assert dropped(full.snapshot()) == ""
+    go_on(full)
+    expected = generate_greedy(model, torch.tensor([ids]), 6)[0].tolist()
+    assert full.document.dropped + full.document.ids == expected
+    assert full.document.n_read == 16
+    assert full.finish_reason == "max_new_tokens"
+    assert before.ids == ids
+    shown = dropped(full.snapshot())
+    assert before.tokenizer.decode(expected[:6]) in shown
+    assert "dropped: 6" in shown
+    assert "16 tokens" in shown
+    compute_now(full, without_attention)
+    for name in PICTURES:
+        drawn(full, name)
+
+
+def test_the_text_cannot_become_a_link_or_a_program(full):
+    go_on(full)
+    for of in (lambda: document_values(full.document, SamplingParams()), lambda: python_snippet(full.document)):
+        with pytest.raises(ValueError, match="have been dropped from the context"):
+            of()
+
+
+PARAMS = SamplingParams(seed=3)
+LENGTH = 8
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> tuple[LoadedModel, FakeCluster]:
+    monkeypatch.setattr(documents, "POLL_SECONDS", 0.01)
+    return deployed(get_model())
+
+
+@pytest.fixture
+def remote(model: tuple[LoadedModel, FakeCluster]) -> Session:
+    """A session that is about to generate."""
+    document = Generation(model[0], "Once upon a time")
+    document.read()
+    remote = new_session(document)
+    remote.pending = PendingGeneration(remote.document, PARAMS, LENGTH, remote.lock.begin(), time.perf_counter())
+    return remote
+
+
+def test_the_page_says_that_the_cluster_is_away_and_writes_on_when_it_is_back(
+    remote: Session, model: tuple[LoadedModel, FakeCluster]
+) -> None:
+    model[1].is_there = False
+    frames = generation.generate(remote)
+    next(frames)  # the prompt
+    next(frames)
+    assert drawn(remote, "status")["text"].startswith("The cluster that runs the model is unreachable.")
+    remote.language = "zh"
+    assert drawn(remote, "status")["text"].startswith("暂时连接不上运行模型的集群")
+    model[1].is_there = True
+    run(frames)
+    remote.language = "en"
+    assert "8 tokens" in drawn(remote, "status")["text"]
+    alone = Generation(get_model(), "Once upon a time")
+    list(alone.local_steps(PARAMS, LENGTH))
+    assert ids(remote) == alone.ids
+
+
+def test_a_text_that_waits_for_its_cluster_can_be_stopped(
+    remote: Session, model: tuple[LoadedModel, FakeCluster]
+) -> None:
+    before = ids(remote)
+    model[1].is_there = False
+    frames = generation.generate(remote)
+    next(frames), next(frames)
+    generation.stop(remote)
+    run(frames)
+    assert ids(remote) == before
+    assert remote.progress is None

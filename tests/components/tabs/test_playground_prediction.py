@@ -1,9 +1,13 @@
-"""Words hidden from the model, and attention switched off: the bars and sentences of Write."""
+"""What Write shows of a prediction: hidden words, attention switched off, the stages of sampling, averaged heads."""
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,11 +17,18 @@ from components.state.reads import is_ready
 from components.state.session import Session
 from components.tabs.playground import box as boxes
 from components.tabs.playground import prediction
-from components.tabs.playground.prediction import VISIBLE_BARS
+from components.tabs.playground import stages as views
+from components.tabs.playground.prediction import VISIBLE_BARS, choose_head, heatmap
+from components.text_views import AVERAGE, attention_shade
+from components.widgets.tokens import FULL
 from components.words import words_of
-from gpt import Edits, Generation, LoadedModel, distribution, get_model
-from tests.components.drawing import compute_now
+from gpt import Edits, Generation, LoadedModel, SamplingParams, Tokenizer, distribution, get_model
+from gpt.analysis.sampling_stages import token_at_stages
+from tests.components.drawing import compute_now, spoken_in
+from tests.components.tabs.inside_session import document_of, unpacked
 from tests.components.tabs.playground_session import drawn, new_session, type_in, write
+from tests.conftest import make_twins
+from tests.gpt.fake_models import N_VOCAB, tiny_model
 
 TEXT = "It was raining. Tom was sad because he could not play"
 WORD = (2, 3)  # " rain" "ing"
@@ -154,3 +165,99 @@ def test_words_are_found_in_latin_and_chinese_text() -> None:
     assert words("Lily's umbrella, 狐狸!") == ["Lily's", " umbrella", ",", " ", "狐", "狸", "!"]
     document = Generation(get_model(), "")
     assert words_of(tokenizer, document.ids) == []
+
+
+DOCUMENT = Generation(tiny_model(), "the cat <b>")
+DOCUMENT.read()
+LAST = len(DOCUMENT.ids) - 1
+EVERYTHING = SamplingParams(temperature=0.8, top_k=40, top_p=0.9, min_p=0.05, repetition_penalty=1.3)
+
+
+def pipeline_at_end(params=EVERYTHING, followed=97):
+    return views.PipelineView(DOCUMENT, LAST, params, followed)
+
+
+def test_the_table_of_stages_adds_up():
+    head, *rows = views.stage_table(pipeline_at_end())
+    assert head == ["stage", "removes", "entropy, bits", "perplexity"]
+    assert [row[0] for row in rows] == [
+        "repetition 1.3",
+        "temperature 0.8",
+        "Top-k 40",
+        "Top-p 0.9",
+        "Min-p 0.05",
+        "all settings",
+    ]
+    removed = [int(row[1].split(" (")[0].replace(",", "")) if row[1] != "–" else 0 for row in rows]
+    assert sum(removed[:-1]) == removed[-1]
+    assert removed[2] == N_VOCAB - 40
+    ends = [row[2].split(" → ") for row in rows]
+    assert all(before[-1] == after[0] for before, after in pairwise(ends[:-1]))
+    assert (ends[0][0], ends[-2][-1]) == (ends[-1][0], ends[-1][-1])
+    raw = DOCUMENT.logits(LAST).double().softmax(0)
+    entropy = -(raw * raw.log2()).sum().item()
+    assert ends[0][0] == f"{entropy:.2f}"
+    assert float(rows[0][3].split(" → ")[0]) == pytest.approx(2**entropy, rel=0.01)
+
+
+@pytest.mark.parametrize("unit", ["probability", "log_probability", "logit"])
+def test_each_line_of_the_picture_is_one_token_and_ends_where_it_was_removed(unit):
+    content = views.stage_chart(pipeline_at_end(followed=3), unit)
+    data = content["figure"]["data"]
+    lines = {line["customdata"][0]: line for line in data}
+    assert 3 in lines
+    assert len(lines) == len(data)
+    for token_id, line in lines.items():
+        rows = token_at_stages(DOCUMENT.logits(LAST), pipeline_at_end().stages, token_id)[:-1]
+        values = [getattr(row, unit) for row in rows if row.rank is not None]
+        removed = len(values) < 6
+        assert line["y"] == pytest.approx([*values, values[-1]] if removed else values)
+        assert line["marker"]["symbol"] == ["circle"] * len(values) + ["x"] * removed
+    assert "<b>" not in str(content["figure"]["layout"])
+
+
+def test_the_sentence_names_the_stage_that_removed_the_token():
+    worst = int(DOCUMENT.logits(LAST).argmin())
+    assert "before Top-k removed it" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst))
+    assert "5 of 260 tokens can be drawn" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst))
+    assert "在“Top-p”这一步被去掉了" in spoken_in(
+        "zh", views.sentence, pipeline_at_end(SamplingParams(top_p=0.1), worst)
+    )
+
+
+LAYER, POSITION = 1, 7
+
+
+@pytest.fixture
+def shown(byte_tokenizer: Tokenizer) -> tuple[np.ndarray, Session]:
+    """Return one layer's weights (T, T), averaged over transformers' heads, and a session that shows the average."""
+    reference, ours = make_twins(vocab_size=byte_tokenizer.n_vocab, n_positions=64, n_layer=3, n_head=3, n_embd=36)
+    session = Session(document_of(ours, byte_tokenizer))
+    choose_head(session, AVERAGE)
+    session.select(position=POSITION, layer=LAYER)
+    with torch.inference_mode():
+        heads = reference(torch.tensor([session.document.ids]), output_attentions=True).attentions[LAYER][0]
+    assert (heads[0] - heads[1]).abs().max() > 0.01  # no single head may equal the average
+    return np.mean([head.numpy() for head in heads], axis=0), session
+
+
+def test_the_playground_s_heatmap_and_shades_show_the_mean_of_the_single_heads(
+    shown: tuple[np.ndarray, Session],
+) -> None:
+    mean, session = shown
+    picture = heatmap(session.snapshot())
+    for n, row in enumerate(picture["cells"], start=1):
+        np.testing.assert_allclose(unpacked(row, "f4", n), mean[n - 1, :n], atol=1e-5)
+    assert n == len(mean)
+    session.document.append(7)
+    session.document.read()
+    grown = heatmap(session.snapshot())
+    assert grown["cells"][:-1] == picture["cells"]  # so a frame carries only the new row
+    assert len(json.dumps(grown["figure"])) < 5000
+    session.document.undo()
+    assert "average of heads" in picture["text"]
+    session.selection = replace(session.selection, shading="attention")
+    snapshot = session.snapshot()
+    largest, _, levels = attention_shade(snapshot.text, snapshot.selection).partition(":")
+    shades = unpacked(levels, "<u2", -1) / FULL * float(largest)
+    np.testing.assert_allclose(shades, mean[POSITION, : POSITION + 1], atol=2e-5)

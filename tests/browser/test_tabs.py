@@ -1,0 +1,124 @@
+"""Shapes, Concepts, Challenges and Activations in a browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.playground_page import open_playground, open_tab, says, switch_theme
+
+pytestmark = pytest.mark.thorough
+
+CHIPS = ".gb-strip [role=option]"
+
+
+@pytest.fixture
+def shapes(stay, site):
+    page = stay(lambda page: open_playground(page, site))
+    open_tab(page, "shapes")
+    expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
+    return page
+
+
+def type_number(page, name, value):
+    """Type into the field beside the slider, which only has whole steps."""
+    number = page.locator(f"#{name} input[type=number]")
+    number.fill(str(value))
+    number.blur()
+
+
+def test_build_runs_the_playground_s_prompt_through_both_models_and_nothing_scrolls_sideways_on_a_phone(shapes):
+    open_tab(shapes, "playground")
+    shapes.locator("#prompt textarea").fill("The <b>dog</b> and")
+    open_tab(shapes, "shapes")
+    type_number(shapes, "shape-vocab-size", 5000)
+    shapes.locator("#shape-skeleton input").click()
+    expect(shapes.locator("#shape-headline")).to_contain_text("1,009,152 parameters")
+    shapes.locator("#shape-start").click()
+    expect(shapes.locator("#shape-status")).to_contain_text("1,009,152 random weights drawn")
+    expect(shapes.locator("#shape-start")).to_be_enabled()
+    for side in ("random", "trained"):
+        written = re.compile(r"^The <b>dog</b> and(.{22,}|.*∎\s*$)", re.DOTALL)  # a text may end early
+        expect(shapes.locator(f"#shape-{side} .gb-strip")).to_have_text(written)
+    expect(says(shapes, "shape-stages")).to_contain_text(re.compile(r"\[1, \d+\] .* \[1, \d+, 5000\]"))
+    shapes.set_viewport_size({"width": 390, "height": 844})
+    for _ in range(2):
+        shapes.wait_for_function("document.documentElement.scrollWidth <= 390")
+        switch_theme(shapes)
+
+
+BARS = "#bars .gb-changed"
+TINTED = "#concepts-features [role=option][style*='--tint']"
+
+
+def test_a_chip_turns_a_concept_up_and_the_slider_moves_the_bars(page, site):
+    open_playground(page, site)
+    concepts = page.locator("#concepts")
+    dog = concepts.get_by_role("button", name="dog", exact=True)
+    expect(page.locator(BARS)).to_have_count(0)
+    dog.click()
+    expect(dog).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(BARS).first).to_be_visible()
+    expect(concepts.get_by_role("term")).to_have_text(["Without", "With dog"])
+    slider = concepts.get_by_role("slider", name="dog")
+    slider.focus()
+    slider.press("End")
+    expect(concepts.locator("output")).to_have_text("+4")
+    expect(page).to_have_url(re.compile(r"edits=c\d\.\d+(%3D|=)4"))
+    concepts.get_by_role("button", name="reset").click()
+    expect(dog).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(BARS)).to_have_count(0)
+    expect(slider).to_have_count(0)
+    expect(concepts.get_by_role("term")).to_have_count(0)
+
+
+def test_a_feature_tints_the_text_while_it_is_pointed_at_and_shows_its_evidence_by_a_click(page, site):
+    open_playground(page, site)
+    open_tab(page, "concepts")
+    page.get_by_label("Find a concept").fill("rain")
+    features = page.locator("#concepts-features").get_by_role("listbox", name="Concepts at this word")
+    rain = features.get_by_role("option", name="rain (layer 2)")
+    rain.hover()
+    expect(page.locator(TINTED).filter(has_text="rain").first).to_be_visible()
+    rain.click()
+    expect(page.locator("#concepts-title")).to_have_text("Concept: rain")
+    expect(page.locator("#concepts-evidence mark")).to_have_count(12)
+
+
+def test_a_link_opens_a_challenge_which_clicks_or_a_text_solve_and_the_browser_keeps_what_was_solved(page, site):
+    page.goto(f"{site}?challenge=put_back")
+    verdict = page.locator("#challenge-foot .gb-standing")
+    expect(verdict).to_contain_text("With head 4.1 off")
+    page.locator("#challenge-text .gb-arcs-token").nth(4).click()
+    page.locator("#challenge-layer").get_by_text("4", exact=True).click()
+    expect(verdict).to_contain_text("With just this piece put back")
+    page.locator("#challenge-foot .gb-on").click()
+    expect(page).to_have_url(re.compile("challenge=sure"))
+    expect(verdict).to_contain_text("39")
+    page.locator("#challenge-box textarea").fill("They lived happily ever")
+    expect(verdict).to_contain_text("“after”")
+    page.reload()
+    solved = page.locator("#challenge-head a[data-level='2']")
+    expect(solved).to_have_count(2)
+    expect(page.locator("#challenge-head a[aria-current]")).to_have_attribute("data-key", "sure")
+
+
+def test_of_several_quick_actions_in_a_card_none_is_lost(stay, site):
+    page = stay(lambda page: open_playground(page, site))
+    open_tab(page, "activations")
+    expect(says(page, "activation-swapped")).not_to_be_empty()
+    page.evaluate(
+        """() => {
+          const set = (box, value) => {
+            box.value = value;
+            box.dispatchEvent(new Event(box.localName === "select" ? "change" : "input"));
+          };
+          for (const x of [0.5, 3, -2]) set(document.querySelector("#activations-x input[type=number]"), x);
+          document.querySelectorAll("#activations-swap input")[1].click();
+          set(document.querySelector("#activations-layer select"), "1");
+          set(document.querySelector("#activations-x input[type=number]"), 2);
+        }"""
+    )
+    expect(says(page, "curves")).to_contain_text("x = 2.00")
+    expect(says(page, "pre-activations")).to_contain_text("Layer 1")
+    expect(page.locator("#activations-x input[type=range]")).to_have_value("2")
