@@ -1,8 +1,4 @@
-"""Server-side workarounds for Gradio, each with the version in which it was last needed.
-
-tests/components/test_gradio_workarounds.py and tests/browser/test_gradio_workarounds.py warn when one is no longer
-needed.
-"""
+"""Server-side workarounds for Gradio, each with the version in which it was last needed."""
 
 from __future__ import annotations
 
