@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,15 +12,11 @@ from torch.testing import assert_close
 from gpt.sampling import (
     LIKELY,
     SamplingParams,
-    StageName,
-    Stages,
     distribution,
     likely_edge,
     sample_token,
     sorted_edge,
 )
-
-STAGES = ("raw", *get_args(StageName))
 
 
 def logits_of(*probabilities: float) -> torch.Tensor:
@@ -62,54 +56,7 @@ def test_stages_of_a_small_distribution_by_hand(params, expected):
     assert final(logits_of(0.4, 0.3, 0.2, 0.1), **params) == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_repetition_penalty_applies_once_to_each_previous_id():
-    logits = torch.tensor([2.0, -2.0, 0.0, 1.0])
-    weakened = torch.tensor([1.0, -4.0, 0.0, 1.0]).softmax(dim=0)
-    stages = distribution(logits, SamplingParams(repetition_penalty=2.0), previous_ids=[0, 1, 1, 2, 0, 0])
-    assert_close(stages.repetition_penalty, weakened)
-    assert_close(stages.raw, logits.softmax(dim=0))
-    assert final(logits, repetition_penalty=2.0) == pytest.approx(stages.raw.tolist())
-
-
 # Properties
-
-
-@pytest.mark.parametrize("vocab_size", [1, 2, 61, 4096])
-@pytest.mark.parametrize(
-    "params",
-    [
-        SamplingParams(),
-        SamplingParams(temperature=0),
-        SamplingParams(temperature=1e-40),
-        SamplingParams(temperature=1e30),
-        SamplingParams(0.8, top_k=40, top_p=0.9, min_p=0.01, repetition_penalty=1.3),
-    ],
-)
-def test_every_stage_is_a_distribution_over_the_whole_vocabulary(vocab_size, params):
-    logits = torch.randn(vocab_size) * 4
-    logits[1::3] = -math.inf
-    stages = distribution(logits, params, previous_ids=[0, vocab_size - 1])
-    assert {field.name for field in fields(Stages)} == {*STAGES, "kept", "entropy"}
-    for name in STAGES:
-        stage = getattr(stages, name)
-        assert stage.shape == (vocab_size,)
-        assert stage.dtype == torch.float32
-        assert stage.sum().item() == pytest.approx(1, abs=1e-5)
-        assert (stage >= 0).all()
-        assert (stage[1::3] == 0).all()
-    assert stages.kept.dtype == torch.bool
-    assert not (stages.final > 0)[~stages.kept].any()
-    assert not stages.kept[1::3].any()
-
-
-@pytest.mark.parametrize("k", [1, 2, 7, 60, 61, 100])
-def test_top_k_keeps_exactly_k(k):
-    random, ties = torch.randn(61), torch.randint(3, (61,)).float()
-    for logits in (random, ties, torch.zeros(61)):
-        kept = distribution(logits, SamplingParams(top_k=k)).kept
-        assert kept.sum() == min(k, 61)
-        best_first = sorted(range(61), key=lambda i: (-logits[i].item(), i))
-        assert kept.nonzero().flatten().tolist() == sorted(best_first[:k])
 
 
 def large_logits(kind: str, seed: int) -> np.ndarray:

@@ -57,7 +57,6 @@ def test_every_activation_is_that_of_transformers(twins: Twins) -> None:
     assert_close(trace.final_norm, expected.hidden_states[-1], atol=1e-5, rtol=0)
 
 
-@pytest.mark.thorough
 def test_left_padding_and_a_cache_filled_in_chunks_change_nothing(twins: Twins) -> None:
     mask = (torch.arange(T) >= torch.tensor([[0], [7]])).long()
     positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
@@ -71,16 +70,7 @@ def test_left_padding_and_a_cache_filled_in_chunks_change_nothing(twins: Twins) 
     assert_close(torch.cat(chunks, dim=1)[real], expected[real], atol=1e-5, rtol=0)
 
 
-@pytest.mark.thorough
-def test_a_cache_filled_in_chunks_without_a_mask_changes_nothing(twins: Twins) -> None:
-    expected = twins.reference(IDX).logits
-    cache = KVCache(twins.ours.config, batch_size=2)
-    chunks = [twins.ours(chunk, cache=cache) for chunk in IDX.split([6, 1, 1, 8, 4], dim=1)]
-    assert_close(torch.cat(chunks, dim=1), expected, atol=1e-5, rtol=0)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("case", ENDS[::2], ids=" - ".join)
+@pytest.mark.parametrize("case", [each for each in QUICK if each.values[0] in ENDS[::2]])
 def test_greedy_text_is_that_of_transformers_alone_and_among_others(case: tuple[str, str]) -> None:
     twins = family_twins(*case)
     loaded, greedy, n = load_model(twins.folder, device="cpu"), SamplingParams(temperature=0), 10

@@ -22,8 +22,6 @@ from gpt.edits import Edits
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from tests.parity.family_models import Twins, family_twins
 
-pytestmark = pytest.mark.thorough
-
 IDS = [7, 3, 1, 4, 1, 5, 9, 2, 6, 5]
 IDX = torch.tensor([IDS])
 TOKEN = 33
@@ -56,7 +54,14 @@ CASES = [
 ]
 
 
-@pytest.fixture(params=CASES, ids=" - ".join, scope="module")
+QUICK = (("gpt2", "untied, narrow"), ("gemma2", "every other layer has a window"))
+
+
+@pytest.fixture(
+    params=[pytest.param(case, marks=() if case in QUICK else pytest.mark.thorough) for case in CASES],
+    ids=" - ".join,
+    scope="module",
+)
 def twins(request: pytest.FixtureRequest) -> Twins:
     return family_twins(*request.param)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import pickle
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import make_dataclass
@@ -120,32 +118,9 @@ def test_book_head_equal_to_the_embedding_is_tied(tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path, n_head=3).config.tie_weights
 
 
-HF_SHAPES = {
-    "plain": {},
-    "untied": {"tie_word_embeddings": False},
-    "one-head": {"n_head": 1, "n_layer": 1},
-    "wide": {"n_embd": 36, "n_head": 4, "n_inner": 20},
-    "erf": {"activation_function": "gelu"},
-    "relu": {"activation_function": "relu"},
-    "silu": {"activation_function": "silu"},
-    "eps": {"layer_norm_epsilon": 1e-2},
-    "upcast": {"reorder_and_upcast_attn": True},
-}
-
-
 def hugging_face(**options: object) -> nn.Module:
     shape = {"vocab_size": 61, "n_positions": 16, "n_embd": 24, "n_layer": 2, "n_head": 3, **options}
     return randomized(GPT2LMHeadModel(GPT2Config(bos_token_id=0, eos_token_id=0, **shape)))
-
-
-@pytest.mark.parametrize("options", HF_SHAPES.values(), ids=HF_SHAPES)
-def test_hugging_face_folder_gives_transformers_logits(tmp_path: Path, options: dict[str, object]) -> None:
-    model = hugging_face(**options)
-    model.save_pretrained(tmp_path)
-    assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE)
-    if model.config.tie_word_embeddings:
-        model.transformer.save_pretrained(tmp_path / "headless")
-        assert_same_logits(tmp_path / "headless", lambda idx: model(idx).logits, HUGGING_FACE)
 
 
 def test_hugging_face_folder_in_several_files_is_read_completely(tmp_path: Path) -> None:
@@ -154,6 +129,8 @@ def test_hugging_face_folder_in_several_files_is_read_completely(tmp_path: Path)
     shards = sorted(tmp_path.glob("model-*.safetensors"))
     assert len(shards) > 2
     assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE)
+    model.transformer.save_pretrained(tmp_path / "headless")
+    assert_same_logits(tmp_path / "headless", lambda idx: model(idx).logits, HUGGING_FACE)
     shards[1].unlink()
     with pytest.raises(ValueError, match=r"lists model-00002-of-\d+\.safetensors, which is missing"):
         load_model(tmp_path)
@@ -187,25 +164,6 @@ def test_a_bare_state_dict_with_gpt2s_names_needs_n_head_alone(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("scale_attn_by_inverse_layer_idx", True),
-        ("scale_attn_weights", False),
-        ("add_cross_attention", True),
-        ("activation_function", "quick_gelu"),
-        ("model_type", "mpt"),
-        ("quantization_config", {"bits": 4}),
-    ],
-)
-def test_option_that_changes_the_mathematics_is_refused_by_name(tmp_path: Path, option: str, value: object) -> None:
-    hugging_face().save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, option: value}))
-    with pytest.raises(ValueError, match=option if option != "model_type" else "mpt"):
-        load_model(tmp_path)
-
-
-@pytest.mark.parametrize(
     ("name", "value", "said"),
     [
         ("rotary_base", 10000, "an option that is not implemented: rotary_base"),
@@ -235,35 +193,10 @@ def test_mismatched_weights_are_listed_by_the_names_of_their_layout(tmp_path: Pa
     assert "wrong shape: trf_blocks.0.ff.layers.2.bias (5,) instead of (24,)" in said
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        (BookGPT, "trf_blocks.1.att.W_key.weight"),
-        (BookGPT, "trf_blocks.1.att.W_value.weight"),
-        (QKVProjGPT, "blocks.1.attn.qkv_proj.weight"),
-    ],
-)
-def test_missing_matrix_is_named(tmp_path: Path, kind: type[nn.Module], name: str) -> None:
-    state = kind().state_dict()
-    del state[name]
-    torch.save(state, tmp_path / "model.pth")
-    with pytest.raises(ValueError, match=f"missing: {re.escape(name)}"):
-        load_model(tmp_path, n_head=3)
-
-
 def test_error_for_an_unknown_layout_lists_the_known_ones(tmp_path: Path) -> None:
     torch.save({"encoder.weight": torch.zeros(3)}, tmp_path / "model.pt")
     with pytest.raises(ValueError, match=r"encoder\.weight.*nanoGPT.*minGPT.*GPTModel"):
         load_model(tmp_path)
-
-
-def test_heads_that_contradict_the_checkpoint_are_refused(tmp_path: Path) -> None:
-    path = save_nano(randomized(NanoGPT()), tmp_path)
-    with pytest.raises(ValueError, match="n_head is 3 in the checkpoint, not 4"):
-        load_model(path, n_head=4)
-    torch.save(NanoGPT().state_dict(), tmp_path / "bare.pt")
-    with pytest.raises(ValueError, match="must be divisible by n_head"):
-        load_model(tmp_path / "bare.pt", n_head=5)
 
 
 def test_nanogpt_characters_are_found_beside_and_in_its_data_folder(tmp_path: Path) -> None:

@@ -129,13 +129,6 @@ def test_names_of_gpt2_may_differ_in_parts(tmp_path: Path, names: dict[str, str 
     assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3, activation="gelu_tanh")
 
 
-def test_the_only_state_dict_of_a_file_is_found_under_any_key(tmp_path: Path) -> None:
-    model, path = randomized(TiedGPT()), tmp_path / "mine.pt"
-    state = model.state_dict()
-    torch.save({"net": state, "optimizer": {"state": {}, "param_groups": []}, "step": 3}, path)
-    assert_same_logits(path, model, n_head=3)
-
-
 def test_heads_are_asked_for_only_where_shapes_do_not_tell(tmp_path: Path) -> None:
     for model, choices in ((LensGPT(), []), (WqGPT(), [1, 2, 3, 4, 6, 8, 12, 24])):
         with pytest.raises(NamesInferred) as unconfirmed:
@@ -205,11 +198,6 @@ def test_a_wrong_file_of_names_is_a_sentence(tmp_path: Path, content: dict[str, 
     (tmp_path / "names.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=said):
         open_checkpoint(path, n_head=3)
-
-
-def test_an_activation_that_contradicts_the_checkpoint_is_refused() -> None:
-    with pytest.raises(ValueError, match="activation is gelu_tanh in the checkpoint, not relu"):
-        load_model("stories", device="cpu", activation="relu")
 
 
 def test_a_head_with_a_bias_is_part_of_every_prediction(tmp_path: Path) -> None:

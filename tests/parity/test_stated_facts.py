@@ -31,7 +31,7 @@ from tests.conftest import randomized
 from tests.parity.family_models import family_twins
 from tests.parity.fused_qkv_models import TiedGPT
 from tests.parity.reference_models import NanoGPT
-from tests.parity.separate_qkv_models import HEADS, SIZE, WIDTH, LectureGPT, OldMinGPT, SeqGPT
+from tests.parity.separate_qkv_models import HEADS, SIZE, WIDTH, LectureGPT, SeqGPT
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 LETTERS = [chr(33 + number) for number in range(61)]
@@ -317,22 +317,6 @@ def test_inferred_modules_for_each_head_have_relu_and_a_scale_in_their_file_of_n
     assert unconfirmed.value.activation == "relu"
     (tmp_path / "names.json").write_text(json.dumps({**unconfirmed.value.layout, "attn_scale": "head_size"}))
     assert_same_logits(tmp_path / "mine.pt", model)
-
-
-def test_a_missing_output_projection_is_the_identity(tmp_path: Path) -> None:
-    model = randomized(OldMinGPT())
-    for block in model.blocks:
-        block.attn.proj = nn.Identity()
-    torch.save(model.state_dict(), tmp_path / "mine.pt")
-    assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3)
-
-
-def test_an_untied_head_that_is_missing_is_refused(tmp_path: Path) -> None:
-    torch.save(NanoGPT().state_dict(), tmp_path / "mine.pt")
-    state = {name: value for name, value in NanoGPT().state_dict().items() if name != "lm_head.weight"}
-    torch.save({"model": state, "config": {"tie_word_embeddings": False}}, tmp_path / "mine.pt")
-    with pytest.raises(ValueError, match="tie_word_embeddings"):
-        open_checkpoint(tmp_path / "mine.pt", n_head=3)
 
 
 def meta_llama(**options: object) -> tuple[LlamaForCausalLM, dict[str, Tensor]]:

@@ -16,8 +16,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from gpt.cache import KVCache
-from gpt.sampling import SamplingParams, distribution, sample_token
+from gpt.sampling import SamplingParams, distribution
 from gpt.seeding import seeded
 from gpt.trace import Trace
 
@@ -55,17 +54,6 @@ def test_logits_attentions_and_hidden_states_are_those_of_transformers(twins, sh
         assert_close(trace.final_norm, expected.hidden_states[-1], atol=atol, rtol=0)
 
 
-@torch.inference_mode()
-def test_left_padding_is_that_of_transformers(twins):
-    reference, ours = twins(**SHAPES["four heads"])
-    idx = torch.randint(257, (3, 10))
-    mask = (torch.arange(10) >= torch.tensor([[0], [4], [9]])).long()
-    positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
-    expected = reference(idx, attention_mask=mask, position_ids=positions).logits
-    real = mask.bool()
-    assert_close(ours(idx, attention_mask=mask)[real], expected[real], atol=1e-5, rtol=0)
-
-
 def test_dropout_in_training_mode_drops_what_transformers_drops(twins):
     reference, ours = twins(**SHAPES["three heads of five"])
     idx = torch.randint(101, (2, 12))
@@ -91,20 +79,6 @@ def test_loss_and_its_gradient_are_those_of_transformers(twins):
     expected.backward()
     loss.backward()
     assert_close(ours.wte.weight.grad, reference.transformer.wte.weight.grad, atol=1e-5, rtol=1e-4)
-
-
-@torch.inference_mode()
-def test_greedy_text_with_a_cache_is_that_of_transformers(twins):
-    reference, ours = twins(**SHAPES["four heads"])
-    prompt = torch.randint(1, 257, (1, 4))
-    expected = reference.generate(
-        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, do_sample=False, eos_token_id=None
-    )[0].tolist()
-    ids, cache, new = prompt[0].tolist(), KVCache(ours.config), prompt
-    for _ in range(20):
-        ids.append(sample_token(ours(new, cache=cache)[0, -1], SamplingParams(temperature=0), 0.0))
-        new = torch.tensor([ids[-1:]])
-    assert ids == expected
 
 
 def processed(logits, params, previous_ids):

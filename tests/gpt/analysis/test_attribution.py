@@ -10,10 +10,8 @@ from torch.testing import assert_close
 
 from gpt.analysis.attribution import direct_logit_attribution, neuron_logit_attribution
 from gpt.analysis.tracing import trace_text
-from gpt.cache import KVCache
-from gpt.edits import Edits, Hook, Patch
+from gpt.edits import Edits, Hook
 from gpt.layers import LayerNorm, RMSNorm
-from gpt.trace import Trace
 from tests.gpt.analysis.copying_model import copying_model
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -75,44 +73,6 @@ def test_only_the_copying_head_contributes_to_the_answer():
     others = torch.stack((*parts.heads[0], parts.heads[1, 1], *parts.attn_bias, *parts.mlp))
     assert_close(others, torch.zeros(7), atol=1e-6, rtol=0)
     assert max(abs(parts.embedding), abs(parts.position), abs(parts.norm_bias)) < 1e-6
-
-
-@torch.inference_mode()
-def test_a_head_that_is_off_contributes_nothing(model):
-    edits = Edits(head_scale={(1, 0): 0.0})
-    assert direct_logit_attribution(model, IDS, 6, 33, edits=edits).heads[1, 0] == 0
-    assert direct_logit_attribution(model, trace_text(model, IDS, edits), 6, 33).heads[1, 0] == 0
-
-
-@torch.inference_mode()
-def test_a_patch_of_a_position_contributes_the_difference_it_makes_in_a_pass_with_a_cache(model):
-    model.double()
-    edits = Edits(patches=(Patch("resid_mid", 1, 6, torch.ones(24)),))
-    cache, trace, idx = KVCache(model.config, dtype=torch.float64), Trace(), torch.tensor([IDS])
-    model(idx[:, :4], cache=cache, edits=edits)
-    logits = model.lm_head(model.hidden_states(idx[:, 4:], cache=cache, edits=edits, trace=trace))
-    for position in (2, 3):
-        parts = direct_logit_attribution(model, trace, position, 33)
-        assert parts.total == pytest.approx(logits[0, position, 33].item(), abs=1e-9)
-        assert (abs(parts.rest) > 0.01) == (position == 2)
-
-
-@torch.inference_mode()
-def test_a_steering_vector_contributes_what_it_adds_to_the_stream(model):
-    model.double()
-    vector = torch.linspace(-1, 1, 24, dtype=torch.float64)
-    hooks = (
-        Hook("resid_post", 1, lambda x: x + vector),
-        Hook("mlp_post", 0, lambda x: x.index_fill(-1, torch.tensor(3), 0.0)),
-        Hook("attn_weights", 2, lambda x: x / 2),
-    )
-    edits = Edits(hooks=hooks)
-    trace = trace_text(model, IDS, edits=edits)
-    parts = direct_logit_attribution(model, trace, 6, 33, edits=edits)
-    expected = (
-        model.ln_f.contribution(vector, torch.tensor(parts.scale, dtype=torch.float64)) @ model.lm_head.weight[33]
-    )
-    assert parts.rest == parts.hooks == pytest.approx(expected.item(), abs=1e-9)
 
 
 @torch.inference_mode()

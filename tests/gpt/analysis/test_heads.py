@@ -13,7 +13,6 @@ from gpt.analysis.heads import (
     copy_circuit,
     copying_heads,
     head_roles,
-    mean_weights,
     repeated_random_ids,
     value_weighted,
     without_first_token,
@@ -25,7 +24,6 @@ from gpt.trace import Trace
 from tests.gpt.analysis.copying_model import copying_model
 
 T = 12
-SHAPE = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}
 
 
 @pytest.fixture
@@ -41,16 +39,6 @@ def trace_of(*layers: torch.Tensor) -> Trace:
         trace.record(layer, "attn_weights", weights[None])
     trace.record(None, "final_norm", torch.zeros(1, layers[0].shape[-1], 1))
     return trace
-
-
-@torch.inference_mode()
-def test_mean_weights_are_those_of_transformers(twins, ids):
-    reference, ours = (model.double() for model in twins(**SHAPE))
-    trace = trace_text(ours, ids)
-    heads = torch.cat(reference(torch.tensor([ids]), output_attentions=True).attentions)  # (n_layer, nh, T, T)
-    assert_close(mean_weights(trace), heads.mean(dim=(0, 1)), atol=1e-12, rtol=0)
-    for layer in range(3):
-        assert_close(mean_weights(trace, layer), heads[layer].mean(dim=0), atol=1e-12, rtol=0)
 
 
 @torch.inference_mode()

@@ -34,29 +34,6 @@ def test_the_lens_at_the_last_layer_is_the_models_prediction(model, ids):
         assert rank[position] == 1 + order[position].index(target)
 
 
-@torch.inference_mode()
-def test_every_point_is_transformers_state_through_its_final_norm_and_head(twins, ids):
-    shape = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}
-    reference, ours = (model.double() for model in twins(**shape))
-    middle: list[torch.Tensor] = []
-    for block in reference.transformer.h:
-        block.ln_2.register_forward_pre_hook(lambda _, inputs: middle.append(inputs[0][0]))
-    states = reference(torch.tensor([ids]), output_hidden_states=True).hidden_states
-    lens, norm = logit_lens(ours, trace_text(ours, ids), chosen=5), reference.transformer.ln_f
-    for layer in range(3):
-        # The last state already has ln_f applied.
-        end = states[layer + 1][0] if layer == 2 else norm(states[layer + 1][0])
-        for stage, state in enumerate((norm(middle[layer]), end)):
-            p = reference.lm_head(state).softmax(dim=-1)
-            assert torch.equal(lens.token[layer, stage], p.argmax(dim=-1))
-            assert_close(lens.probability[layer, stage], p.max(dim=-1).values, atol=1e-12, rtol=0)
-            assert_close(
-                lens.entropy[layer, stage], torch.distributions.Categorical(p).entropy() / torch.log(p.new_tensor(2))
-            )
-            assert_close(lens.chosen_probability[layer, stage], p[:, 5], atol=1e-12, rtol=0)
-            assert torch.equal(lens.chosen_rank[layer, stage], 1 + (p > p[:, 5:6]).sum(dim=-1))
-
-
 def test_the_answer_of_a_copying_model_appears_in_the_layer_that_copies_it():
     model = copying_model()
     lens = logit_lens(model, trace_text(model, [1, 2, 3, 1]), positions=[3], chosen=2)

@@ -161,6 +161,7 @@ def test_names_of_parameters_that_differ_are_listed(checker: Checker) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_folder_is_started_in_a_language_and_checked_in_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,24 +23,20 @@ def reference() -> Reference:
     return Reference()
 
 
-@pytest.fixture(scope="module")
-def mine(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    """Open the solution as a model."""
-    program = tmp_path_factory.mktemp("course") / PROGRAM
-    program.write_text(solution(), encoding="utf-8")
-    return open_program("my-gpt", program, reference)
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+@pytest.fixture(scope="module", autouse=True)
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Share one process between the programs of several models, since importing torch makes a new one slow to start."""
-    with closing(LearnerProcess(tmp_path_factory.mktemp("shared"))) as process:
-        yield SimpleNamespace(ask=process.ask, close=lambda: None)
+    with closing(LearnerProcess(tmp_path_factory.mktemp("shared"))) as process, pytest.MonkeyPatch.context() as patch:
+        shared = SimpleNamespace(ask=process.ask, close=lambda: None)
+        patch.setattr("gpt.course.learner.LearnerProcess", lambda folder: shared)
+        yield
 
 
 @pytest.fixture
-def in_shared_process(shared: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.course.learner.LearnerProcess", lambda folder: shared)
+def mine(reference: Reference, tmp_path: Path) -> LoadedModel:
+    """Open the solution as a model."""
+    (tmp_path / PROGRAM).write_text(solution(), encoding="utf-8")
+    return open_program("my-gpt", tmp_path / PROGRAM, reference)
 
 
 def test_a_trace_has_every_activation_of_the_bundled_model(mine: LoadedModel, reference: Reference) -> None:
@@ -83,7 +79,6 @@ def test_what_it_cannot_do_is_said(mine: LoadedModel, reference: Reference) -> N
         mine.model(reference.idx[:1], edits=Edits(activation="relu"))
 
 
-@pytest.mark.usefixtures("in_shared_process")
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_variant_shows_its_own_attention(name: str, reference: Reference) -> None:
     broken = open_broken(name, reference)
@@ -102,7 +97,6 @@ CHANGES = (
 )
 
 
-@pytest.mark.usefixtures("in_shared_process")
 @pytest.mark.parametrize(("right", "wrong", "problem"), CHANGES)
 def test_a_program_that_lacks_something_is_not_opened(
     right: str, wrong: str, problem: str, reference: Reference, tmp_path: Path

@@ -126,6 +126,7 @@ def test_a_chat_has_the_ids_of_transformers(tmp_path: Path, family: str) -> None
         assert ours.encode_chat(chat) == expected
 
 
+@pytest.mark.usefixtures("rendered_here")
 def test_the_template_of_its_own_file_comes_first_then_the_one_named_default(tmp_path: Path) -> None:
     named = [{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "named {{ messages[0].role }}"}]
     ours, theirs = vocabulary(tmp_path, "qwen", named)
@@ -150,6 +151,7 @@ def test_names_of_control_tokens_in_a_message_stay_characters(tmp_path: Path, fa
     assert control[0] == control[1] == control[2]
 
 
+@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize("role", ["user<|im_end|>", "<|im_start|>"])
 def test_a_role_cannot_write_a_control_token(tmp_path: Path, role: str) -> None:
     ours, _ = vocabulary(tmp_path, "qwen")
@@ -184,6 +186,7 @@ def test_a_further_turn_gives_the_ids_of_the_whole_chat(
     assert not is_chat(ours, prompt_ids(ours, USER["content"]))
 
 
+@pytest.mark.usefixtures("rendered_here")
 def test_control_tokens_that_take_the_whitespace_around_them_do_so_beside_a_typed_name(tmp_path: Path) -> None:
     """For example Phi-3's, which have "rstrip" in tokenizer.json."""
     theirs = write_family(tmp_path, "llama2")
@@ -197,6 +200,7 @@ def test_control_tokens_that_take_the_whitespace_around_them_do_so_beside_a_type
     assert ours.decode(typed) == ours.decode(plain).replace(" x ", " </s> ", 1)
 
 
+@pytest.mark.usefixtures("rendered_here")
 def test_generation_takes_messages_and_ends_with_the_assistants_turn(tmp_path: Path) -> None:
     write_family(tmp_path, "gemma", chat_template=GEMMA)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [1, 5]}')

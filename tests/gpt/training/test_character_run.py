@@ -19,7 +19,7 @@ from gpt.models.sources import load_model
 from gpt.sampling import SamplingParams
 from gpt.training.command_line import main
 from gpt.training.run_folder import RunFolder
-from tests.gpt.training.tiny_run import assert_one_sentence, assert_same_weights, contents
+from tests.gpt.training.tiny_run import assert_one_sentence
 from tools.model_card import main as write_card
 
 pytestmark = pytest.mark.thorough
@@ -68,22 +68,6 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model(
         assert said in body
     for other in ("stories", "end-of-text", "vocab_size", "muon_lr", "vocab.tiktoken", "![", "Once upon a time"):
         assert other not in body
-
-
-def test_a_stopped_run_on_characters_resumes_and_ends_in_the_same_weights(
-    tmp_path: Path, train: Callable[..., int], at_step: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train(tmp_path / "whole") == 0
-    at_step(4, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    assert train(tmp_path / "stopped") == 128 + signal.SIGTERM
-    assert train(tmp_path / "stopped", "--resume") == 0
-    assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
-    before = contents(tmp_path / "whole")
-    (tmp_path / "tea.txt").write_text(TEXT.replace("tea", "ale"), encoding="utf-8")
-    capsys.readouterr()
-    assert train(tmp_path / "whole", "--resume") == 1
-    assert_one_sentence(capsys, "is not the text that the run")
-    assert contents(tmp_path / "whole") == before
 
 
 def test_the_shakespeare_preset_needs_no_file(
