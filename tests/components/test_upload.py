@@ -32,9 +32,8 @@ from gpt.models.precision_error import precision_error
 from gpt.models.registry import configure, remove_model
 from tests.components.drawing import compute_now, spoken_in
 from tests.conftest import randomized
-from tests.parity.fused_qkv_models import NumberedGPT, NumpyGPT
+from tests.parity.named_models import LectureGPT, NumberedGPT, NumpyGPT
 from tests.parity.reference_models import NanoGPT
-from tests.parity.separate_qkv_models import LectureGPT
 
 
 def opened_with(session: Session, path: Path | None = None, **answers: object) -> str:

@@ -17,7 +17,8 @@ from gpt.models.checkpoints.layouts import HUGGING_FACE
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model
 from tests.conftest import randomized
-from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT, QKVProjGPT
+from tests.parity.named_models import QKVProjGPT
+from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
 from tests.parity.test_layouts import IDX, assert_same_logits, hugging_face, save_nano
 
 THOROUGH = [pytest.param(kind, marks=pytest.mark.thorough) for kind in ("nano", "min", "qkv_proj", "hf")]

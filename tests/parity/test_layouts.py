@@ -20,7 +20,8 @@ from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model
 from tests.conftest import randomized
-from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT, QKVProjGPT
+from tests.parity.named_models import QKVProjGPT
+from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 

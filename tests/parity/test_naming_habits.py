@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import runpy
 import warnings
 from itertools import cycle
@@ -14,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from gpt import GPT, GPTConfig
+from gpt import GPT, Edits, GPTConfig
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import logit_lens
 from gpt.analysis.tracing import trace_text
@@ -28,8 +27,20 @@ from gpt.models.checkpoints import (
 )
 from gpt.models.sources import load_model
 from tests.conftest import randomized
-from tests.parity.fused_qkv_models import EncoderGPT, MegatronGPT, NumberedGPT, NumpyGPT, TiedGPT
-from tests.parity.separate_qkv_models import LectureGPT, LensGPT, OldMinGPT, SeqGPT, WqGPT
+from tests.parity.named_models import (
+    EncoderGPT,
+    LectureGPT,
+    LensGPT,
+    MegatronGPT,
+    Names,
+    NumberedGPT,
+    NumpyGPT,
+    OldMinGPT,
+    SeqGPT,
+    TiedGPT,
+    WqGPT,
+    renamed,
+)
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 KNOWN = {
@@ -109,23 +120,20 @@ def test_a_fused_matrix_has_many_names(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "names",
     [
-        {"attn.c_attn": [f"attn.attention.{x}_proj" for x in "qkv"], "attn.c_proj": "attn.attention.out_proj"},
+        {
+            "attn.c_attn": {f"attn.attention.{x}_proj": n for n, x in enumerate("qkv")},
+            "attn.c_proj": "attn.attention.out_proj",
+        },
         {"attn.c_attn": "attn.qkv_proj", "mlp.c_fc": "mlp.up_proj", "mlp.c_proj": "mlp.down_proj"},
         {"attn.c_attn": "attn.Wqkv", "mlp.c_fc": "mlp.layers.0", "mlp.c_proj": "mlp.layers.2"},
         {"ln_1": "norm_1", "ln_2": "norm_2", "attn.c_attn": "attn.qkv", "mlp.c_fc": "mlp.fc", "mlp.c_proj": "mlp.proj"},
-        {"attn.c_attn": [f"attn.linears.{i}" for i in range(3)], "attn.c_proj": "attn.linears.3", "ln_f": "norm"},
-        {"attn.c_attn": [f"attn.w_{x}s" for x in "qkv"], "attn.c_proj": "attn.fc", "wte": "emb", "lm_head": "word_prj"},
+        {"attn.c_attn": {f"attn.linears.{n}": n for n in range(3)}, "attn.c_proj": "attn.linears.3", "ln_f": "norm"},
     ],
 )
-def test_names_of_gpt2_may_differ_in_parts(tmp_path: Path, names: dict[str, str | list[str]]) -> None:
+def test_names_of_gpt2_may_differ_in_parts(tmp_path: Path, names: Names) -> None:
     config = GPTConfig(61, 16, n_layer=2, n_head=3, n_embd=24, n_ff=24, tie_weights=False)
-    model, state = randomized(GPT(config)), {"version": torch.ones(1)}
-    for name, tensor in model.state_dict().items():
-        role, leaf = re.sub(r"^h\.\d+\.", "", name).rsplit(".", 1)
-        theirs = names.get(role, role)
-        parts = zip(theirs, tensor.chunk(3), strict=True) if isinstance(theirs, list) else [(theirs, tensor)]
-        state |= {f"{name.removesuffix(f'{role}.{leaf}')}{each}.{leaf}": part.clone() for each, part in parts}
-    torch.save(state, tmp_path / "mine.pt")
+    model = randomized(GPT(config))
+    torch.save({**renamed(model.state_dict(), names), "version": torch.ones(1)}, tmp_path / "mine.pt")
     assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3, activation="gelu_tanh")
 
 
@@ -138,9 +146,9 @@ def test_heads_are_asked_for_only_where_shapes_do_not_tell(tmp_path: Path) -> No
 
 def test_biases_that_only_some_parts_have_are_zeros_in_the_others(tmp_path: Path) -> None:
     model = randomized(SeqGPT())
-    for layer in model.model.decoder.layers:
-        torch.nn.init.zeros_(layer.self_attn.k_proj.bias)
-        torch.nn.init.zeros_(layer.fc2.bias)
+    for block in model.gpt.h:
+        torch.nn.init.zeros_(block.attn.c_attn.bias[24:48])
+        torch.nn.init.zeros_(block.mlp.c_proj.bias)
     dropped = ("k_proj.bias", "fc2.bias")
     torch.save({name: t for name, t in model.state_dict().items() if not name.endswith(dropped)}, tmp_path / "mine.pt")
     assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3, activation="relu")
@@ -230,7 +238,6 @@ def test_convert_command_shows_the_inferred_names_and_takes_them_when_confirmed(
     runpy.run_module("gpt.models.checkpoints", run_name="__main__")
     loaded = load_model(tmp_path / "out", device="cpu")
     assert loaded.model.config.activation == "relu"
-    for block in model.blocks:
-        block.mlp[1] = nn.ReLU()
     with torch.no_grad():
-        torch.testing.assert_close(loaded.model(IDX), model(IDX), atol=1e-5, rtol=0)
+        expected = model.gpt(IDX, edits=Edits(activation="relu"))
+        torch.testing.assert_close(loaded.model(IDX), expected, atol=1e-5, rtol=0)

@@ -8,6 +8,7 @@ import random
 import re
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,14 +25,14 @@ from torch import Tensor, nn
 from transformers import GPT2Config, GPT2ForSequenceClassification, LlamaConfig, LlamaForCausalLM
 
 from gpt import load_model
+from gpt.layers import LayerNorm
 from gpt.models.checkpoints import NamesInferred, NamesUnknown, ScaleUnknown, WeightsUnknown, open_checkpoint
 from gpt.models.checkpoints.token_table import Characters, Words, token_table
 from gpt.models.checkpoints.translate import strip_wrappers
 from tests.conftest import randomized
 from tests.parity.family_models import family_twins
-from tests.parity.fused_qkv_models import TiedGPT
+from tests.parity.named_models import HEADS, SIZE, WIDTH, LectureGPT, SeqGPT, TiedGPT
 from tests.parity.reference_models import NanoGPT
-from tests.parity.separate_qkv_models import HEADS, SIZE, WIDTH, LectureGPT, SeqGPT
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 LETTERS = [chr(33 + number) for number in range(61)]
@@ -102,6 +103,21 @@ class Config:
         vars(self).update(values)
 
 
+class Theirs(nn.Module):
+    """The modules of another program's model."""
+
+    def __init__(self, state: dict[str, Tensor]) -> None:
+        super().__init__()
+        for name, tensor in state.items():
+            module: nn.Module = self
+            *path, leaf = name.split(".")
+            for part in path:
+                if part not in module._modules:
+                    module.add_module(part, nn.Module())
+                module = module.get_submodule(part)
+            module.register_buffer(leaf, tensor)
+
+
 @dataclass(slots=True)
 class Slots:
     n_head: int
@@ -149,11 +165,12 @@ def test_objects_beside_the_weights_are_read_without_their_classes(
         re.compile("a"),
     ]
     model = randomized(TiedGPT())
-    saved = {"model": model if whole else model.state_dict(), "others": others, **entries}
+    state = model.state_dict()
+    saved = {"model": Theirs(state) if whole else state, "others": others, **entries}
     for protocol in (2, 4, 5):
         torch.save(saved, tmp_path / "mine.pt", pickle_protocol=protocol)
         with monkeypatch.context() as patch:
-            for name in ("Config", "Slots", "TiedGPT"):
+            for name in ("Config", "Slots", "Theirs"):
                 patch.delattr(sys.modules[__name__], name)
             assert_same_logits(tmp_path / "mine.pt", model)
 
@@ -180,7 +197,7 @@ def test_of_several_models_in_a_file_one_is_chosen_by_its_name(tmp_path: Path) -
 
 def test_a_config_json_beside_inferred_names_counts_and_a_contradiction_names_both_values(tmp_path: Path) -> None:
     model = randomized(SeqGPT())
-    for norm in (module for module in model.modules() if isinstance(module, nn.LayerNorm)):
+    for norm in (module for module in model.modules() if isinstance(module, LayerNorm)):
         norm.eps = 0.1
     torch.save(model.state_dict(), tmp_path / "mine.pt")
     stated = {"n_head": 3, "activation_function": "relu", "layer_norm_epsilon": 0.1, "d_model": 24}
@@ -282,12 +299,10 @@ def test_a_table_is_saved_and_read_again(tmp_path: Path, words: list[str], file:
 
 def scaled_by_width(model: LectureGPT) -> LectureGPT:
     """Return the model with scores divided by sqrt(width), expressed as queries smaller by sqrt(head size / width)."""
-    smaller = LectureGPT().eval()
-    smaller.load_state_dict(model.state_dict())
+    smaller = deepcopy(model)
     with torch.no_grad():
-        for block in smaller.blocks:
-            for head in block.sa.heads:
-                head.query.weight *= (SIZE / WIDTH) ** 0.5
+        for block in smaller.gpt.h:
+            block.attn.c_attn.weight[:WIDTH] *= (SIZE / WIDTH) ** 0.5
     return smaller
 
 
