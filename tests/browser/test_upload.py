@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 
 from tests.browser.playground_page import ONE_MORE, forget_status, pick, picked, written
 from tests.conftest import randomized
-from tests.parity.named_models import LectureGPT, OldMinGPT
 from tests.parity.reference_models import NanoGPT
 
 
