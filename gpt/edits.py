@@ -14,16 +14,18 @@ from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError, quoted
 
 PATCHABLE = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
-HOOKABLE = (*PATCHABLE, "attn_q", "attn_k", "attn_v", "attn_weights", "mlp_pre", "mlp_up", "mlp_post")
-HOOKABLE_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")  # outside the layers
+ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_scores", "attn_weights", "head_out")
+HOOKABLE = (*PATCHABLE, "ln_1", *ATTENTION, "ln_2", "mlp_pre", "mlp_up", "mlp_post")
+HOOKABLE_OUTSIDE = ("token_embedding", "position_embedding", "final_norm", "logits")  # outside the layers
 
 
 @dataclass(frozen=True)
 class Patch:
     """A replacement for one layer's activation at one absolute position.
 
-    name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts in the batch, or (B, C).
+    name: one of PATCHABLE, as in `LayerTrace`, or "head_out". value: (C,) for all texts in the batch, or (B, C).
     ids: token ids of the text whose pass produced the value at this position; None if the value comes from elsewhere.
+    head: with "head_out", the head whose output, (hs,) or (B, hs), is replaced.
     """
 
     name: str
@@ -31,20 +33,21 @@ class Patch:
     position: int
     value: Tensor
     ids: tuple[int, ...] | None = None
+    head: int | None = None
 
     def __post_init__(self) -> None:
-        check_patchable(self.name)
+        check_patchable(self.name, self.head)
         if not isinstance(self.value, Tensor):
             raise GPTError("patch.not_a_tensor", type=type(self.value))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Patch):
             return NotImplemented
-        place, its_place = ((p.name, p.layer, p.position, p.ids) for p in (self, other))
+        place, its_place = ((p.name, p.layer, p.head, p.position, p.ids) for p in (self, other))
         return place == its_place and same_tensor(self.value, other.value)
 
     def __hash__(self) -> int:
-        return hash((self.name, self.layer, self.position, self.ids))
+        return hash((self.name, self.layer, self.head, self.position, self.ids))
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,13 @@ def steer(x: Tensor, steering: Sequence[Steering], positions: Tensor) -> Tensor:
     return x
 
 
-def check_patchable(name: str) -> None:
-    """Raise ValueError unless name is one of PATCHABLE."""
-    if name not in PATCHABLE:
-        raise GPTError("patch.part", choices=", ".join(PATCHABLE), name=name)
+def check_patchable(name: str, head: int | None = None) -> None:
+    """Raise ValueError unless name is one of PATCHABLE, or "head_out" with a head."""
+    if name not in (*PATCHABLE, "head_out"):
+        choices = ", ".join((*PATCHABLE, "head_out"))
+        raise GPTError("patch.part", choices=choices, name=name)
+    if (name == "head_out") != (head is not None):
+        raise GPTError("patch.head")
 
 
 def same_tensor(left: Tensor, right: Tensor) -> bool:
@@ -133,8 +139,10 @@ class Hook:
         that token, without the token dimension: (B, C), (B, nh, hs) or (B, nh, S).
 
     Queries, keys and values are hooked after the rotation and before they are cached, so attn_k and attn_v hold only
-    the new tokens, (B, kv, T, hs), and changes to them stay in the cache. A hook on attn_weights makes its layer
-    compute attention step by step instead of in one kernel; its `position` is that of the query.
+    the new tokens, (B, kv, T, hs), and changes to them stay in the cache. attn_scores are the scores of all pairs,
+    before the mask. A hook on attn_scores or attn_weights makes its layer compute attention step by step instead of in
+    one kernel; its `position` is that of the query. A hook on the logits works in `model(idx)` and in traces; in
+    generated texts the logits belong to `SamplingParams`.
     Raises ValueError if the name is unknown, the layer does not match the name, or the function is not callable.
     """
 
@@ -220,7 +228,7 @@ class Edits:
 
     def check(self, config: GPTConfig) -> None:
         """Raise ValueError if a layer, head, position, activation or vector does not fit the model."""
-        heads = list(self.head_scale)
+        heads = [*self.head_scale, *((p.layer, p.head) for p in self.patches if p.head is not None)]
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
         layers += [each.layer for each in self.steering]
         for layer in (*layers, *(hook.layer for hook in self.hooks if hook.layer is not None)):
@@ -237,9 +245,10 @@ class Edits:
             if not 0 <= patch.position < config.block_size:
                 last = config.block_size - 1
                 raise GPTError("patch.position", position=patch.position, last=last)
-            if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != config.n_embd:
+            width = config.n_embd if patch.head is None else config.head_size
+            if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != width:
                 shape = tuple(patch.value.shape)
-                raise GPTError("patch.shape", shape=shape, n=config.n_embd)
+                raise GPTError("patch.shape", shape=shape, n=width)
         for each in self.steering:
             if tuple(each.value.shape) != (config.n_embd,):
                 raise GPTError("steering.shape", shape=tuple(each.value.shape), n=config.n_embd)
@@ -312,8 +321,9 @@ class Edits:
             for patch in patches:
                 if patch.value.dim() == 2 and len(patch.value) != len(value):
                     raise GPTError("patch.batch_size", n=len(patch.value), batch_size=len(value))
-                if 0 <= patch.position - start < value.shape[1]:
-                    value[:, patch.position - start] = patch.value.to(value)
+                rows = value if patch.head is None else value[:, patch.head]  # (B, T, width)
+                if 0 <= patch.position - start < rows.shape[1]:
+                    rows[:, patch.position - start] = patch.value.to(value)
         if name == "resid_post" and self.steering:
             positions = torch.arange(start, start + value.shape[-2], device=value.device)
             value = steer(value, [each for each in self.steering if each.layer == layer], positions)

@@ -26,6 +26,7 @@ class HasModel(Protocol):
 
 AnyModel = GPT | HasModel | str | Path  # str and Path: name or path of a model to load
 Text = str | Sequence[int] | Tensor  # a text or its token ids
+Texts = list[str] | list[list[int]] | list[Tensor]
 named: list[Callable[[str | Path], HasModel]] = []  # functions that look up a model; filled by `gpt.models.registry`
 
 

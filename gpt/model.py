@@ -24,7 +24,17 @@ from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.errors import GPTError
-from gpt.layers import ACTIVATIONS, Dropout, Embedding, Linear, NoNorm, make_norm, make_qk_norm, softcap
+from gpt.layers import (
+    ACTIVATIONS,
+    Dropout,
+    Embedding,
+    Linear,
+    NoNorm,
+    attention_scores,
+    make_norm,
+    make_qk_norm,
+    softcap,
+)
 from gpt.rotary import apply_rotary, rotary_angles
 from gpt.trace import Trace, for_query_heads
 
@@ -62,9 +72,11 @@ class ForwardContext:
         object.__setattr__(self, "watched", self.trace is not None or self.edits is not None)
 
     @classmethod
-    def of_text(cls, config: GPTConfig, x: Tensor, edits: Edits | None = None) -> ForwardContext:
-        """Return the context for a complete text x (B, T, C), without a cache or a trace."""
-        ctx = cls(is_causal=x.shape[1] > 1, edits=edits)
+    def of_text(
+        cls, config: GPTConfig, x: Tensor, edits: Edits | None = None, trace: Trace | None = None
+    ) -> ForwardContext:
+        """Return the context for a complete text x (B, T, C), without a cache."""
+        ctx = cls(is_causal=x.shape[1] > 1, edits=edits, trace=trace)
         return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device))
 
     def with_positions(self, config: GPTConfig, positions: Tensor) -> ForwardContext:
@@ -96,8 +108,12 @@ class ForwardContext:
 
     def opens_attention(self, layer: int) -> bool:
         """Return whether a trace or hook needs this layer's attention weights."""
-        is_hooked = self.edits is not None and self.edits.has_hook(layer, "attn_weights")
-        return is_hooked or (self.trace is not None and self.trace.attention)
+        is_hooked = self.has_hook(layer, "attn_weights") or self.has_hook(layer, "attn_scores")
+        return is_hooked or (self.trace is not None and self.trace.keeps(layer, "attn_weights"))
+
+    def has_hook(self, layer: int, name: str) -> bool:
+        """Return whether a hook changes this activation."""
+        return self.edits is not None and self.edits.has_hook(layer, name)
 
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
         """Apply the edits to an activation, record the result in the trace, and return it."""
@@ -157,7 +173,7 @@ class CausalSelfAttention(nn.Module):
         is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # SDPA has no softcap
         y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
         y = y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
-        return ctx.record(self.layer, "head_out", y)
+        return ctx.hook(self.layer, "head_out", y)
 
     def eager_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """Compute softmax(q k^T / sqrt(hs) + mask) v step by step, so that traces and hooks see the weights.
@@ -181,12 +197,17 @@ class CausalSelfAttention(nn.Module):
         """
         nh, T, S = q.shape[1], q.shape[2], k.shape[2]
         mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
-        shared_k = for_query_heads(k, nh)  # (B, nh, S, hs)
+        shared_k, scale, cap = for_query_heads(k, nh), self.config.score_scale, self.config.attn_softcap
+        hooked = None
+        if ctx.has_hook(self.layer, "attn_scores"):
+            hooked = ctx.hook(self.layer, "attn_scores", attention_scores(q, shared_k, scale, cap))  # (B, nh, T, S)
         for first in range(0, T, QUERY_CHUNK):
             queries, keys = slice(first, first + QUERY_CHUNK), slice(S - T + first + QUERY_CHUNK)
             hidden = ~mask[..., queries, keys]
-            attn_scores = (q[:, :, queries] @ shared_k[:, :, keys].transpose(-2, -1)).mul_(self.config.score_scale)
-            attn_scores = softcap(attn_scores, self.config.attn_softcap)
+            if hooked is None:
+                attn_scores = attention_scores(q[:, :, queries], shared_k[:, :, keys], scale, cap)
+            else:
+                attn_scores = hooked[:, :, queries, keys].clone()
             weights = attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)
             if ctx.has_padding:  # softmax of a fully masked row is NaN
                 weights = weights.masked_fill(hidden, 0.0)
@@ -263,12 +284,12 @@ class TransformerBlock(nn.Module):
         layer, watched = self.layer, ctx.watched
         resid_pre = ctx.hook(layer, "resid_pre", x) if watched else x
         x = self.ln_1(resid_pre)
-        x = self.attn(ctx.record(layer, "ln_1", x) if watched else x, ctx)
+        x = self.attn(ctx.hook(layer, "ln_1", x) if watched else x, ctx)
         x = x if self.ln_1_post is None else self.ln_1_post(x)
         resid_mid = resid_pre + (ctx.hook(layer, "attn_out", x) if watched else x)
         resid_mid = ctx.hook(layer, "resid_mid", resid_mid) if watched else resid_mid
         x = self.ln_2(resid_pre if self.config.parallel else resid_mid)
-        x = self.mlp(ctx.record(layer, "ln_2", x) if watched else x, ctx)
+        x = self.mlp(ctx.hook(layer, "ln_2", x) if watched else x, ctx)
         x = x if self.ln_2_post is None else self.ln_2_post(x)
         resid_post = resid_mid + (ctx.hook(layer, "mlp_out", x) if watched else x)
         return ctx.hook(layer, "resid_post", resid_post) if watched else resid_post
@@ -347,11 +368,10 @@ class GPT(nn.Module):
         edits: Edits | None = None,
     ) -> Tensor:
         """Return next-token logits for each position: (B, T) ids -> (B, T, vocab_size). See `hidden_states`."""
+        start = 0 if cache is None else cache.length
         states = self.hidden_states(idx, attention_mask=attention_mask, cache=cache, trace=trace, edits=edits)
         logits = self.logits(states)
-        if trace is not None:
-            trace.record(None, "logits", logits)
-        return logits
+        return ForwardContext(start, trace=trace, edits=edits).hook(None, "logits", logits)
 
     def logits(self, states: Tensor) -> Tensor:
         """Apply the output head and the softcap to normalised states: (..., C) -> (..., vocab_size)."""
@@ -420,8 +440,11 @@ class GPT(nn.Module):
             at = self.wpe(positions)  # (T, C) or (B, T, C)
             x = x + (ctx.hook(None, "position_embedding", at) if ctx.watched else at)
         x = self.drop(x) if self.training else x
-        for block in self.h:
+        n_blocks = None if ctx.trace is None else ctx.trace.n_blocks
+        for block in self.h if n_blocks is None else self.h[:n_blocks]:
             x = block(x, ctx)
+        if n_blocks is not None:
+            return x
         x = self.ln_f(x)
         return ctx.hook(None, "final_norm", x) if ctx.watched else x
 

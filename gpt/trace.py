@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from os import PathLike
 from typing import Any, BinaryIO
 
@@ -17,7 +17,7 @@ from gpt.layers import attention_scores
 
 NUMBERS = ("score_scale", "score_cap")  # shared by all layers
 ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_weights")
-FULL = ("ln_1", "ln_2", "head_out", "logits")
+FULL = ("ln_1", "ln_2", "logits")
 OPTIONAL = ("position_embedding", "mlp_up")  # None in models that lack them
 
 
@@ -48,8 +48,9 @@ class LayerTrace(_View):
     attn_weights: (B, nh, T, S), after the softmax.
     mlp_pre, mlp_post: (B, T, n_ff), before and after the activation function.
     mlp_up: (B, T, n_ff), in gated models, where mlp_post = activation(mlp_pre) * mlp_up; else None.
-    ln_1, ln_2: (B, T, C), the normalised inputs to attention and feed-forward; head_out: (B, nh, T, hs), the output of
-        each head before c_proj, after edits have scaled it. Only in full traces.
+    head_out: (B, nh, T, hs), the output of each head before c_proj, after edits have scaled it.
+    ln_1, ln_2: (B, T, C), the normalised inputs to attention and feed-forward. Only in full traces.
+    attn_scores: (B, nh, T, S), before the mask; computed from queries and keys, unless a hook has changed them.
     score_scale: factor that multiplies q k^T; defaults to 1 / sqrt(hs). score_cap: softcap on the scores.
     Reading an activation that was not recorded raises ValueError.
     """
@@ -82,7 +83,9 @@ class LayerTrace(_View):
 
     @property
     def attn_scores(self) -> Tensor:
-        """Attention scores before the mask, q k^T / sqrt(hs), after the softcap: (B, nh, T, S). Computed on access."""
+        """Attention scores before the mask, q k^T / sqrt(hs), after the softcap: (B, nh, T, S)."""
+        if (hooked := self.tensors.get(f"{self._prefix}attn_scores")) is not None:
+            return hooked
         scale = self.attn_q.shape[-1] ** -0.5 if self.score_scale is None else self.score_scale
         keys = for_query_heads(self.attn_k, self.attn_q.shape[1])  # (B, nh, S, hs)
         return attention_scores(self.attn_q, keys, scale, self.score_cap)
@@ -99,11 +102,13 @@ class Trace(_View):
     only in full traces of passes that apply the head. All tensors include the effect of any edits.
     attention: whether to record attn_q, attn_k, attn_v and attn_weights; False lets the pass use
         scaled_dot_product_attention.
-    full: whether to record the logits, and ln_1, ln_2 and head_out of each layer.
+    full: whether to record the logits, and ln_1 and ln_2 of each layer.
+    only: names to record instead, such as "layers.4.resid_post", or "resid_post" for all layers; () for the above.
     gradients: whether to keep the autograd graph, so that `loss.backward()` fills `trace["layers.3.attn_out"].grad`;
         otherwise all tensors are detached.
     edits: the edits of the pass, or None. They are not saved.
-    Reading an activation that was not recorded raises ValueError.
+    n_blocks: after how many blocks the pass ends; None for a complete pass. See `gpt.analysis.tracing.trace_text`.
+    Reading an activation that was not recorded raises ValueError, and so does an unknown name in `only`.
     """
 
     token_embedding: Tensor
@@ -112,10 +117,32 @@ class Trace(_View):
     final_norm: Tensor
     logits: Tensor
 
-    def __init__(self, *, attention: bool = True, full: bool = False, gradients: bool = False) -> None:
+    def __init__(
+        self, *, attention: bool = True, full: bool = False, gradients: bool = False, only: Collection[str] = ()
+    ) -> None:
         self.attention, self.full, self.gradients = attention, full, gradients
+        check_names(only)
+        scores = {name for name in only if name.endswith("attn_scores")}  # computed from these
+        self.only = {*only, *(name.replace("scores", part) for name in scores for part in "qk")}
+        self.n_blocks: int | None = None
         self.edits: Any = None
         self.tensors: dict[str, Tensor] = {}
+
+    def last_layer(self, n_layer: int) -> int | None:
+        """Return the last layer that the names in `only` need, -1 for none; None if they need a complete pass."""
+        layers = [-1]
+        for name in self.only:
+            number = re.match(r"layers\.(\d+)\.", name)
+            if number is None and name not in ("token_embedding", "position_embedding"):
+                return None
+            layers.append(-1 if number is None else int(number[1]))
+        return None if max(layers) >= n_layer - 1 or not self.only else max(layers)
+
+    def keeps(self, layer: int | None, name: str) -> bool:
+        """Return whether this trace records an activation. layer: None for activations outside the blocks."""
+        if self.only:
+            return name in self.only or f"layers.{layer}.{name}" in self.only
+        return not ((name in ATTENTION and not self.attention) or (name in FULL and not self.full))
 
     def begin(
         self, n_layer: int, score_scale: float | None = None, score_cap: float | None = None, edits: Any = None
@@ -126,7 +153,7 @@ class Trace(_View):
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
         """Store an activation if this trace records it. layer: None for activations outside the blocks."""
-        if (name in ATTENTION and not self.attention) or (name in FULL and not self.full):
+        if not self.keeps(layer, name):
             return
         if not self.gradients:
             value = value.detach()
@@ -135,6 +162,20 @@ class Trace(_View):
         else:
             value.requires_grad_()  # the first activation in a model with frozen weights
         self.tensors[name if layer is None else f"layers.{layer}.{name}"] = value
+
+    def of_text(self, row: int, length: int) -> Trace:
+        """Return the trace of one text in a batch, as views without the padding that follows its first tokens."""
+        one = Trace(attention=self.attention, full=self.full, gradients=self.gradients, only=self.only)
+        first = self.layers[0]
+        one.begin(len(self.layers), first.score_scale, first.score_cap, self.edits)
+        for name, value in self.tensors.items():
+            if name == "position_embedding":
+                one.tensors[name] = value[:length]
+                continue
+            heads = name.rpartition(".attn_")[2] in ("q", "k", "v", "scores", "weights") or name.endswith("head_out")
+            value = value[row : row + 1, :, :length] if heads else value[row : row + 1, :length]
+            one.tensors[name] = value[..., :length] if name.endswith(("scores", "weights")) else value
+        return one
 
     def keys(self) -> list[str]:
         """Return the names of the recorded tensors: "token_embedding", "layers.0.resid_pre" and so on."""
@@ -147,7 +188,7 @@ class Trace(_View):
         except (AttributeError, IndexError, ValueError) as error:
             if isinstance(error, GPTError):
                 raise
-            raise GPTError("trace.unknown", name=name) from None
+            raise unknown(name) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self.tensors
@@ -190,13 +231,27 @@ class Trace(_View):
             with np.load(file) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             numbers = [float(arrays.pop(name)) if name in arrays else None for name in NUMBERS]
-            trace.begin(sum(name.endswith(".resid_pre") for name in arrays), *numbers)
+            check_names(arrays)
+            layers = [int(name.split(".")[1]) for name in arrays if name.startswith("layers.")]
+            trace.begin(1 + max(layers, default=-1), *numbers)
             trace.tensors.update({name: torch.from_numpy(array) for name, array in arrays.items()})
         except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):
             raise GPTError("trace.not_a_trace") from None
-        if "final_norm" not in trace:
-            raise GPTError("trace.incomplete")
         return trace
+
+
+def check_names(names: Collection[str]) -> None:
+    """Raise ValueError unless all are names of activations, such as "layers.4.resid_post", "resid_post" or "logits"."""
+    for name in names:
+        inside = re.sub(r"^layers\.\d+\.", "", name)
+        known = {*LayerTrace.__annotations__, "attn_scores", *(() if inside != name else Trace.__annotations__)}
+        if inside not in known:
+            raise unknown(name)
+
+
+def unknown(name: str) -> GPTError:
+    """Return the error for a name that no trace has."""
+    return GPTError("trace.unknown", name=name)
 
 
 def for_query_heads(x: Tensor, n_head: int) -> Tensor:

@@ -1,6 +1,7 @@
-"""Analyses of a single text: pure functions of a trace, a model and token ids. They never change the model.
+"""Analyses of texts: pure functions of a trace, a model and token ids. They never change the model.
 
-The model can be a loaded model, its name, or a GPT. Most functions accept a text instead of a trace.
+The model can be a loaded model, its name, or a GPT. Most functions accept a text instead of a trace, and a list of
+texts, for which they return a list of results.
 
     gpt.analysis.heads              attention weights, head roles, and the heads that copy
     gpt.analysis.rollout            attention rollout
@@ -9,6 +10,7 @@ The model can be a loaded model, its name, or a GPT. Most functions accept a tex
     gpt.analysis.residual           norms along the residual stream, and the strongest neurons
     gpt.analysis.embeddings         similarity of token and position embeddings
     gpt.analysis.patching           activations of a clean run patched into a corrupted run
+    gpt.analysis.corpus             activations over many texts: strongest examples, means, steering, mean ablation
     gpt.analysis.saliency           contribution of each token in the text to a prediction
     gpt.analysis.predictions        probability, rank, entropy and surprisal of tokens, and Kullback-Leibler divergence
     gpt.analysis.sampling_stages    the distribution after each sampling stage, and the token drawn
@@ -23,10 +25,18 @@ from gpt.analysis.attribution import (
     direct_logit_attribution,
     neuron_logit_attribution,
 )
+from gpt.analysis.corpus import mean_ablation, mean_activation, mean_difference, strongest_examples
 from gpt.analysis.heads import CopyingHeads, HeadRoles, copying_heads, copying_scores, head_roles
 from gpt.analysis.lens import Lens, logit_lens
-from gpt.analysis.patching import PatchSweep, patch_from, patch_sweep
-from gpt.analysis.predictions import kl_bits
+from gpt.analysis.patching import (
+    PatchSweep,
+    PathSweep,
+    attribution_patching,
+    patch_from,
+    patch_sweep,
+    path_sweep,
+)
+from gpt.analysis.predictions import kl_bits, token_predictions
 from gpt.analysis.rollout import rollout
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text
@@ -38,6 +48,8 @@ __all__ = [
     "Lens",
     "NeuronAttribution",
     "PatchSweep",
+    "PathSweep",
+    "attribution_patching",
     "copying_heads",
     "copying_scores",
     "direct_logit_attribution",
@@ -46,9 +58,15 @@ __all__ = [
     "kl_bits",
     "leave_one_out",
     "logit_lens",
+    "mean_ablation",
+    "mean_activation",
+    "mean_difference",
     "neuron_logit_attribution",
     "patch_from",
     "patch_sweep",
+    "path_sweep",
     "rollout",
+    "strongest_examples",
+    "token_predictions",
     "trace_text",
 ]

@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from gpt.analysis.tracing import single_sequence, to_float32, traced, traced_position
+from gpt.analysis.tracing import for_texts, single_sequence, to_float32, traced, traced_position
 from gpt.checks import check_layer, check_token_id
 from gpt.edits import Edits
 from gpt.inputs import AnyModel, Text, gpt_of
 from gpt.layers import LayerNorm, RMSNorm
 from gpt.model import GPT, TransformerBlock
-from gpt.trace import Trace, for_query_heads
+from gpt.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,12 @@ class NeuronAttribution:
         return self.neurons.sum().item() + self.bias + self.rest
 
 
+@for_texts
 @torch.inference_mode()
 def direct_logit_attribution(
     model: AnyModel,
     trace: Trace | Text,
+    /,
     position: int = -1,
     token: int | None = None,
     *,
@@ -104,9 +106,10 @@ def direct_logit_attribution(
 ) -> Attribution:
     """Split the logit of `token` after a position, before any cap, into the contributions of the model's components.
 
-    trace: the trace of a pass, or a text. position: negative positions count from the end. token: defaults to the most
-    likely token. against: if given, split the difference from this token's logit instead. edits: the edits of the pass;
-    defaults to those of the trace. Raises ValueError if a position or id is out of range.
+    trace: the trace of a pass, a text, or a list of either, which gives a list of results. position: negative positions
+    count from the end. token: defaults to the most likely token. against: if given, split the difference from this
+    token's logit instead. edits: the edits of the pass; defaults to those of the trace. Raises ValueError if a position
+    or id is out of range.
     """
     model, trace = gpt_of(model), traced(model, trace, edits)
     edits = edits or trace.edits or Edits()
@@ -118,8 +121,7 @@ def direct_logit_attribution(
     heads, attn_bias, mlp = [], [], []
     for block, layer in zip(model.blocks, trace.layers, strict=True):
         factor = edits.attn_scale.get(block.layer, 1.0)
-        weights, v = single_sequence(layer.attn_weights[:, :, position]), single_sequence(layer.attn_v)
-        added, bias = added_by_heads(block, weights, v, edits)
+        added, bias = added_by_heads(block, single_sequence(layer.head_out)[:, position])
         heads.append(factor * contribution(added))
         attn_bias.append(factor * contribution(bias))
         mlp.append(contribution(single_sequence(layer.mlp_out)[position]))
@@ -142,10 +144,12 @@ def direct_logit_attribution(
     return replace(parts, rest=parts.logit - parts.total)
 
 
+@for_texts
 @torch.inference_mode()
 def neuron_logit_attribution(
     model: AnyModel,
     trace: Trace | Text,
+    /,
     position: int,
     token: int,
     layer: int,
@@ -191,17 +195,13 @@ def head_difference(parameter: Tensor, token: int, against: int | None) -> Tenso
     return row if against is None else row - to_float32(parameter[against])
 
 
-def added_by_heads(
-    block: TransformerBlock, weights: Tensor, v: Tensor, edits: Edits | None = None
-) -> tuple[Tensor, Tensor]:
+def added_by_heads(block: TransformerBlock, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return the vectors that the heads (nh, C) and the biases (C,) add to the residual stream at one position.
 
-    weights: (nh, S), attention weights at the position. v: (kv, S, hs). edits: only their head_scale is applied.
+    y: (nh, hs), the outputs of the heads at the position, as in `LayerTrace.head_out`.
     """
-    y = weights[:, None] @ for_query_heads(v, len(weights))  # (nh, 1, hs)
-    y = y if edits is None else edits.scale_heads(block.layer, y[None])[0]
     c_proj = block.attn.c_proj
-    heads = (y @ to_float32(c_proj.weight).T.unflatten(0, (len(y), -1)))[:, 0]  # (nh, C)
+    heads = (y[:, None] @ to_float32(c_proj.weight).T.unflatten(0, (len(y), -1)))[:, 0]  # (nh, C)
     bias = bias_of(c_proj)
     return through_norm(block.ln_1_post, heads, bias, heads.sum(dim=0) + bias)
 

@@ -16,6 +16,7 @@ from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.model import GPT
 from gpt.sampling import keep_only
+from gpt.trace import for_query_heads
 
 N_HEADS = 8  # ablate this many heads, starting with the largest direct contributions
 
@@ -111,10 +112,11 @@ def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: E
     reads = sorted((layer, head, kept.index(at)) for layer, head, at in ablation.reads if at in kept)
     for layer, of_layer in groupby(reads, key=lambda read: read[0]):
         traced = trace_window(model, rest, last, last + 1, edits).layers[layer]
-        weights = single_sequence(traced.attn_weights)[:, 0]  # (nh, S)
+        weights = single_sequence(traced.attn_weights)  # (nh, 1, S)
         for _, head, position in of_layer:
-            weights[head, position] = 0
-        heads, bias = added_by_heads(model.blocks[layer], weights, single_sequence(traced.attn_v), edits)
+            weights[head, 0, position] = 0
+        y = edits.scale_heads(layer, (weights @ for_query_heads(single_sequence(traced.attn_v), len(weights)))[None])
+        heads, bias = added_by_heads(model.blocks[layer], y[0, :, 0])
         patch = Patch("attn_out", layer, last, edits.attn_scale.get(layer, 1.0) * (heads.sum(dim=0) + bias))
         edits = replace(edits, patches=(*edits.patches, patch))
     states = model.hidden_states(torch.tensor([rest], device=model.device), edits=edits)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gpt.analysis.tracing import single_sequence, to_float32, trace_text, traced
+from gpt.analysis.tracing import is_several, single_sequence, to_float32, trace_text, traced
 from gpt.checks import check_layer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.inputs import AnyModel, Text, gpt_of, ids_of
+from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
 from gpt.trace import Trace, for_query_heads
 
 N_SEQUENCES = 8
@@ -84,14 +85,22 @@ class HeadRoles:
     induction: Tensor
 
 
+@overload
+def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles: ...
+@overload
+def head_roles(trace: AnyModel, ids: Texts) -> list[HeadRoles]: ...
 @torch.inference_mode()
-def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
-    """Score all heads on one text, given a trace of it or a model.
+def head_roles(trace: Trace | AnyModel, ids: Text | Texts) -> HeadRoles | list[HeadRoles]:
+    """Score all heads on one text, given a trace of it or a model, or on each of several texts, given a model.
 
     Raises ValueError if the trace does not cover exactly these ids.
     """
     if not isinstance(trace, Trace):
-        ids = ids_of(trace, ids)
+        if is_several(ids):
+            rows = [ids_of(trace, text) for text in ids]
+            traces = trace_text(trace, rows, only=["attn_weights"])
+            return [head_roles(one, row) for one, row in zip(traces, rows, strict=True)]
+        ids = ids_of(trace, ids)  # type: ignore[arg-type]
         trace = trace_text(trace, ids)
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if not T == S == len(ids):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.predictions import float32_logits, log_probabilities
-from gpt.analysis.tracing import single_sequence, to_float32, traced, traced_position
+from gpt.analysis.tracing import for_texts, single_sequence, to_float32, traced, traced_position
 from gpt.checks import check_choice, check_layer, check_token_id
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of
@@ -55,10 +55,12 @@ class TopTokens:
     probability: Tensor
 
 
+@for_texts
 @torch.inference_mode()
 def logit_lens(
     model: AnyModel,
     trace: Trace | Text,
+    /,
     *,
     positions: Sequence[int] | None = None,
     chosen: int | Sequence[int] | None = None,
@@ -66,7 +68,7 @@ def logit_lens(
 ) -> Lens:
     """Apply the final norm and the output head to the residual stream at LENS_POINTS of each layer.
 
-    trace: A trace, or a text to trace.
+    trace: A trace, a text to trace, or a list of either, which gives a list of results.
     positions: Defaults to all; negative positions count from the end.
     chosen: One id, or one per position, such as the actual next tokens.
     only: Tokens to which the predictions are restricted; defaults to all.

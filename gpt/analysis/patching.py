@@ -1,12 +1,17 @@
 """Activation patching: replace activations of a corrupted run with those of a clean run, one at a time.
 
+`patch_sweep` measures each replacement with a pass of its own, `attribution_patching` estimates all of them from one
+gradient, and `path_sweep` sends a component's change along a single path.
+
 Sources: Meng et al., "Locating and Editing Factual Associations in GPT" (2022), arXiv 2202.05262; Wang et al.,
-"Interpretability in the Wild" (2022), arXiv 2211.00593.
+"Interpretability in the Wild" (2022), arXiv 2211.00593; Nanda, "Attribution Patching" (2023).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,13 +19,18 @@ from torch.nn import functional as F
 
 from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, to_float32, trace_text
 from gpt.background import Progress
-from gpt.checks import check_layer, check_position, check_token_id
-from gpt.edits import Edits, Patch, check_patchable
+from gpt.checks import check_choice, check_head, check_layer, check_position, check_token_id
+from gpt.edits import PATCHABLE, Edits, Hook, Patch, check_patchable
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.layers import softcap
-from gpt.model import GPT
+from gpt.model import GPT, ForwardContext, TransformerBlock
 from gpt.trace import Trace
+
+SWEEPABLE = (*PATCHABLE, "head_out")
+Cell = tuple[
+    int | slice, ...
+]  # the part of an activation of one text that is replaced: (position,) or (head, position)
 
 
 @dataclass(frozen=True)
@@ -28,8 +38,9 @@ class PatchSweep:
     """The result of `patch_sweep`.
 
     Attributes:
-        recovered: (n_layer, T), the logit difference after patching one layer and position, scaled so that 0 is the
-            corrupted run and 1 the clean one.
+        recovered: The logit difference after each patch, scaled so that 0 is the corrupted run and 1 the clean one:
+            (n_layer, T), for one layer and position. For heads, (n_layer, n_head, T), or (n_layer, n_head) for a head
+            at all positions at once.
         clean: Logit of the answer minus the logit of the other token, at the end of the clean text.
         corrupted: The same difference at the end of the corrupted text.
     """
@@ -39,42 +50,69 @@ class PatchSweep:
     corrupted: float
 
 
-def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int) -> Patch:
-    """Run the model on a text and return one activation as a patch for the same name, layer and position.
+def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int, head: int | None = None) -> Patch:
+    """Run the model on a text and return one activation as a patch for the same name, layer, position and head.
 
-    Raises ValueError if the name is not in PATCHABLE, or a token, layer or position is out of range.
+    Raises ValueError if the name cannot be patched, or a token, layer, position or head is out of range.
     """
-    check_patchable(name)
+    check_patchable(name, head)
     model, ids = gpt_of(model), ids_of(model, text)
     if not 0 < len(ids) <= model.config.block_size:
         raise GPTError("patch.text_length", limit=model.config.block_size, n=len(ids))
     check_position(position, len(ids))
     check_layer(layer, model.config.n_layer)
-    trace = _ActivationTrace(layer, name)
-    with torch.inference_mode():
-        model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
-    return Patch(name, layer, position, trace.value[0, position].clone(), tuple(ids))
-
-
-class _ActivationTrace(Trace):
-    """A trace that saves memory by keeping a single activation."""
-
-    def __init__(self, layer: int, name: str) -> None:
-        super().__init__(attention=False)
-        self.wanted, self.value = (layer, name), torch.empty(0)
-
-    def record(self, layer: int | None, name: str, value: Tensor) -> None:
-        if (layer, name) == self.wanted:
-            self.value = value.detach()
+    value = trace_text(model, ids, only=[f"layers.{layer}.{name}"])[f"layers.{layer}.{name}"][0]
+    if head is not None:
+        check_head(head, model.config.n_head)
+        value = value[head]
+    return Patch(name, layer, position, value[position].clone(), tuple(ids), head)
 
 
 def is_patch_of_model(model: GPT, patch: Patch) -> bool:
     """Return whether this model reproduces the patch's value from the patch's ids, to within 1e-3."""
     try:
-        value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position).value
+        value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position, patch.head).value
     except ValueError:
         return False
     return value.shape == patch.value.shape and torch.allclose(value, patch.value.to(value), rtol=1e-3, atol=1e-3)
+
+
+class _Pair:
+    """A clean and a corrupted text, and the logit difference of two tokens at their ends.
+
+    Raises ValueError if the lengths differ, an id is out of range, or both texts give the same difference.
+    """
+
+    @torch.no_grad()
+    def __init__(self, model: AnyModel, clean: Text, corrupted: Text, answer: int, other: int) -> None:
+        self.model = gpt_of(model)
+        self.clean, self.corrupted = ids_of(model, clean), ids_of(model, corrupted)
+        if len(self.clean) != len(self.corrupted):
+            raise GPTError("patch.lengths_differ", clean=len(self.clean), corrupted=len(self.corrupted))
+        for token in (answer, other):
+            check_token_id(token, self.model.config.vocab_size)
+        head = self.model.lm_head
+        self.weight = to_float32(head.weight[[answer, other]])  # (2, C)
+        self.bias = None if head.bias is None else to_float32(head.bias[[answer, other]])
+        self.good, self.bad = trace_text(self.model, self.clean), trace_text(self.model, self.corrupted)
+        self.best, self.worst = (self.difference(trace.final_norm[:, -1]) for trace in (self.good, self.bad))  # (1,)
+        if torch.isclose(self.best, self.worst, rtol=1e-4, atol=1e-4):
+            raise GPTError("patch.no_difference", difference=self.best.item())
+
+    def difference(self, states: Tensor) -> Tensor:
+        """Return the logit difference of final-norm states: (n, C) -> (n,)."""
+        logits = softcap(F.linear(to_float32(states), self.weight, self.bias), self.model.config.logit_softcap)
+        return logits[:, 0] - logits[:, 1]
+
+    def sweep(self, differences: Tensor) -> PatchSweep:
+        """Return the logit differences after patches, of any shape, as a result."""
+        return PatchSweep((differences - self.worst) / (self.best - self.worst), self.best.item(), self.worst.item())
+
+    @property
+    def first(self) -> int:
+        """Position at which the texts first differ."""
+        pairs = zip(self.clean, self.corrupted, strict=True)
+        return next(position for position, (one, other) in enumerate(pairs) if one != other)
 
 
 @torch.inference_mode()
@@ -86,58 +124,145 @@ def patch_sweep(
     other: int,
     *,
     name: str = "resid_pre",
+    each_position: bool = True,
     progress: Progress | None = None,
 ) -> PatchSweep:
     """Patch an activation of the clean run into the corrupted run, at each layer and position in turn.
 
     clean, corrupted: two texts with the same number of tokens. answer: the token that follows the clean text; other:
-    the token that follows the corrupted text. name: one of PATCHABLE. progress: called with (passes done, total
-    passes).
+    the token that follows the corrupted text. name: one of PATCHABLE, or "head_out" for each head. each_position: for
+    heads, whether to patch each position alone, or all positions of a head at once. progress: called with (passes done,
+    total passes).
 
     Skips positions before the texts first differ, because patching them recovers nothing. Raises ValueError if the
     lengths differ or both texts give the same logit difference.
     """
-    check_patchable(name)
-    model, clean, corrupted = gpt_of(model), ids_of(model, clean), ids_of(model, corrupted)
-    T = len(clean)
-    if T != len(corrupted):
-        raise GPTError("patch.lengths_differ", clean=T, corrupted=len(corrupted))
-    for token in (answer, other):
-        check_token_id(token, model.config.vocab_size)
-    weight = to_float32(model.lm_head.weight[[answer, other]])  # (2, C)
-    bias = None if model.lm_head.bias is None else to_float32(model.lm_head.bias[[answer, other]])
-
-    def difference(states: Tensor) -> Tensor:  # (n, C) -> (n,)
-        logits = softcap(F.linear(to_float32(states), weight, bias), model.config.logit_softcap)
-        return logits[:, 0] - logits[:, 1]
-
-    traces = [trace_text(model, ids) for ids in (clean, corrupted)]
-    best, worst = (difference(trace.final_norm[0, -1:]) for trace in traces)  # (1,) each
-    if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
-        raise GPTError("patch.no_difference", difference=best.item())
-
+    check_choice("name", name, SWEEPABLE)
+    pair = _Pair(model, clean, corrupted, answer, other)
+    config, T = pair.model.config, len(pair.clean)
+    positions: list[int | slice] = [*range(pair.first, T)] if each_position or name != "head_out" else [slice(None)]
+    cells: list[Cell] = [(position,) for position in positions]
+    if name == "head_out":
+        cells = [(head, *cell) for head in range(config.n_head) for cell in cells]
     size = max(1, MAX_BATCH_TOKENS // T)
-    first = next(position for position in range(T) if clean[position] != corrupted[position])
-    starts = range(first, T, size)
-    recovered = worst.expand(model.config.n_layer, T).clone()
-    for layer in range(model.config.n_layer):
-        good, bad = (getattr(trace.layers[layer], name)[0] for trace in traces)  # each (T, C)
+    starts = range(0, len(cells), size)
+    shape = (config.n_head, T) if name == "head_out" else (T,)
+    found = pair.worst.expand(config.n_layer, *shape).clone()
+    for layer in range(config.n_layer):
+        good = getattr(pair.good.layers[layer], name)[0]
         for number, start in enumerate(starts):
-            positions = range(start, min(start + size, T))
-            edits = Edits(patches=tuple(batched_patches(name, layer, positions, good, bad)))
-            resid_pre = traces[1].layers[layer].resid_pre.expand(len(positions), -1, -1)
-            states = hidden_states_from(model, resid_pre, layer, edits)[:, -1]  # (n, C)
-            recovered[layer, positions.start : positions.stop] = difference(states)
+            batch = cells[start : start + size]
+            resid_pre = pair.bad.layers[layer].resid_pre.expand(len(batch), -1, -1)
+            edits = Edits(hooks=(Hook(name, layer, _replace_cells(batch, good)),))
+            differences = pair.difference(hidden_states_from(pair.model, resid_pre, layer, edits)[:, -1])
+            for cell, difference in zip(batch, differences, strict=True):
+                found[layer][cell] = difference
             if progress is not None:
-                progress(layer * len(starts) + number + 1, model.config.n_layer * len(starts))
-    return PatchSweep((recovered - worst) / (best - worst), best.item(), worst.item())
+                progress(layer * len(starts) + number + 1, config.n_layer * len(starts))
+    return pair.sweep(found if each_position or name != "head_out" else found[..., -1])
 
 
-def batched_patches(name: str, layer: int, positions: range, good: Tensor, bad: Tensor) -> list[Patch]:
-    """Create patches for a batch in which text n gets the good value at the n-th position and bad values elsewhere."""
-    patches = []
-    for row, position in enumerate(positions):
-        value = bad[position].repeat(len(positions), 1)  # (n, C)
-        value[row] = good[position]
-        patches.append(Patch(name, layer, position, value))
-    return patches
+def _replace_cells(cells: list[Cell], good: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return a function for a hook: in text n of a batch, it gives the n-th cell its value in the clean run."""
+
+    def replaced(x: Tensor) -> Tensor:
+        for row, cell in zip(x, cells, strict=True):
+            row[cell] = good[cell]
+        return x
+
+    return replaced
+
+
+def attribution_patching(
+    model: AnyModel, clean: Text, corrupted: Text, answer: int, other: int, *, name: str = "resid_pre"
+) -> PatchSweep:
+    """Estimate `patch_sweep` for all layers and positions (and heads, for "head_out") from two passes and one gradient.
+
+    The estimate is the first-order term: the gradient of the corrupted run's logit difference with respect to each
+    activation, times the difference of the activations. It misses what saturates, such as softmax and norms.
+    """
+    check_choice("name", name, SWEEPABLE)
+    pair = _Pair(model, clean, corrupted, answer, other)
+    trace = trace_text(pair.model, pair.corrupted, only=[name, "final_norm"], gradients=True)
+    with torch.inference_mode(False), torch.enable_grad():
+        pair.difference(trace.final_norm[:, -1]).sum().backward()
+    recovered = []
+    for good, bad in zip(pair.good.layers, trace.layers, strict=True):
+        value = getattr(bad, name)
+        change = to_float32(getattr(good, name)) - to_float32(value.detach())
+        recovered.append((change * to_float32(value.grad))[0].sum(dim=-1))  # (T,) or (n_head, T)
+    return pair.sweep(pair.worst + torch.stack(recovered))
+
+
+@dataclass(frozen=True)
+class PathSweep:
+    """The result of `path_sweep`: what each sender recovers along the path to the receiver.
+
+    heads: (n_layer, n_head). mlp: (n_layer,), the feed-forward networks. Senders behind the receiver recover 0.
+    """
+
+    heads: Tensor
+    mlp: Tensor
+
+
+Receiver = tuple[int, int, Literal["q", "k", "v"]]  # layer, head, and what of it
+
+
+@torch.inference_mode()
+def path_sweep(
+    model: AnyModel, clean: Text, corrupted: Text, answer: int, other: int, *, receiver: Receiver | None = None
+) -> PathSweep:
+    """Send the change of each head and feed-forward network along the direct path to one receiver, and nowhere else.
+
+    The change is the difference that the sender's output in the clean run makes to what its branch adds to the stream
+    of the corrupted run, at all positions. It reaches only the receiver; everything in between stays as it was.
+
+    receiver: the query, key or value of a head, such as (6, 0, "q"), whose own effect then spreads freely; by default
+    the logits. Query heads that share a key and value head share it here as well. Raises the same errors as
+    `patch_sweep`, and ValueError for a receiver that does not exist.
+    """
+    pair = _Pair(model, clean, corrupted, answer, other)
+    config, last = pair.model.config, len(pair.bad.layers)
+    if receiver is not None:
+        check_layer(receiver[0], config.n_layer)
+        check_head(receiver[1], config.n_head)
+        check_choice("receiver", receiver[2], ("q", "k", "v"))
+        last = receiver[0]
+    heads = pair.worst.expand(config.n_layer, config.n_head).clone()
+    mlp = pair.worst.expand(config.n_layer).clone()
+    for layer, (block, good, bad) in enumerate(zip(pair.model.blocks, pair.good.layers, pair.bad.layers, strict=True)):
+        if layer >= last:
+            break
+        for head in range(config.n_head):
+            y = bad.head_out.clone()
+            y[:, head] = good.head_out[:, head]
+            change = _written(block, y) - _written(block, bad.head_out)
+            heads[layer, head] = _received(pair, change, receiver)
+        mlp[layer] = _received(pair, good.mlp_out - bad.mlp_out, receiver)
+    return PathSweep(pair.sweep(heads).recovered, pair.sweep(mlp).recovered)
+
+
+def _written(block: TransformerBlock, head_out: Tensor) -> Tensor:
+    """Return what attention adds to the stream, given the outputs of its heads: (1, nh, T, hs) -> (1, T, C)."""
+    y: Tensor = block.attn.c_proj(head_out.transpose(1, 2).flatten(-2))
+    return y if block.ln_1_post is None else block.ln_1_post(y)
+
+
+def _received(pair: _Pair, change: Tensor, receiver: Receiver | None) -> Tensor:
+    """Return the logit difference if a change of the stream (1, T, C) reaches only the receiver."""
+    if receiver is None:
+        return pair.difference(pair.model.ln_f(pair.bad.layers[-1].resid_post + change)[:, -1])
+    layer, head, part = receiver
+    name, block, config = f"attn_{part}", pair.model.blocks[layer], pair.model.config
+    row = head if part == "q" else head // (config.n_head // config.kv_heads)
+    resid_pre, trace = pair.bad.layers[layer].resid_pre, Trace(only=[f"layers.{layer}.{name}"])
+    trace.begin(config.n_layer)
+    block(resid_pre + change, ForwardContext.of_text(config, resid_pre, trace=trace))
+    value = trace[f"layers.{layer}.{name}"][:, row]
+
+    def received(x: Tensor) -> Tensor:
+        x[:, row] = value
+        return x
+
+    edits = Edits(hooks=(Hook(name, layer, received),))
+    return pair.difference(hidden_states_from(pair.model, resid_pre, layer, edits)[:, -1])

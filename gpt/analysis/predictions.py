@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.tracing import to_float32
+from gpt.analysis.tracing import is_several, to_float32, trace_text
+from gpt.edits import Edits
 from gpt.errors import GPTError
+from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
 from gpt.layers import softcap
 from gpt.model import GPT
 from gpt.sampling import entropy_bits, rank_of
@@ -119,6 +122,27 @@ class TextStatistics:
     def perplexity(self) -> float:
         """Perplexity, 2^mean_surprisal; infinite if it exceeds the largest float."""
         return torch.tensor(self.mean_surprisal, dtype=torch.float64).exp2().item()
+
+
+@overload
+def token_predictions(model: AnyModel, text: Text, top_k: int = 5, edits: Edits | None = None) -> TextStatistics: ...
+@overload
+def token_predictions(
+    model: AnyModel, text: Texts, top_k: int = 5, edits: Edits | None = None
+) -> list[TextStatistics]: ...
+def token_predictions(
+    model: AnyModel, text: Text | Texts, top_k: int = 5, edits: Edits | None = None
+) -> TextStatistics | list[TextStatistics]:
+    """Compute statistics for each token of a text except the first, or for each of several texts.
+
+    top_k: number of most likely tokens to list for each. Raises the same errors as `trace_text`.
+    """
+    network, several = gpt_of(model), is_several(text)
+    rows = [ids_of(model, each) for each in (text if several else [text])]  # type: ignore[arg-type]
+    traces = trace_text(model, rows, edits, only=["final_norm"])
+    pairs = zip(traces, rows, strict=True)
+    found = [text_statistics(network, trace.final_norm[0, :-1], row[1:], top_k) for trace, row in pairs]
+    return found if several else found[0]
 
 
 @torch.inference_mode()

@@ -2,39 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeGuard, TypeVar, overload
 
 import torch
 from torch import Tensor
 
+from gpt.checks import is_integer
 from gpt.edits import Edits
 from gpt.errors import GPTError
-from gpt.inputs import AnyModel, Text, gpt_of, ids_of
+from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
 from gpt.read_only import ordinary
 from gpt.trace import Trace
 
-MAX_BATCH_TOKENS = 2048  # maximum number of tokens in a batch of text variants
+MAX_BATCH_TOKENS = 2048  # maximum number of tokens in a batch of texts
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+@overload
 def trace_text(
-    model: AnyModel, text: Text, edits: Edits | None = None, *, full: bool = False, gradients: bool = False
-) -> Trace:
-    """Trace a forward pass over a text.
+    model: AnyModel,
+    text: Text,
+    edits: Edits | None = None,
+    *,
+    full: bool = False,
+    gradients: bool = False,
+    only: Collection[str] = (),
+) -> Trace: ...
+@overload
+def trace_text(
+    model: AnyModel,
+    text: Texts,
+    edits: Edits | None = None,
+    *,
+    full: bool = False,
+    gradients: bool = False,
+    only: Collection[str] = (),
+) -> list[Trace]: ...
+def trace_text(
+    model: AnyModel,
+    text: Text | Texts,
+    edits: Edits | None = None,
+    *,
+    full: bool = False,
+    gradients: bool = False,
+    only: Collection[str] = (),
+) -> Trace | list[Trace]:
+    """Trace a forward pass over a text, or over each of several texts.
 
-    full, gradients: see `Trace`. If both are False, the pass ends before the output head. Raises the same errors as
-    `gpt.inputs.ids_of`, and ValueError if the text is longer than the context.
+    text: a text, or a list of texts. Several texts share passes, in batches of similar lengths; hooks then see batches
+    that are padded on the right. Each trace in the result is that of its text alone, without padding. With gradients,
+    each text has a pass of its own.
+    full, gradients, only: see `Trace`. The pass ends after the last layer that `only` needs, and before the output head
+    unless a trace of the logits, or of gradients, needs it. Raises the same errors as `gpt.inputs.ids_of`, and
+    ValueError if a text is longer than the context.
     """
-    network, trace = gpt_of(model), Trace(full=full, gradients=gradients)
-    idx = torch.tensor([ids_of(model, text)], device=network.device)
-    with torch.inference_mode(not gradients), torch.set_grad_enabled(gradients):
-        (network if full or gradients else network.hidden_states)(idx, trace=trace, edits=edits)
-    return trace
+    network, one = gpt_of(model), not is_several(text)
+    rows = [ids_of(model, each) for each in ([text] if one else text)]  # type: ignore[arg-type]
+    traces: dict[int, Trace] = {}
+    for batch in ([number] for number in range(len(rows))) if gradients else batches(rows):
+        trace = Trace(full=full, gradients=gradients, only=only)
+        last = trace.last_layer(network.config.n_layer)
+        trace.n_blocks = None if last is None or gradients else last + 1
+        if edits is not None:
+            edits.check_text(min(len(rows[number]) for number in batch))
+        length = max(len(rows[number]) for number in batch)
+        idx = torch.tensor([rows[i] + [0] * (length - len(rows[i])) for i in batch], device=network.device)
+        needs_head = trace.keeps(None, "logits") or gradients
+        with torch.inference_mode(not gradients), torch.set_grad_enabled(gradients):
+            (network if needs_head else network.hidden_states)(idx, trace=trace, edits=edits)
+        for row, number in enumerate(batch):
+            traces[number] = trace if len(batch) == 1 else trace.of_text(row, len(rows[number]))
+    return traces[0] if one else [traces[number] for number in range(len(rows))]
 
 
-def traced(model: AnyModel, source: Trace | Text, edits: Edits | None = None) -> Trace:
-    """Return a trace unchanged, or trace a text."""
-    return source if isinstance(source, Trace) else trace_text(model, source, edits)
+def is_several(text: object) -> TypeGuard[Texts]:
+    """Return whether an argument is a list of texts or traces, and not a text or its token ids."""
+    return isinstance(text, list | tuple) and bool(text) and not is_integer(text[0])
+
+
+def batches(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Group texts of similar lengths: yield their numbers, at most MAX_BATCH_TOKENS tokens at once with padding."""
+    batch: list[int] = []
+    for number in sorted(range(len(rows)), key=lambda number: len(rows[number])):
+        if batch and (len(batch) + 1) * len(rows[number]) > MAX_BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+@overload
+def traced(model: AnyModel, source: Trace | Text, edits: Edits | None = None) -> Trace: ...
+@overload
+def traced(model: AnyModel, source: Texts | list[Trace], edits: Edits | None = None) -> list[Trace]: ...
+def traced(
+    model: AnyModel, source: Trace | Text | Texts | list[Trace], edits: Edits | None = None
+) -> Trace | list[Trace]:
+    """Return traces unchanged, or trace texts."""
+    is_traced = isinstance(source[0] if is_several(source) else source, Trace)
+    return source if is_traced else trace_text(model, source, edits)  # type: ignore[arg-type, return-value]
+
+
+class ForTexts(Protocol[P, R]):
+    """An analysis of one text, or of each of several, which gives a list of results."""
+
+    @overload
+    def __call__(self, model: AnyModel, trace: Trace | Text, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(
+        self, model: AnyModel, trace: Texts | list[Trace], /, *args: P.args, **kwargs: P.kwargs
+    ) -> list[R]: ...
+
+
+def for_texts(analysis: Callable[Concatenate[AnyModel, Trace | Text, P], R]) -> ForTexts[P, R]:
+    """Let an analysis of a trace or text take a list of them as well; texts are traced together."""
+
+    @wraps(analysis)
+    def each(model: AnyModel, trace: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        if not is_several(trace):
+            return analysis(model, trace, *args, **kwargs)
+        traces = traced(model, trace, kwargs.get("edits"))  # type: ignore[call-overload]
+        return [analysis(model, one, *args, **kwargs) for one in traces]
+
+    return each
 
 
 @torch.inference_mode()

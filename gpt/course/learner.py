@@ -154,6 +154,8 @@ class LearnersGPT(GPT):
             for name, value in (("attn_q", q[:, :, start:]), ("attn_k", k), ("attn_v", v)):
                 trace.record(layer, name, value)
             trace.record(layer, "attn_weights", weights[:, :, start:])
+            heads = given(found, f"{block}.attn.c_proj.in")[:, start:].unflatten(-1, (self.config.n_head, -1))
+            trace.record(layer, "head_out", heads.transpose(1, 2))
             for name, place in (
                 ("attn_out", "attn"),
                 ("resid_mid", "ln_2.in"),

@@ -7,6 +7,8 @@ act=relu   activation
 nopos      drop_positions
 resid_pre2.5=17-4-99-4-21-7
            patch resid_pre of layer 2 at position 5 from a pass over the tokens 17, 4, 99 ...
+head_out2.5.1=17-4
+           patch the output of head 1 in layer 2 at position 5
 c2.174=3   turn up concept 174 of layer 2 by 3 times its natural strength; -1 removes all its activity
 """
 
@@ -29,7 +31,8 @@ MAX_TEXT_CHARS = 40_000  # enough for one factor per head of the largest GPT-2
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)"
 _SCALE = re.compile(rf"(?:h(\d{{1,4}})\.(\d{{1,4}})|([af])(\d{{1,4}}))={_NUMBER}", re.ASCII)
 _CONCEPT = re.compile(rf"c(\d{{1,4}})\.(\d{{1,7}})={_NUMBER}", re.ASCII)
-_PATCH = re.compile(rf"({'|'.join(PATCHABLE)})(\d{{1,4}})\.(\d{{1,7}})=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
+_PLACE = rf"(?:({'|'.join(PATCHABLE)})|(head_out))(\d{{1,4}})\.(\d{{1,7}})(?(2)\.(\d{{1,4}}))"
+_PATCH = re.compile(rf"{_PLACE}=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
 MAX_QUOTED_CHARS = 40
 MAX_PATCHES = 16  # each needs a forward pass
 MAX_CONCEPTS = 16
@@ -46,7 +49,9 @@ def format_edits(edits: Edits) -> str:
     parts += [f"f{layer}={_number(x)}" for layer, x in sorted(edits.mlp_scale.items())]
     parts += [f"act={edits.activation}"] if edits.activation is not None else []
     parts += ["nopos"] if edits.drop_positions else []
-    parts += [f"{p.name}{p.layer}.{p.position}={'-'.join(map(str, _source(p)))}" for p in edits.patches]
+    for p in edits.patches:
+        head = "" if p.head is None else f".{p.head}"
+        parts.append(f"{p.name}{p.layer}.{p.position}{head}={'-'.join(map(str, _source(p)))}")
     for each in edits.steering:
         feature, strength = _concept(each)
         parts.append(f"c{each.layer}.{feature}={_number(strength)}")
@@ -68,7 +73,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
     branches: dict[str, dict[int, float]] = {"a": {}, "f": {}}
     activation: Activation | None = None
     drop_positions = False
-    patches: dict[tuple[str, int, int], Patch] = {}
+    patches: dict[tuple[str, int, int, int | None], Patch] = {}
     steering: dict[tuple[int, int], Steering] = {}
     for part in filter(None, text.split(",")):
         quoted = part[:MAX_QUOTED_CHARS]
@@ -83,12 +88,12 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
             if abs(scales[key]) > MAX_FACTOR:
                 raise GPTError("edit_text.factor", part=quoted, limit=MAX_FACTOR)
         elif model is not None and (patch := _PATCH.fullmatch(part)) is not None:
-            place = patch[1], int(patch[2]), int(patch[3])
+            place = patch[1] or patch[2], int(patch[3]), int(patch[4]), int(patch[5]) if patch[2] else None
             if place in patches:
                 raise _duplicate(quoted)
             if len(patches) == MAX_PATCHES:
                 raise GPTError("edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
-            patches[place] = patch_from(model, [int(token) for token in patch[4].split("-")], *place)
+            patches[place] = patch_from(model, [int(token) for token in patch[6].split("-")], *place)
         elif concepts is not None and (concept := _CONCEPT.fullmatch(part)) is not None:
             layer, feature = int(concept[1]), int(concept[2])
             if (layer, feature) in steering:
@@ -133,10 +138,10 @@ def edits_as_python(edits: Edits) -> str:
     parts = [f"{name}={dict(sorted(scale.items()))!r}" for name, scale in scales.items() if scale]
     parts += [f"activation={edits.activation!r}"] if edits.activation is not None else []
     parts += ["drop_positions=True"] if edits.drop_positions else []
-    patches = [
-        f"patch_from(loaded.model, {list(_source(p))}, {p.name!r}, layer={p.layer}, position={p.position})"
-        for p in edits.patches
-    ]
+    patches = []
+    for p in edits.patches:
+        place = f"layer={p.layer}, position={p.position}" + ("" if p.head is None else f", head={p.head}")
+        patches.append(f"patch_from(loaded.model, {list(_source(p))}, {p.name!r}, {place})")
     parts += [f"patches=({', '.join(patches)},)"] if patches else []
     steering = [
         f"loaded.concepts.steering({each.layer}, {feature}, {strength!r})"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args, overload
 from weakref import WeakKeyDictionary
 
 import torch
@@ -23,7 +23,7 @@ from gpt.inference.engine import MAX_TEXTS, Engine
 from gpt.inference.packed_weights import SMALL_WEIGHT, half_dtype, multiplications_per_token, pack, packs_float32
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
-from gpt.inputs import Text, ids_of
+from gpt.inputs import Text, Texts, ids_of
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint
 from gpt.models.concept_files import load_concepts
@@ -89,9 +89,19 @@ class LoadedModel:
         mask = [[0] * (T - len(row)) + [1] * len(row) for row in rows]
         return Tokens(torch.tensor(padded, device=self.device), torch.tensor(mask, device=self.device))
 
-    def trace(self, text: Text, edits: Edits | None = None, *, gradients: bool = False) -> Trace:
-        """Trace a pass over a text, including norms, head outputs and logits. gradients: see `Trace`."""
-        return trace_text(self, text, edits, full=True, gradients=gradients)
+    @overload
+    def trace(
+        self, text: Text, edits: Edits | None = None, *, gradients: bool = False, only: Collection[str] = ()
+    ) -> Trace: ...
+    @overload
+    def trace(
+        self, text: Texts, edits: Edits | None = None, *, gradients: bool = False, only: Collection[str] = ()
+    ) -> list[Trace]: ...
+    def trace(
+        self, text: Text | Texts, edits: Edits | None = None, *, gradients: bool = False, only: Collection[str] = ()
+    ) -> Trace | list[Trace]:
+        """Trace a pass over a text, or each of several, including norms and logits. See `gpt.trace_text`."""
+        return trace_text(self, text, edits, full=True, gradients=gradients, only=only)
 
     @property
     def engine(self) -> Engine:

@@ -164,7 +164,7 @@ def test_edits_that_do_not_fit_the_model_or_the_batch_are_refused_by_name(model,
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("attn_q", torch.zeros(24), "resid_pre, attn_out, resid_mid, mlp_out, resid_post can be patched, not 'attn_q'"),
+        ("attn_q", torch.zeros(24), "mlp_out, resid_post, head_out can be patched, not 'attn_q'"),
         ("resid_pre", [0.0] * 8, "must be a tensor, not list"),
     ],
 )
@@ -206,7 +206,7 @@ def hooks_of(model: GPT, function, position: int | None = None) -> list[Hook]:
 
 @torch.inference_mode()
 def test_a_function_may_change_its_copy_without_changing_what_was_computed_before(model, idx):
-    before, after = Trace(), Trace()
+    before, after = Trace(), Trace(full=True)
     model(idx, trace=before)
     for hook in hooks_of(model, lambda x: x.zero_()):
         expected = model(idx, edits=Edits(hooks=(replace(hook, function=torch.zeros_like),)))
@@ -218,12 +218,12 @@ def test_a_function_may_change_its_copy_without_changing_what_was_computed_befor
 
 @torch.inference_mode()
 def test_a_hook_of_a_position_gets_that_row_alone(model, idx):
-    shapes, trace = {}, Trace()
+    shapes, trace = {}, Trace(full=True)
     model(idx, trace=trace)
     for hook in hooks_of(model, lambda x: x, position=5):
         given = []
         changed = replace(hook, function=lambda x, given=given: given.append(x) or 2 * x)
-        after, cache = Trace(), KVCache(model.config, batch_size=2)
+        after, cache = Trace(full=True), KVCache(model.config, batch_size=2)
         edited = model(idx, edits=Edits(hooks=(changed,)), trace=after)
         assert_close(edited[:, :5], model(idx)[:, :5], atol=2e-5, rtol=0)
         owner = trace if hook.layer is None else trace.layers[1]
@@ -262,7 +262,7 @@ def test_a_result_keeps_the_type_of_the_model(model, idx):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("attn_scores", 1, abs), "only resid_pre, .*, final_norm can be hooked, not 'attn_scores'"),
+        (("attn_pattern", 1, abs), "only resid_pre, .*, logits can be hooked, not 'attn_pattern'"),
         (("resid_pre", None, abs), "a layer must be given as a whole number, not None"),
         (("final_norm", 1, abs), "final_norm is outside the layers: its hook must have the layer None, not 1"),
         (("resid_pre", 1, torch.zeros(24)), "a hook needs a function"),

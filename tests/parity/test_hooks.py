@@ -31,6 +31,10 @@ def gpt2_places(reference: Any) -> dict[str, tuple[str, nn.Module]]:
         "attn_q": ("first third", block.attn.c_attn),
         "attn_k": ("second third", block.attn.c_attn),
         "attn_v": ("last third", block.attn.c_attn),
+        "ln_1": ("out", block.ln_1),
+        "ln_2": ("out", block.ln_2),
+        "head_out": ("in", block.attn.c_proj),
+        "logits": ("out", reference.lm_head),
         "attn_out": ("out", block.attn),
         "resid_mid": ("out", block.attn),
         "mlp_pre": ("out", block.mlp.c_fc),
@@ -50,6 +54,10 @@ def llama_places(reference: Any) -> dict[str, tuple[str, nn.Module]]:
         "attn_q": ("out", block.self_attn.q_proj),
         "attn_k": ("out", block.self_attn.k_proj),
         "attn_v": ("out", block.self_attn.v_proj),
+        "ln_1": ("out", block.input_layernorm),
+        "ln_2": ("out", block.post_attention_layernorm),
+        "head_out": ("in", block.self_attn.o_proj),
+        "logits": ("out", reference.lm_head),
         "attn_out": ("out", block.self_attn),
         "resid_mid": ("out", block.self_attn),
         "mlp_pre": ("out", block.mlp.gate_proj),
@@ -96,7 +104,7 @@ def pair(request: pytest.FixtureRequest, twins: Any) -> tuple[nn.Module, GPT, di
         (family, name, POSITION if family == "gpt2" else None)
         for family, lacking in (("gpt2", "mlp_up"), ("llama", "position_embedding"))
         for name in HOOKABLE + HOOKABLE_OUTSIDE
-        if name not in ("attn_weights", lacking)
+        if name not in ("attn_scores", "attn_weights", lacking)
     ],
     indirect=["pair"],
 )
@@ -109,7 +117,9 @@ def test_a_hook_equals_a_forward_hook_of_torch(
     factor = 1.0 if name == "resid_mid" else 1.5  # no module returns resid_mid, but shifting attn_out shifts it
 
     def change(x: Tensor) -> Tensor:
-        width = 2 if name == "attn_v" else x.shape[-1]  # ours has a dimension for heads, unlike transformers'
+        width = (
+            2 if name in ("attn_v", "head_out") else x.shape[-1]
+        )  # ours has a dimension for heads, unlike transformers'
         return factor * x + shift * torch.linspace(-1, 1, width).repeat(x.shape[-1] // width)
 
     def change_there(x: Tensor) -> Tensor:
@@ -128,7 +138,7 @@ def test_a_hook_equals_a_forward_hook_of_torch(
         hook.remove()
     assert (expected - plain).abs().max() > 1e-3
     edits = Edits(hooks=(Hook(name, LAYER if name in HOOKABLE else None, change, position),))
-    before, after, cache, parts = Trace(), Trace(), KVCache(ours.config, batch_size=2), []
+    before, after, cache, parts = Trace(full=True), Trace(full=True), KVCache(ours.config, batch_size=2), []
     assert_close(ours(idx), plain, **CLOSE)
     assert_close(ours(idx, edits=edits), expected, **CLOSE)
     ours(idx, trace=before)

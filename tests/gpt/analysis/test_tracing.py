@@ -116,7 +116,10 @@ def test_arguments_that_do_not_exist_are_refused_by_name(model):
         (lambda: strongest_neurons(model, trace, 5, 0), "layer 5 does not exist"),
         (lambda: nearest_tokens(model, 61), "token id 61 does not exist"),
         (lambda: patch_sweep(model, IDS, IDS[1:], 1, 2), "same number of tokens, not 11 and 10"),
-        (lambda: patch_sweep(model, IDS, IDS[::-1], 1, 2, name="attn_q"), "can be patched, not 'attn_q'"),
+        (
+            lambda: patch_sweep(model, IDS, IDS[::-1], 1, 2, name="attn_q"),
+            "name must be one of resid_pre, .*, not 'attn_q'",
+        ),
         (lambda: patch_sweep(model, IDS, IDS, 1, 2), "there is nothing to recover"),
         (lambda: input_x_gradient(model, IDS, 61), "token id 61 does not exist"),
         (lambda: next(leave_one_out(model, [1], 2, [0])), "needs a text of at least 2 tokens, not 1"),
