@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -19,6 +20,7 @@ from gpt.model import GPT
 from gpt.models.registry import as_loaded
 from gpt.sampling import SamplingParams, with_seed
 from gpt.tokenizer import hold_back
+from gpt.trace import Trace
 
 DEFAULT_PARAMS = SamplingParams()
 
@@ -33,6 +35,7 @@ def generate(
     on_full: Literal["stop", "crop"] = "stop",
     heal: bool = True,
     special: bool = False,
+    trace: bool = False,
 ) -> Iterator[Step]:
     """Continue a prompt, yielding one Step per token.
 
@@ -48,6 +51,8 @@ def generate(
         changed.
     special: whether names of control tokens in a text, such as "<|endoftext|>", become control tokens. By default, they
         are read as characters. They always are in the messages of a chat.
+    trace: whether each step has a `trace` of the pass that led to it, over one position: (1, 1, ...), with the keys of
+        all positions. It equals a trace of the finished text at position step.position - 1. Needs on_full="stop".
 
     The last step has a finish_reason: end of text, max_new_tokens, or a full context. Invalid arguments raise
     ValueError immediately, not when the first step is requested.
@@ -56,12 +61,30 @@ def generate(
     check_choice("on_full", on_full, ("stop", "crop"))
     loaded, params = as_loaded(model), with_seed(params)
     if on_full == "stop":
-        return Generation(loaded, prompt, edits=edits, heal=heal, special=special).steps(params, max_new_tokens)
+        document = Generation(loaded, prompt, edits=edits, heal=heal, special=special)
+        steps = document.steps(params, max_new_tokens)
+        return _with_traces(loaded.model, list(document.ids), steps, edits) if trace else steps
+    if trace:
+        raise GPTError("generate.trace")
     prompt, held = hold_back(loaded.tokenizer, prompt) if heal and isinstance(prompt, str) else (prompt, "")
     ids = token_ids(loaded.tokenizer, prompt, special=special)
     n_dropped = max(0, len(ids) - loaded.model.config.block_size)
     document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped], held=held)
     return (step for _, step in sliding_steps(document, params, max_new_tokens))
+
+
+def _with_traces(model: GPT, unread: list[int], steps: Iterator[Step], edits: Edits | None) -> Iterator[Step]:
+    """Add the traces to steps, by reading the text a second time. unread: ids of the prompt."""
+    cache = model.new_cache()
+    for step in steps:
+        trace = Trace()
+        with torch.inference_mode():
+            *earlier, last = unread
+            if earlier:
+                model.hidden_states(torch.tensor([earlier], device=model.device), cache=cache, edits=edits)
+            model.hidden_states(torch.tensor([[last]], device=model.device), cache=cache, trace=trace, edits=edits)
+        yield replace(step, trace=trace)
+        unread = [step.token_id]
 
 
 def generate_batch(
@@ -70,31 +93,44 @@ def generate_batch(
     params: SamplingParams = DEFAULT_PARAMS,
     max_new_tokens: int = 64,
     *,
+    n: int = 1,
+    seeds: Sequence[int] | None = None,
     heal: bool = True,
     special: bool = False,
 ) -> list[list[int]]:
     """Continue several prompts in shared forward passes and return the new token ids for each.
 
+    n: continuations of each prompt, which follow each other in the result.
+    seeds: one for each continuation, n for each prompt. By default, the continuations of a prompt have the seed of
+        `params` and those that follow it.
+
     Prompts are not padded, so each one continues exactly as in `generate` with the same seed. See `generate` for
-    the arguments. Invalid arguments raise ValueError before any token is generated.
+    the other arguments. Invalid arguments raise ValueError before any token is generated.
     """
     if isinstance(prompts, str):
         raise GPTError("prompt.not_a_list")
     check_integer("max_new_tokens", max_new_tokens, 1)
+    check_integer("n", n, 1)
     loaded = as_loaded(model)
-    documents = [Generation(loaded, prompt, heal=heal, special=special) for prompt in prompts]
-    going = {n: (document, document.steps(params, max_new_tokens)) for n, document in enumerate(documents)}
+    seeds = [(with_seed(params).seed or 0) + i for _ in prompts for i in range(n)] if seeds is None else seeds
+    if len(seeds) != n * len(prompts):
+        raise GPTError("generate.seeds", n=len(seeds), expected=n * len(prompts))
+    documents = [Generation(loaded, prompt, heal=heal, special=special) for prompt in prompts for _ in range(n)]
+    going = {
+        i: (document, document.steps(replace(params, seed=seed), max_new_tokens))
+        for i, (document, seed) in enumerate(zip(documents, seeds, strict=True))
+    }
     del documents
-    new_ids: list[list[int]] = [[] for _ in prompts]
+    new_ids: list[list[int]] = [[] for _ in going]
     while going:
         batch = [*going.items()][:MAX_TEXTS]
         read_together([document for _, (document, _) in batch])
-        for n, (_, steps) in batch:
+        for i, (_, steps) in batch:
             step = next(steps, None)
             if step is not None:
-                new_ids[n].append(step.token_id)
+                new_ids[i].append(step.token_id)
             if step is None or step.finish_reason is not None:
-                del going[n]
+                del going[i]
     return new_ids
 
 

@@ -32,6 +32,7 @@ from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
 from gpt.sampling import Draw, SamplingParams, entropy_bits, keep_only, rank_of, sample, with_seed
 from gpt.tokenizer import hold_back
+from gpt.trace import Trace
 
 READ_SECONDS = 2.0  # time limit for a replica to read a text
 POLL_SECONDS = 0.5  # interval between attempts to reach a cluster
@@ -56,6 +57,7 @@ class Step:
         draw: Uniform number that selected the token.
         finish_reason: Reason the text ends; None before the last step.
         seconds: Time that the model took. Ignored when steps are compared.
+        trace: Activations of the pass that predicted the token, if `generate` was asked for them. Ignored as well.
     """
 
     token_id: int
@@ -67,6 +69,7 @@ class Step:
     draw: float
     finish_reason: FinishReason | None = None
     seconds: float = field(default=0.0, compare=False)
+    trace: Trace | None = field(default=None, compare=False, repr=False)
 
 
 class Generation(Document):
@@ -139,6 +142,8 @@ class Generation(Document):
             self._set_edits(edits)
 
     def _set_edits(self, edits: Edits | None) -> None:
+        if any(hook.name == "logits" for hook in (edits or NO_EDITS).hooks):
+            raise GPTError("hook.logits")
         self.edits = edits
         model = self.loaded.model
         self._cache = model.new_cache(keep_queries=True)

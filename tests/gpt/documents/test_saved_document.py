@@ -51,7 +51,8 @@ def test_the_round_trip_gives_the_same_tree_text_and_logits(document):
 
 def test_a_file_with_edits_opens_on_every_family_and_goes_on_as_before(family):
     params, edits = SamplingParams(temperature=2.0, seed=5), Edits({(1, 3): 0.0}, {0: 0.5}, activation="relu")
-    patched = replace(edits, patches=(patch_from(family.model, [7, 8, 9], "attn_out", 1, 2),))
+    places = (("attn_out", 1, 2, None), ("head_out", 0, 1, 1))
+    patched = replace(edits, patches=tuple(patch_from(family.model, [7, 8, 9], *place) for place in places))
     for each in (None, edits, patched):
         document = Generation(family, "the cat", edits=each)
         list(document.steps(params, 4))

@@ -1,8 +1,21 @@
+from dataclasses import replace
+
 import pytest
 import torch
+from torch.testing import assert_close
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from gpt import Generation, SamplingParams, generate, generate_batch, generate_greedy, load_model
+from gpt import (
+    Edits,
+    Generation,
+    Hook,
+    SamplingParams,
+    generate,
+    generate_batch,
+    generate_greedy,
+    load_model,
+    trace_text,
+)
 from gpt.documents.generation import sliding_steps
 from gpt.sampling import sample_token, uniform_draw
 from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
@@ -102,6 +115,36 @@ def test_a_batch_gives_each_prompt_its_own_continuation(loaded):
     assert generate_batch(loaded, prompts, params, 18) == alone
     assert len({len(ids) for ids in alone}) > 1  # the longest text fills its context first
     assert generate_batch(loaded, [], params, 3) == []
+    seeds = [2, 3, 9, 2]
+    one_by_one = [
+        ids_of(generate(loaded, prompt, replace(params, seed=seed), 18))
+        for prompt, seed in zip(["the cat", "the cat", "a", "a"], seeds, strict=True)
+    ]
+    assert generate_batch(loaded, ["the cat", "a"], params, 18, n=2, seeds=seeds) == one_by_one
+    assert generate_batch(loaded, ["the cat"], params, 18, n=2) == one_by_one[:2]
+    with pytest.raises(ValueError, match="one seed for each continuation, 4, not 1"):
+        generate_batch(loaded, ["a", "b"], params, 3, n=2, seeds=[1])
+
+
+def test_the_traces_of_the_steps_are_those_of_the_finished_text(family):
+    edits = Edits(head_scale={(0, 1): 0.3})
+    steps = list(generate(family, PROMPT[:5], WARM, 6, edits=edits, trace=True))
+    assert steps == list(generate(family, PROMPT[:5], WARM, 6, edits=edits))
+    whole = trace_text(family, PROMPT[:5] + ids_of(steps), edits)
+    for step in steps:
+        assert step.trace is not None
+        at = step.position - 1
+        for name, value in (
+            ("final_norm", step.trace.final_norm),
+            ("layers.1.mlp_post", step.trace.layers[1].mlp_post),
+        ):
+            assert_close(value[0, 0], whole[name][0, at], atol=1e-5, rtol=1e-4)
+        weights = whole.layers[1].attn_weights[0, :, at, : at + 1]
+        assert_close(step.trace.layers[1].attn_weights[0, :, 0], weights, atol=1e-5, rtol=1e-4)
+    with pytest.raises(ValueError, match='need on_full="stop"'):
+        generate(family, PROMPT, WARM, 6, on_full="crop", trace=True)
+    with pytest.raises(ValueError, match="use SamplingParams"):
+        generate(family, PROMPT, WARM, 6, edits=Edits(hooks=(Hook("logits", None, abs),)))
 
 
 def test_a_batch_with_a_wrong_prompt_is_refused_before_any_token(loaded):
