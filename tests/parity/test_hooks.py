@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -176,10 +177,12 @@ def test_weights_that_let_every_token_see_itself_only_give_its_value_to_the_proj
         n, total = weights.shape[-2:]
         return torch.ones_like(weights).tril(total - n).triu(total - n)
 
-    edits = Edits(hooks=(Hook("attn_weights", LAYER, itself),))
-    trace, cache = Trace(), KVCache(ours.config, batch_size=2)
-    assert_close(ours(idx, edits=edits), expected, **CLOSE)
-    assert_close(ours(idx, edits=edits, trace=trace), expected, **CLOSE)
-    assert torch.equal(trace.layers[LAYER].attn_weights, torch.eye(T).expand(2, ours.config.n_head, T, T))
-    parts = [ours(part, cache=cache, edits=edits) for part in idx.split([4, 1, 1, 6], dim=1)]
-    assert_close(torch.cat(parts, dim=1), expected, **CLOSE)
+    scores = Hook("attn_scores", LAYER, lambda x: x.masked_fill(itself(x) == 0, -math.inf))
+    for edits in (Edits(hooks=(Hook("attn_weights", LAYER, itself),)), Edits(hooks=(scores,))):
+        trace, cache = Trace(), KVCache(ours.config, batch_size=2)
+        assert_close(ours(idx, edits=edits), expected, **CLOSE)
+        assert_close(ours(idx, edits=edits, trace=trace), expected, **CLOSE)
+        assert torch.equal(trace.layers[LAYER].attn_weights, torch.eye(T).expand(2, ours.config.n_head, T, T))
+        parts = [ours(part, cache=cache, edits=edits) for part in idx.split([4, 1, 1, 6], dim=1)]
+        assert_close(torch.cat(parts, dim=1), expected, **CLOSE)
+    assert trace.layers[LAYER].attn_scores.isneginf().sum() == 2 * ours.config.n_head * T * (T - 1)
