@@ -1,5 +1,4 @@
 // Client-side workarounds for Gradio, each with the version in which it was last needed.
-// tests/browser/test_gradio_workarounds.py warns when Gradio no longer needs one.
 
 import { ended } from "./answer_stream.js";
 

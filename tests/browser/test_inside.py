@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Page, Request, expect
 
-from gpt import Trace
 from tests.browser.playground_page import (
     CHIPS,
     forget_status,
@@ -35,13 +33,6 @@ CORNER = """canvas => {  // a pixel of the opened layer's card
   const ratio = canvas.width / canvas.clientWidth;
   const x = document.querySelector(".gb-flow-layer").offsetLeft;
   return canvas.getContext("2d").getImageData(x * ratio, 50 * ratio, 1, 1).data.join();
-}"""
-
-DRAW_ALL = """async () => {  // what the page does after a change of "Numbers"
-  for (const _ of "12") {
-    document.body.toggleAttribute("data-numbers");
-    await new Promise((after) => requestAnimationFrame(() => requestAnimationFrame(after)));
-  }
 }"""
 
 
@@ -120,15 +111,6 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
 
 
 @pytest.mark.thorough
-def test_hints_for_the_keys_are_hidden_on_a_touch_screen(browser: Browser, site: str) -> None:
-    phone = browser.new_page(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
-    phone.goto(f"{site}?tab=inside")
-    expect(phone.locator("#flow .gb-keys")).to_have_count(1)
-    expect(phone.locator("#flow .gb-keys")).to_be_hidden()
-    phone.close()
-
-
-@pytest.mark.thorough
 def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(opened: Page) -> None:
     opened.get_by_role("button", name="Head 3", exact=True).click()
     expect(flow(opened)).to_contain_text("layer 0, head 3")
@@ -163,45 +145,6 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     expect(opened.locator("#heads strong")).to_have_text("Layer 1, head 4")
     opened.keyboard.press("Enter")
     expect(flow(opened)).to_contain_text("layer 1, head 4")
-
-
-@pytest.mark.thorough
-def test_a_click_counts_although_its_button_is_drawn_again_while_it_is_pressed(opened: Page) -> None:
-    layer = opened.locator("#flow .gb-flow-layer")
-    expect(layer).to_contain_text("Layer 0")
-    layer.get_by_role("button", name="Layer +").hover()
-    opened.mouse.down()
-    opened.evaluate(DRAW_ALL)
-    opened.mouse.up()
-    expect(layer).to_contain_text("Layer 1")
-    opened.keyboard.down("Space")
-    opened.evaluate(DRAW_ALL)
-    opened.keyboard.up("Space")
-    expect(layer).to_contain_text("Layer 2")
-
-
-@pytest.mark.thorough
-def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: Path) -> None:
-    tab(opened, "One head").click()
-    worked = opened.locator("#stages .gb-stages-sum")
-    expect(worked.locator("strong")).to_contain_text("(12)")
-    opened.get_by_role("button", name="÷ √32").click()
-    expect(worked.locator(".gb-now")).to_contain_text("/ √32 =")
-    opened.locator("#stages .gb-stages-large").focus()
-    opened.keyboard.press("ArrowUp")
-    expect(worked.locator("strong")).to_contain_text("(11)")
-    tab(opened, "Stream and neurons").click()
-    opened.locator("#stream-layer select").select_option("1")
-    expect(opened.locator("#stream-tokens-says")).to_contain_text("After layer 1")
-    opened.locator("#stream-tokens [role=option]").nth(3).click()
-    expect(opened.locator("#neurons .gb-says")).to_contain_text("At “ing”, neuron")
-    tab(opened, "The machine").click()
-    expect(flow(opened)).to_contain_text("“ing” attends")
-    with opened.expect_download() as download:
-        opened.locator("#trace-save").click()
-    download.value.save_as(tmp_path / "trace.npz")
-    assert Trace.load(tmp_path / "trace.npz").final_norm.shape[1] == 13
-    expect(opened.locator("#trace-said")).to_contain_text("positions 0 to 12")
 
 
 @pytest.mark.thorough

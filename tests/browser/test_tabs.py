@@ -1,11 +1,14 @@
-"""Shapes, Concepts, Challenges and Activations in a browser."""
+"""Single tabs in a browser: Shapes, Concepts, Challenges, Activations, Compare, Change it."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
+from components.tabs.compare import beams
 from tests.browser.playground_page import open_playground, open_tab, says, switch_theme
+
+STRIP = ".gb-strip [role=option]"
 
 pytestmark = pytest.mark.thorough
 
@@ -122,3 +125,50 @@ def test_of_several_quick_actions_in_a_card_none_is_lost(stay, site):
     expect(says(page, "curves")).to_contain_text("x = 2.00")
     expect(says(page, "pre-activations")).to_contain_text("Layer 1")
     expect(page.locator("#activations-x input[type=range]")).to_have_value("2")
+
+
+def test_a_way_through_the_tree_of_a_beam_search_becomes_the_document(stay, site, monkeypatch):
+    monkeypatch.setattr(beams, "STEP_SECONDS", 0)
+    compare = stay(lambda page: open_playground(page, site))
+    open_tab(compare, "compare")
+    compare.locator("#compare-part label").last.click()
+    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step")  # the initial search, of an example
+    compare.locator("#compare-prompt textarea").fill("Tom saw a big")
+    compare.locator("#beams-search").click()
+    expect(compare.locator("#beams-tree .gb-beam-start")).to_contain_text("big")
+    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step")
+    expect(compare.locator("#beams-tree .gb-best[data-outcome=finished]")).to_have_count(1)
+    expect(compare.locator("#beams-table tr")).to_have_count(4)
+    first = compare.locator("#beams-tree button.gb-beam").first
+    first.focus()
+    expect(compare.locator("#beams-tree .gb-tip")).to_contain_text("log-probability")
+    first.press("ArrowRight")
+    compare.keyboard.press("Enter")
+    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step 2")
+    for part in ("first", "last"):
+        getattr(compare.locator("#compare-part label"), part).click()
+    expect(compare.locator("#beams-tree button.gb-picked")).to_have_count(2)
+    way = re.search("“(.*)”", compare.locator("#beams-chosen").text_content()).group(1)
+    compare.locator("#beams-adopt").click()
+    expect(compare.locator("#prompt textarea")).to_have_value(f"Tom saw a big{way.replace('·', ' ')}")
+    expect(compare.locator(f"#strip {STRIP}")).to_have_count(6)
+    expect(compare.locator("#strip .gb-strip")).to_have_text(f"Tom saw a big{way.replace('·', ' ')}")
+    expect(compare.locator("#strip")).to_be_visible()
+
+
+def test_a_link_restores_edits_and_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(page, site):
+    page.goto(f"{site}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
+    says, lead = page.locator("#change-says"), page.locator("#change-lead")
+    expect(says).to_contain_text("ReLU instead of GELU (tanh); layer 0, head 5 off")
+    expect(page.locator("#change-activation input[value=relu]")).to_be_checked()
+    page.locator("#change-reset").click()
+    expect(lead).to_contain_text("No changes yet")
+    rows = page.locator("#change-switches .gb-switch-row")  # after that of the columns' names, one for each layer
+    rows.nth(2).locator(".gb-switch").nth(1).click()
+    expect(says).to_contain_text(re.compile(r"went from .* to .* because of this change: layer 1 attention off"))
+    grid = page.locator("#change-switches [role=grid]")
+    for key in ("ArrowRight", "ArrowRight", "Space"):
+        grid.press(key)
+    expect(lead).to_contain_text("layer 1 attention off; layer 1, head 1 off")
+    page.locator("#change-switches input[type=range]").fill("0.5")
+    expect(lead).to_contain_text("layer 1, head 1 × 0.5")

@@ -14,6 +14,7 @@ from components.render import Renderer, compute
 from components.session_events import analyse
 from components.state.reads import Computed
 from components.state.session import Session
+from gpt import Generation, LoadedModel
 
 
 class Drawn:
@@ -47,6 +48,13 @@ class Drawn:
                 view.update(fields | new)
 
 
+def as_read(loaded: LoadedModel, text: str | list[int], **options: Any) -> Generation:
+    """Return a text that the model has read."""
+    document = Generation(loaded, text, **options)
+    document.read()
+    return document
+
+
 def spoken_in(language: str, function: Callable[..., Any], *args: Any, **values: Any) -> Any:
     """Return a function's result for a page in this language."""
     with speaking(language, exact=False):
@@ -67,5 +75,4 @@ def in_its_language(function: Callable[..., Any]) -> Callable[..., Any]:
 def compute_now(session: Session, *computed: Computed[Any]) -> None:
     """Compute results for views that are drawn without a page."""
     for each in computed:
-        for _ in compute(session, each):
-            pass
+        list(compute(session, each))

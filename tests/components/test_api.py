@@ -26,8 +26,9 @@ from components.api.registration import register_endpoints
 from components.api.text import TextEndpoints
 from components.page import launch_options
 from components.state.admission import ANALYSES
-from gpt import DEFAULT_MODEL, Edits, Generation, SamplingParams, generate, get_model, list_models
+from gpt import DEFAULT_MODEL, Edits, SamplingParams, generate, get_model, list_models
 from gpt.analysis import patch_sweep
+from tests.components.drawing import as_read
 
 API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 DOG = "The dog ran to the"
@@ -137,9 +138,7 @@ def test_next_token_is_sorted_and_equals_the_models_own_softmax(client):
 
 def test_rows_of_attention_end_with_their_query(client):
     answer = ask(client, DOG, 2, 1, api_name="/attention")
-    document = Generation(get_model(), DOG)
-    document.read()
-    weights = document.attn_weights(2, 1)
+    weights = as_read(get_model(), DOG).attn_weights(2, 1)
     assert "".join(answer["tokens"]) == DOG
     for n, (row, expected) in enumerate(zip(answer["weights"], weights, strict=True), 1):
         assert torch.equal(torch.tensor(row), expected[:n])
@@ -252,12 +251,6 @@ def test_any_text_is_read(client, text):
     answer = ask(client, text, api_name="/tokenize")
     assert answer["ids"] == get_model().tokenizer.encode(text)
     assert math.isfinite(ask(client, text, 1, api_name="/next_token")[0]["probability"])
-
-
-def test_several_at_once_get_what_each_would_get_alone(client):
-    alone = [stream(client, "Tom", 6, 1.0, seed=seed)[-1] for seed in range(4)]
-    jobs = [client.submit("Tom", 6, 1.0, seed=seed, api_name="/generate") for seed in range(4)]
-    assert [job.result(timeout=60) for job in jobs] == alone
 
 
 def test_the_curl_example_of_the_documentation_gets_the_three_best_next_tokens(client):

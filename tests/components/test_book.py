@@ -35,11 +35,3 @@ def test_it_is_there_in_each_language_with_all_steps_and_words(books: dict[str, 
         assert all(f'id="{place}"' in text for place in places)
         assert all(escape(term["says"]) in text for term in GLOSSARY[language])
         assert not re.search(r"\{\w+\}", text[text.index("</style>") :].replace("{self.n_", ""))
-
-
-def test_each_exercise_has_an_answer(books: dict[str, str]) -> None:
-    for text in books.values():
-        steps, answers = text.split('id="answers"')
-        for lesson, answer in zip(steps.split("<article")[1:], answers.split("<h3>")[1:], strict=True):
-            exercises = re.sub(r'<ol type="a">.*?</ol>', "", lesson[lesson.rindex("<h3>") :])
-            assert exercises.count("<li>") == answer.split("</section>")[0].count("<li>") >= 2

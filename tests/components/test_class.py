@@ -23,6 +23,7 @@ from components.state.selection import Selection
 from components.state.session import Session
 from components.state.store import SessionStore
 from gpt import Generation, get_model
+from tests.components.drawing import as_read
 
 OPENINGS = dict.fromkeys(LANGUAGES, Opening((0, 0), "stories", Selection()))
 PLACES = Places(("playground", "why"), {}, OPENINGS, "stories")
@@ -39,9 +40,7 @@ class Page:
         menu = View("share-link", link_menu().draw)
         self.renderer.add("", [text, menu])
         self.renderer.signals.extend([*SIGNALS, Signal("class", shown, is_shared=True)])
-        document = Generation(get_model(), "The dog ran")
-        document.read()
-        self.session = Session(document, "The dog ran")
+        self.session = Session(as_read(get_model(), "The dog ran"), "The dog ran")
         self.store.put("a" * 32, self.session)
         events = type("Events", (), {"store": self.store, "renderer": self.renderer})()
         self.classroom = Classroom(events, PLACES, is_open)
@@ -58,8 +57,7 @@ class Page:
         self.renderer.frame(self.session)
 
     def ask(self, **sent):
-        for _ in self.classroom.handle(self.session, sent):
-            pass
+        list(self.classroom.handle(self.session, sent))
         self.show()
         return self.session.state(ClassState).answer
 
@@ -132,8 +130,7 @@ def test_a_page_that_goes_on_alone_has_a_text_of_its_own_and_a_whole_frame(page)
     own = Session(Generation(get_model(), "Tom"), "Tom", id="b" * 32)
     page.renderer.start(own)
     page.renderer.frame(own)
-    for _ in page.classroom.handle(own, {"do": "alone", "code": room["code"]}):
-        pass
+    list(page.classroom.handle(own, {"do": "alone", "code": room["code"]}))
     frame = json.loads(page.renderer.frame(own))
     assert (frame["base"], frame["views"]["text"]["text"]) == (None, "The dog ran")
     assert (own.tab, own.selection.position) == ("why", 1)

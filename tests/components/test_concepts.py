@@ -24,7 +24,7 @@ from components.tabs.why.tab import tab as causes
 from gpt import Edits, Generation
 from gpt.analysis.concepts import NamedConcept
 from gpt.errors import GPTError
-from tests.components.drawing import Drawn, compute_now
+from tests.components.drawing import Drawn, as_read, compute_now
 from tests.components.tabs import playground_session
 from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.fake_models import tiny_model
@@ -35,9 +35,7 @@ MODEL = replace(tiny_model(), concepts=axis_concepts(named=NAMED))
 
 @pytest.fixture
 def session() -> Session:
-    document = Generation(MODEL, "the cat")
-    document.read()
-    return Session(document, "the cat")
+    return Session(as_read(MODEL, "the cat"), "the cat")
 
 
 def measure(session: Session) -> None:
@@ -151,8 +149,7 @@ def test_links_and_files_carry_what_is_turned_up(session, monkeypatch):
     assert view_values(session.snapshot())["edits"] == "h0.1=0,c0.0=2"
     other = Session(Generation(MODEL, "the dog"))
     other.document.read()
-    for _ in open_link(other, "edits=h0.1%3D0%2Cc0.0%3D2", ("playground",), {}):
-        pass
+    list(open_link(other, "edits=h0.1%3D0%2Cc0.0%3D2", ("playground",), {}))
     assert (turned(other.document), other.edits) == ({(0, 0): 2.0}, session.edits)
 
     monkeypatch.setattr(handlers, "load_with_progress", load)
@@ -186,9 +183,7 @@ def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(sess
 
 
 def test_a_model_without_concepts_says_how_to_find_them():
-    document = Generation(tiny_model(), "the cat")
-    document.read()
-    session = Session(document)
+    session = Session(as_read(tiny_model(), "the cat"))
     assert "tools.concepts" in Drawn(session, tab.tab).update()["concepts-lead"]["text"]
     assert steer_data(session.snapshot()) == {"chips": []}
     turn(session, {"place": [0, 0]})

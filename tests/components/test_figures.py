@@ -212,7 +212,6 @@ def test_a_map_of_heads_is_even_around_zero_and_leaves_nothing_where_nothing_was
 
 
 THEMES = ("light", "dark")
-MAPS = {"sequential": palette.SEQUENTIAL, "diverging": palette.DIVERGING}
 
 
 def linear(colour: str) -> np.ndarray:
@@ -229,29 +228,6 @@ def contrast(one: str, other: str) -> float:
     """Return WCAG 2.2's contrast ratio."""
     dark, light = sorted([luminance(one), luminance(other)])
     return (light + 0.05) / (dark + 0.05)
-
-
-def cielab(colour: str) -> np.ndarray:
-    """Convert to CIE 1976 L*a*b* (D65), a different space from the one in which the maps were designed."""
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    x, y, z = np.cbrt(to_xyz @ linear(colour) / [0.9505, 1.0, 1.089])
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_the_sequential_map_goes_one_way_in_lightness_by_even_steps(theme: str) -> None:
-    lightness = np.array([cielab(getattr(pair, theme))[0] for pair in palette.SEQUENTIAL])
-    steps = np.diff(lightness) * (-1 if theme == "light" else 1)
-    assert steps.min() > 0.7 * steps.mean()
-    assert steps.max() < 1.4 * steps.mean()
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_the_diverging_map_is_as_strong_on_both_sides(theme: str) -> None:
-    lightness = np.array([cielab(getattr(pair, theme))[0] for pair in palette.DIVERGING])
-    assert np.abs(lightness - lightness[::-1]).max() < 4
-    outwards = np.diff(lightness[4:]) * (-1 if theme == "light" else 1)
-    assert outwards.min() > 0
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -20,9 +20,9 @@ from components.labels import percent
 from components.state.session import Session
 from components.tabs.playground.prediction import stages_of
 from components.words import words_of
-from gpt import Generation, distribution, get_model
+from gpt import distribution, get_model
 from gpt.analysis.saliency import logits_without_each
-from tests.components.drawing import spoken_in
+from tests.components.drawing import as_read, spoken_in
 
 PAGE = "<html><head></head><body class='a'><p>page</p></body></html>"
 
@@ -49,9 +49,7 @@ def client() -> TestClient:
 
 
 def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
-    document = Generation(get_model(), 'Tom said, "<b>Hello</b>')
-    document.read()
-    session = Session(document)
+    session = Session(as_read(get_model(), 'Tom said, "<b>Hello</b>'))
     html = first_screen(dict.fromkeys(LANGUAGES, session), ["playground", "look"])
     stages = stages_of(session.snapshot())
     assert stages is not None
@@ -70,9 +68,7 @@ def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
     ("model", "text"), [("stories", "Lily had a dog. Tom saw Lily"), ("poems", "白日依山尽，黄河入")]
 )
 def test_the_arc_of_each_step_is_what_leaving_words_out_of_the_text_so_far_finds(model: str, text: str):
-    document = Generation(get_model(model), text)
-    document.read()
-    snapshot = Session(document).snapshot()
+    snapshot = Session(as_read(get_model(model), text)).snapshot()
     assert snapshot.text is not None
     ids, tokenizer, settings = snapshot.text.ids, snapshot.text.tokenizer, snapshot.settings.sampling()
     words, steps = words_of(tokenizer, ids), writing_steps(snapshot)

@@ -177,23 +177,12 @@ def ask(http: httpx.Client) -> str:
     return str(http.post("", json={}).json()["event_id"])
 
 
-def kept(page: gr.Blocks) -> list[Any]:
-    queue = page._queue
-    return [page.state_holder.session_data, queue.pending_event_ids_session, queue.pending_messages_per_session]
-
-
 def ask_until(http: httpx.Client, is_so: Callable[[], bool]) -> None:
     """Send requests until the middleware, which works after each response has arrived, has made something so."""
     for _ in range(100):
         if is_so():
             return
         http.get("")
-
-
-def test_nothing_is_kept_of_a_client_that_has_its_answers() -> None:
-    with called([Middleware(NoSessions)]) as (page, http):
-        ask_until(http, lambda: not any(kept(page)))
-        assert not any(kept(page))
 
 
 def test_only_the_newest_answers_wait_for_their_clients(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,8 @@ from components.errors import PageError
 from components.i18n.catalogue import CATALOGUES
 from components.kit import Tab, card, code_text, picture, setting
 from components.state.session import Session
-from gpt import Generation, get_model
-from tests.components.drawing import Drawn
+from gpt import get_model
+from tests.components.drawing import Drawn, as_read
 
 PAGE = Path(components.__file__).parents[1] / "docs/kit.md"
 
@@ -28,9 +28,7 @@ def test_the_example_of_the_documentation_draws_its_picture(monkeypatch: pytest.
     scope: dict[str, Any] = {"__name__": __name__}
     exec(compile(code, "example", "exec"), scope)
     exec(compile(check, "check", "exec"), scope | {"Session": Session})
-    document = Generation(get_model(), "The dog ran")
-    document.read()
-    drawn = Drawn(Session(document), scope["tab"])
+    drawn = Drawn(Session(as_read(get_model(), "The dog ran")), scope["tab"])
     shown = drawn.update()["likely-tokens"]
     assert len(shown["figure"]["layout"]["yaxis"]["ticktext"]) == 5
     assert shown["text"].endswith("%")

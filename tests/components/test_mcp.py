@@ -22,7 +22,7 @@ from components.api.text import TextEndpoints
 from components.events import NO_PROGRESS
 from components.page import launch_options
 from components.request_limits import MAX_BODY_BYTES
-from gpt import DEFAULT_MODEL, SamplingParams, __version__, generate, get_model
+from gpt import DEFAULT_MODEL, SamplingParams, generate, get_model
 from tests.asynchronous import run
 
 API_PAGE = Path(__file__).parents[2].joinpath("docs", "api.md").read_text(encoding="utf-8")
@@ -133,14 +133,6 @@ def test_a_float_without_a_fraction_is_an_integer_and_any_other_is_refused(url: 
         endpoints = TextEndpoints if hasattr(TextEndpoints, name) else AnalysisEndpoints
         with pytest.raises(ValueError, match="whole number"):
             list(getattr(endpoints(DEFAULT_MODEL), name)(**in_floats(given, 0.5)))
-
-
-def test_the_server_states_our_version(url: str) -> None:
-    async def version() -> str:
-        async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
-            return (await session.initialize()).serverInfo.version
-
-    assert run(version()) == __version__
 
 
 @pytest.mark.thorough

@@ -152,5 +152,4 @@ def use(part: Part, session: Session, value: Any, queues: Sequence[str]) -> None
         if action.queue == "interactive" or (part.kind in ("button", "choice") and action.queue in queues):
             with suppress(ValueError):
                 made = action.handler(session, value)
-                for _ in made if isinstance(made, Iterator) else ():
-                    pass
+                list(made if isinstance(made, Iterator) else ())

@@ -35,10 +35,9 @@ from components.panels.tokenizer import Typed, type_word
 from components.state.example import example
 from components.state.jobs import run_results, stop
 from components.state.session import Session
-from gpt import GPT, Generation, GPTConfig, LoadedModel, Trace, get_model
-from gpt.models.checkpoints.token_table import Characters
+from gpt import Trace, get_model
 from gpt.models.memory import format_bytes
-from tests.components.drawing import Drawn
+from tests.components.drawing import Drawn, as_read
 from tests.gpt.fake_models import family_model
 
 
@@ -115,16 +114,6 @@ def test_a_panel_without_a_text_says_so_or_needs_none(name: str) -> None:
     assert bool(said(views, f"{name}-notice")) == (name in OF_A_TEXT) != bool(said(views, f"{name}-answer"))
 
 
-@pytest.mark.parametrize("name", PANELS)
-def test_panels_show_the_smallest_models_too(name: str) -> None:
-    config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
-    session = Session(example(LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32")))
-    Chosen.source.set(session, "model")
-    views = drawn(session, name).update()
-    assert said(views, f"{name}-answer")
-    assert t("view.failed") not in [view.get("failed") for view in views.values()]
-
-
 @pytest.mark.parametrize(("module", "chart"), [(masks, "masks-losses"), (positions, "positions-beyond")])
 def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is_stopped(
     session: Session, module: Any, chart: str
@@ -176,19 +165,6 @@ def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(
     assert "7 of 12 values have been computed; 6 match" in said(views, "notebook-answer")
 
 
-def test_layer_norm_shows_the_curriculum_s_rows_which_scale_and_shift_change(session: Session) -> None:
-    panel = drawn(session, "norm")
-    views = panel.update()
-    rows = views["norm-numbers"]["rows"]
-    assert [row[1:] for row in rows[1::3]] == [["0.1324", "0.0192", "0.0231"], ["0.2170", "0.0332", "0.0398"]]
-    (bars, _) = views["norm-before"]["figure"]["data"]
-    assert bars["text"] == ["0.2260", "0.3470", "0.0000", "0.2216", "0.0000", "0.0000"]
-    layer_norm.Chosen.scale.set(session, 2.0)
-    layer_norm.Chosen.shift.set(session, 0.5)
-    rows = panel.update()["norm-numbers"]["rows"]
-    assert [float(cell) for cell in rows[3][1:3]] == pytest.approx([0.5, 4], abs=0.01)
-
-
 def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(session: Session) -> None:
     panel = drawn(session, "bpe")
     type_word(session, "小")
@@ -220,19 +196,6 @@ def test_an_invalid_word_is_refused_with_a_sentence_and_the_last_word_stays(
     assert said(views, "bpe-answer") == before
 
 
-def test_a_token_is_replaced_at_the_selected_place_and_padding_is_on_the_chosen_side(session: Session) -> None:
-    panel = drawn(session, "masks")
-    session.select(position=10)
-    views = panel.update()
-    without, with_mask = y_of(views["masks-causal"])
-    assert with_mask[:10].max() < 1e-4
-    assert without[:10].min() > 0
-    without, with_mask = y_of(views["masks-padding"])
-    assert with_mask.max() < 1e-3 < without.max()
-    masks.Chosen.side.set(session, "right")
-    assert np.max(y_of(panel.update()["masks-padding"])) < 1e-3
-
-
 def test_prefill_reads_the_prompt_and_decode_one_token_that_the_cache_completes(session: Session) -> None:
     panel, document = drawn(session, "prefill"), session.document
     n, length, config = document.n_prompt, document.n_read, document.loaded.model.config
@@ -253,9 +216,7 @@ def test_prefill_reads_the_prompt_and_decode_one_token_that_the_cache_completes(
 
 
 def session_of(family: str) -> Session:
-    document = Generation(family_model(family), "the cat sat")
-    document.read()
-    session = Session(document)
+    session = Session(as_read(family_model(family), "the cat sat"))
     session.select(position=3, layer=1)
     return session
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from components.share.document_link import document_values, replay, shown_prompt
-from components.share.link import MAX_LINK, PARAMETERS, LinkedRun, decode, encode
+from components.share.link import MAX_LINK, PARAMETERS, decode, encode
 from components.state.settings import LIMITS, sampling_params
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import EOT, N_VOCAB, tiny_model
@@ -29,11 +29,6 @@ params = st.builds(  # settings that may have sampled a token
     min_p=st.none() | shares,
     repetition_penalty=st.none() | numbers,
     seed=seeds,
-)
-ids = st.lists(st.integers(0, 2**31), min_size=1, max_size=5).map(tuple)
-runs = st.one_of(
-    st.builds(LinkedRun, st.just("sampled"), count=st.integers(1, 2**16), params=st.none() | params),
-    st.builds(LinkedRun, st.sampled_from(["typed", "chosen"]), ids=ids),
 )
 sliders = {
     name: st.integers(int(limit.low), int(limit.high)) if name == "top_k" else st.floats(limit.low, limit.high)

@@ -14,6 +14,7 @@ from components.state.document_lock import DocumentLock
 from components.state.session import Session
 from components.state.text import Text
 from gpt import Generation, SamplingParams
+from tests.components.drawing import as_read
 from tests.gpt.fake_models import tiny_model
 
 SECONDS = 30  # timeout for something that must happen
@@ -129,8 +130,7 @@ def test_changes_while_a_stream_writes_leave_a_document_that_equals_its_ids(seed
             seen.append(list(document.ids))
         stream.join(SECONDS)
         assert document.ids == seen[-1]  # nothing was written after the change
-    fresh = Generation(loaded, document.ids)
-    fresh.read()
+    fresh = as_read(loaded, document.ids)
     torch.testing.assert_close(document.states(), fresh.states(), atol=1e-5, rtol=1e-5)
 
 

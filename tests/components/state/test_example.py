@@ -56,15 +56,6 @@ def test_of_a_text_the_words_stay_that_can_be_spelled() -> None:
     assert encodable_text(tiny(VOCABULARIES["ids"]), "give 3 or 60, no 7 99") == "3 7"
 
 
-@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
-@pytest.mark.parametrize("text", ["", "日本", "x", "5 5"])
-def test_what_is_spelled_can_be_read_and_is_left_as_it_is_then(vocabulary: Vocabulary, text: str) -> None:
-    loaded = tiny(vocabulary)
-    known = encodable_text(loaded, text)
-    assert vocabulary.encode(known)
-    assert encodable_text(loaded, known) == known
-
-
 @pytest.mark.parametrize(
     ("text", "language"),
     [("Once upon a time, there was a dog", "en"), ("", "en"), ("Lily", "en"), ("从前有一个小女孩", "zh"),

@@ -10,7 +10,8 @@ from components.state.example import example, opening
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
-from gpt import Generation, SamplingParams, get_model
+from gpt import SamplingParams, get_model
+from tests.components.drawing import as_read
 
 IDS = [f"{n:032x}" for n in range(5)]
 
@@ -65,20 +66,10 @@ def test_beyond_the_number_the_oldest_idle_one_goes_first(clock: Clock) -> None:
 def test_beyond_the_bytes_the_oldest_idle_ones_go(clock: Clock) -> None:
     store = SessionStore(max_bytes=1, clock=clock)
     for session_id in IDS[:2]:
-        document = Generation(get_model(), "The dog")
-        document.read()
+        document = as_read(get_model(), "The dog")
         store.put(session_id, Session(document))
     assert store.get(IDS[0]) is None
     assert store.get(IDS[1]) is not None  # a new session is kept
-
-
-def test_a_session_that_is_put_in_place_of_another_closes_it() -> None:
-    store, freed = SessionStore(), []
-    first, *_ = filled(store, 1)
-    first.resources.callback(freed.append, 1)
-    store.put(IDS[0], Session(None))
-    assert freed == [1]
-    assert len(store) == 1
 
 
 def test_a_closed_session_holds_nothing_and_its_stream_ends() -> None:

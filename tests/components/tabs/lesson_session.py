@@ -7,21 +7,19 @@ from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.figure import Open
 from components.tabs.lessons.places import OtherTabs
 from components.tabs.lessons.tab import lessons, open_lesson
-from gpt import Generation, get_model
-from tests.components.drawing import Drawn
+from gpt import get_model
+from tests.components.drawing import Drawn, as_read
 
 INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}  # how the browser refers to a lesson
 
 
 def new_page():
-    document = Generation(get_model(), "The dog ran")
-    document.read()
+    document = as_read(get_model(), "The dog ran")
     return Drawn(Session(document), lessons(get_model(), OtherTabs(None, None, None)))
 
 
 def finish(steps):
-    for _ in steps:
-        pass
+    list(steps)
 
 
 def opened(page, key, *, loaded=None, **controls):

@@ -8,16 +8,14 @@ import torch
 
 from components.state.session import Session
 from components.tabs.activations import Chosen, histogram, swapped, tab
-from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
+from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.experiments.activations import pre_activations
 from gpt.models.checkpoints.token_table import Characters
-from tests.components.drawing import Drawn
+from tests.components.drawing import Drawn, as_read
 
 
 def drawn_of(loaded, text):
-    document = Generation(loaded, text)
-    document.read()
-    return Drawn(Session(document), tab)
+    return Drawn(Session(as_read(loaded, text)), tab)
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ import pytest
 
 from components.i18n import LANGUAGES, t
 from components.labels import percent
-from components.share.address import LinkedPage
-from components.share.opening import open_link
 from components.state.session import Session
 from components.tabs.challenges import tab as challenges
 from components.tabs.challenges.goals import Circuit
@@ -244,12 +242,3 @@ def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(drawn,
     for late in ({"edited": 0, "document": "sure"}, {"edited": next(EDITED), "document": "torn"}, {"document": "sure"}):
         challenges.type_text(session, {"text": "late", **late})
     assert session.state(Play).answer.text == " dog" * 97
-
-
-def test_a_link_opens_a_challenge(drawn, session):
-    pages = {"challenge": LinkedPage("challenges", challenges.open_challenge, challenges.challenge_key)}
-    for query, refused in (("challenge=dragon", False), ("challenge=none", True)):
-        for _ in open_link(session, query, ["challenges"], pages):
-            pass
-        assert (session.tab, pages["challenge"].current(session.snapshot())) == ("challenges", "dragon")
-        assert (session.notice is not None) == refused

@@ -33,7 +33,7 @@ from components.tabs.change.tab import tab
 from gpt import Edits, Generation, SamplingParams
 from gpt.analysis.patching import patch_from
 from gpt.analysis.predictions import kl_divergence
-from tests.components.drawing import Drawn
+from tests.components.drawing import Drawn, as_read
 from tests.gpt.fake_models import tiny_model
 
 
@@ -60,9 +60,7 @@ def session(drawn: Drawn) -> Session:
 
 
 def other_model() -> Generation:
-    made = Generation(tiny_model(n_layer=1, seed=9), "the dog")
-    made.read()
-    return made
+    return as_read(tiny_model(n_layer=1, seed=9), "the dog")
 
 
 def test_what_belongs_together_is_described_together_and_many_edits_are_counted(document):
@@ -125,8 +123,7 @@ def test_the_effect_is_the_divergence_of_both_models_reading_the_same_text(docum
     edits = Edits({(0, 1): 0.0}, mlp_scale={1: 0.5}, drop_positions=True)
     text = read_document(document, "source")
     effect = measure(text, edits)
-    edited = Generation(document.loaded, document.ids[: document.n_read], edits=edits)
-    edited.read()
+    edited = as_read(document.loaded, document.ids[: document.n_read], edits=edits)
     for position in range(document.n_read):
         p, q = (d.logits(position).softmax(0) for d in (document, edited))
         for ours, theirs in zip(effect.logits(position), (p, q), strict=True):

@@ -55,8 +55,7 @@ COLD, HOT = SamplingParams(0.3, seed=1), SamplingParams(1.5, seed=1)
 def written(left=COLD, right=HOT, *, models=("stories", "stories"), length=6, prompt=PROMPT, other=None):
     pair = Pair(tuple(get_model(name) for name in models), (prompt, other or prompt), (left, right))
     pair.read()
-    for _ in pair.steps(length):
-        pass
+    list(pair.steps(length))
     pair.read()
     pair.comparison.measure()
     return pair
@@ -66,11 +65,6 @@ def snapshot_of(pair):
     session = Session(None)
     session.change(Compare, pair=pair)
     return session.snapshot()
-
-
-def with_another_vocabulary():
-    config = GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)
-    return LoadedModel("other", GPT(config).eval(), PlainIds(12), torch.device("cpu"), "fp32")
 
 
 # The two columns
@@ -121,11 +115,11 @@ def test_at_first_the_last_common_position_is_selected_then_the_one_that_was_cli
 
 
 def test_two_vocabularies_are_shown_and_not_compared():
-    stories, other = get_model(), with_another_vocabulary()
-    pair = Pair((stories, other), ("1 2 3", "1 2 3"), (COLD, HOT))
+    config = GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)
+    other = LoadedModel("other", GPT(config).eval(), PlainIds(12), torch.device("cpu"), "fp32")
+    pair = Pair((get_model(), other), ("1 2 3", "1 2 3"), (COLD, HOT))
     pair.read()
-    for _ in pair.steps(3):
-        pass
+    list(pair.steps(3))
     pair.read()
     assert "different vocabularies" in columns.divergence_sentence(pair)
     assert "probabilities cannot be compared" in columns.divergence(snapshot_of(pair))[1]
@@ -260,8 +254,7 @@ def test_each_part_runs_an_example_when_it_is_first_opened_and_closed_parts_are_
 @pytest.fixture(scope="module")
 def search():
     made = BeamSearch(Generation(get_model(), PROMPT), 3, 5)
-    for _ in made.steps():
-        pass
+    list(made.steps())
     return made
 
 
@@ -313,23 +306,3 @@ def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):
     assert document.origin(len(document.ids) - 1).kind == "chosen"
     assert session.tab == "playground"
     assert session.can_undo
-
-
-def test_searches_keep_the_memory_of_four_at_most_and_none_after_a_stop(session, monkeypatch):
-    running = beams.search(session)
-    while (found := session.state(Beams).search) is None or found._cache is None:
-        next(running)
-    queue = beams.SEARCHES
-    with contextlib.ExitStack() as others:
-        for _ in range(queue.limit - 1):
-            others.enter_context(queue.enter())
-        other = new_session(monkeypatch)
-        waits = beams.search(other)
-        while other.progress is None or other.progress.key != "status.waiting":
-            next(waits)
-        stop(Beams, session)
-        list(running)
-        assert found._cache is None
-        assert other.state(Beams).search.candidates == []
-        assert list(waits)
-        assert other.state(Beams).search.done

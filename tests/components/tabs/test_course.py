@@ -33,8 +33,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Session:
     folder, session, step = tmp_path_factory.mktemp("course"), Session(None), STEPS["6b"]
     mistake = next(each for each in step.mistakes if "sqrt" in each.right)
     (folder / PROGRAM).write_text(with_mistake(step, mistake), encoding="utf-8")
-    for _ in check(folder, session):
-        pass
+    list(check(folder, session))
     return session
 
 
@@ -61,8 +60,7 @@ def test_a_window_of_a_large_tensor_has_the_wrong_cell() -> None:
 
 def test_a_folder_without_a_program_gets_a_sentence(tmp_path: Path) -> None:
     session = Session(None)
-    for _ in check(tmp_path, session):
-        pass
+    list(check(tmp_path, session))
     assert "begin with python -m gpt.course start" in shown(session)["build-notice"]["text"]
 
 
@@ -83,13 +81,11 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
     session = opening(example(get_model())).copy()
     session.settings = replace(session.settings, length=3)
     try:
-        for _ in open_example("no-residual", session):
-            pass
+        list(open_example("no-residual", session))
         assert session.state(BuildState).notice is None
         assert (session.model, session.tab) == ("no-residual", "playground")
         assert ("Without shortcuts · the course's GPT, broken", "no-residual") in model_choices()
-        for _ in written(prepare_prompt)(session):
-            pass
+        list(written(prepare_prompt)(session))
         assert session.document is not None
         assert session.document.loaded.name == "no-residual"
         assert len(session.document.ids) > session.document.n_prompt
@@ -100,7 +96,6 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
 def test_a_program_that_fails_is_not_opened_and_says_why(tmp_path: Path) -> None:
     (tmp_path / PROGRAM).write_text("1 / 0", encoding="utf-8")
     session = Session(None)
-    for _ in open_mine(tmp_path, session):
-        pass
+    list(open_mine(tmp_path, session))
     assert shown(session)["build-notice"]["text"] == "your GPT: line 1, ZeroDivisionError: division by zero\n    1 / 0"
     assert MY_GPT not in list_models()

@@ -6,7 +6,6 @@ import base64
 
 import numpy as np
 import pytest
-import torch
 
 from components.page import build_app
 from components.render import Renderer
@@ -14,15 +13,13 @@ from components.session_events import analyse
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.text import Text
-from components.tabs.inside.heads import log_sums
-from components.tabs.inside.recording import Recording
 from components.tabs.inside.scene import PARTS
 from components.tabs.inside.scene import Chosen as Inside
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, model_pictures, shape_pictures, text_pictures
 from components.tabs.why.explained import Chosen as Explaining
 from components.text_views import attention_heatmap
-from gpt import Edits, Generation, SamplingParams, Trace
+from gpt import Edits, Generation, SamplingParams
 from tests.components.tabs.lesson_session import new_page, opened
 from tests.gpt.fake_models import family_model
 from tests.gpt.family_configs import FAMILIES
@@ -119,16 +116,3 @@ def test_the_heatmap_is_blank_where_a_layer_does_not_see(layer: int) -> None:
     back = np.arange(n)[:, None] - np.arange(n)
     np.testing.assert_array_equal(np.isnan(z), (back < 0) | (back >= (window or n)))
     assert ("sees only the last 5 tokens" in shown["text"]) == (window == 5) == (layer == 0)
-
-
-def test_a_head_with_a_window_is_worked_out_within_it() -> None:
-    document = Generation(family_model("gemma3", block_size=48), "the cat sat on the mat")
-    document.read()
-    with torch.inference_mode():
-        document.loaded.model(torch.tensor([document.ids]), trace=(trace := Trace()))
-    head = Recording.empty(document).extended(tuple(document.ids)).head(0, 3)
-    expected = trace.layers[0].attn_weights[0, 3].numpy()
-    np.testing.assert_allclose(head.weights, expected, atol=1e-5)
-    total = log_sums(head.scores, slice(0, len(expected)), window=5)
-    seen = expected > 0
-    np.testing.assert_allclose(np.exp(head.scores - total[:, None])[seen], expected[seen], rtol=1e-3)

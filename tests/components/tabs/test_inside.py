@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-from weakref import ref
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import torch
 
 from components.downloads import DownloadState
 from components.render import compute
-from components.state.selection import NEWEST, Selection
+from components.state.selection import Selection
 from components.tabs.inside import heads, scene, stream, tab
 from components.tabs.inside.film import select_in_flow
 from components.tabs.inside.scene import Chosen, recorded, select, traced
@@ -112,16 +111,6 @@ def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(
         np.testing.assert_allclose(inside.recording.attn_weights(layer), expected, atol=1e-5)
 
 
-def test_a_long_pass_is_announced(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scene, "LONG_PASS_WORK", 0)
-    inside = Inside(document)
-    rounds = compute(inside.session, recorded)
-    next(rounds)
-    assert f"{document.n_read} tokens" in inside.drawn.update(compute=False)["inside-notice"]["text"]
-    list(rounds)
-    assert inside.shown("inside-notice")["text"] == ""
-
-
 def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(document: Generation) -> None:
     config = document.loaded.model.config
     inside = Inside(document, Selection(layer=1, head=0), max_bytes=3 * 4 * config.n_layer * config.n_embd * 10 + 5)
@@ -129,21 +118,6 @@ def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(doc
     assert (content["selected"], content["total"]) == (9, 10)
     np.testing.assert_allclose(content["row"], trace_of(document).layers[1].attn_weights[0, 0, 9, :10], atol=1e-4)
     assert f"first 10 of {document.n_read} tokens" in inside.shown("inside-notice")["text"]
-
-
-def test_there_are_never_two_recordings_and_none_outlives_its_session(
-    document: Generation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inside, alive = Inside(document, part="stream"), []
-    held = inside.recording.n_bytes
-    assert inside.session.n_bytes >= held > 3 * 4 * 3 * 36 * document.n_read
-    first, empty = ref(inside.recording), scene.Recording.empty
-    monkeypatch.setattr(scene.Recording, "empty", lambda *args: alive.append(first()) or empty(*args))
-    inside.session.document = document.copy()
-    second = ref(inside.recording)
-    assert alive == [None]
-    inside.session.close()
-    assert second() is None
 
 
 @pytest.mark.parametrize("sent", [{"layer": 3}, {"head": -1}, {"position": 10**9}, {"layer": "1"}, {"head": True}, {}])
@@ -195,11 +169,3 @@ def test_the_saved_file_holds_every_activation_of_the_text_or_of_its_end(
     inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the mat")
     assert inside.shown("trace-said")["text"] == ""
     inside.session.close()
-
-
-@pytest.mark.parametrize("part", PICTURES)
-def test_pictures_of_the_newest_token_follow_it(document: Generation, part: str) -> None:
-    inside = Inside(document, Selection(NEWEST, 1, 0), part=part)
-    before = inside.shown(PICTURES[part]).copy()
-    inside.write(5)
-    assert inside.shown(PICTURES[part]) != before

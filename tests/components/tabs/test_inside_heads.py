@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from components.session_events import analyse
 from components.state.selection import Selection
-from components.tabs.inside.heads import BLOCK, SIDE, magnify_head, overview, select_pair, window_starts
-from components.widgets.heads import BUDGET, NEAR, max_pooled, thumbnail_side
+from components.tabs.inside.heads import BLOCK, SIDE, magnify_head, overview
+from components.widgets.heads import NEAR
 from gpt import Generation, GPTConfig, Tokenizer
 from gpt.course.learner import open_broken
 from gpt.course.reference import Reference
@@ -61,18 +58,6 @@ def test_weights_are_those_of_transformers_and_scores_those_of_a_trace(twins: tu
     np.testing.assert_allclose(vectors(content["z"], hs), z, atol=4e-5 * np.abs(z).max() + 1e-5)
 
 
-def test_the_numbers_of_a_cell_follow_from_each_other(twins: tuple[Any, Generation]) -> None:
-    content = one_head(twins[1]).shown("stages")
-    n, hs = len(twins[1].ids), 12
-    q, k = vectors(content["q"], hs), vectors(content["k"], hs)
-    scores, weights = (unpacked(content[name], "<f4", n, n) for name in ("scaled", "weights"))
-    sums = unpacked(content["sums"], "<f4", n)
-    np.testing.assert_allclose(q @ k.T / math.sqrt(hs), scores, atol=1e-3 * np.abs(scores).max())
-    causal = np.tril(np.ones((n, n), bool))
-    np.testing.assert_allclose(np.exp(scores - sums[:, None])[causal], weights[causal], atol=1e-5)
-    assert not weights[~causal].any()
-
-
 def test_scores_before_their_cap_are_sent_with_it(byte_tokenizer: Tokenizer) -> None:
     document = random_document("gemma2", byte_tokenizer)
     content, scores = one_head(document).shown("stages"), trace_of(document).layers[LAYER].attn_scores[0, HEAD].numpy()
@@ -83,35 +68,6 @@ def test_scores_before_their_cap_are_sent_with_it(byte_tokenizer: Tokenizer) -> 
     weights = unpacked(content["weights"], "<f4", *scores.shape)
     seen = np.tril(np.ones(scores.shape, bool))
     np.testing.assert_allclose(np.exp(scores - sums[:, None])[seen], weights[seen], atol=1e-5)
-
-
-def test_the_selected_pair_is_always_among_what_is_shown() -> None:
-    generator = np.random.default_rng(0)
-    for _ in range(300):
-        length, before = int(generator.integers(1, 1025)), None
-        for _ in range(4):
-            position = int(generator.integers(length))
-            key = None if generator.random() < 0.3 else int(generator.integers(position + 1))
-            query_start, key_start = before = window_starts(length, position, key, before)
-            n = min(length, SIDE)
-            assert 0 <= query_start <= position < query_start + n <= length
-            assert 0 <= key_start <= length - n
-            assert key is None or key_start <= key < key_start + n
-
-
-def test_a_selection_inside_what_is_shown_moves_nothing(long: Generation) -> None:
-    before = window_starts(1000, 700, 30, None)
-    assert window_starts(1000, before[0] + 3, before[1] + 60, before) == before
-    assert window_starts(1000, before[0] + 3, None, before) == before
-    assert window_starts(1000, 20, None, before) != before
-    inside = one_head(long, 150)
-    shown = inside.shown("stages")
-    inside.session.selection = Selection(position=200, layer=LAYER, head=HEAD)  # in another tab
-    shown = inside.shown("stages")
-    for position, key in ((shown["queries"]["start"], None), (205, 150)):
-        select_pair(inside.session, {"position": position, **({} if key is None else {"key": key})})
-        assert inside.shown("stages")["query"] == position
-        assert [inside.shown("stages")[side] for side in ("queries", "keys")] == [shown["queries"], shown["keys"]]
 
 
 def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation) -> None:
@@ -125,6 +81,7 @@ def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation) -
     assert unpacked(content["map"]["levels"], "u1", side, side).shape < (100, 100)
 
 
+@pytest.mark.thorough
 def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() -> None:
     reference = Reference()
     document = Generation(open_broken("no-mask", reference), reference.idx[0].tolist())
@@ -181,31 +138,8 @@ def test_an_overview_that_grew_with_the_text_is_that_of_a_whole_trace(document: 
             np.testing.assert_allclose(shares[layer, :, column], values.mean(axis=1), atol=1e-5)
 
 
-def test_a_new_token_sends_a_row_of_pixels_and_a_selection_none(document: Generation) -> None:
-    inside = Inside(document)
-    inside.write(*(5 + number % 7 for number in range(20)))
-    assert len(inside.shown("heads")["rows"]) == len(document.ids)
-    inside.write(9)
-    list(analyse(inside.drawn.renderer, inside.session))
-    rows = json.loads(inside.drawn.renderer.frame(inside.session))["views"]["heads"]["rows"]
-    assert (rows["$lines"], len(rows["add"])) == (len(document.ids) - 1, 1)
-    inside.session.selection = Selection(layer=0, head=1)
-    assert "rows" not in json.loads(inside.drawn.renderer.frame(inside.session))["views"]["heads"]
-
-
-def test_a_text_that_was_shortened_or_replaced_shows_what_is_there(document: Generation) -> None:
-    inside = Inside(document)
-    before = pictures(inside)
-    inside.write(5, 6, 7)
-    with inside.session.changing():
-        document.undo()
-    np.testing.assert_allclose(pictures(inside), before, atol=1)
-    inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the dog ran off")
-    shown = pictures(inside)
-    np.testing.assert_allclose(shown, expected_pictures(inside.session.document, shown.shape[-1]), atol=1)
-
-
-def test_the_head_under_the_pointer_comes_in_more_pixels(document: Generation) -> None:
+def test_the_head_under_the_pointer_comes_in_more_pixels(byte_tokenizer: Tokenizer) -> None:
+    document = random_document("llama", byte_tokenizer)
     document.append(*(5 + number % 7 for number in range(130)))
     document.read()
     inside = Inside(document)
@@ -223,12 +157,3 @@ def test_the_head_under_the_pointer_comes_in_more_pixels(document: Generation) -
             assert abs(int(levels[at]) - 255 * largest) <= 1
             at += 1
     assert at == len(levels)
-
-
-def test_thumbnails_keep_the_largest_weight_and_fit_their_budget() -> None:
-    weights = np.random.default_rng(0).random((2, 100, 100)).astype(np.float32)
-    np.testing.assert_array_equal(max_pooled(weights, 25), weights.reshape(2, 25, 4, 25, 4).max(axis=(2, 4)))
-    assert thumbnail_side(4, 4, 20) == 20
-    for n_layer, n_head in ((1, 1), (12, 12), (48, 25)):
-        side = thumbnail_side(n_layer, n_head, 1024)
-        assert n_layer * n_head * side * (side + 1) / 2 <= BUDGET

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from components.labels import percent, quoted
 from components.state.selection import Selection
 from components.tabs.inside import machine
 from components.tabs.inside.film import select_in_flow
-from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording, pool_mean, pool_strongest
+from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording, pool_mean
 from components.tabs.inside.scene import FLOW_ROWS, Chosen
-from components.widgets.flow import PARTS, packed
+from components.widgets.flow import PARTS
 from gpt import Generation, Tokenizer
 from gpt.layers import ACTIVATIONS
 from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of, unpacked
@@ -42,13 +41,6 @@ def assert_strip(strip: dict[str, Any], vectors: np.ndarray) -> None:
     assert scale == pytest.approx(np.percentile(np.abs(pooled), machine.FULL_PERCENTILE), rel=0.006)
     shown = values_of(strip, len(vectors))
     np.testing.assert_allclose(shown, pooled.clip(-scale, scale), atol=scale / 255 + 1e-6)
-
-
-def embedded(document: Generation) -> torch.Tensor:
-    """Compute the text's embeddings by hand, (T, n_embd)."""
-    model = document.loaded.model
-    x = model.wte.weight[torch.tensor(document.ids)] * model.config.embedding_scale
-    return (x if model.wpe is None else x + model.wpe.weight[: len(x)]).detach()
 
 
 def test_every_strip_is_the_pooled_vector_of_a_whole_trace(document: Generation) -> None:
@@ -179,27 +171,6 @@ def test_captions_tell_which_norms_caps_and_rotations_the_model_has(document: Ge
     assert ("layer 1 does not rotate" in family) == (LOOK.layer in config.unrotated_layers)
 
 
-@pytest.mark.parametrize(
-    ("length", "position", "count", "expected"),
-    [
-        *(
-            (10, 3, 12, (0, 10)),
-            (12, 0, 12, (0, 12)),
-            (54, 53, 12, (42, 54)),
-            (54, 30, 12, (22, 34)),
-            (54, 0, 12, (0, 12)),
-        ),
-        *((200, 199, 64, (136, 200)), (200, 100, 64, (45, 109)), (200, 0, 64, (0, 64))),
-    ],
-)
-def test_a_long_text_is_shown_around_the_selection(
-    length: int, position: int, count: int, expected: tuple[int, int]
-) -> None:
-    rows = machine.window(length, position, count)
-    assert (rows.start, rows.stop) == expected
-    assert rows.start <= position < rows.stop
-
-
 def test_what_is_outside_the_window_is_said(document: Generation) -> None:
     document.append(*[5] * 60)
     document.read()
@@ -212,20 +183,3 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
         np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
         select_in_flow(inside.session, {"rows": offered})
     assert inside.session.state(Chosen).flow_rows == FLOW_ROWS[0]
-
-
-def test_one_line_says_what_comes_next(document: Generation) -> None:
-    p, best = (document.logits(LOOK.position) / TEMPERATURE).softmax(dim=0).max(dim=0)
-    lead = Inside(document, LOOK).shown("flow-lead")["text"]
-    assert lead.startswith(f"After {quoted(document.tokenizer, document.ids[11])}")
-    assert f"{quoted(document.tokenizer, int(best))} ({percent(float(p))})" in lead
-
-
-@pytest.mark.parametrize(("value", "level"), [(-2.0, 0), (-1.0, 0), (0.0, 128), (1.0, 255), (9.0, 255)])
-def test_zero_is_the_middle_of_the_colours(value: float, level: int) -> None:
-    assert unpacked(packed(np.array([value]), 1.0), "u1", 1)[0] == level
-
-
-def test_pooling_covers_every_number_once() -> None:
-    np.testing.assert_allclose(pool_mean(np.arange(10, dtype=np.float32)[None], 4), [[0.5, 3.0, 5.5, 8.0]])
-    np.testing.assert_allclose(pool_strongest(np.array([[1.0, -3.0, 2.0, 0.5]]), 2), [[-3.0, 2.0]])

@@ -10,7 +10,6 @@ import torch
 
 from components.state.selection import Selection
 from components.tabs.inside.scene import traced
-from components.tabs.inside.stream import whole_percents
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
 from gpt.edits import Steering
 from gpt.models.checkpoints.vocabularies import PlainIds
@@ -79,19 +78,6 @@ def test_the_neurons_of_a_gated_model_have_their_gate_and_its_factor() -> None:
     assert f"times {rows[0][2]}, gives {rows[0][3]}" in inside.shown("neurons")["text"]
 
 
-def test_another_layer_needs_no_other_pass_and_another_token_does(inside: Inside, trace: Trace) -> None:
-    inside.drawn.update()
-    first = inside.session.snapshot()[traced]
-    inside.session.selection = Selection(4, 5)
-    inside.drawn.update()
-    assert inside.session.snapshot()[traced] is first
-    inside.session.selection = Selection(3, 5)
-    assert inside.drawn.update(compute=False)["neurons"]["waiting"]
-    inside.drawn.update()
-    found = inside.session.snapshot()[traced].layers[2].resid_post[0, 0]
-    torch.testing.assert_close(found, trace.layers[2].resid_post[0, 3], atol=1e-4, rtol=1e-4)
-
-
 def test_the_strip_is_shaded_by_the_norm_of_each_vector_after_the_layer(inside: Inside, trace: Trace) -> None:
     norms = trace.layers[2].resid_post[0].norm(dim=-1).numpy()
     shown = inside.shown("stream-tokens")
@@ -122,8 +108,3 @@ def test_a_model_without_position_embeddings_says_so_and_one_token_has_no_neares
     assert "rotary" in shown["no-positions"]["text"]
     for name in ("position-similarity", "nearest-tokens"):
         assert (shown[name]["figure"], shown[name]["text"]) == (None, "")
-
-
-def test_a_stream_of_no_length_has_no_shares() -> None:
-    assert whole_percents(np.array([0.5, 0.25, 0.25])) == ["50%", "25%", "25%"]
-    assert whole_percents(np.full(3, np.nan)) == ["–"] * 3

@@ -251,15 +251,6 @@ def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of
         assert (session.tab, calls.pop()) == ("shapes", (place.shape, key == "skeleton"))
 
 
-def test_the_film_of_a_lesson_shows_its_text(session, loaded):
-    calls = []
-    for key in ("skeleton", "attention"):
-        open_lesson(loaded, session, key)
-        finish(open_lesson_film(loaded, other_tabs(calls), session))
-    assert calls == ["answer"]
-    assert session.document.ids == loaded.tokenizer.encode(EXAMPLE)
-
-
 @pytest.mark.parametrize(
     "lesson", [lesson for lesson in LESSONS if lesson.part == "llama"], ids=lambda lesson: lesson.key
 )

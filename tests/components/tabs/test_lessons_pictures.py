@@ -165,11 +165,6 @@ ROOT = Path(__file__).parents[3]
 LANGUAGES = ("en", "zh")
 
 
-@pytest.fixture
-def loaded():
-    return get_model()
-
-
 @pytest.mark.parametrize("code", CODES, ids=lambda code: f"{code.module}.{code.name}")
 def test_each_excerpt_is_what_python_finds_under_that_name(code):
     found = importlib.import_module(code.module)

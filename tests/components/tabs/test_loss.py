@@ -12,16 +12,14 @@ from components.state.session import Session
 from components.tabs import loss
 from components.tabs.loss import Loss, tab
 from components.widgets.tokens import shade_value
-from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
+from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.token_table import Characters
-from tests.components.drawing import Drawn
+from tests.components.drawing import Drawn, as_read
 
 
 @pytest.fixture
 def drawn():
-    document = Generation(get_model(), "The dog")
-    document.read()
-    return Drawn(Session(document), tab)
+    return Drawn(Session(as_read(get_model(), "The dog")), tab)
 
 
 def shown(drawn):
@@ -30,8 +28,7 @@ def shown(drawn):
 
 def measured(drawn, text):
     Loss.text.set(drawn.session, text)
-    for _ in loss.measure(drawn.session):
-        pass
+    list(loss.measure(drawn.session))
     return shown(drawn)
 
 

@@ -10,12 +10,11 @@ from unicodedata import normalize
 
 import pytest
 
-from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.settings import Settings
 from components.tabs.playground import editing, generation
 from components.tabs.playground.box import switch_chat
-from gpt import Generation, LoadedModel, add_model, get_model
+from gpt import LoadedModel, add_model, get_model
 from gpt.documents.snippets import python_snippet
 from gpt.models.registry import remove_model
 from gpt.tokenizer import prompt_ids
@@ -154,14 +153,6 @@ def test_an_emptied_box_stays_a_chat(session: Session, loaded: LoadedModel) -> N
     assert session.snapshot().chat
 
 
-def test_a_chat_is_restored_from_what_the_browser_kept(session: Session) -> None:
-    write(session, "Hello")
-    again = Session(None)
-    assert restore_session(again, json.dumps(saved_session(session.snapshot())), [])
-    assert again.snapshot().chat
-    assert ids(again) == ids(session)
-
-
 def test_a_message_that_does_not_fit_is_counted_with_its_template(session: Session, loaded: LoadedModel) -> None:
     text = "a b " * 200
     type_in(session, text)
@@ -261,9 +252,3 @@ def test_the_box_takes_over_what_the_vocabulary_composes(typist: Session, family
     composes = family.name in NORMALISE
     assert shown(typist) == (normalize("NFC", decomposed) if composes else decomposed)
     assert drawn(typist, "prompt")["typed"] == (decomposed if composes else None)
-
-
-def test_the_end_of_a_long_prompt_fits(typist: Session, family: LoadedModel) -> None:
-    type_in(typist, "word 你 " * 200)
-    run(generation.prepare_tail(typist))
-    assert 0 < len(Generation(family, typist.next_prompt).ids) <= family.model.config.block_size

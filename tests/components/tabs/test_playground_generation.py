@@ -25,7 +25,7 @@ from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import add_model, remove_model
-from tests.components.drawing import compute_now
+from tests.components.drawing import as_read, compute_now
 from tests.components.tabs.playground_session import PICTURES, drawn, ids, new_session, run, type_in, write
 from tests.gpt.documents.fake_cluster import FakeCluster, deployed
 
@@ -272,9 +272,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> tuple[LoadedModel, FakeCluster]:
 @pytest.fixture
 def remote(model: tuple[LoadedModel, FakeCluster]) -> Session:
     """A session that is about to generate."""
-    document = Generation(model[0], "Once upon a time")
-    document.read()
-    remote = new_session(document)
+    remote = new_session(as_read(model[0], "Once upon a time"))
     remote.pending = PendingGeneration(remote.document, PARAMS, LENGTH, remote.lock.begin(), time.perf_counter())
     return remote
 

@@ -24,7 +24,7 @@ from components.widgets.tokens import FULL
 from components.words import words_of
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Tokenizer, distribution, get_model
 from gpt.analysis.sampling_stages import token_at_stages
-from tests.components.drawing import compute_now, spoken_in
+from tests.components.drawing import as_read, compute_now, spoken_in
 from tests.components.tabs.inside_session import document_of, unpacked
 from tests.components.tabs.playground_session import drawn, new_session, type_in, write
 from tests.conftest import make_twins
@@ -144,8 +144,7 @@ def test_without_attention_every_word_sees_only_itself(session: Session) -> None
 
 
 def test_the_untrained_model_names_no_reason_and_what_stands_in_the_text_has_a_bar(session: Session) -> None:
-    document = Generation(get_model("untrained"), TEXT)
-    document.read()
+    document = as_read(get_model("untrained"), TEXT)
     session = Session(document, TEXT)
     session.select(position=3)
     compute_now(session, prediction.reason)

@@ -24,7 +24,7 @@ from gpt import Generation, SamplingParams, distribution, get_model
 from gpt.inference.admission import AdmissionQueue
 from gpt.models.registry import add_model, remove_model
 from gpt.models.sources import BUNDLED
-from tests.components.drawing import compute_now
+from tests.components.drawing import as_read, compute_now
 from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
 from tests.gpt.fake_models import tiny_model
 
@@ -50,8 +50,7 @@ def shown(session: Session) -> str:
 
 def test_typed_text_is_predicted_as_a_document_of_it_is(session: Session) -> None:
     type_in(session, STORY)
-    fresh = Generation(get_model(), STORY)
-    fresh.read()
+    fresh = as_read(get_model(), STORY)
     assert ids(session) == fresh.ids
     data, bars = drawn(session, "prompt"), drawn(session, "bars")
     final = distribution(fresh.logits(len(fresh.ids) - 1), session.settings.sampling()).final

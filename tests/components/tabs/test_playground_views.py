@@ -14,6 +14,7 @@ from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.playground.editing import draw, hits, tree
 from components.text_views import document_lines
 from gpt import Generation, SamplingParams, distribution
+from tests.components.drawing import as_read
 from tests.gpt.fake_models import tiny_model
 
 SEEDS = range(3)
@@ -44,9 +45,7 @@ def wandered(seed: int, actions: int = 25) -> Generation:
 
 
 def afresh(document: Generation) -> Generation:
-    other = Generation(document.loaded, document.ids[: document.block_size])
-    other.read()
-    return other
+    return as_read(document.loaded, document.ids[: document.block_size])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -144,8 +143,7 @@ def test_what_was_not_drawn_says_so_and_shows_no_number() -> None:
 
 
 def test_a_search_tells_rank_and_probability_over_the_whole_vocabulary() -> None:
-    document = Generation(tiny_model(), "the cat")
-    document.read()
+    document = as_read(tiny_model(), "the cat")
     p = document.logits(2).softmax(dim=0)
     shown = hits(snapshot(document, selection=Selection(position=2), query="th"))["lines"]
     assert shown[0]["sent"]["text"] == "th"

@@ -335,35 +335,6 @@ def test_the_moment_when_copying_appears_is_one_click_away(watching: Session) ->
     assert watching.state(Learned).step == 100
 
 
-def test_a_training_of_ones_own_is_shown_in_its_tab_and_the_recorded_one_stays_as_it_is(
-    watching: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 4)
-    run = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=2, n_embd=8, steps=2, batch_size=2, warmup=1))
-    monkeypatch.setattr(train, "_new_run", lambda state: run)
-    queue = RunQueue(max_running=1)
-    assert "player" not in film_views(watching, OWN)
-    train.start(queue, watching)
-    assert run.wait(120)
-    shown = film_views(watching, OWN)
-    assert (shown["flow"]["n_layer"], shown["player"]["moments"]) == (1, 3)
-    assert film_views(watching)["flow"]["n_layer"] == 2
-    queue.close()
-
-
-def test_without_a_recording_the_page_names_the_command_that_makes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "README.md").write_text((recorded_run.ASSETS / "README.md").read_text())
-    monkeypatch.setattr(recorded_run, "ASSETS", tmp_path)
-    bundled_recording.cache_clear()
-    watching = Session(None)
-    compute_now(watching, recorded)
-    assert "player" not in film_views(watching)
-    assert "python -m gpt.training tinystories.txt --out stories-small" in learned.about(watching.snapshot())
-    bundled_recording.cache_clear()
-
-
 @pytest.fixture(scope="module")
 def run() -> LiveRun:
     recipe = Recipe(n_layer=2, n_head=2, n_embd=16, steps=6, batch_size=4, warmup=2)

@@ -22,7 +22,7 @@ from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import lens_top_tokens, logit_lens
 from gpt.analysis.tracing import trace_text
 from gpt.edits import Steering
-from tests.components.drawing import Drawn
+from tests.components.drawing import Drawn, as_read
 
 TEXT = "Lily saw a dog. The dog saw Lily. Then Lily and the dog ran to the park and played. Lily saw a cat. The cat"
 CHARTS = ("influence", "lens", "cell", "path", "parts", "heads", "head")
@@ -30,9 +30,7 @@ CHARTS = ("influence", "lens", "cell", "path", "parts", "heads", "head")
 
 @pytest.fixture(scope="module")
 def document():
-    made = Generation(get_model(), TEXT)
-    made.read()
-    return made
+    return as_read(get_model(), TEXT)
 
 
 @pytest.fixture
@@ -186,16 +184,6 @@ def test_without_a_text_the_tab_says_so():
     assert shown["why-lens"]["figure"] is None
 
 
-def test_the_token_asked_about_is_the_one_that_follows_else_the_best(document, drawn):
-    text, last = drawn.session.snapshot().text, document.n_read - 1
-    assert explained.predict(text, 4).token == document.ids[5]
-    assert explained.predict(text, 4).follows
-    end = explained.predict(text, last)
-    assert (end.token, end.rank, end.follows) == (int(document.logits(last).argmax()), 1, False)
-    own = explained.predict(text, last, 7)
-    assert own.rank == 1 + int((document.logits(last) > document.logits(last)[7]).sum())
-
-
 def test_after_a_held_space_every_part_explains_the_prediction_of_a_word(document):
     typed = document.copy()
     typed.held = " "
@@ -245,8 +233,7 @@ def test_lens_and_attribution_of_a_window_are_those_of_the_whole_text(document, 
     "edits", [None, Edits(steering=(Steering(2, torch.linspace(-1, 1, 192)),))], ids=["plain", "steered"]
 )
 def test_the_sentence_and_the_bars_of_the_parts_add_up_to_the_logit(document, last, edits, monkeypatch):
-    document = Generation(document.loaded, document.ids, edits=edits)
-    document.read()
+    document = as_read(document.loaded, document.ids, edits=edits)
     drawn, bars = Drawn(Session(document), tab), []
     signed_bars = why.signed_bars
     monkeypatch.setattr(why, "signed_bars", lambda *given, **more: bars.append(given[1]) or signed_bars(*given, **more))
@@ -288,9 +275,7 @@ def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document,
 
 
 def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
-    document = Generation(get_model(), "Lily saw")
-    document.read()
-    drawn = Drawn(Session(document), tab)
+    drawn = Drawn(Session(as_read(get_model(), "Lily saw")), tab)
     assert drawn.update()["why-roles"]["text"].startswith("The strongest heads")
     Chosen.role.set(drawn.session, "induction")
     assert "cannot be measured on any token" in drawn.update()["why-role-says"]["text"]
