@@ -9,7 +9,7 @@ from components.i18n import t
 from components.labels import percent
 from components.state.reads import Computed
 from gpt import LoadedModel
-from gpt.models.checkpoints.gguf_file import bits_of
+from gpt.models.checkpoints.gguf import bits_of
 from gpt.models.precision_error import PrecisionError, precision_error
 
 

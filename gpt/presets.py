@@ -4,7 +4,7 @@ from typing import Any
 
 from gpt.config import GPTConfig, RotaryScaling
 
-CONTEXT = 4096  # context limit for models trained on longer texts; see `gpt.models.checkpoints.family_options`
+CONTEXT = 4096  # context limit for models trained on longer texts; see `gpt.models.checkpoints.options`
 
 
 def pythia(n_layer: int, n_head: int, n_embd: int) -> GPTConfig:

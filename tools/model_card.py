@@ -17,7 +17,7 @@ from pathlib import Path
 from gpt.analysis.heads import N_SEQUENCES, copying_heads, copying_scores
 from gpt.errors import GPTError
 from gpt.model import meta_model
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 from gpt.training.command_line import chosen_recipe, parse_options, repeat_command, run_of

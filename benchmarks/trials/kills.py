@@ -22,7 +22,7 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_hugging_face, save_model
-from gpt.models.checkpoints.bpe_files import write_gpt2_files
+from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.sources import BUNDLED
 from tests.gpt.models.hub_server import REPO, Handler, Hub
 

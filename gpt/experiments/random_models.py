@@ -15,7 +15,7 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.model import GPT, ForwardContext
-from gpt.models.checkpoints.bpe_files import bpe_tokenizer
+from gpt.models.checkpoints.tokenizer_formats import bpe_tokenizer
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import LoadedModel
 from gpt.models.memory import format_bytes, free_memory

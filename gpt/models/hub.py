@@ -34,19 +34,12 @@ from tqdm.auto import tqdm
 
 from gpt.background import Progress
 from gpt.errors import GPTError
-from gpt.models.checkpoints.adapters import ADAPTER_WEIGHTS
-from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON
-from gpt.models.checkpoints.family_options import check_config
-from gpt.models.checkpoints.files import (
-    ADAPTER_CONFIG,
-    CONFIG,
-    INDEXES,
-    TORCH_WEIGHTS,
-    WEIGHTS,
-    listed_files,
-)
+from gpt.models.checkpoints.files import ADAPTER_CONFIG, CONFIG, INDEXES, TORCH_WEIGHTS, WEIGHTS, listed_files
 from gpt.models.checkpoints.gguf import part_names
-from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
+from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON
+from gpt.models.checkpoints.options import check_config
+from gpt.models.checkpoints.other_formats import ADAPTER_WEIGHTS
+from gpt.models.checkpoints.tokenizer_formats import SETTINGS_FILES
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import FILES
 

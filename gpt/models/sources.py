@@ -16,8 +16,8 @@ from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
 from gpt.models import hub
 from gpt.models.checkpoints import INFER, AttnScale, Checkpoint, Hints, NamesInferred, open_checkpoint
-from gpt.models.checkpoints.adapters import base_of, is_adapter, no_base
-from gpt.models.checkpoints.stated import NO_HINTS
+from gpt.models.checkpoints.layouts import NO_HINTS
+from gpt.models.checkpoints.other_formats import base_of, is_adapter
 from gpt.models.loading import LoadedModel, Precision, best_device, build, checked_precision
 
 DEFAULT_MODEL = "stories"
@@ -131,11 +131,8 @@ class Source:
         path, hints = self._fetch(progress), self.hints
         if is_adapter(path):
             base = base_of(path, hints.base)
-            if self.folder is not None and base not in (
-                path,
-                *MODELS,
-            ):  # an upload names no other files
-                raise no_base(base)
+            if self.folder is not None and base not in (path, *MODELS):  # an upload names no other files
+                raise GPTError("adapter.base", base=base)
             hints = replace(hints, base=find_source(base)._fetch(progress))
         return open_checkpoint(path, hints)
 

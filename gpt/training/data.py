@@ -22,8 +22,8 @@ from torch import Tensor
 from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.models.checkpoints.bpe_files import bpe_tokenizer
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.tokenizer_formats import bpe_tokenizer
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load_vocabulary, save_vocabulary
 from gpt.training.evaluation import sample

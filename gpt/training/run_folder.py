@@ -30,9 +30,8 @@ from tqdm import tqdm
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
-from gpt.models.checkpoints.token_table import Characters
 from gpt.models.checkpoints.untrusted import read_json
-from gpt.models.checkpoints.vocabularies import BPE, CHARACTERS, write_vocabulary
+from gpt.models.checkpoints.vocabularies import BPE, CHARACTERS, Characters, write_vocabulary
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Vocabulary, load_vocabulary
 from gpt.training.data import StoryDataset, TextDataset, read_text, shakespeare_text

@@ -13,7 +13,7 @@ import torch
 
 from gpt.generate import generate
 from gpt.model import GPT
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import Vocabulary

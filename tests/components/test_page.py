@@ -17,7 +17,7 @@ from components.render import Renderer
 from components.session_events import network
 from gpt import GPT, GPTConfig
 from gpt.models.checkpoints import save_model
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import remove_model
 from tests.components.drawing import spoken_in
 

@@ -19,7 +19,7 @@ from components.state.session import Session
 from components.tabs.playground import generation
 from gpt import GPT, Generation, GPTConfig, SamplingParams, add_model, get_model
 from gpt.models.checkpoints import save_model
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import remove_model
 from tests.components.tabs.playground_session import set_run
 

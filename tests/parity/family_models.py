@@ -166,18 +166,13 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "relu": {"ffn_dim": 37},
         "untied, gelu": {**UNTIED, "ffn_dim": 96, "activation_function": "gelu"},
         "no biases": {"enable_bias": False, "ffn_dim": 20},
-        "norms without weights": {"layer_norm_elementwise_affine": False, "ffn_dim": 30},
-        "five heads, one layer, no biases, norms without weights": {
-            **SMALL,
-            "ffn_dim": 7,
-            "enable_bias": False,
-            "layer_norm_elementwise_affine": False,
-        },
+        "silu, no dropout": {"activation_function": "silu", "dropout": 0.0, "ffn_dim": 30},
+        "five heads, one layer, no biases": {**SMALL, "ffn_dim": 7, "enable_bias": False},
     },
     "stablelm": {
         "a quarter of each head": {"hidden_size": 32, "num_key_value_heads": 4},
         "grouped, biases": {**GROUPED, "hidden_size": 32, "use_qkv_bias": True},
-        "parallel": {**ONE_KEY_HEAD, "hidden_size": 32, "use_parallel_residual": True},
+        "one key head, relu": {**ONE_KEY_HEAD, "hidden_size": 32, "hidden_act": "relu"},
         "all of a head, tied": {
             **TIED,
             **GROUPED,
@@ -215,9 +210,9 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "gpt_bigcode": {
         "one key head": {},
-        "all heads": {"multi_query": False},
+        "exact gelu": {"activation_function": "gelu"},
         "untied, narrow": {**UNTIED, "n_inner": 11},
-        "all heads, five, one layer": {**SMALL, "multi_query": False, "layer_norm_epsilon": 1e-2},
+        "five heads, one layer, another eps": {**SMALL, "layer_norm_epsilon": 1e-2},
         "one odd head, relu": {"num_attention_heads": 1, "hidden_size": 7, "activation_function": "relu"},
     },
     "gptj": {

@@ -58,7 +58,7 @@ CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "phi3": ("phi3", [{**GROUPED, "sliding_window": 5}]),
     "starcoder": ("gpt_bigcode", [{"activation_function": "gelu_pytorch_tanh"}]),
     "starcoder2": ("starcoder2", [{**GROUPED, "rope_parameters": LONG}]),
-    "stablelm": ("stablelm", [{**GROUPED, "hidden_size": 32, "use_qkv_bias": True, "use_parallel_residual": True}]),
+    "stablelm": ("stablelm", [{**GROUPED, "hidden_size": 32, "use_qkv_bias": True}]),
     "olmo": ("olmo", [{**GROUPED}]),
     "olmo2": ("olmo2", [{**GROUPED, "hidden_size": 32}]),
     "smollm3": ("smollm3", [{**GROUPED, "num_hidden_layers": 5}]),

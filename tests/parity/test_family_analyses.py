@@ -39,8 +39,8 @@ CASES = [
     ("gpt_neo", "local layers"),
     ("phi", "grouped, a part of each head"),
     ("phi3", "grouped, window"),
-    ("opt", "norms without weights"),
-    ("stablelm", "parallel"),
+    ("opt", "no biases"),
+    ("stablelm", "grouped, biases"),
     ("gemma", "one key head, untied"),
     ("olmo", "grouped, biases"),
     ("starcoder2", "grouped, window"),
@@ -67,7 +67,7 @@ def twins(request: pytest.FixtureRequest) -> Twins:
 
 
 # In these cases one norm serves both branches, or norms have no weights.
-FEWER_NORMS = ("phi", "gptj", "stablelm", "olmo", "opt")
+FEWER_NORMS = ("phi", "gptj", "olmo")
 NAMES = {
     "layers": ("layers", "h"),
     "final norm": ("norm", "final_layer_norm", "final_layernorm", "ln_f"),

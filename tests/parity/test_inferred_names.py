@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gpt import GPT, GPTConfig
 from gpt.models.checkpoints import Hints
-from gpt.models.checkpoints.contents import Contents
+from gpt.models.checkpoints.files import Contents
 from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.conftest import randomized

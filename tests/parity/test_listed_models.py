@@ -10,8 +10,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from gpt.models.checkpoints.contents import Contents
 from gpt.models.checkpoints.families import FAMILIES, GPT2
+from gpt.models.checkpoints.files import Contents
 from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import HUB_MODELS

@@ -11,7 +11,7 @@ import torch
 
 from gpt import load_model
 from gpt.models.checkpoints import HeadsUnknown, ScaleUnknown, open_checkpoint
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 
 FOLDER = Path(__file__).parents[3] / "shared" / "real" / "checkpoints"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the collection of real files is not beside the repository")

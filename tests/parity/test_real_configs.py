@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.families import FAMILIES
-from gpt.models.checkpoints.family_options import check_config
+from gpt.models.checkpoints.options import check_config
 from tests.conftest import randomized
 from tests.parity.family_models import subtract_norm_offsets
 

@@ -27,8 +27,8 @@ from transformers import GPT2Config, GPT2ForSequenceClassification, LlamaConfig,
 from gpt import load_model
 from gpt.layers import LayerNorm
 from gpt.models.checkpoints import NamesInferred, NamesUnknown, ScaleUnknown, WeightsUnknown, open_checkpoint
-from gpt.models.checkpoints.token_table import Characters, Words, token_table
 from gpt.models.checkpoints.translate import strip_wrappers
+from gpt.models.checkpoints.vocabularies import Characters, Words, token_table
 from tests.conftest import randomized
 from tests.parity.family_models import family_twins
 from tests.parity.named_models import HEADS, SIZE, WIDTH, LectureGPT, SeqGPT, TiedGPT

@@ -25,7 +25,7 @@ from components.words import words_of
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.branch_cache import common_prefix_length
 from gpt.documents.document import History
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.tokenizer import hold_back, prompt_ids, start_ids
 
 MAX_RUNS = 20  # runs of edits that the browser keeps for the server

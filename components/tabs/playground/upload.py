@@ -34,8 +34,7 @@ from gpt.models.checkpoints import (
     ScaleUnknown,
     WeightsUnknown,
 )
-from gpt.models.checkpoints.token_table import Characters, Words
-from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Words
 
 MAX_NAMES_CHARS = 20_000
 MAX_TRIAL_CHARS = 5_000

@@ -1,11 +1,24 @@
-"""Models on disk: read checkpoints in many layouts, and write them in our own format or Hugging Face's."""
+"""Models on disk: read checkpoints in many layouts, and write them in our own format, Hugging Face's or GGUF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
 
 from gpt.models.checkpoints.checkpoint import Checkpoint, main_file, open_checkpoint
-from gpt.models.checkpoints.converting import convert
 from gpt.models.checkpoints.files import WeightsUnknown
-from gpt.models.checkpoints.gguf_writing import save_gguf
-from gpt.models.checkpoints.layouts import LAYOUT_FILE, SCALES, HeadsUnknown, NamesInferred, NamesUnknown, ScaleUnknown
-from gpt.models.checkpoints.stated import INFER, AttnScale, Hints
+from gpt.models.checkpoints.gguf_writing import Kind, save_gguf
+from gpt.models.checkpoints.layouts import (
+    INFER,
+    LAYOUT_FILE,
+    SCALES,
+    AttnScale,
+    HeadsUnknown,
+    Hints,
+    NamesInferred,
+    NamesUnknown,
+    ScaleUnknown,
+)
 from gpt.models.checkpoints.writing import save_hugging_face, save_model
 
 __all__ = [
@@ -27,3 +40,29 @@ __all__ = [
     "save_hugging_face",
     "save_model",
 ]
+
+
+def convert(
+    source: Path,
+    target: Path,
+    *,
+    to: Literal["ours", "hf", "gguf"] = "ours",
+    kind: Kind = "F16",
+    hints: Hints | None = None,
+    **given: Any,
+) -> str:
+    """Convert a checkpoint to our format, Hugging Face's or GGUF, and return its original layout.
+
+    Keeps the stored data type, except in GGUF, where `kind` is the type of the matrices. target: A folder or, for GGUF,
+    also a file. hints, or its fields as arguments: see `open_checkpoint`.
+    """
+    checkpoint = open_checkpoint(source, hints, **given)
+    model, tokenizer, dtype = checkpoint.build(), checkpoint.tokenizer, checkpoint.dtype
+    if to == "ours":
+        save_model(target, model, tokenizer, dtype=dtype)
+    elif to == "hf":
+        save_hugging_face(model, target, tokenizer, dtype=dtype)
+    else:
+        path = target if target.suffix == ".gguf" else target / "model.gguf"
+        save_gguf(model, path, tokenizer, kind=kind, layout=checkpoint.layout)
+    return checkpoint.layout

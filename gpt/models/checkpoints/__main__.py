@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import get_args
 
 from gpt.config import Activation
-from gpt.models.checkpoints import Hints, convert
+from gpt.models.checkpoints import SCALES, Hints, convert
 from gpt.models.checkpoints.gguf_writing import Kind
-from gpt.models.checkpoints.stated import read_attn_scale
 
 
 def main() -> None:
@@ -22,11 +21,11 @@ def main() -> None:
     command.add_argument("target", type=Path, metavar="OUT", help="folder to write, or file for gguf")
     command.add_argument("--n-head", type=int, help="number of heads, if it is not in the checkpoint")
     command.add_argument(
-        "--activation", choices=get_args(Activation), help="activation function, if it is not in the checkpoint"
+        "--activation", choices=get_args(Activation), help="activation, if it is not in the checkpoint"
     )
     command.add_argument(
         "--attn-scale",
-        type=read_attn_scale,
+        type=lambda text: text if text in SCALES else float(text),
         metavar="{head_size,n_embd,FACTOR}",
         help="scale of the attention scores, if it is not in the checkpoint",
     )

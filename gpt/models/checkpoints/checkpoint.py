@@ -13,13 +13,10 @@ from torch import Tensor, nn
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.adapters import base_of, is_adapter, merged, no_base
-from gpt.models.checkpoints.contents import Contents, Deferred, Reader, numbers_of
-from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES
+from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES, Contents, Deferred, Reader, numbers_of
 from gpt.models.checkpoints.gguf import GGUF
-from gpt.models.checkpoints.nanochat import NANOCHAT
-from gpt.models.checkpoints.openai_folder import OPENAI
-from gpt.models.checkpoints.stated import Hints
+from gpt.models.checkpoints.layouts import Hints
+from gpt.models.checkpoints.other_formats import NANOCHAT, OPENAI, base_of, is_adapter, merged
 from gpt.models.checkpoints.translate import Weights, detect_layout, whole
 from gpt.models.checkpoints.untrusted import existing, not_readable
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
@@ -163,7 +160,7 @@ def read_contents(path: Path, hints: Hints) -> Contents:
     if is_adapter(path):
         base = Path(base_of(path, hints.base))
         if not base.exists():
-            raise no_base(base)
+            raise GPTError("adapter.base", base=base)
         reader, files = find_files(base)
         return merged(reader.read(files, hints), path)
     reader, files = find_files(path)

@@ -1,6 +1,7 @@
 """The model families in transformers as data: the names of weights and options for each `model_type`.
 
-Source: the models in transformers. `tests/parity` compares ours with them.
+Each row states how a family differs from Llama or GPT-2; see `Layout`. Source: the models in transformers.
+`tests/parity` compares ours with them.
 """
 
 from __future__ import annotations
@@ -9,20 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpt.models.checkpoints.layouts import GATE, GPT2_LAYOUTS, HUGGING_FACE, SEPARATE, Layout
+from gpt.models.checkpoints.layouts import GATE, GPT2_LAYOUTS, HUGGING_FACE, SEPARATE, STATED, Layout
 
 GPT2 = "gpt2"
 ABSENT = object()
-SIZES = {
-    "vocab_size": "vocab_size",
-    "block_size": "max_position_embeddings",
-    "n_layer": "num_hidden_layers",
-    "n_head": "num_attention_heads",
-    "n_embd": "hidden_size",
-    "n_ff": "intermediate_size",
-    "tie_weights": "tie_word_embeddings",
-}
-ATTENTION_BIAS = {"qkv_bias": "attention_bias", "proj_bias": "attention_bias"}
+ATTENTION_BIAS = dict.fromkeys(("qkv_bias", "proj_bias"), ("attention_bias", False))
 QK_NORMS = {f"h.{{n}}.attn.{each}_norm": f"layers.{{n}}.self_attn.{each}_norm" for each in "qk"}
 NORMS_AFTER = {
     "h.{n}.ln_1_post": "layers.{n}.post_attention_layernorm",
@@ -31,12 +23,17 @@ NORMS_AFTER = {
 ALL_BIASES = ("qkv_bias", "proj_bias", "mlp_bias")
 
 
-def like(base: Layout, title: str, model_class: str, **changes: Any) -> Layout:
-    """Return a family that differs from another in these fields. Dictionaries add items, and ABSENT removes one."""
+def like(base: Layout, title: str, model_class: str, usual: Mapping[str, Any] | None = None, **changes: Any) -> Layout:
+    """Return a family that differs from another in these fields. Dictionaries add items, and ABSENT removes one.
+
+    usual: Our options whose names in config.json are the same, but whose values if missing are others.
+    """
     for name, value in changes.items():
         if isinstance(before := getattr(base, name), Mapping):
             changes[name] = {key: each for key, each in {**before, **value}.items() if each is not ABSENT}
-    return replace(base, title=title, model_class=model_class, **changes)
+    family = replace(base, title=title, model_class=model_class, **changes)
+    renewed = {ours: (family.stated[ours][0], value) for ours, value in (usual or {}).items()}
+    return replace(family, stated={**family.stated, **renewed})
 
 
 _GPT2 = replace(
@@ -44,36 +41,29 @@ _GPT2 = replace(
     model_class="GPT2LMHeadModel",
     prefix="transformer.",
     stated={
-        "block_size": "n_positions",
-        "n_layer": "n_layer",
-        "n_head": "n_head",
-        "n_embd": "n_embd",
-        "n_ff": "n_inner",
-        "norm_eps": "layer_norm_epsilon",
-        "activation": "activation_function",
-        "dropout": "resid_pdrop",
+        "vocab_size": ("vocab_size", 50257),
+        "block_size": ("n_positions", 1024),
+        "n_layer": ("n_layer", 12),
+        "n_head": ("n_head", 12),
+        "n_embd": ("n_embd", 768),
+        "n_ff": ("n_inner", None),
+        "tie_weights": ("tie_word_embeddings", True),
+        "norm_eps": ("layer_norm_epsilon", 1e-5),
+        "activation": ("activation_function", "gelu_new"),
+        "dropout": ("resid_pdrop", 0.1),
     },
-    defaults={
-        "vocab_size": 50257,
-        "n_positions": 1024,
-        "n_embd": 768,
-        "n_layer": 12,
-        "n_head": 12,
-        "n_inner": None,
-        "layer_norm_epsilon": 1e-5,
-        "activation_function": "gelu_new",
-        "resid_pdrop": 0.1,
-        "tie_word_embeddings": True,
-    },
-    required={
-        "scale_attn_weights": True,
-        "scale_attn_by_inverse_layer_idx": False,
-        "add_cross_attention": False,
-        "is_encoder_decoder": False,
-        "pruned_heads": {},
-    },
+    required={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False},
     dropouts=("embd_pdrop", "attn_pdrop"),
 )
+_SIZES = {
+    "vocab_size": ("vocab_size", STATED),
+    "block_size": ("max_position_embeddings", 2048),
+    "n_layer": ("num_hidden_layers", STATED),
+    "n_head": ("num_attention_heads", STATED),
+    "n_embd": ("hidden_size", STATED),
+    "n_ff": ("intermediate_size", STATED),
+    "tie_weights": ("tie_word_embeddings", False),
+}
 # What Llama and those that follow it have in common.
 _ROTARY = Layout(
     "Llama",
@@ -94,57 +84,37 @@ _ROTARY = Layout(
     prefix="model.",
     options={"position": "rotary", "norm": "rms", "gated": True, "bias": False},
     stated={
-        "n_kv_head": "num_key_value_heads",
-        "head_dim": "head_dim",
-        "norm_eps": "rms_norm_eps",
-        "activation": "hidden_act",
-        "rotary_base": "rope_theta",
-    },
-    defaults={
-        "max_position_embeddings": 2048,
-        "num_key_value_heads": None,
-        "head_dim": None,
-        "rms_norm_eps": 1e-6,
-        "hidden_act": "silu",
-        "rope_theta": 10000.0,
-        "tie_word_embeddings": False,
+        **_SIZES,
+        "n_kv_head": ("num_key_value_heads", None),
+        "head_dim": ("head_dim", None),
+        "norm_eps": ("rms_norm_eps", 1e-6),
+        "activation": ("hidden_act", "silu"),
+        "rotary_base": ("rope_theta", 10000.0),
     },
 )
-_LLAMA = like(
-    _ROTARY,
-    "Llama",
-    "LlamaForCausalLM",
-    stated={**ATTENTION_BIAS, "mlp_bias": "mlp_bias"},
-    defaults={"attention_bias": False, "mlp_bias": False},
-)
+_LLAMA = like(_ROTARY, "Llama", "LlamaForCausalLM", stated={**ATTENTION_BIAS, "mlp_bias": ("mlp_bias", False)})
 _QWEN2 = like(
     _ROTARY,
     "Qwen2",
     "Qwen2ForCausalLM",
+    usual={"block_size": 32768, "n_kv_head": 32},
     options={"qkv_bias": True},
-    defaults={
-        "max_position_embeddings": 32768,
-        "num_key_value_heads": 32,
-        "sliding_window": 4096,
-        "use_sliding_window": False,
-        "max_window_layers": 28,
-    },
+    others={"sliding_window": 4096, "use_sliding_window": False, "max_window_layers": 28},
 )
 _GEMMA = like(
     _ROTARY,
     "Gemma",
     "GemmaForCausalLM",
+    usual={
+        "block_size": 8192,
+        "n_kv_head": 16,
+        "head_dim": 256,
+        "activation": "gelu_pytorch_tanh",
+        "tie_weights": True,
+    },
     norm_offset=1.0,
     stated=ATTENTION_BIAS,
     powers={"embedding_scale": ("hidden_size", 0.5)},
-    defaults={
-        "max_position_embeddings": 8192,
-        "num_key_value_heads": 16,
-        "head_dim": 256,
-        "hidden_act": "gelu_pytorch_tanh",
-        "attention_bias": False,
-        "tie_word_embeddings": True,
-    },
     required={"use_bidirectional_attention": False},
     activations={"gelu": "gelu_tanh"},  # the first releases used this name
 )
@@ -152,50 +122,17 @@ _GEMMA2 = like(
     _GEMMA,
     "Gemma 2",
     "Gemma2ForCausalLM",
+    usual={"n_kv_head": 4},
     names={**NORMS_AFTER, "h.{n}.ln_2": "layers.{n}.pre_feedforward_layernorm"},
     options={"post_norm": True},
     stated={
-        "activation": "hidden_activation",
-        "attn_softcap": "attn_logit_softcapping",
-        "logit_softcap": "final_logit_softcapping",
+        "activation": ("hidden_activation", "gelu_pytorch_tanh"),
+        "attn_softcap": ("attn_logit_softcapping", 50.0),
+        "logit_softcap": ("final_logit_softcapping", 30.0),
     },
     powers={"attn_scale": ("query_pre_attn_scalar", -0.5)},
-    defaults={
-        "num_key_value_heads": 4,
-        "hidden_act": ABSENT,
-        "hidden_activation": "gelu_pytorch_tanh",
-        "query_pre_attn_scalar": 256,
-        "attn_logit_softcapping": 50.0,
-        "final_logit_softcapping": 30.0,
-        "sliding_window": 4096,
-        "sliding_window_pattern": 2,
-    },
+    others={"query_pre_attn_scalar": 256, "sliding_window": 4096, "sliding_window_pattern": 2},
     activations={"gelu": ABSENT},
-)
-# Models with LayerNorm and biases that rotate part of each head.
-_PHI = like(
-    _ROTARY,
-    "Phi",
-    "PhiForCausalLM",
-    names={
-        GATE: ABSENT,
-        "h.{n}.attn.c_proj": "layers.{n}.self_attn.dense",
-        "h.{n}.ln_2": "layers.{n}.input_layernorm",
-        "h.{n}.mlp.c_fc": "layers.{n}.mlp.fc1",
-        "h.{n}.mlp.c_proj": "layers.{n}.mlp.fc2",
-        "ln_f": "final_layernorm",
-    },
-    options={"norm": ABSENT, "gated": ABSENT, "bias": ABSENT, "parallel": True, "head_bias": True},
-    stated={"norm_eps": "layer_norm_eps", "dropout": "resid_pdrop", "rotary_share": "partial_rotary_factor"},
-    defaults={
-        "rms_norm_eps": ABSENT,
-        "layer_norm_eps": 1e-5,
-        "hidden_act": "gelu_new",
-        "resid_pdrop": 0.0,
-        "partial_rotary_factor": 0.5,
-    },
-    required={"qk_layernorm": False},
-    dropouts=("embd_pdrop", "attention_dropout"),
 )
 
 FAMILIES = {
@@ -218,24 +155,14 @@ FAMILIES = {
         prefix="gpt_neox.",
         options={"position": "rotary"},
         stated={
-            **ATTENTION_BIAS,
-            "norm_eps": "layer_norm_eps",
-            "activation": "hidden_act",
-            "dropout": "hidden_dropout",
-            "parallel": "use_parallel_residual",
-            "rotary_base": "rotary_emb_base",
-            "rotary_share": "rotary_pct",
-        },
-        defaults={
-            "max_position_embeddings": 2048,
-            "attention_bias": True,
-            "layer_norm_eps": 1e-5,
-            "hidden_act": "gelu",
-            "hidden_dropout": 0.0,
-            "use_parallel_residual": True,
-            "rotary_emb_base": 10000.0,
-            "rotary_pct": 0.25,
-            "tie_word_embeddings": False,
+            **_SIZES,
+            **dict.fromkeys(("qkv_bias", "proj_bias"), ("attention_bias", True)),
+            "norm_eps": ("layer_norm_eps", 1e-5),
+            "activation": ("hidden_act", "gelu"),
+            "dropout": ("hidden_dropout", 0.0),
+            "parallel": ("use_parallel_residual", True),
+            "rotary_base": ("rotary_emb_base", 10000.0),
+            "rotary_share": ("rotary_pct", 0.25),
         },
     ),
     "llama": _LLAMA,
@@ -243,7 +170,8 @@ FAMILIES = {
         _ROTARY,
         "Mistral",
         "MistralForCausalLM",
-        defaults={"max_position_embeddings": 131072, "num_key_value_heads": 8, "sliding_window": 4096},
+        usual={"block_size": 131072, "n_kv_head": 8},
+        others={"sliding_window": 4096},
         required={"layer_types": None},
     ),
     "qwen2": _QWEN2,
@@ -251,26 +179,24 @@ FAMILIES = {
         _QWEN2,
         "Qwen3",
         "Qwen3ForCausalLM",
+        usual={"head_dim": 128},
         names=QK_NORMS,
         options={"qkv_bias": ABSENT, "qk_norm": True},
         stated=ATTENTION_BIAS,
-        defaults={"head_dim": 128, "attention_bias": False},
     ),
     "gemma3_text": like(
         _GEMMA2,
         "Gemma 3",
         "Gemma3ForCausalLM",
+        usual={"block_size": 131072, "rotary_base": 1_000_000.0},
         names=QK_NORMS,
         options={"qk_norm": True},
-        stated={"attn_softcap": ABSENT, "logit_softcap": ABSENT, "window_rotary_base": "rope_local_base_freq"},
-        defaults={
-            "max_position_embeddings": 131072,
-            "rope_theta": 1_000_000.0,
-            "rope_local_base_freq": 10000.0,
-            "attn_logit_softcapping": ABSENT,
-            "final_logit_softcapping": ABSENT,
-            "sliding_window_pattern": 6,
+        stated={
+            "attn_softcap": ABSENT,
+            "logit_softcap": ABSENT,
+            "window_rotary_base": ("rope_local_base_freq", 10000.0),
         },
+        others={"sliding_window_pattern": 6},
         required=dict.fromkeys(("final_logit_softcapping", "attn_logit_softcapping")),
     ),
     "gpt_neo": replace(
@@ -288,40 +214,51 @@ FAMILIES = {
         transposed=(),
         options={"attn_scale": 1.0, "qkv_bias": False},
         stated={
-            "n_layer": "num_layers",
-            "n_head": "num_heads",
-            "norm_eps": "layer_norm_epsilon",
-            "activation": "activation_function",
-            "dropout": "resid_dropout",
+            **_SIZES,
+            "n_layer": ("num_layers", STATED),
+            "n_head": ("num_heads", STATED),
+            "n_ff": ("intermediate_size", None),
+            "tie_weights": ("tie_word_embeddings", True),
+            "norm_eps": ("layer_norm_epsilon", 1e-5),
+            "activation": ("activation_function", "gelu_new"),
+            "dropout": ("resid_dropout", 0.0),
         },
-        defaults={
-            "max_position_embeddings": 2048,
-            "intermediate_size": None,
-            "layer_norm_epsilon": 1e-5,
-            "activation_function": "gelu_new",
-            "resid_dropout": 0.0,
-            "tie_word_embeddings": True,
-            "attention_types": [[["global", "local"], 12]],
-            "window_size": 256,
-        },
+        others={"attention_types": [[["global", "local"], 12]], "window_size": 256},
         required={},
         window="window_size",
         dropouts=("embed_dropout", "attention_dropout"),
     ),
-    "phi": _PHI,
+    # Phi and StarCoder2 have LayerNorm and biases, and no gate.
+    "phi": like(
+        _ROTARY,
+        "Phi",
+        "PhiForCausalLM",
+        usual={"activation": "gelu_new"},
+        names={
+            GATE: ABSENT,
+            "h.{n}.attn.c_proj": "layers.{n}.self_attn.dense",
+            "h.{n}.ln_2": "layers.{n}.input_layernorm",
+            "h.{n}.mlp.c_fc": "layers.{n}.mlp.fc1",
+            "h.{n}.mlp.c_proj": "layers.{n}.mlp.fc2",
+            "ln_f": "final_layernorm",
+        },
+        options={"norm": ABSENT, "gated": ABSENT, "bias": ABSENT, "parallel": True, "head_bias": True},
+        stated={
+            "norm_eps": ("layer_norm_eps", 1e-5),
+            "dropout": ("resid_pdrop", 0.0),
+            "rotary_share": ("partial_rotary_factor", 0.5),
+        },
+        required={"qk_layernorm": False},
+        dropouts=("embd_pdrop", "attention_dropout"),
+    ),
     "phi3": like(
         _ROTARY,
         "Phi-3",
         "Phi3ForCausalLM",
+        usual={"block_size": 4096, "norm_eps": 1e-5},
         names={**dict.fromkeys(SEPARATE, ABSENT), "h.{n}.attn.c_attn": "layers.{n}.self_attn.qkv_proj"},
-        stated={"dropout": "resid_pdrop", "rotary_share": "partial_rotary_factor"},
-        defaults={
-            "max_position_embeddings": 4096,
-            "rms_norm_eps": 1e-5,
-            "resid_pdrop": 0.0,
-            "partial_rotary_factor": 1.0,
-            "sliding_window": None,
-        },
+        stated={"dropout": ("resid_pdrop", 0.0), "rotary_share": ("partial_rotary_factor", 1.0)},
+        others={"sliding_window": None},
         required={"layer_types": None},
         split={"mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj")},
         dropouts=("embd_pdrop", "attention_dropout"),
@@ -343,51 +280,30 @@ FAMILIES = {
         model_class="OPTForCausalLM",
         prefix="model.",
         stated={
-            **dict.fromkeys(ALL_BIASES, "enable_bias"),
-            "n_ff": "ffn_dim",
-            "activation": "activation_function",
-            "dropout": "dropout",
+            **_SIZES,
+            **dict.fromkeys(ALL_BIASES, ("enable_bias", True)),
+            "n_ff": ("ffn_dim", STATED),
+            "tie_weights": ("tie_word_embeddings", True),
+            "activation": ("activation_function", "relu"),
+            "dropout": ("dropout", 0.1),
         },
-        defaults={
-            "max_position_embeddings": 2048,
-            "enable_bias": True,
-            "activation_function": "relu",
-            "dropout": 0.1,
-            "tie_word_embeddings": True,
-        },
-        required={"do_layer_norm_before": True, "_remove_final_layer_norm": False},
-        equal={"word_embed_proj_dim": "hidden_size"},
+        required={"do_layer_norm_before": True, "layer_norm_elementwise_affine": True},
         skip_rows={"wpe": 2},
-        variants=(("layer_norm_elementwise_affine", False, {"plain_norms": True}),),
     ),
     "stablelm": like(
         _ROTARY,
         "StableLM",
         "StableLmForCausalLM",
+        usual={"block_size": 4096, "n_kv_head": 32},
         options={"norm": ABSENT, "bias": ABSENT, "proj_bias": False, "mlp_bias": False},
         stated={
             "head_dim": ABSENT,
-            "qkv_bias": "use_qkv_bias",
-            "norm_eps": "layer_norm_eps",
-            "dropout": "hidden_dropout",
-            "parallel": "use_parallel_residual",
-            "rotary_share": "partial_rotary_factor",
+            "qkv_bias": ("use_qkv_bias", False),
+            "norm_eps": ("layer_norm_eps", 1e-5),
+            "dropout": ("hidden_dropout", 0.0),
+            "rotary_share": ("partial_rotary_factor", 0.25),
         },
-        defaults={
-            "max_position_embeddings": 4096,
-            "num_key_value_heads": 32,
-            "use_qkv_bias": False,
-            "head_dim": ABSENT,
-            "rms_norm_eps": ABSENT,
-            "layer_norm_eps": 1e-5,
-            "hidden_dropout": 0.0,
-            "use_parallel_residual": False,
-            "partial_rotary_factor": 0.25,
-        },
-        required={"qk_layernorm": False},
-        variants=(
-            ("use_parallel_residual", True, {"names": _ROTARY.names | {"h.{n}.ln_2": _ROTARY.names["h.{n}.ln_1"]}}),  # type: ignore[operator]
-        ),
+        required={"qk_layernorm": False, "use_parallel_residual": False},
     ),
     "gemma": _GEMMA,
     "olmo": like(
@@ -396,7 +312,6 @@ FAMILIES = {
         "OlmoForCausalLM",
         options={"norm": ABSENT},
         stated={"norm_eps": ABSENT, **ATTENTION_BIAS},
-        defaults={"attention_bias": False},
         required={"clip_qkv": None},
         plain_norms=True,
     ),
@@ -404,23 +319,19 @@ FAMILIES = {
         _ROTARY,
         "StarCoder2",
         "Starcoder2ForCausalLM",
+        usual={"block_size": 4096, "n_kv_head": 2, "activation": "gelu_pytorch_tanh", "tie_weights": True},
         names={
             GATE: ABSENT,
             "h.{n}.mlp.c_fc": "layers.{n}.mlp.c_fc",
             "h.{n}.mlp.c_proj": "layers.{n}.mlp.c_proj",
         },
         options={"norm": ABSENT, "gated": ABSENT, "bias": ABSENT},
-        stated={**dict.fromkeys(ALL_BIASES, "use_bias"), "norm_eps": "norm_epsilon", "dropout": "residual_dropout"},
-        defaults={
-            "max_position_embeddings": 4096,
-            "num_key_value_heads": 2,
-            "norm_epsilon": 1e-5,
-            "hidden_act": "gelu_pytorch_tanh",
-            "residual_dropout": 0.0,
-            "use_bias": True,
-            "sliding_window": None,
-            "tie_word_embeddings": True,
+        stated={
+            **dict.fromkeys(ALL_BIASES, ("use_bias", True)),
+            "norm_eps": ("norm_epsilon", 1e-5),
+            "dropout": ("residual_dropout", 0.0),
         },
+        others={"sliding_window": None},
         required={"layer_types": None},
         dropouts=("embedding_dropout", "attention_dropout"),
     ),
@@ -428,17 +339,23 @@ FAMILIES = {
         _GPT2,
         "GPT BigCode",
         "GPTBigCodeForCausalLM",
+        usual={"activation": "gelu_pytorch_tanh"},
         activation="gelu",
         transposed=(),
         options={"n_kv_head": 1},
-        defaults={"activation_function": "gelu_pytorch_tanh", "multi_query": True},
-        variants=(("multi_query", False, {"qkv_order": "heads", "options": {}}),),
+        required={"multi_query": True},
     ),
     "gptj": replace(
         like(
             _GPT2,
             "GPT-J",
             "GPTJForCausalLM",
+            usual={
+                **dict.fromkeys(("vocab_size", "n_layer", "n_head", "n_embd"), STATED),
+                "block_size": 2048,
+                "dropout": 0.0,
+                "tie_weights": False,
+            },
             names={
                 "wpe": ABSENT,
                 "h.{n}.attn.c_attn": ABSENT,
@@ -448,21 +365,12 @@ FAMILIES = {
                 "h.{n}.mlp.c_fc": "h.{n}.mlp.fc_in",
                 "h.{n}.mlp.c_proj": "h.{n}.mlp.fc_out",
             },
-            stated={"rotary_size": "rotary_dim"},
+            stated={"rotary_size": ("rotary_dim", 64)},
         ),
         activation="gelu",
         transposed=(),
         rotary_pairs="interleaved",
         options={"position": "rotary", "parallel": True, "qkv_bias": False, "proj_bias": False, "head_bias": True},
-        defaults={
-            "n_positions": 2048,
-            "n_inner": None,
-            "layer_norm_epsilon": 1e-5,
-            "activation_function": "gelu_new",
-            "resid_pdrop": 0.0,
-            "rotary_dim": 64,
-            "tie_word_embeddings": False,
-        },
         required={},
     ),
     "gemma2": _GEMMA2,
@@ -470,6 +378,7 @@ FAMILIES = {
         _ROTARY,
         "nanochat",
         "NanoChatForCausalLM",
+        usual={"activation": "relu2"},
         names={
             GATE: ABSENT,
             **QK_NORMS,
@@ -478,17 +387,7 @@ FAMILIES = {
         },
         rotary_pairs="backwards",
         options={"gated": ABSENT, "qk_norm": True},
-        stated={**ATTENTION_BIAS, "logit_softcap": "final_logit_softcapping"},
-        defaults={
-            "vocab_size": 50304,
-            "hidden_size": 768,
-            "intermediate_size": 8192,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 6,
-            "hidden_act": "relu2",
-            "final_logit_softcapping": 15.0,
-            "attention_bias": False,
-        },
+        stated={**ATTENTION_BIAS, "logit_softcap": ("final_logit_softcapping", 15.0)},
         plain_norms=True,
         normed_embedding=True,
     ),
@@ -496,28 +395,21 @@ FAMILIES = {
         _ROTARY,
         "OLMo 2",
         "Olmo2ForCausalLM",
+        usual={"norm_eps": 1e-5},
         names={"h.{n}.ln_1": ABSENT, "h.{n}.ln_2": ABSENT, **QK_NORMS, **NORMS_AFTER},
         options={"qk_norm": "full", "pre_norm": False, "post_norm": True},
         stated=ATTENTION_BIAS,
-        defaults={"rms_norm_eps": 1e-5, "attention_bias": False},
     ),
     "smollm3": like(
         _LLAMA,
         "SmolLM3",
         "SmolLM3ForCausalLM",
-        defaults={
-            "max_position_embeddings": 32768,
-            "num_key_value_heads": 4,
-            "rope_theta": 2_000_000.0,
-            "no_rope_layer_interval": 4,
-            "sliding_window": None,
-            "use_sliding_window": False,
-            "tie_word_embeddings": True,
-        },
+        usual={"block_size": 32768, "n_kv_head": 4, "rotary_base": 2_000_000.0, "tie_weights": True},
+        others={"no_rope_layer_interval": 4, "sliding_window": None, "use_sliding_window": False},
     ),
 }
 
-# Unsupported model types, grouped by the reason, which is the last part of the message's key.
+# Unsupported model types, grouped by the reason.
 REASONS: dict[str, tuple[str, ...]] = {
     "alibi": ("bloom", "mpt"),
     "experts": (

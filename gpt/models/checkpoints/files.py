@@ -1,26 +1,43 @@
-"""Read the folders of transformers, of this project and of training programs: weights, options and a vocabulary."""
+"""Read the folders of transformers, of this project and of training programs: weights, options and a vocabulary.
+
+`Contents` is what this and every other reader finds in a checkpoint's files.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from gpt.errors import GPTError
-from gpt.models.checkpoints.contents import Contents, Reader
-from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
-from gpt.models.checkpoints.other_formats import other_format
-from gpt.models.checkpoints.stated import INFER, Beside, Hints
-from gpt.models.checkpoints.token_table import table_inside, token_table
-from gpt.models.checkpoints.torch_file import Record, is_old, open_torch
-from gpt.models.checkpoints.untrusted import damaged, existing, open_safetensors, read_json, read_yaml
-from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary, pad_vocabulary, vocabulary_or_ids
+from gpt.models.checkpoints.layouts import INFER, LAYOUT_FILE, Hints, Layout, read_layout
+from gpt.models.checkpoints.options import Beside
+from gpt.models.checkpoints.untrusted import (
+    Record,
+    existing,
+    is_old,
+    open_safetensors,
+    open_torch,
+    read_json,
+    read_yaml,
+)
+from gpt.models.checkpoints.vocabularies import (
+    FILES,
+    find_vocabulary,
+    pad_vocabulary,
+    table_inside,
+    token_table,
+    vocabulary_or_ids,
+)
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -41,6 +58,140 @@ NO_WEIGHTS = re.compile(
 MAX_MODULE_DEPTH = 20
 IN_A_BLOCK = re.compile(r"(^|\.)\d+\.")
 StateDict = dict[str, Tensor]
+# Files of other programs that are not read here.
+FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
+KERAS = "keras_hub: model.export_to_transformers(new)"
+ORIGINAL, UNPACK = "original", "unpack"
+# {pattern of names: (format, command that converts it)}. The first one that fits applies.
+NAMES = {
+    r".*\.msgpack": ("Flax", FLAX),
+    r".*\.keras|.*\.weights\.h5": ("Keras", KERAS),
+    r".*\.h5": ("TensorFlow", FLAX.replace("flax", "tf")),
+    r".*\.(index|data-\d+-of-\d+)": ("TensorFlow", ORIGINAL),
+    r".*\.onnx(_data)?": ("ONNX", ORIGINAL),
+    r".*\.(tflite|task|litertlm)": ("LiteRT", ORIGINAL),
+    r".*\.(mlmodel|mlpackage)": ("Core ML", ORIGINAL),
+    r".*\.pte": ("ExecuTorch", ORIGINAL),
+    r".*\.distcp|\.metadata": (
+        "torch.distributed.checkpoint",
+        "python -m torch.distributed.checkpoint.format_utils dcp_to_torch folder file.pt",
+    ),
+    r"(bf16_)?zero_pp_rank_.*\.pt|zero_to_fp32\.py": ("DeepSpeed", "python zero_to_fp32.py folder new"),
+    r"lit_model\.pth": ("LitGPT", "litgpt convert_from_litgpt folder new"),
+    r".*\.np[yz]": ("NumPy", "safetensors.numpy.save_file(dict(numpy.load(file)), new)"),
+    r".*\.(zip|tar|tgz|gz|7z|rar|zst)": ("zip / tar", UNPACK),
+}
+STARTS = {  # by the first bytes
+    b"\x89HDF": ("HDF5 (Keras)", KERAS),
+    b"\x93NUMPY": NAMES[r".*\.np[yz]"],
+    (20240326).to_bytes(4, "little"): ("llm.c", "python dev/eval/export_hf.py --input file --output new"),
+    b"24ka": ("llama2.c", ORIGINAL),
+    b"version https://git-lfs": ("Git LFS", "git lfs pull"),
+    b"\x1f\x8b": ("gzip", UNPACK),
+    b"\x28\xb5\x2f\xfd": ("zstd", UNPACK),
+    b"7z\xbc\xaf": ("7z", UNPACK),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """The contents of a checkpoint's files.
+
+    Attributes:
+        tensors: Weights by their stored names, memory-mapped or `Deferred`.
+        vocabulary: Returns the vocabulary, with its chat template, for a model with a given number of tokens.
+        config: Options as in config.json, in our own format or, with a "model_type", in that of transformers.
+        settings: Another file next to the weights that states options.
+        entries: The other entries of a torch.save file.
+        layout: Names of the weights, if a reader or a person gives them. By default they are detected.
+        folder: Folder that contains the files.
+        family: Family of config's model_type, with the names and the storage format of these weights, if transformers
+            has others.
+        stored_as: Type in which most of the weights are quantised, such as "Q4_K".
+    """
+
+    tensors: Mapping[str, Tensor]
+    vocabulary: Callable[[int], Vocabulary]
+    config: Mapping[str, object] | None = None
+    settings: Beside | None = None
+    entries: Mapping[str, object] = field(default_factory=dict)
+    layout: Layout | None = None
+    folder: Path | None = None
+    family: Layout | None = None
+    stored_as: str = ""
+
+
+class Reader(NamedTuple):
+    """A reader of one file format.
+
+    Attributes:
+        title: Name of the format.
+        find: Returns the files to read, given a file or a folder; an empty list if it has another format.
+        read: Reads these files. Raises ValueError if they are damaged or not supported.
+    """
+
+    title: str
+    find: Callable[[Path], list[Path]]
+    read: Callable[[list[Path], Hints], Contents]
+
+
+class Deferred(Tensor):
+    """A tensor that is read whenever its numbers are needed, for files that cannot be memory-mapped.
+
+    Views of it are deferred as well; any other operation reads it. `numbers_of` reads several at a time.
+
+    Args:
+        read: Returns the numbers. May return them in the given data type if that saves memory.
+        like: A tensor on the meta device with the shape and the data type of what `read` returns.
+        view_of: Returns this tensor, given the whole one; for views.
+    """
+
+    read: Callable[[torch.dtype], Tensor]
+    like: Tensor
+    view_of: Callable[[Tensor], Tensor]
+
+    @staticmethod
+    def __new__(
+        cls,
+        read: Callable[[torch.dtype], Tensor],
+        like: Tensor,
+        view_of: Callable[[Tensor], Tensor] = lambda whole: whole,
+    ) -> Deferred:
+        deferred: Deferred = Tensor._make_wrapper_subclass(cls, like.shape, like.stride(), dtype=like.dtype)
+        deferred.read, deferred.like, deferred.view_of = read, like, view_of
+        return deferred
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        """Run an operation on the numbers, or later if it returns only views."""
+        if not func.is_view:
+            given, named = tree_map_only(Deferred, lambda each: numbers_of([each])[0], (args, kwargs or {}))
+            return func(*given, **named)
+        source, *rest = args
+        views = func(source.like, *rest, **(kwargs or {}))
+
+        def view_of(whole: Tensor) -> Any:
+            return func(source.view_of(whole), *rest, **(kwargs or {}))
+
+        if isinstance(views, Tensor):
+            return Deferred(source.read, views, view_of)
+        return [Deferred(source.read, view, lambda whole, i=i: view_of(whole)[i]) for i, view in enumerate(views)]  # type: ignore[misc]
+
+
+def numbers_of(parts: Sequence[Tensor], dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """Return tensors with those that are `Deferred` read. Views of the same tensor read it once.
+
+    dtype: See `Deferred.read`.
+    """
+    read: dict[Callable[[torch.dtype], Tensor], Tensor] = {}
+    found = []
+    for part in parts:
+        if isinstance(part, Deferred):
+            if part.read not in read:
+                read[part.read] = part.read(dtype)
+            part = part.view_of(read[part.read])
+        found.append(part)
+    return found
 
 
 def read_weights(files: list[Path], hints: Hints) -> Contents:
@@ -54,9 +205,13 @@ def read_weights(files: list[Path], hints: Hints) -> Contents:
         tensors |= open_weights(file, hints.weights)[0]
     if any(".lora_" in name for name in tensors):
         raise GPTError("checkpoint.adapter", file=files[0].name, config=ADAPTER_CONFIG)
-    settings = settings_beside(folder) if config is None else None
-    vocabulary = partial(read_vocabulary, folder, entries)
-    return Contents(tensors, vocabulary, config, settings, entries, given_layout(folder, hints.names), folder)
+    named = next((folder / name for name in SETTINGS if config is None and (folder / name).is_file()), None)
+    read = read_yaml if named and named.suffix == ".yaml" else partial(read_json, kind=dict)
+    settings = Beside(named.name, read(named)) if named else None
+    names = folder / LAYOUT_FILE if hints.names is None else Path(hints.names)
+    is_given = hints.names != INFER and (hints.names is not None or names.is_file())
+    layout = read_layout(existing(names)) if is_given else None
+    return Contents(tensors, partial(read_vocabulary, folder, entries), config, settings, entries, layout, folder)
 
 
 def read_vocabulary(folder: Path, entries: Mapping[str, object], n_vocab: int) -> Vocabulary:
@@ -65,22 +220,6 @@ def read_vocabulary(folder: Path, entries: Mapping[str, object], n_vocab: int) -
         return pad_vocabulary(token_table(table), n_vocab)
     beside = vocabulary_folder(folder, entries)
     return vocabulary_or_ids(lambda: find_vocabulary(beside, n_vocab), n_vocab)
-
-
-def settings_beside(folder: Path) -> Beside | None:
-    """Return the options in one of SETTINGS, or None if there is no such file."""
-    file = next((folder / name for name in SETTINGS if (folder / name).is_file()), None)
-    if file is None:
-        return None
-    return Beside(file.name, read_yaml(file) if file.suffix == ".yaml" else read_json(file, dict))
-
-
-def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
-    """Return the layout in a layout file, or None if there is no such file. names: see `Hints`."""
-    if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
-        return None
-    path = folder / LAYOUT_FILE if names is None else Path(names)
-    return read_layout(existing(path))
 
 
 def weight_files(path: Path) -> list[Path]:
@@ -130,22 +269,18 @@ def listed_files(index: Path) -> list[str]:
     names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
     suffix = Path(index.name.removesuffix(INDEX_SUFFIX)).suffix
     if not names or not all(re.fullmatch(rf"\w[\w.-]*\{suffix}", name) for name in names):
-        raise damaged(index, f"weight_map: {names[:3]}")
+        raise GPTError("file.damaged", file=index.name, reason=f"weight_map: {names[:3]}")
     return names
 
 
-def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
+def vocabulary_folder(folder: Path, entries: Mapping[str, object]) -> Path:
     """Return the folder that contains the vocabulary: the weights' folder or, in nanoGPT, ../data/<dataset>."""
-    settings = extras.get("config")
-    dataset = settings.get("dataset") if isinstance(settings, dict) else None
-    if (
-        isinstance(dataset, str)
-        and Path(dataset).name == dataset
-        and not any((folder / name).is_file() for name in FILES)
-    ):
-        data = folder.resolve().parent / "data" / dataset
-        return data if data.is_dir() else folder
-    return folder
+    dataset = as_dict(entries.get("config")).get("dataset")
+    is_beside = any((folder / name).is_file() for name in FILES)
+    if is_beside or not isinstance(dataset, str) or Path(dataset).name != dataset:
+        return folder
+    data = folder.resolve().parent / "data" / dataset
+    return data if data.is_dir() else folder
 
 
 def folder_digest(config: Mapping[str, object], folder: Path) -> str:
@@ -157,9 +292,6 @@ def folder_digest(config: Mapping[str, object], folder: Path) -> str:
                 while block := file.read(1 << 20):
                     total.update(block)
     return total.hexdigest()
-
-
-WEIGHT_FILES = Reader("safetensors, PyTorch", weight_files, read_weights)
 
 
 class WeightsUnknown(GPTError):
@@ -225,11 +357,7 @@ def tensors_in(value: object) -> StateDict:
     """Return the tensors of a dictionary, or those of a module that was saved whole."""
     if isinstance(value, Record) and "_modules" in value:
         return module_tensors(value)
-    return (
-        {str(name): each.detach() for name, each in value.items() if isinstance(each, Tensor)}
-        if isinstance(value, dict)
-        else {}
-    )
+    return {str(name): each.detach() for name, each in as_dict(value).items() if isinstance(each, Tensor)}
 
 
 def module_tensors(module: Record) -> StateDict:
@@ -246,7 +374,6 @@ def module_tensors(module: Record) -> StateDict:
 
 
 def as_dict(value: object) -> dict[Any, Any]:
-    """Return a dictionary, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -270,3 +397,22 @@ def entries_beside(saved: object, name: str) -> dict[str, object]:
         str(key): value for key, value in as_dict(saved).items() if str(key) != name and not isinstance(value, Tensor)
     }
     return {**attributes, **beside}
+
+
+def other_format(file: Path, start: bytes = b"") -> GPTError | None:
+    """Return the error for a file of another program, or None for an unknown kind of file. start: its first bytes."""
+    found = next((row for name, row in NAMES.items() if re.fullmatch(name, file.name)), None)
+    found = found or next((row for magic, row in STARTS.items() if start.startswith(magic)), None)
+    if found is None and (file.parent / "shared_vocabulary.json").is_file():
+        found = ("CTranslate2", ORIGINAL)
+    if found is None:
+        return None
+    name, command = found
+    advice = {
+        ORIGINAL: GPTError("format.original"),
+        UNPACK: GPTError("format.unpack"),
+    }.get(command) or GPTError("format.command", command=command)
+    return GPTError("checkpoint.other_format", file=file.name, format=name, advice=advice)
+
+
+WEIGHT_FILES = Reader("safetensors, PyTorch", weight_files, read_weights)

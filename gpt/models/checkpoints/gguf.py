@@ -1,28 +1,35 @@
-"""Open GGUF files: find the family of transformers for an architecture of llama.cpp, and its options and weights."""
+"""Read GGUF, the file format of llama.cpp, as the family of transformers that its architecture stands for.
+
+Weights are dequantised when they are needed.
+"""
 
 from __future__ import annotations
 
 import math
+import mmap
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
+from gguf.quants import dequantize
 from torch import Tensor
 
 from gpt.config import RotaryScaling
 from gpt.errors import GPTError
-from gpt.models.checkpoints.contents import Contents, Reader
-from gpt.models.checkpoints.families import FAMILIES, SIZES
-from gpt.models.checkpoints.family_options import FULL, WINDOWED, find_family, rotary_share
-from gpt.models.checkpoints.files import CONFIG, several_files
-from gpt.models.checkpoints.gguf_file import GGUFFile, is_gguf, read_gguf
-from gpt.models.checkpoints.gguf_vocabulary import gguf_tokenizer
-from gpt.models.checkpoints.layouts import SEPARATE, Layout, RotaryPairs
-from gpt.models.checkpoints.stated import Hints
+from gpt.models.checkpoints.families import FAMILIES
+from gpt.models.checkpoints.files import CONFIG, Contents, Deferred, Reader, several_files
+from gpt.models.checkpoints.layouts import SEPARATE, Hints, Layout, RotaryPairs
+from gpt.models.checkpoints.options import FULL, WINDOWED, rotary_share
+from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
+from gpt.models.checkpoints.untrusted import MAX_TEXT_BYTES, Damaged, map_file
 from gpt.models.checkpoints.vocabularies import PlainIds, vocabulary_or_ids
+from gpt.models.memory import release_file_pages
 from gpt.rotary import scale_frequencies
 from gpt.tokenizer import Vocabulary
 
@@ -71,6 +78,7 @@ SCALED, SCALING = "rope.scaling.type", "rope.scaling.factor"
 # Keys that change the computation and are not read, and the values at which they do not change it.
 REFUSED = {
     "expert_count": (0,),
+    "use_parallel_residual": (False,),
     "attention.clamp_kqv": (0,),
     "attention.scale": (0,),
     "attention.causal": (True,),
@@ -83,34 +91,33 @@ REFUSED = {
 ROPE_FACTORS = "rope_freqs.weight"
 MAX_LAYERS = 10_000
 LARGEST = {"Gemma 2": 46, "Gemma 3": 62}  # layers of the models of 27B, which scale scores by another width
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """An architecture of llama.cpp. family: key of FAMILIES. pairs: see `Layout.rotary_pairs`."""
-
-    family: str
-    pairs: RotaryPairs = "half"
-
-
-ARCHITECTURES = {
-    "gpt2": Architecture("gpt2"),
-    "llama": Architecture("llama", "interleaved"),
-    "qwen2": Architecture("qwen2"),
-    "qwen3": Architecture("qwen3"),
-    "gemma": Architecture("gemma"),
-    "gemma2": Architecture("gemma2"),
-    "gemma3": Architecture("gemma3_text"),
-    "gptneox": Architecture("gpt_neox"),
-    "phi2": Architecture("phi"),
-    "phi3": Architecture("phi3"),
-    "starcoder": Architecture("gpt_bigcode"),
-    "starcoder2": Architecture("starcoder2"),
-    "stablelm": Architecture("stablelm"),
-    "olmo": Architecture("olmo", "interleaved"),
-    "olmo2": Architecture("olmo2"),
-    "smollm3": Architecture("smollm3", "interleaved"),
+# {architecture of llama.cpp: (key of FAMILIES, see `Layout.rotary_pairs`)}
+ARCHITECTURES: dict[str, tuple[str, RotaryPairs]] = {
+    "gpt2": ("gpt2", "half"),
+    "llama": ("llama", "interleaved"),
+    "qwen2": ("qwen2", "half"),
+    "qwen3": ("qwen3", "half"),
+    "gemma": ("gemma", "half"),
+    "gemma2": ("gemma2", "half"),
+    "gemma3": ("gemma3_text", "half"),
+    "gptneox": ("gpt_neox", "half"),
+    "phi2": ("phi", "half"),
+    "phi3": ("phi3", "half"),
+    "starcoder": ("gpt_bigcode", "half"),
+    "starcoder2": ("starcoder2", "half"),
+    "stablelm": ("stablelm", "half"),
+    "olmo": ("olmo", "interleaved"),
+    "olmo2": ("olmo2", "half"),
+    "smollm3": ("smollm3", "interleaved"),
 }
+MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
+FORMATS = {"UINT8": "B", "INT8": "b", "UINT16": "H", "INT16": "h", "UINT32": "I", "INT32": "i", "FLOAT32": "f"}
+FORMATS |= {"BOOL": "?", "UINT64": "Q", "INT64": "q", "FLOAT64": "d"}
+SCALARS = {GGUFValueType[name].value: letter for name, letter in FORMATS.items()}
+STRING, ARRAY = GGUFValueType.STRING.value, GGUFValueType.ARRAY.value
+PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
+Q8_0, Q8_0_BYTES = GGMLQuantizationType.Q8_0, 34  # a block is a float16 scale and 32 integers
+CHUNK = 2**18  # numbers that are dequantised at a time
 
 
 def parts_of(path: Path) -> list[Path]:
@@ -150,7 +157,8 @@ def read(parts: list[Path], hints: Hints) -> Contents:
     tensors = dict(file.tensors)
     factors = tensors.pop(ROPE_FACTORS, None)
     config = read_config(file, factors)
-    family = gguf_family(find_family(config), tensors, ARCHITECTURES[file.metadata["general.architecture"]].pairs)
+    pairs = ARCHITECTURES[file.metadata["general.architecture"]][1]
+    family = gguf_family(FAMILIES[config["model_type"]], tensors, pairs)
 
     def vocabulary(n_vocab: int) -> Vocabulary:
         return vocabulary_or_ids(
@@ -158,9 +166,6 @@ def read(parts: list[Path], hints: Hints) -> Contents:
         )
 
     return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=file.main_kind)
-
-
-GGUF = Reader("GGUF", parts_of, read)
 
 
 def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
@@ -176,13 +181,13 @@ def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
         if isinstance(value := values[key], list) and value and value.count(value[0]) == len(value):
             values[key] = value[0]  # one for each layer
         if not isinstance(values[key], int | float):
-            raise unknown_value(key, value)
-    check_values(values)
-    model_type = ARCHITECTURES[name].family
+            raise GPTError("gguf.option", option=key, value=value)
+    model_type = ARCHITECTURES[name][0]
     if model_type == "llama" and values.get(WINDOW):
         model_type = "mistral"  # llama.cpp has one architecture for both
     family = FAMILIES[model_type]
-    theirs = {**SIZES, **family.stated}
+    check_values(values, family)
+    theirs = family.theirs
     config: dict[str, Any] = {"model_type": model_type}
     stated = {ours: values[key] for ours, key in KEYS if key in values}
     stated = {"n_kv_head": stated.get("n_head"), "head_dim": None} | stated
@@ -197,20 +202,16 @@ def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
     return config | read_rope(family, values, factors) | read_window(family, values)
 
 
-def check_values(values: Mapping[str, Any]) -> None:
+def check_values(values: Mapping[str, Any], family: Layout) -> None:
     """Raise ValueError for an option that changes the computation and is not read."""
     for key, without_effect in REFUSED.items():
-        if values.get(key, without_effect[0]) not in without_effect:
-            raise unknown_value(key, values[key])
+        is_read = key == "use_parallel_residual" and "parallel" in {**family.stated, **family.options}
+        if values.get(key, without_effect[0]) not in without_effect and not is_read:
+            raise GPTError("gguf.option", option=key, value=values[key])
     if (kind := values.get(SCALED, "none")) not in ("none", "linear"):
-        raise unknown_value(SCALED, kind)
+        raise GPTError("gguf.option", option=SCALED, value=kind)
     if values.get("attention.value_length") != values.get("attention.key_length"):
-        raise unknown_value("attention.value_length", values.get("attention.value_length"))
-
-
-def unknown_value(key: str, value: object) -> GPTError:
-    """Return the error for an option of the metadata that is not implemented."""
-    return GPTError("gguf.option", option=key, value=value)
+        raise GPTError("gguf.option", option="attention.value_length", value=values.get("attention.value_length"))
 
 
 def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None) -> dict[str, Any]:
@@ -226,7 +227,7 @@ def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None)
     if "rotary_share" in family.stated:
         rope["partial_rotary_factor"] = rotary_share(size, head_size)
     elif size != head_size:
-        raise unknown_value("rope.dimension_count", size)
+        raise GPTError("gguf.option", option="rope.dimension_count", value=size)
     if "rope.freq_base" in values:
         rope["rope_theta"] = values["rope.freq_base"]
     if factors is not None:
@@ -243,12 +244,12 @@ def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None)
 def read_window(family: Layout, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options for attention windows. Raises ValueError if the family has none."""
     window, pattern = values.get(WINDOW), values.get(PATTERN)
-    if family.window not in family.defaults:
+    if family.window not in family.others:
         if window and any(pattern) if isinstance(pattern, list) else window:
-            raise unknown_value(WINDOW, window)
+            raise GPTError("gguf.option", option=WINDOW, value=window)
         return {}
     config: dict[str, Any] = {family.window: window} if window else {}
-    by_layer = "sliding_window_pattern" in family.defaults
+    by_layer = "sliding_window_pattern" in family.others
     if isinstance(pattern, list) and by_layer:
         config["layer_types"] = [WINDOWED if is_windowed else FULL for is_windowed in pattern]
     elif pattern and by_layer:
@@ -307,4 +308,193 @@ def llama3_scaling(base: float, size: int, factors: Tensor) -> dict[str, Any]:
             return {**rope, "original_max_position_embeddings": context}
     elif factor == 1:
         return {}
-    raise unknown_value(ROPE_FACTORS, [round(value, 3) for value in factors.flatten().tolist()[:8]])
+    shown = [round(value, 3) for value in factors.flatten().tolist()[:8]]
+    raise GPTError("gguf.option", option=ROPE_FACTORS, value=shown)
+
+
+@dataclass(frozen=True, eq=False)
+class QuantizedRows:
+    """The rows of a matrix as stored: (rows, bytes of a row). The numbers of a row are in blocks of their own."""
+
+    stored: Tensor
+    kind: GGMLQuantizationType
+    shape: tuple[int, ...]
+
+    def __call__(self, dtype: torch.dtype) -> Tensor:
+        """Return the matrix in a data type, dequantised a few rows at a time."""
+        found = torch.empty(self.shape, dtype=dtype)
+        n_rows = max(1, CHUNK // self.shape[-1])
+        for rows, out in zip(self.stored.split(n_rows), found.view(-1, self.shape[-1]).split(n_rows), strict=True):
+            if self.kind == Q8_0:
+                blocks = rows.reshape(-1, Q8_0_BYTES)
+                numbers = blocks.view(torch.int8)[:, 2:].contiguous().float()
+                numbers *= blocks[:, :2].contiguous().view(torch.float16).float()
+            else:
+                numbers = torch.from_numpy(dequantize(rows.numpy(), self.kind))
+            out.copy_(numbers.view_as(out))
+        release_file_pages([self.stored])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class GGUFFile:
+    """The contents of a GGUF file.
+
+    kinds: {name of a quantisation type, or of a data type: numbers stored in it}.
+    """
+
+    metadata: dict[str, Any]
+    tensors: dict[str, Tensor]
+    kinds: dict[str, int]
+
+    @property
+    def main_kind(self) -> str:
+        """The type that most of the weights are stored in."""
+        return max(self.kinds, key=lambda kind: self.kinds[kind], default="F32")
+
+
+def bits_of(kind: str) -> int:
+    """Return the bits that a type spends on a number, apart from scales: 4 for "Q4_K"."""
+    return int(match[0]) if (match := re.search(r"\d+", kind)) else 32
+
+
+def is_gguf(path: Path) -> bool:
+    """Return whether a file begins as GGUF does."""
+    with path.open("rb") as file:
+        return file.read(4) == MAGIC
+
+
+def read_gguf(paths: Sequence[Path]) -> GGUFFile:
+    """Read a GGUF file, or the parts of one; the first contains the metadata.
+
+    Raises ValueError if a file is damaged, or has a version or a type that cannot be read.
+    """
+    first, *others = map(read_part, paths)
+    for path, part in zip(paths[1:], others, strict=True):
+        if double := first.tensors.keys() & part.tensors.keys():
+            raise GPTError("gguf.damaged", file=path.name, reason=min(double))
+        first.tensors.update(part.tensors)
+        first.kinds.update({kind: n + first.kinds.get(kind, 0) for kind, n in part.kinds.items()})
+    return first
+
+
+def read_part(path: Path) -> GGUFFile:
+    """Read one file."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return Header(path, data).read()
+    except (Damaged, struct.error, UnicodeDecodeError, OverflowError, ValueError, RuntimeError) as error:
+        if isinstance(error, GPTError):
+            raise
+        raise GPTError("gguf.damaged", file=path.name, reason=error) from None
+
+
+class Header:
+    """Reads the header of a GGUF file from its start to its end."""
+
+    def __init__(self, path: Path, data: mmap.mmap) -> None:
+        self.path, self.data, self.at = path, data, 4
+        self.end = min(len(data), MAX_TEXT_BYTES)
+
+    def read(self) -> GGUFFile:
+        version = self.number("I")
+        if version not in VERSIONS:
+            raise GPTError(
+                "gguf.version",
+                file=self.path.name,
+                version=version
+                if version & 65535
+                else f"{int.from_bytes(version.to_bytes(4, 'big'), 'little')} (big-endian)",
+            )
+        n_tensors, n_values = self.count("Q", 24), self.count("Q", 12)
+        metadata = {}
+        for _ in range(n_values):
+            name = self.text()
+            metadata[name] = self.value(self.number("I"))
+        infos = [self.tensor_info() for _ in range(n_tensors)]
+        alignment = metadata.get("general.alignment", ALIGNMENT)
+        if not isinstance(alignment, int) or alignment < 1:
+            raise Damaged(f"general.alignment {alignment}")
+        start = -(-self.at // alignment) * alignment
+        whole, tensors = map_file(self.path), dict[str, Tensor]()
+        kinds: dict[str, int] = {}
+        for name, shape, kind, offset in infos:
+            if name in tensors:
+                raise Damaged(name)
+            tensors[name] = self.tensor(whole, name, shape, kind, start + offset)
+            kinds[kind.name] = kinds.get(kind.name, 0) + (math.prod(shape) if len(shape) > 1 else 0)
+        return GGUFFile(metadata, tensors, kinds)
+
+    def number(self, letter: str) -> Any:
+        """Return the next number. letter: its type, as in `struct`."""
+        found = struct.unpack_from(f"<{letter}", self.data, self.at)[0]
+        self.at += struct.calcsize(f"<{letter}")
+        return found
+
+    def count(self, letter: str, n_bytes: int) -> int:
+        """Return the next number, which counts items of at least n_bytes each."""
+        found = self.number(letter)
+        if self.at + found * n_bytes > self.end:
+            raise Damaged(f"a count of {found:,}")
+        return found
+
+    def text(self) -> str:
+        n_bytes = self.count("Q", 1)
+        self.at += n_bytes
+        return self.data[self.at - n_bytes : self.at].decode(errors="surrogateescape")
+
+    def value(self, kind: int) -> Any:
+        if kind == STRING:
+            return self.text()
+        if kind in SCALARS:
+            found = self.number(SCALARS[kind])
+            return shortest(found) if SCALARS[kind] == "f" else found
+        if kind != ARRAY:
+            raise Damaged(f"GGUFValueType {kind}")
+        kind = self.number("I")
+        if kind == STRING:
+            return [self.text() for _ in range(self.count("Q", 8))]
+        if kind not in SCALARS:
+            raise Damaged(f"GGUFValueType {kind}")
+        n_bytes = struct.calcsize(SCALARS[kind])
+        n = self.count("Q", n_bytes)
+        self.at += n * n_bytes
+        return list(struct.unpack_from(f"<{n}{SCALARS[kind]}", self.data, self.at - n * n_bytes))
+
+    def tensor_info(self) -> tuple[str, tuple[int, ...], GGMLQuantizationType, int]:
+        """Return the name, the shape, the type and the offset of the next tensor. Stored sizes are in reverse."""
+        name = self.text()
+        shape = tuple(self.number("Q") for _ in range(self.count("I", 8)))[::-1]
+        kind, offset = self.number("I"), self.number("Q")
+        if kind not in GGMLQuantizationType._value2member_map_:
+            raise GPTError("gguf.type", file=self.path.name, name=name, kind=kind)
+        return name, shape, GGMLQuantizationType(kind), offset
+
+    def tensor(
+        self, whole: torch.UntypedStorage, name: str, shape: tuple[int, ...], kind: GGMLQuantizationType, start: int
+    ) -> Tensor:
+        """Return a memory-mapped tensor, or a matrix that is dequantised later."""
+        n_block, n_bytes = GGML_QUANT_SIZES[kind]
+        if not shape or 0 in shape or shape[-1] % n_block:
+            raise Damaged(f"{name} {shape}")
+        n_row = shape[-1] // n_block * n_bytes
+        size = math.prod(shape[:-1]) * n_row
+        if start + size > len(self.data):
+            raise Damaged(name)
+        stored = torch.empty(0, dtype=torch.uint8).set_(whole[start : start + size])
+        if kind.name in PLAIN:
+            return stored.view(PLAIN[kind.name]).view(shape)
+        rows = QuantizedRows(stored.view(-1, n_row), kind, shape)
+        try:
+            dequantize(rows.stored[:1].numpy(), kind)
+        except NotImplementedError:
+            raise GPTError("gguf.type", file=self.path.name, name=name, kind=kind.name) from None
+        return Deferred(rows, torch.empty(shape, device="meta"))
+
+
+def shortest(value: float) -> float:
+    """Return the number with the fewest digits that is the same in float32, such as 1e-5."""
+    return float(str(np.float32(value)))
+
+
+GGUF = Reader("GGUF", parts_of, read)

@@ -20,9 +20,7 @@ from gpt.checks import check_choice
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
-from gpt.models.checkpoints.bpe_files import letters_and_merges, special_tokens
-from gpt.models.checkpoints.families import FAMILIES, SIZES
-from gpt.models.checkpoints.family_options import find_family
+from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.gguf import (
     ARCHITECTURES,
     FUSED,
@@ -33,14 +31,27 @@ from gpt.models.checkpoints.gguf import (
     SCALED,
     SCALING,
     WINDOW,
+    GGUFFile,
     gguf_family,
     read_config,
+    shortest,
 )
-from gpt.models.checkpoints.gguf_file import GGUFFile, shortest
-from gpt.models.checkpoints.gguf_vocabulary import PLACE, ROLES, SPLITS, STARTS_TEXTS
 from gpt.models.checkpoints.hugging_face_tokenizer import BYTE_TOKEN, HuggingFaceTokenizer
 from gpt.models.checkpoints.layouts import Layout
-from gpt.models.checkpoints.other_vocabularies import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, merges_of
+from gpt.models.checkpoints.tokenizer_formats import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    PLACE,
+    ROLES,
+    SPLITS,
+    STARTS_WITH_BOS,
+    UNKNOWN,
+    USER_DEFINED,
+    letters_and_merges,
+    merges_of,
+    special_tokens,
+)
 from gpt.models.checkpoints.tokenizer_json import SPACE
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import config_values, effective, is_same, to_weights
@@ -95,29 +106,27 @@ def candidates(config: GPTConfig, layout: str) -> Iterator[tuple[dict[str, Any],
 
     layout: The layout that the model was read from. Its family is tried first.
     """
-    known = sorted(ARCHITECTURES.items(), key=lambda item: FAMILIES[item[1].family].title not in layout)
-    for name, architecture in known:
-        for values in config_values(architecture.family, config):
-            theirs = config_of(values)
-            if theirs is None or not is_same(config, theirs):
-                continue
-            family = find_family(values)
-            metadata = {"general.architecture": name} | {
-                f"{name}.{key}": value for key, value in options(family, config).items()
-            }
-            stored = {NAMES[FUSED] + ".weight": torch.empty(0)} if FUSED in family.names else {}
-            stored = {role.replace("{n}", "0"): each for role, each in stored.items()}
-            family = gguf_family(family, stored, architecture.pairs)
-            is_ignored = f"{name}.{WINDOW}" in metadata and f"{name}.{PATTERN}" not in metadata  # by llama.cpp
-            is_ignored |= name in NO_HEAD and not config.tie_weights
-            if not is_ignored and is_same(config, read_back(metadata, config)):
-                yield metadata, family, theirs
+    known = sorted(ARCHITECTURES.items(), key=lambda item: FAMILIES[item[1][0]].title not in layout)
+    for name, (model_type, pairs) in known:
+        values = config_values(model_type, config)
+        theirs = config_of(values)
+        if theirs is None or not is_same(config, theirs):
+            continue
+        family = FAMILIES[model_type]
+        metadata = {"general.architecture": name}
+        metadata |= {f"{name}.{key}": value for key, value in options(family, config).items()}
+        stored = {NAMES[FUSED].replace("{n}", "0") + ".weight": torch.empty(0)} if FUSED in family.names else {}
+        family = gguf_family(family, stored, pairs)
+        is_ignored = f"{name}.{WINDOW}" in metadata and f"{name}.{PATTERN}" not in metadata  # by llama.cpp
+        is_ignored |= name in NO_HEAD and not config.tie_weights
+        if not is_ignored and is_same(config, read_back(metadata, config)):
+            yield metadata, family, theirs
 
 
 def options(family: Layout, config: GPTConfig) -> dict[str, Any]:
     """Return the options of a model as keys of the metadata, without the architecture's name."""
     values, rms = effective(config), config.norm == "rms"
-    theirs = {**SIZES, **family.stated}
+    theirs = family.stated
     found: dict[str, Any] = {"feed_forward_length": config.ff_size, "attention.head_count_kv": config.kv_heads}
     for ours, key in KEYS:
         value = values.get(ours)
@@ -136,7 +145,7 @@ def options(family: Layout, config: GPTConfig) -> dict[str, Any]:
     windows = [config.window_of(layer) is not None for layer in range(config.n_layer)]
     if any(windows) and config.window is not None and config.window < config.block_size:
         found[WINDOW] = config.window
-        found |= {PATTERN: windows} if "sliding_window_pattern" in family.defaults else {}
+        found |= {PATTERN: windows} if "sliding_window_pattern" in family.others else {}
     return {key: shortest(value) if isinstance(value, float) else value for key, value in found.items()}
 
 
@@ -200,7 +209,7 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
         if roles.get("eos_token") is None:
             roles["eos_token"] = vocabulary.eot_id
     else:
-        raise no_vocabulary(type(vocabulary).__name__)
+        raise GPTError("gguf.vocabulary", kind=type(vocabulary).__name__)
     for role, token_id in roles.items():
         if role in ROLES and token_id is not None:
             found[f"{ROLES[role]}_token_id"] = token_id
@@ -208,11 +217,6 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
     metadata = {f"{PLACE}.{name}": value for name, value in found.items()}
     chat = vocabulary.settings.chat if isinstance(vocabulary, HuggingFaceTokenizer) else None
     return metadata if chat is None else metadata | {"tokenizer.chat_template": chat.source}
-
-
-def no_vocabulary(kind: str) -> GPTError:
-    """Return the error for a vocabulary that GGUF cannot express."""
-    return GPTError("gguf.vocabulary", kind=kind)
 
 
 def byte_level(ids: dict[str, int], merges: list[str], pre: str, kinds: dict[str, int]) -> dict[str, Any]:
@@ -228,7 +232,7 @@ def library_vocabulary(vocabulary: HuggingFaceTokenizer) -> dict[str, Any]:
     content = json.loads(vocabulary._tokenizer.to_str())
     model, normalizer, pre_tokenizer = content["model"], content["normalizer"], content["pre_tokenizer"]
     if model["type"] != "BPE":
-        raise no_vocabulary(model["type"])
+        raise GPTError("gguf.vocabulary", kind=model["type"])
     added = {each["content"]: each for each in content["added_tokens"]}
     kinds = {name: CONTROL if each["special"] else USER_DEFINED for name, each in added.items()}
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
@@ -237,7 +241,7 @@ def library_vocabulary(vocabulary: HuggingFaceTokenizer) -> dict[str, Any]:
     if any(each["type"] == "ByteLevel" for each in splits):
         return byte_level(ids, merges, pattern_name(normalizer, splits, model), kinds)
     if not model.get("byte_fallback") or (pre_tokenizer and pre_tokenizer["type"] not in ("Split", "Metaspace")):
-        raise no_vocabulary(pre_tokenizer["type"] if pre_tokenizer else model["type"])
+        raise GPTError("gguf.vocabulary", kind=pre_tokenizer["type"] if pre_tokenizer else model["type"])
     rank: dict[str, int] = {}
     for n, (left, right) in enumerate(merge.split(" ") for merge in merges):
         rank.setdefault(left + right, n)
@@ -248,7 +252,7 @@ def library_vocabulary(vocabulary: HuggingFaceTokenizer) -> dict[str, Any]:
     scores = [float(-rank.get(token, len(merges))) for token in tokens]
     types = [kinds.get(token, NORMAL) for token in tokens]
     if len(merges) < len(merges_of(list(zip(tokens, scores, types, strict=True)))):
-        raise no_vocabulary("BPE")  # SentencePiece tries all pairs that make a token
+        raise GPTError("gguf.vocabulary", kind="BPE")  # SentencePiece tries all pairs that make a token
     whole = [kind == USER_DEFINED for kind in types]
     return {
         "model": "llama",
@@ -267,6 +271,6 @@ def pattern_name(normalizer: Any, splits: list[dict[str, Any]], model: dict[str,
     for pre, (normal, known) in SPLITS.items():
         theirs = [each["pattern"]["Regex"] for each in known if each["type"] == "Split"]
         same = theirs == patterns and any(each["type"] == "Digits" for each in known) == digits and normal == normalizer
-        if same and (pre in STARTS_TEXTS) == bool(model.get("ignore_merges")):
+        if same and (pre in STARTS_WITH_BOS) == bool(model.get("ignore_merges")):
             return pre
-    raise no_vocabulary(f"BPE {patterns or [each['type'] for each in splits]}"[:80])
+    raise GPTError("gguf.vocabulary", kind=f"BPE {patterns or [each['type'] for each in splits]}"[:80])

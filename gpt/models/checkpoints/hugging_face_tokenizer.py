@@ -1,4 +1,4 @@
-"""Read Hugging Face vocabularies (tokenizer.json, or vocab.json and merges.txt) with the `tokenizers` library."""
+"""Vocabularies of the `tokenizers` library, with control tokens and a chat template."""
 
 from __future__ import annotations
 
@@ -17,50 +17,18 @@ import tokenizers
 
 from gpt.checks import check_token_id
 from gpt.errors import GPTError
-from gpt.models.checkpoints.bpe_files import (
-    MERGES_TXT,
-    TOKENIZER_JSON,
-    VOCAB_JSON,
-    byte_letters,
-    byte_level_json,
-    control_names,
-    letters_and_merges,
-    pair_as_tokenizer_json,
-)
-from gpt.models.checkpoints.chat_template import (
-    TEMPLATE_FILE,
-    TEMPLATE_KEY,
-    ChatTemplate,
-    read_chat_template,
-    template_failed,
-)
-from gpt.models.checkpoints.other_vocabularies import (
-    BERT_TOKENS,
-    SENTENCE_PIECE,
-    SENTENCE_PIECE_TOKENS,
-    STARTS_TEXTS,
-    VOCAB_TXT,
-    bert_json,
-    lines_of,
-    sentence_piece_json,
-)
+from gpt.models.checkpoints.chat_template import TEMPLATE_KEY, ChatTemplate, template_failed
 from gpt.models.checkpoints.tokenizer_json import (
     SEQUENCES,
     TokenizerJson,
+    byte_letters,
     check_tokenizer_json,
-    ids_of_tokens,
-    lacks_parts,
     removes_edges,
 )
-from gpt.models.checkpoints.untrusted import read_json
 from gpt.tokenizer import END_OF_TEXT, Vocabulary, no_chat_template, text_with_names
 
-TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG = "tokenizer_config.json", "generation_config.json", "config.json"
-SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
-LIBRARY_FILES = (TOKENIZER_JSON, VOCAB_JSON, VOCAB_TXT, *SENTENCE_PIECE)  # in order of preference
-SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
-NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
-OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
+TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+GENERATION_CONFIG = "generation_config.json"
 PLACES = ("#answer#", "#message#")  # placeholders for a reply and a message, used to find the text around them
 # Unicode noncharacters around control token names in messages, to distinguish these from names in the template.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
@@ -268,58 +236,9 @@ class HuggingFaceTokenizer(Vocabulary):
                 whole = self._ids_of(self._tokenizer, probe, whole=True) or []
                 n = next((i for i in range(len(whole)) if whole[i : i + len(text)] == text), -1)
                 if not 0 <= n <= MAX_PREFIX_TOKENS or max(whole[:n], default=0) >= self.n_vocab:
-                    raise lacks_parts(TOKENIZER_JSON)
+                    raise GPTError("vocabulary.parts", file=TOKENIZER_JSON)
                 return tuple(whole[:n]), tuple(whole[n + len(text) :])
         return (), ()
-
-
-def library_file(folder: Path) -> str | None:
-    """Return the first of LIBRARY_FILES in a folder, or None. vocab.json counts only together with merges.txt."""
-    names = [name for name in LIBRARY_FILES if (folder / name).is_file()]
-    return next((name for name in names if name != VOCAB_JSON or (folder / MERGES_TXT).is_file()), None)
-
-
-def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> HuggingFaceTokenizer:
-    """Read a vocabulary and the settings next to it, for a model with n_vocab tokens.
-
-    file: one of LIBRARY_FILES. Omits added tokens beyond the model's vocabulary. Raises ValueError if a file is
-    damaged, does not pass `check_tokenizer_json`, or does not fit the model.
-    """
-    settings, generation, model, older, added = (
-        read_json(folder / name, dict) if (folder / name).is_file() else {}
-        for name in (TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
-    )
-    family = model.get("model_type")
-    if "added_tokens_decoder" not in settings:  # otherwise transformers ignores the older files
-        settings |= older
-    tokens = {role: name for role in NAMED_TOKENS if (name := token_name(settings.get(role)))}
-    starts = family == "opt"
-    if file == TOKENIZER_JSON:
-        content = read_json(folder / file, dict)
-    elif file == VOCAB_JSON:
-        content = pair_as_tokenizer_json(folder, settings, family)
-        tokens = {"bos_token": "</s>", "eos_token": "</s>", **tokens} if family == "opt" else tokens
-    elif file == VOCAB_TXT:
-        content, tokens = bert_json(lines_of(folder / file), settings), BERT_TOKENS | tokens
-    else:
-        content, tokens = sentence_piece_json(folder / file), SENTENCE_PIECE_TOKENS | tokens
-        starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
-    more = added_beside(settings, added, tokens)
-    if file != TOKENIZER_JSON:
-        vocab = ids_of_tokens(content["model"], file)
-        names = [name for name in tokens.values() if name in vocab]
-        if file == VOCAB_JSON and not tokens:
-            names = control_names(vocab, content["model"]["merges"])
-        more = [{"content": name, "special": True} for name in names] + more
-        roles = ("cls_token", "sep_token") if file == VOCAB_TXT else ("", "")
-        if settings.get("add_bos_token", starts) is True:
-            roles = ("bos_token", roles[1])
-        put_around_texts(content, vocab, *(tokens.get(role) for role in roles))
-    ends = generation.get("eos_token_id")
-    ends = model.get("eos_token_id") if ends is None else ends
-    end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
-    chat = read_chat_template(folder, settings, tokens)
-    return library_vocabulary(content, n_vocab, file, TokenizerSettings(tokens, end_ids, chat), more)
 
 
 def library_vocabulary(
@@ -339,57 +258,6 @@ def library_vocabulary(
     return HuggingFaceTokenizer(tokenizer, checked, n_vocab, settings or TokenizerSettings())
 
 
-def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
-    """Create a tokenizer for a vocabulary in tiktoken's format that lacks some bytes, which tiktoken cannot handle."""
-    content = byte_level_json(*letters_and_merges(ranks))
-    more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
-    return library_vocabulary(content, n_vocab, file, more=more)
-
-
-def added_beside(
-    settings: Mapping[str, Any], added: Mapping[str, Any], tokens: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return added tokens from tokenizer_config.json or else added_tokens.json, in tokenizer.json's format."""
-    listed = settings.get("added_tokens_decoder")
-    if isinstance(listed, dict):
-        flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
-        return [
-            {"id": int(key), "content": value["content"], **{flag: value.get(flag) is True for flag in flags}}
-            for key, value in listed.items()
-            if key.isascii() and key.isdigit() and len(key) < 10 and isinstance(value, dict) and token_name(value)
-        ]
-    others = [name for key in OTHER_TOKENS if isinstance(each := settings.get(key), list) for name in each]
-    special = {*tokens.values(), *map(token_name, others)}
-    return [
-        {"id": token_id, "content": name, "special": name in special, "normalized": name not in special}
-        for name, token_id in added.items()
-        if name and type(token_id) is int
-    ]
-
-
-def put_around_texts(content: dict[str, Any], ids: Mapping[str, int], first: str | None, last: str | None) -> None:
-    """Change the contents of a tokenizer.json so that it puts control tokens before and after each text.
-
-    A token without an id is left out.
-    """
-
-    def part(text: str, number: int) -> list[dict[str, Any]]:
-        one = {"Sequence": {"id": text, "type_id": number}}
-        before, after = (
-            [{"SpecialToken": {"id": name, "type_id": number}}] if name in ids else [] for name in (first, last)
-        )
-        return [*(before if number == 0 else []), one, *after]
-
-    names = [name for name in (first, last) if name is not None and name in ids]
-    if names:
-        content["post_processor"] = {
-            "type": "TemplateProcessing",
-            "single": part("A", 0),
-            "pair": part("A", 0) + part("B", 1),
-            "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in names},
-        }
-
-
 def load_library_tokenizer(
     content: dict[str, Any], vocab: Mapping[str, int], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
 ) -> tokenizers.Tokenizer:
@@ -404,31 +272,21 @@ def load_library_tokenizer(
         token_id = vocab.get(token["content"], token.get("id"))
         if token_id is not None:
             tokens.setdefault(token["content"], flags | dict(token) | {"id": token_id})
-    kept = {name: token for name, token in tokens.items() if not beyond(vocab.get(name, token.get("id")), n_vocab)}
+    ids = {name: vocab.get(name, token.get("id")) for name, token in tokens.items()}
+    kept = {name: tokens[name] for name, i in ids.items() if not (isinstance(i, int) and i >= n_vocab)}
     random = {"dropout": None} if "dropout" in content["model"] else {}
     content = {**content, "added_tokens": list(kept.values()), "model": content["model"] | random}
     with library_errors(file):
         tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
         if any(tokenizer.token_to_id(name) != token["id"] for name, token in kept.items()):
-            ids, listed = {name: token["id"] for name, token in kept.items()}, content["model"]["vocab"]
+            own, listed = {name: token["id"] for name, token in kept.items()}, content["model"]["vocab"]
             if isinstance(listed, list):  # in Unigram, the place in the list is the id
-                names = {token_id: name for name, token_id in ids.items()}
+                names = {token_id: name for name, token_id in own.items()}
                 after = range(len(listed), max(names) + 1)
                 every = [*listed, *([names.get(i, f"{MARK}{i}"), NEVER_CHOSEN] for i in after)]
-            content["model"] = {**content["model"], "vocab": every if isinstance(listed, list) else ids | listed}
+            content["model"] = {**content["model"], "vocab": every if isinstance(listed, list) else own | listed}
             tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
     return tokenizer
-
-
-def beyond(token_id: object, n_vocab: int) -> bool:
-    """Return whether an id lies beyond the model's vocabulary."""
-    return isinstance(token_id, int) and token_id >= n_vocab
-
-
-def token_name(value: object) -> str | None:
-    """Return the name of a token from tokenizer_config.json, given as a string or {"content": string, ...}."""
-    content = value.get("content") if isinstance(value, dict) else value
-    return content if isinstance(content, str) and content else None
 
 
 def with_start_unchanged(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
@@ -487,7 +345,6 @@ def valid_text(text: str) -> str:
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write a JSON file."""
     path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 

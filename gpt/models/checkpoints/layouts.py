@@ -9,20 +9,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from gpt.checks import check_choice, check_integer
+from gpt.checks import check_choice, check_integer, is_number
 from gpt.config import Activation, GPTConfig, RotaryScaling
 from gpt.errors import GPTError
-from gpt.models.checkpoints.stated import AttnScale, Options, check_attn_scale
 from gpt.models.checkpoints.untrusted import read_json
 
 HUGGING_FACE, NANOGPT, MINGPT, OURS, CUSTOM = "Hugging Face GPT-2", "nanoGPT", "minGPT", "Glassbox GPT", "custom GPT"
 BUILD_NANOGPT, BARE = "build-nanogpt", "GPT with GPT-2's names"
 LAYOUT_FILE = "names.json"  # read automatically if it is next to the weights
+INFER = "infer"  # passed instead of the name of a layout file
+STATED = object()  # see `Layout.stated`
+Options = dict[str, Any]  # under GPTConfig's names
+AttnScale = float | Literal["head_size", "n_embd"]
+SCALES = ("head_size", "n_embd")  # widths whose square root may divide the attention scores
 SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # instead of c_attn
 GATE = "h.{n}.mlp.c_gate"
 ROLES = (
@@ -147,18 +151,16 @@ class Layout:
 
     The others describe the models with one `model_type` in transformers:
         prefix: Prefix of the names. It is missing in models saved without their head.
-        stated: {our option: name in config.json}. Replaces or extends `SIZES`.
-        defaults: Values that transformers uses for options missing in config.json. None means that null is allowed.
+        stated: {our option: (name in config.json, value that transformers uses if it is missing, or STATED)}.
+        others: {further option of config.json: value that transformers uses if it is missing}.
         powers: Our options that are a power of another option: {our name: (other option, exponent)}.
         required: Options that change the computation, each with the only supported value.
-        equal: {option: other option that it must equal if config.json contains it}.
         activations: Names of activation functions that have a different meaning in this family.
-        window: Name of the option for the attention window. It applies only if `defaults` contains it.
+        window: Name of the option for the attention window. It applies only if `others` contains it.
         split: {stored matrix: names of the layout's matrices that are stacked in it}.
         skip_rows: {role: number of rows to skip at the start of its matrix}.
         plain_norms: Whether the norms have neither weights nor biases.
         normed_embedding: Whether RMSNorm without weights follows the embedding.
-        variants: Changes to these fields that depend on an option: (option, value, fields).
         dropouts: Names of the family's dropouts, besides the one in `stated`.
         model_class: Class in transformers.
     """
@@ -174,20 +176,28 @@ class Layout:
     rotary_pairs: RotaryPairs = "half"
     options: Mapping[str, Any] = field(default_factory=dict)
     prefix: str = ""
-    stated: Mapping[str, str] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    stated: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
     powers: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     required: Mapping[str, Any] = field(default_factory=dict)
-    equal: Mapping[str, str] = field(default_factory=dict)
     activations: Mapping[str, str] = field(default_factory=dict)
     window: str = "sliding_window"
     split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skip_rows: Mapping[str, int] = field(default_factory=dict)
     plain_norms: bool = False
     normed_embedding: bool = False
-    variants: tuple[tuple[str, object, Mapping[str, Any]], ...] = ()
     dropouts: tuple[str, ...] = ("attention_dropout",)
     model_class: str = ""
+
+    @property
+    def theirs(self) -> dict[str, str]:
+        """{our option: name in config.json}."""
+        return {ours: theirs for ours, (theirs, _) in self.stated.items()}
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """{name in config.json: value that transformers uses if it is missing}."""
+        return {theirs: value for theirs, value in self.stated.values() if value is not STATED} | dict(self.others)
 
     @property
     def asks_scale(self) -> bool:
@@ -212,6 +222,52 @@ class Layout:
         return "{\n" + ",\n".join([*lines, f'  "activation": {json.dumps(self.activation)}']) + "\n}"
 
 
+@dataclass(frozen=True)
+class Hints:
+    """Settings that the user provides because the checkpoint does not contain them.
+
+    n_head: Number of heads.
+    activation: Activation function. Defaults to the layout's.
+    attn_scale: Factor that multiplies q k^T. "head_size" divides by the square root of a head's width, "n_embd" by the
+        square root of the model's width. Defaults to "head_size" unless that is ambiguous.
+    names: A layout file (`read_layout`), or "infer" to accept the roles inferred from the names and shapes of the
+        weights. Defaults to names.json next to the weights, if it exists.
+    weights: Entry to read from a file that contains several models, such as "ema".
+    base: Base model of an adapter. Defaults to the one in the same folder, then to the name in its configuration.
+    """
+
+    n_head: int | None = None
+    activation: Activation | None = None
+    attn_scale: AttnScale | None = None
+    names: Path | str | None = None
+    weights: str | None = None
+    base: Path | str | None = None
+
+    def __post_init__(self) -> None:
+        check_attn_scale(self.attn_scale)
+
+    def given(self) -> dict[str, Any]:
+        """Return the hints that were given, as arguments for `gpt.load_model`. Paths become strings."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: str(v) if isinstance(v, Path) else v for name, v in values.items() if v is not None}
+
+
+def check_attn_scale(value: object) -> None:
+    """Raise ValueError unless value is None, a positive number, "head_size" or "n_embd"."""
+    if value is not None and value not in SCALES and not (is_number(value) and value > 0):
+        raise GPTError("argument.attn_scale", value=value)
+
+
+def score_factor(value: AttnScale | None, n_embd: int, head_size: int) -> float | None:
+    """Convert `Hints.attn_scale` to `GPTConfig.attn_scale`."""
+    width = {"n_embd": n_embd, "head_size": head_size}.get(str(value))
+    factor = width**-0.5 if width else value
+    return None if factor == head_size**-0.5 else factor  # type: ignore[return-value]
+
+
+NO_HINTS = Hints()
+
+
 class HeadsUnknown(GPTError):
     """Raised when a checkpoint does not specify the number of heads.
 
@@ -228,9 +284,6 @@ class HeadsUnknown(GPTError):
     @property
     def choices(self) -> list[int]:
         return divisors(self.values["n_embd"])
-
-
-SCALES = ("head_size", "n_embd")  # widths whose square root may divide the attention scores
 
 
 class ScaleUnknown(GPTError):
@@ -321,7 +374,7 @@ def read_layout(path: Path) -> Layout:
     content = read_json(path, dict)
     names = content.pop("names", None)
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise not_a_layout(path, '"names" must give a name for each of ours')
+        raise GPTError("layout.file", file=path.name, reason='"names" must give a name for each of ours')
     transposed = content.pop("transposed", [])
     transposed = tuple(transposed) if isinstance(transposed, list) else (transposed,)
     for role in (re.sub(r"\.(weight|bias)$", "", ours) for ours in names):
@@ -330,9 +383,9 @@ def read_layout(path: Path) -> Layout:
         check_choice("transposed", role, (*MATRICES, *SEPARATE, "wte", "lm_head"))
     for ours, theirs in names.items():
         if theirs == "?":
-            raise not_a_layout(path, f'{ours} is still "?"')
+            raise GPTError("layout.file", file=path.name, reason=f'{ours} is still "?"')
         if theirs.count("{n}") != ours.count("{n}") or theirs.count("{h}") > 1:
-            raise not_a_layout(path, f"{theirs} must have {{n}} once in a block, else not")
+            raise GPTError("layout.file", file=path.name, reason=f"{theirs} must have {{n}} once in a block, else not")
     qkv_order, n_head = content.pop("qkv_order", "qkv"), content.pop("n_head", None)
     activation, rotary_pairs = content.pop("activation", "gelu"), content.pop("rotary_pairs", "half")
     attn_scale = content.pop("attn_scale", None)
@@ -355,8 +408,3 @@ def known_options(options: Mapping[str, object], known: set[str], where: str) ->
     if unknown := sorted(set(options) - known):
         raise GPTError("layout.option", where=where, names=", ".join(map(str, unknown)))
     return dict(options)
-
-
-def not_a_layout(path: Path, reason: str) -> GPTError:
-    """Return the error for an invalid layout file."""
-    return GPTError("layout.file", file=path.name, reason=reason)

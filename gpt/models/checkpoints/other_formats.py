@@ -1,57 +1,345 @@
-"""Files of other programs that are not read here: what they are, and how to convert them."""
+"""Read LoRA adapters (PEFT), nanochat's own checkpoints, and OpenAI's GPT-2 folders.
+
+OpenAI's are TensorFlow checkpoints, read without TensorFlow: the index file is a LevelDB table whose values are
+protobuf messages; the data file contains the numbers.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+import struct
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from gpt.errors import GPTError
+from gpt.models.checkpoints.chat_template import ChatTemplate
+from gpt.models.checkpoints.files import ADAPTER_CONFIG, Contents, Deferred, Reader, numbers_of, open_weights
+from gpt.models.checkpoints.hugging_face_tokenizer import TokenizerSettings, library_vocabulary
+from gpt.models.checkpoints.layouts import Hints
+from gpt.models.checkpoints.tokenizer_formats import (
+    byte_level_json,
+    fields,
+    letters_and_merges,
+    put_around_texts,
+    read_merges,
+    read_varint,
+)
+from gpt.models.checkpoints.translate import strip_wrappers
+from gpt.models.checkpoints.untrusted import Damaged, Record, existing, map_file, read_bytes, read_json, read_pickle
+from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
+from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
-FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
-KERAS = "keras_hub: model.export_to_transformers(new)"
-ORIGINAL, UNPACK = "original", "unpack"
-# {pattern of names: (format, command that converts it)}. The first one that fits applies.
-NAMES = {
-    r".*\.msgpack": ("Flax", FLAX),
-    r".*\.keras|.*\.weights\.h5": ("Keras", KERAS),
-    r".*\.h5": ("TensorFlow", FLAX.replace("flax", "tf")),
-    r".*\.(index|data-\d+-of-\d+)": ("TensorFlow", ORIGINAL),
-    r".*\.onnx(_data)?": ("ONNX", ORIGINAL),
-    r".*\.(tflite|task|litertlm)": ("LiteRT", ORIGINAL),
-    r".*\.(mlmodel|mlpackage)": ("Core ML", ORIGINAL),
-    r".*\.pte": ("ExecuTorch", ORIGINAL),
-    r".*\.distcp|\.metadata": (
-        "torch.distributed.checkpoint",
-        "python -m torch.distributed.checkpoint.format_utils dcp_to_torch folder file.pt",
-    ),
-    r"(bf16_)?zero_pp_rank_.*\.pt|zero_to_fp32\.py": ("DeepSpeed", "python zero_to_fp32.py folder new"),
-    r"lit_model\.pth": ("LitGPT", "litgpt convert_from_litgpt folder new"),
-    r".*\.np[yz]": ("NumPy", "safetensors.numpy.save_file(dict(numpy.load(file)), new)"),
-    r".*\.(zip|tar|tgz|gz|7z|rar|zst)": ("zip / tar", UNPACK),
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+PART = re.compile(r"(.*)\.lora_(embedding_)?([AB])(\.weight)?")
+EMBEDDINGS = ("wte", "embed_tokens", "embed_in")
+HEADS = ("lm_head", "embed_out")
+TIED = ("tie_word_embeddings", "tie_weights")  # in transformers' config.json and in ours
+
+
+def is_adapter(path: Path) -> bool:
+    """Return whether a path is an adapter's folder or one of its files."""
+    return (path if path.is_dir() else path.parent).joinpath(ADAPTER_CONFIG).is_file() and (
+        path.is_dir() or path.name in (ADAPTER_CONFIG, *ADAPTER_WEIGHTS)
+    )
+
+
+def base_of(adapter: Path, base: Path | str | None) -> Path | str:
+    """Return the adapter's base model: the given one, the one in the same folder, or the name in its configuration."""
+    folder = adapter if adapter.is_dir() else adapter.parent
+    if base is not None:
+        return base
+    if (folder / "config.json").is_file():
+        return folder
+    stated = str(read_json(folder / ADAPTER_CONFIG, dict).get("base_model_name_or_path") or "")
+    return next((each for each in (folder / stated, Path(stated)) if stated and each.exists()), stated)
+
+
+def merged(base: Contents, adapter: Path) -> Contents:
+    """Return the contents of a base model with an adapter added to its weights.
+
+    A weight W becomes W + alpha / r * B A. A tied head or embedding that the adapter changes is no longer tied.
+    Raises ValueError for other kinds of adapters, and for one that does not fit.
+    """
+    folder = adapter if adapter.is_dir() else adapter.parent
+    options = read_json(folder / ADAPTER_CONFIG, dict)
+    check_kind(options)
+    file = existing(
+        next((folder / name for name in ADAPTER_WEIGHTS if (folder / name).is_file()), folder / ADAPTER_WEIGHTS[0])
+    )
+    stored, _ = open_weights(file)
+    own = base.config is not None and "tie_weights" in base.config
+    names = {bare(name): name for name in base.tensors}
+    tensors, parts = dict(base.tensors), dict[str, dict[str, Tensor]]()
+    config = {} if base.config is None else dict(base.config)
+    for name, tensor in stored.items():
+        module = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
+        if match := PART.fullmatch(module):
+            parts.setdefault(match[1], {})[match[3]] = tensor
+        else:  # a weight that was trained as a whole, or a bias
+            tensors[base_name(bare(module), names, tensors, config)] = tensor
+    for module, pair in parts.items():
+        if pair.keys() != {"A", "B"}:
+            raise GPTError("adapter.misfit", file=file.name, name=module)
+        name = base_name(f"{bare(module)}.weight", names, tensors, config)
+        if name not in tensors:
+            raise GPTError("adapter.misfit", file=file.name, name=module)
+        in_first = bool(options.get("fan_in_fan_out")) and not own and not module.endswith((*EMBEDDINGS, *HEADS))
+        turned = in_first or module.endswith(EMBEDDINGS)
+        tensors[name] = added(tensors[name], pair["A"], pair["B"], scale_of(module, pair["A"], options), turned, file)
+    return replace(base, tensors=tensors, config=config or None, folder=folder)
+
+
+def bare(name: str) -> str:
+    """Return a weight's name without prefixes that depend on how the model was saved."""
+    return strip_wrappers(name).removeprefix("gpt_neox.")
+
+
+def base_name(name: str, names: Mapping[str, str], tensors: dict[str, Tensor], config: dict[str, Any]) -> str:
+    """Return the base model's name for a weight. Unties head and embedding if it is one of the two.
+
+    The output head of a tied model gets a copy of the embedding.
+    """
+    module = name.removesuffix(".weight")
+    if not module.endswith((*EMBEDDINGS, *HEADS)):
+        return names.get(name, name)
+    embedding = next((names[each] for each in names if each.removesuffix(".weight").endswith(EMBEDDINGS)), None)
+    head = next((names[each] for each in names if each.removesuffix(".weight").endswith(HEADS)), "lm_head.weight")
+    if embedding is not None:
+        tensors.setdefault(head, tensors[embedding])
+    for option in TIED:
+        if option in config or (option == TIED[0] and "model_type" in config):
+            config[option] = False
+    return embedding if module.endswith(EMBEDDINGS) and embedding is not None else head
+
+
+def check_kind(options: Mapping[str, Any]) -> None:
+    """Raise ValueError for an adapter other than plain LoRA."""
+    kind = str(options.get("peft_type"))
+    more = [name for name in ("use_dora", "use_qalora", "alora_invocation_tokens") if options.get(name)]
+    more += [key for key in options.get("alpha_pattern") or {} if not re.fullmatch(r"[\w.]+", key)]
+    if kind != "LORA" or more:
+        raise GPTError("adapter.kind", kind=", ".join([kind, *more]))
+
+
+def scale_of(module: str, A: Tensor, options: Mapping[str, Any]) -> float:
+    """Return the factor of an adapted module: alpha / r, or alpha / sqrt(r) with rsLoRA."""
+    patterns = options.get("alpha_pattern") or {}
+    alpha = next(
+        (alpha for key, alpha in patterns.items() if f".{module}".endswith(f".{key}")), options.get("lora_alpha", 8)
+    )
+    return alpha / (math.sqrt(len(A)) if options.get("use_rslora") else len(A))
+
+
+def added(weight: Tensor, A: Tensor, B: Tensor, scale: float, turned: bool, file: Path) -> Tensor:
+    """Return weight + scale * B A, computed when it is needed. turned: whether the weight is stored as (in, out)."""
+    shape = (A.shape[1], B.shape[0]) if turned else (B.shape[0], A.shape[1])
+    if A.dim() != 2 or B.dim() != 2 or A.shape[0] != B.shape[1] or tuple(weight.shape) != shape:
+        raise GPTError("adapter.misfit", file=file.name, name=f"{tuple(weight.shape)} / {shape}")
+
+    def read(dtype: torch.dtype) -> Tensor:
+        change = scale * (B.float() @ A.float())
+        return numbers_of([weight])[0].float() + (change.t() if turned else change)
+
+    return Deferred(read, torch.empty(weight.shape, device="meta"))
+
+
+MODEL, TOKENIZER = re.compile(r"model_(\d+)\.pt"), "tokenizer.pkl"
+FOLDERS = (".", "tokenizer", "../tokenizer", "../../tokenizer")  # nanochat keeps one tokenizer for all models
+NANOCHAT_OPTIONS = {
+    "sequence_len": "max_position_embeddings",
+    "vocab_size": "vocab_size",
+    "n_layer": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "n_kv_head": "num_key_value_heads",
+    "n_embd": "hidden_size",
 }
-STARTS = {  # by the first bytes
-    b"\x89HDF": ("HDF5 (Keras)", KERAS),
-    b"\x93NUMPY": NAMES[r".*\.np[yz]"],
-    (20240326).to_bytes(4, "little"): ("llm.c", "python dev/eval/export_hf.py --input file --output new"),
-    b"24ka": ("llama2.c", ORIGINAL),
-    b"version https://git-lfs": ("Git LFS", "git lfs pull"),
-    b"\x1f\x8b": ("gzip", UNPACK),
-    b"\x28\xb5\x2f\xfd": ("zstd", UNPACK),
-    b"7z\xbc\xaf": ("7z", UNPACK),
+NANOCHAT_NAMES = {
+    "wte": "model.embed_tokens",
+    "attn.c_q": "self_attn.q_proj",
+    "attn.c_k": "self_attn.k_proj",
+    "attn.c_v": "self_attn.v_proj",
+    "attn.c_proj": "self_attn.o_proj",
+    "mlp.c_fc": "mlp.fc1",
+    "mlp.c_proj": "mlp.fc2",
+    "lm_head": "lm_head",
 }
+START, END = "<|bos|>", "<|assistant_end|>"
+# Like `render_conversation` in nanochat: a system message becomes the beginning of the first message.
+TEMPLATE = """{{ '<|bos|>' }}{% for message in messages %}
+{%- set system = messages[0].content + '\n\n' if loop.index0 == 1 and messages[0].role == 'system' else '' %}
+{%- if message.role == 'assistant' %}{{ '<|assistant_start|>' + message.content + '<|assistant_end|>' }}
+{%- elif message.role == 'user' %}{{ '<|user_start|>' + system + message.content + '<|user_end|>' }}
+{%- endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant_start|>' }}{% endif %}"""
 
 
-def other_format(file: Path, start: bytes = b"") -> GPTError | None:
-    """Return the error for a file of another program, or None for an unknown kind of file. start: its first bytes."""
-    found = next((row for name, row in NAMES.items() if re.fullmatch(name, file.name)), None)
-    found = found or next((row for magic, row in STARTS.items() if start.startswith(magic)), None)
-    if found is None and (file.parent / "shared_vocabulary.json").is_file():
-        found = ("CTranslate2", ORIGINAL)
-    if found is None:
-        return None
-    name, command = found
-    advice = {
-        ORIGINAL: GPTError("format.original"),
-        UNPACK: GPTError("format.unpack"),
-    }.get(command) or GPTError("format.command", command=command)
-    return GPTError("checkpoint.other_format", file=file.name, format=name, advice=advice)
+def meta_of(model: Path) -> Path:
+    """Return the file with the options of a model."""
+    return model.with_name(model.name.replace("model_", "meta_")).with_suffix(".json")
+
+
+def find_model(path: Path) -> list[Path]:
+    """Return the model of the last step in a folder, or the path if it is a model."""
+    models = sorted(path.glob("model_*.pt")) if path.is_dir() else [path]
+    return [each for each in models if MODEL.fullmatch(each.name) and meta_of(each).is_file()][-1:]
+
+
+def read_nanochat(files: list[Path], hints: Hints) -> Contents:
+    """Read a model as transformers' NanoChat, with nanochat's own epsilon.
+
+    Raises ValueError for the models of 2026, which are not implemented.
+    """
+    model, meta = files[0], read_json(meta_of(files[0]), dict)
+    stated = meta.get("model_config")
+    if not isinstance(stated, dict) or not NANOCHAT_OPTIONS.keys() <= stated.keys():
+        raise GPTError("file.damaged", file=meta_of(model).name, reason=f"model_config {sorted(NANOCHAT_OPTIONS)}")
+    tensors, _ = open_weights(model, hints.weights)
+    names = {strip_wrappers(name): name for name in tensors}
+    if newer := [name for name in names if re.search(r"lambdas|value_embeds|ve_gate|smear|backout", name)]:
+        raise GPTError("layout.nanochat_2026", file=model.name, names=", ".join(newer[:3]))
+    found = {}
+    for name, original in names.items():
+        block, _, role = re.sub(r"^h\.(\d+)\.", r"model.layers.\1./", name).rpartition("/")
+        role = role.removesuffix(".weight")
+        tensor = tensors[original]
+        padded = role in ("wte", "lm_head")  # to a multiple of 64
+        found[f"{block}{NANOCHAT_NAMES.get(role, role)}.weight"] = tensor[: stated["vocab_size"]] if padded else tensor
+    options: dict[str, Any] = {theirs: stated[ours] for ours, theirs in NANOCHAT_OPTIONS.items()}
+    options |= {"model_type": "nanochat", "intermediate_size": 4 * stated["n_embd"]}
+    options["rms_norm_eps"] = torch.finfo(torch.float32).eps
+    return Contents(found, partial(nanochat_vocabulary, model.parent), options, folder=model.parent)
+
+
+def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
+    """Return the tiktoken vocabulary in tokenizer.pkl, which is not run, or ids if there is none."""
+    path = next((folder / each / TOKENIZER for each in FOLDERS if (folder / each / TOKENIZER).is_file()), None)
+    if path is None:
+        return PlainIds(n_vocab)
+    saved = read_pickle(path)
+    parts = saved if isinstance(saved, Record) else {}
+    ranks, special, pattern = (parts.get(name) for name in ("mergeable_ranks", "special_tokens", "pat_str"))
+    if not isinstance(ranks, dict) or not isinstance(special, dict) or not all(type(each) is bytes for each in ranks):
+        raise GPTError("file.damaged", file=path.name, reason="mergeable_ranks, special_tokens")
+    content = byte_level_json(*letters_and_merges(ranks))
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    byte_level = content["pre_tokenizer"]["pretokenizers"][-1] | {"use_regex": False}
+    content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, byte_level]}
+    put_around_texts(content, special, START, None)
+    chat = ChatTemplate(TEMPLATE) if END in special else None
+    ends = tuple(special[name] for name in (END, START) if name in special)
+    more = [{"id": token_id, "content": name, "special": True} for name, token_id in special.items()]
+    settings = TokenizerSettings({"bos_token": START}, ends, chat)
+    return library_vocabulary(content, n_vocab, TOKENIZER, settings, more)
+
+
+NANOCHAT = Reader("nanochat (model_*.pt, meta_*.json)", find_model, read_nanochat)
+
+
+OPTIONS, VOCAB, MERGES = "hparams.json", "encoder.json", "vocab.bpe"
+MAGIC, FOOTER_BYTES, BLOCK_TRAILER_BYTES = 0xDB4775248B80FB57, 48, 5
+TYPES = {1: torch.float32, 2: torch.float64, 3: torch.int32, 9: torch.int64, 14: torch.bfloat16, 19: torch.float16}
+NAME = re.compile(r"model/(?:h(\d+)/)?([\w/]+?)(?:/(w|b|g))?")
+LEAVES = {"w": "weight", "g": "weight", "b": "bias", None: "weight"}
+
+
+def find_index(path: Path) -> list[Path]:
+    """Return the index file in a folder, or the path if it is one. Returns no file without an hparams.json."""
+    found = sorted(path.glob("*.index")) if path.is_dir() else [path] if path.suffix == ".index" else []
+    return found[-1:] if found and (found[-1].parent / OPTIONS).is_file() else []
+
+
+def read_openai(files: list[Path], hints: Hints) -> Contents:
+    """Read hparams.json, model.ckpt.index and model.ckpt.data-00000-of-00001."""
+    index, folder = files[0], files[0].parent
+    options = read_json(folder / OPTIONS, dict)
+    options = {{"n_vocab": "vocab_size", "n_ctx": "n_positions"}.get(name, name): n for name, n in options.items()}
+    tensors = {}
+    for name, tensor in read_tensors(index).items():
+        if match := NAME.fullmatch(name):
+            block = "" if match[1] is None else f"h.{match[1]}."
+            tensor = tensor[0] if tensor.dim() == 3 else tensor  # (1, C, 3C), a convolution of width 1
+            tensors[f"{block}{match[2].replace('/', '.')}.{LEAVES[match[3]]}"] = tensor
+    return Contents(tensors, partial(openai_vocabulary, folder), {"model_type": "gpt2", **options}, folder=folder)
+
+
+def openai_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
+    """Return the vocabulary in encoder.json and vocab.bpe, or GPT-2's if there is none."""
+    if not ((folder / VOCAB).is_file() and (folder / MERGES).is_file()):
+        return gpt2_or_ids(n_vocab)
+    content = byte_level_json(read_json(folder / VOCAB, dict), read_merges(folder / MERGES))
+    settings = TokenizerSettings({"eos_token": END_OF_TEXT})
+    return library_vocabulary(content, n_vocab, VOCAB, settings, [{"content": END_OF_TEXT, "special": True}])
+
+
+def read_tensors(index: Path) -> dict[str, Tensor]:
+    """Return the tensors of a TensorFlow checkpoint, memory-mapped. Raises ValueError if it is damaged."""
+    data = index.with_suffix(".data-00000-of-00001")
+    try:
+        table = read_table(read_bytes(index))
+        shards = dict(fields(table.pop(b""))).get(1, 1)
+        if shards != 1:
+            raise Damaged(f"{shards} shards")
+        whole = map_file(data)
+        return {name.decode(): read_tensor(value, whole) for name, value in table.items()}
+    except (Damaged, IndexError, KeyError, UnicodeDecodeError, ValueError, struct.error) as error:
+        raise GPTError("checkpoint.tensorflow", file=index.name, reason=error) from None
+
+
+def read_table(data: bytes) -> dict[bytes, bytes]:
+    """Return the keys and values of a LevelDB table."""
+    footer = data[-FOOTER_BYTES:]
+    if int.from_bytes(footer[-8:], "little") != MAGIC:
+        raise Damaged("no LevelDB table")
+    _, at = read_handle(footer, 0)  # the other index is empty
+    blocks = read_block(data, read_handle(footer, at)[0])
+    return {
+        key: value for handle in blocks.values() for key, value in read_block(data, read_handle(handle, 0)[0]).items()
+    }
+
+
+def read_handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
+    """Return the offset and the size of a block, and the place after them."""
+    offset, at = read_varint(data, at)
+    size, at = read_varint(data, at)
+    return (offset, size), at
+
+
+def read_block(data: bytes, handle: tuple[int, int]) -> dict[bytes, bytes]:
+    """Return the entries of a block. Each key begins with a number of bytes of the key before it."""
+    start, size = handle
+    block, kind = data[start : start + size], data[start + size]
+    if kind != 0:
+        raise Damaged("compressed")
+    end = len(block) - 4 - 4 * int.from_bytes(block[-4:], "little")  # the rest are places to start at
+    found: dict[bytes, bytes] = {}
+    key, at = b"", 0
+    while at < end:
+        shared, at = read_varint(block, at)
+        n_key, at = read_varint(block, at)
+        n_value, at = read_varint(block, at)
+        if shared > len(key) or at + n_key + n_value > end:
+            raise Damaged(f"byte {start + at}")
+        key = key[:shared] + block[at : at + n_key]
+        found[key] = block[at + n_key : at + n_key + n_value]
+        at += n_key + n_value
+    return found
+
+
+def read_tensor(entry: bytes, whole: torch.UntypedStorage) -> Tensor:
+    """Return the tensor that an entry of the index describes: its type, shape, offset and size."""
+    values: dict[int, Any] = dict(fields(entry))
+    sizes = [dict(fields(size)).get(1, 0) for number, size in fields(values.get(2, b"")) if number == 2]
+    dtype, start, n_bytes = TYPES[values.get(1, 0)], values.get(4, 0), values.get(5, 0)
+    shape = torch.Size(sizes)
+    if start + n_bytes > whole.nbytes() or shape.numel() * dtype.itemsize != n_bytes or 7 in values:
+        raise Damaged(f"{tuple(shape)}: {start} + {n_bytes} / {whole.nbytes()}")
+    return torch.empty(0, dtype=dtype).set_(whole[start : start + n_bytes]).view(shape)
+
+
+OPENAI = Reader("OpenAI GPT-2 (hparams.json, model.ckpt.*)", find_index, read_openai)

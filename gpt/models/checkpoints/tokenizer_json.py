@@ -18,8 +18,8 @@ import regex
 
 from gpt.checks import is_integer
 from gpt.errors import GPTError
-from gpt.models.checkpoints.bpe_files import control_names
 
+CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 SPACE = "▁"  # U+2581, which SentencePiece uses for a space
 MODELS = ("BPE", "Unigram", "WordLevel", "WordPiece")
 NORMALIZERS = {
@@ -42,22 +42,8 @@ UNBOUNDED = re.compile(r"\\[1-9gk]|\(\?(?!i?:|[=!>]|<[=!])")  # backreference, r
 # One character or class, perhaps repeated, such as " {2,}"; it never matches an empty text.
 ONE_ATOM = re.compile(r"(\\[dnrstwDSW]|[ \w]|\[[^\[\]\\&]+\])([+]|\{[1-9],\})?")
 REPETITION = re.compile(r"[*+]|(?<!\()\?|\{[\d,]+\}")
-PROBES = (
-    " ",
-    "\n",
-    " \n",
-    "a",
-    "A",
-    "aA",
-    "1",
-    "a1",
-    ".",
-    " .",
-    "'",
-    "é",
-    "中",
-    "a ",
-)  # probes repeat each one, then add printable ASCII
+# Probes repeat each of these, then add printable ASCII.
+PROBES = (" ", "\n", " \n", "a", "A", "aA", "1", "a1", ".", " .", "'", "é", "中", "a ")
 PROBE_CHARS = 8000
 PROBE_SECONDS = 2.0
 
@@ -97,28 +83,28 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
     """
     model, added = content.get("model"), content.get("added_tokens") or []
     if not isinstance(model, dict) or not isinstance(added, list):
-        raise lacks_parts(file)
+        raise GPTError("vocabulary.parts", file=file)
     kind, merges = kind_of(model), model.get("merges", [])
     if kind not in MODELS:
-        raise not_implemented(file, str(kind))
+        raise GPTError("vocabulary.option", file=file, name=str(kind))
     if not isinstance(merges, list) or not all(
         isinstance(token, dict) and isinstance(token.get("content"), str) and token["content"] for token in added
     ):
-        raise lacks_parts(file)
+        raise GPTError("vocabulary.parts", file=file)
     ids = ids_of_tokens(model, file)
     beyond = {token for token, token_id in ids.items() if token_id >= n_vocab} - {each["content"] for each in added}
     if beyond and not beyond <= set(control_names(ids, merges)):
-        raise wrong_size(max(ids.values()) + 1, n_vocab)
+        raise GPTError("vocabulary.size", n=max(ids.values()) + 1, n_vocab=n_vocab)
     longest = model.get("max_input_chars_per_word", 100)
     if not is_integer(longest) or longest > MAX_WORD_CHARS:
-        raise not_implemented(file, f"max_input_chars_per_word {longest}")
+        raise GPTError("vocabulary.option", file=file, name=f"max_input_chars_per_word {longest}")
     encoders = [
         *checked_parts(content.get("normalizer"), NORMALIZERS, file),
         *checked_parts(content.get("pre_tokenizer"), PRE_TOKENIZERS, file),
     ]
     n_byte_level = sum(part["type"] == "ByteLevel" for part in encoders)
     if n_byte_level > 1:  # each makes texts longer
-        raise not_implemented(file, "ByteLevel, ByteLevel")
+        raise GPTError("vocabulary.option", file=file, name="ByteLevel, ByteLevel")
     places = {place_of_space(part) for part in encoders}
     prefix: Literal["none", "first", "each"] = "each" if "each" in places else "first" if "first" in places else "none"
     if content.get("decoder") is None:
@@ -159,7 +145,7 @@ def ids_of_tokens(model: Mapping[str, Any], file: str) -> dict[str, int]:
     elif isinstance(vocab, dict) and kind_of(model) != "Unigram":
         n = len(vocab)
     else:
-        raise lacks_parts(file)
+        raise GPTError("vocabulary.parts", file=file)
     valid = n and all(type(token_id) is int and token_id >= 0 for token_id in vocab.values())
     if not valid or len(set(vocab.values())) != n:
         raise GPTError("vocabulary.ids", file=file)
@@ -225,7 +211,7 @@ def checked_parts(part: object, known: set[str], file: str) -> list[dict[str, An
     parts = list(flat_parts(part, file))
     for each in parts:
         if each["type"] not in known:
-            raise not_implemented(file, each["type"])
+            raise GPTError("vocabulary.option", file=file, name=each["type"])
         check_part(each, is_decoder=known is DECODERS, file=file)
     return parts
 
@@ -238,13 +224,13 @@ def flat_parts(part: object, file: str) -> Iterator[dict[str, Any]]:
         if part is None:
             continue
         if not isinstance(part, dict) or not isinstance(part.get("type"), str) or n > MAX_PARTS:
-            raise lacks_parts(file)
+            raise GPTError("vocabulary.parts", file=file)
         if part["type"] != "Sequence":
             yield part
             continue
         inner = [part[key] for key in SEQUENCES if key in part]
         if len(inner) != 1 or not isinstance(inner[0], list):
-            raise lacks_parts(file)
+            raise GPTError("vocabulary.parts", file=file)
         waiting += reversed(inner[0])
 
 
@@ -254,16 +240,16 @@ def check_part(part: Mapping[str, Any], *, is_decoder: bool, file: str) -> None:
     names = ("prepend", "content", "replacement", "delimiter", "prefix", "suffix")
     texts = [part[name] for name in names if part.get(name) is not None]
     if not all(isinstance(text, str) and len(text) <= MAX_TEXT_CHARS for text in texts):
-        raise not_implemented(file, f"{kind} {str(texts)[:40]}")
+        raise GPTError("vocabulary.option", file=file, name=f"{kind} {str(texts)[:40]}")
     if kind == "Precompiled" and not maps_briefly(part.get("precompiled_charsmap")):
-        raise not_implemented(file, kind)
+        raise GPTError("vocabulary.option", file=file, name=kind)
     if kind not in ("Split", "Replace"):
         return
     syntax, value = next(iter(pattern.items())) if isinstance(pattern, Mapping) and len(pattern) == 1 else ("", None)
     if not isinstance(value, str) or not value or syntax not in (("String",) if is_decoder else ("String", "Regex")):
-        raise not_implemented(file, f"{kind} {str(pattern)[:40]}")
+        raise GPTError("vocabulary.option", file=file, name=f"{kind} {str(pattern)[:40]}")
     if kind == "Replace" and not replaces_briefly(value, part.get("content"), is_regex=syntax == "Regex"):
-        raise not_implemented(file, f"{kind} {str(pattern)[:40]}")
+        raise GPTError("vocabulary.option", file=file, name=f"{kind} {str(pattern)[:40]}")
     if kind == "Split" and syntax == "Regex":
         check_pattern(value, file)
 
@@ -298,7 +284,7 @@ def check_pattern(pattern: str, file: str) -> None:
 
 
 def takes_long(pattern: str) -> bool:
-    """Return whether splitting texts of one or two repeated characters fails or exceeds PROBE_SECONDS."""
+    """Return whether splitting a repetitive text fails or exceeds PROBE_SECONDS."""
     try:
         compiled = regex.compile(pattern)
         for unit in PROBES:
@@ -308,16 +294,14 @@ def takes_long(pattern: str) -> bool:
     return False
 
 
-def lacks_parts(file: str) -> GPTError:
-    """Return the error for a file without tokens and merges."""
-    return GPTError("vocabulary.parts", file=file)
+def control_names(vocab: Mapping[str, int], merges: Sequence[object]) -> list[str]:
+    """Return the tokens, such as "<pad>", that are neither a byte nor the result of a merge."""
+    made = {"".join(map(str, pair)).replace(" ", "") for pair in merges if isinstance(pair, (list, str))}
+    return [each for each in vocab if CONTROL_NAME.fullmatch(each) and each not in made]
 
 
-def not_implemented(file: str, name: str) -> GPTError:
-    """Return the error for an unsupported part."""
-    return GPTError("vocabulary.option", file=file, name=name)
-
-
-def wrong_size(n: int, n_vocab: int) -> GPTError:
-    """Return the error for a vocabulary whose size n does not match the model's n_vocab."""
-    return GPTError("vocabulary.size", n=n, n_vocab=n_vocab)
+def byte_letters() -> dict[str, int]:
+    """Return {character: byte}. Printable Latin-1 characters map to their own byte, those from U+0100 to the others."""
+    printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}

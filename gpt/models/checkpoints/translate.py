@@ -1,4 +1,4 @@
-"""Translate a checkpoint's weights from its layout's names and orientation to ours."""
+"""Translate a checkpoint's weights from its layout's names and orientation to ours, and find its configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,15 +16,8 @@ from gpt.checks import is_integer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import meta_model
-from gpt.models.checkpoints.contents import Contents, Deferred
-from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
-from gpt.models.checkpoints.family_options import (
-    MAX_CONTEXT,
-    check_classifier,
-    check_config,
-    find_family,
-    read_family_options,
-)
+from gpt.models.checkpoints.families import FAMILIES, GPT2
+from gpt.models.checkpoints.files import Contents, Deferred
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     BARE,
@@ -36,41 +28,45 @@ from gpt.models.checkpoints.layouts import (
     GPT2_LAYOUTS,
     GPT2_NAMES,
     HUGGING_FACE,
+    INFER,
     LAYOUTS,
     LLAMA_32_HEADS,
     MINGPT,
     NANOGPT,
+    NO_HINTS,
     OURS,
     HeadsUnknown,
+    Hints,
     Layout,
     NamesInferred,
+    Options,
     ScaleUnknown,
     known_options,
+    score_factor,
 )
-from gpt.models.checkpoints.stated import (
-    INFER,
+from gpt.models.checkpoints.options import (
+    MAX_CONTEXT,
     MODEL_ARGS,
-    NO_HINTS,
     Beside,
-    Hints,
-    Options,
+    check_classifier,
+    check_config,
     options_beside,
     options_inside,
-    score_factor,
+    read_family_options,
 )
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
 Place = tuple[int, int]  # position of a tensor within a weight: 0, 1, 2 for query, key, value; head number
-
+# The layout of a checkpoint, and its configuration and weights under our names.
+Translated = tuple[Layout, GPTConfig, Weights]
 
 # Names of wrapper modules from torch.compile, DDP, FSDP, activation checkpointing and training programs.
 WRAPPERS = re.compile(r"(?<![^.])(_orig_mod|module|model|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
-# The layout of a checkpoint, and its configuration and weights under our names.
-Translated = tuple[Layout, GPTConfig, Weights]
 GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
 GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
+SIZES = ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff")
 MAX_LISTED_WEIGHTS = 8  # maximum number listed in an error message for each kind of problem
 # Names of further output heads, which do not change the logits.
 EXTRA_HEADS = re.compile(r"(?!lm_head\.)(\w+_)?heads?_?\d*\.|score\.|critic\.")
@@ -96,16 +92,18 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
     named = clean_names(tensors)
     check_classifier(named)
     if config and family and (contents.family or is_written_by_transformers(named, family)):
-        return detect_family(named, config, hints, contents.family)
+        return detect_family(named, config, hints, contents.family or family)
     if given and (absent := [theirs for role, theirs in given.names.items() if not is_named(role, given, named)]):
         raise GPTError("layout.role_absent", names=", ".join(absent))
     known = given or known_layout(tensors, named, entries)
     layout = known or infer_layout(named)
-    if layout.title == CUSTOM:
+    is_custom = layout.title == CUSTOM
+    if is_custom:
         named = {name: tensor for name, tensor in named.items() if tensor.is_floating_point()}
     weights, layout = translate(named, layout, hints.n_head)
-    if layout.title == CUSTOM:
-        fill_projections(weights)
+    if is_custom and not any(name.endswith("attn.c_proj.weight") for name in weights):
+        for name in [name for name in weights if name.endswith("attn.c_attn.weight")]:
+            weights[name.replace("c_attn", "c_proj")] = (torch.eye(weights[name][0].shape[-1]),)
     sizes = read_sizes(weights, layout) | read_heads(weights, layout)
     stated = stated_options(layout, beside, entries, sizes)
     if known is None and hints.names != INFER:
@@ -114,12 +112,15 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
     if stated.get("tie_weights") is False:
         check_has_head(weights, layout)
     found = match_config(sizes, stated, hints, layout)
-    if layout.title == CUSTOM:
-        fill_biases(weights, found)
+    if is_custom:  # zeros for biases that all blocks lack, if the model has other biases
+        present = {role_of(name) for name in weights}
+        for name, shape in expected_shapes(found).items():
+            if name.endswith(".bias") and role_of(name) not in present:
+                weights[name] = (torch.zeros(shape),)
     return fitted(layout, found, weights)
 
 
-def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, Any], hints: Hints) -> Translated:
+def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, object], hints: Hints) -> Translated:
     """Return a checkpoint in our own format, which states every option and has our names."""
     layout = GPT2_LAYOUTS[OURS]
     given = known_options(options, OUR_OPTIONS, "config.json")
@@ -127,9 +128,7 @@ def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, Any], hints:
         given["qkv_bias"] = None  # older checkpoints
     weights: Weights = {name: (tensor,) for name, tensor in tensors.items()}
     found = read_sizes(weights, layout)
-    sizes: Options = {
-        name: found[name] for name in ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff") if name in found
-    }
+    sizes: Options = {name: found[name] for name in SIZES if name in found}
     given = {**sizes, **given}
     config = GPTConfig(**{name: value for name, value in given.items() if value is not None})
     check_sizes({**given, "n_ff": config.ff_size}, sizes)  # before a model of another size is built
@@ -140,17 +139,14 @@ def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, Any], hints:
 
 
 def detect_family(
-    named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints, family: Layout | None = None
+    named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints, family: Layout
 ) -> Translated:
     """Translate the weights of a model from a known family. The configuration determines every option.
 
-    family: see `Contents`.
-
-    Raises:
-        ValueError: If the weights or the hints contradict the configuration.
+    Raises ValueError if the weights or the hints contradict the configuration.
     """
     stated = read_family_options(config)
-    weights, layout = translate_family(named, family or find_family(config), stated)
+    weights, layout = translate_family(named, family, stated)
     layout = replace(layout, n_head=None)  # n_head comes from the configuration
     tied = stated["tie_weights"]
     if not tied:
@@ -159,14 +155,14 @@ def detect_family(
         weights["wte.weight"] = weights["lm_head.weight"]
     sizes = read_sizes(weights, layout)
     tied = tied and sizes["tie_weights"]  # transformers does not tie weights that differ
-    sizes = {name: sizes[name] for name in ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff") if name in sizes}
+    sizes = {name: sizes[name] for name in SIZES if name in sizes}
     stated.setdefault("attn_scale", None)  # so that a conflicting hint is rejected
     found = match_config({**sizes, "tie_weights": tied}, stated, hints, layout)
     return fitted(layout, found, weights)
 
 
 def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> Translated:
-    """Check the weights and sort them into the model's order. Raises ValueError if they do not fit."""
+    """Check the weights and leave out those that are not used. Raises ValueError if they do not fit."""
     expected = expected_shapes(config)
     unused = {name for name in weights.keys() - expected.keys() if is_unused(name, weights)}
     weights = {name: part for name, part in weights.items() if name not in unused}
@@ -202,7 +198,7 @@ def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if BUFFERS.search(name):
             continue
         if name in named:
-            raise duplicate_name(name)
+            raise GPTError("layout.duplicate", name=name)
         named[name] = tensor
     return named
 
@@ -225,8 +221,7 @@ def known_layout(
     found = {role_of(name) for name in named}
     if GPT2_WEIGHTS - found and found - GPT2_WEIGHTS - GPT2_BIASES - {"lm_head.weight"}:  # only some of GPT-2's names
         return None
-    qkv = named.get("h.0.attn.c_attn.weight", torch.empty(0))
-    if qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]:
+    if is_written_by_transformers(named, GPT2_LAYOUTS[HUGGING_FACE]):
         return GPT2_LAYOUTS[HUGGING_FACE]
     if isinstance(entries.get(MODEL_ARGS), dict):
         return GPT2_LAYOUTS[NANOGPT]
@@ -237,6 +232,15 @@ def known_layout(
     course = entries.get("config")
     is_course = isinstance(course, Mapping) and {"n_head", "block_size"} <= course.keys() and "bias" not in course
     return GPT2_LAYOUTS[BUILD_NANOGPT if is_course else NANOGPT]
+
+
+def is_written_by_transformers(named: Mapping[str, Tensor], family: Layout) -> bool:
+    """Return whether weights have the family's names and are stored in the orientation that transformers uses.
+
+    Other projects also use GPT-2's names, but only transformers stores the matrices as (in, out).
+    """
+    qkv = named.get("h.0.attn.c_attn.weight")
+    return not family.transposed or (qkv is not None and qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0])
 
 
 def stated_options(layout: Layout, beside: Beside | None, entries: Mapping[str, object], sizes: Options) -> Options:
@@ -250,20 +254,17 @@ def stated_options(layout: Layout, beside: Beside | None, entries: Mapping[str, 
     inside = options_inside(entries, sizes.keys() - {"tie_weights"})
     if beside is None:
         return inside
-    is_gpt2 = beside.options.get("model_type") == GPT2
-    outside = options_of_gpt2(beside.options) if is_gpt2 else options_beside(beside)
+    if beside.options.get("model_type") == GPT2:
+        names, read = FAMILIES[GPT2].theirs, read_family_options(beside.options)
+        outside = {ours: value for ours, value in read.items() if names.get(ours) in beside.options}
+    else:
+        outside = options_beside(beside)
     for name in outside.keys() & inside.keys():
         if outside[name] != inside[name]:
             raise GPTError(
                 "layout.stated_twice", name=name, beside=outside[name], file=beside.file, inside=inside[name]
             )
     return {**inside, **outside}
-
-
-def options_of_gpt2(config: Mapping[str, object]) -> Options:
-    """Read the options from the config.json of a transformers GPT-2. Raises ValueError for invalid options."""
-    names = {**SIZES, **FAMILIES[GPT2].stated}
-    return {ours: value for ours, value in read_family_options(config).items() if names.get(ours) in config}
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:
@@ -308,12 +309,7 @@ def check_hints(known: Options, hints: Hints) -> None:
     for name in ("n_head", "activation"):
         value = getattr(hints, name)
         if value is not None and known.setdefault(name, value) != value:
-            raise contradicts(name, known[name], value)
-
-
-def contradicts(name: str, stated: object, given: object) -> GPTError:
-    """Return the error for a hint that contradicts the checkpoint."""
-    return GPTError("layout.stated", name=name, stated=stated, given=given)
+            raise GPTError("layout.stated", name=name, stated=known[name], given=value)
 
 
 def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
@@ -322,7 +318,7 @@ def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout
     if hints.attn_scale is not None and "attn_scale" in stated:
         theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
         if theirs != given:
-            raise contradicts("attn_scale", stated["attn_scale"], hints.attn_scale)
+            raise GPTError("layout.stated", name="attn_scale", stated=stated["attn_scale"], given=hints.attn_scale)
     scales = (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale)
     scale = next((each for each in scales if each is not None), None)
     if scale is None and layout.asks_scale and config.n_head > 1:
@@ -344,15 +340,11 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
         "n_ff": weights["h.0.mlp.c_fc.weight"][0].shape[0],
         "bias": bool(biases) if layout.title == CUSTOM else "ln_f.bias" in weights,
         "tie_weights": is_tied(weights.get("lm_head.weight", (None,))[0], wte),
+        "qkv_bias": "h.0.attn.c_attn.bias" in weights,
     }
-    found["qkv_bias"] = "h.0.attn.c_attn.bias" in weights
-    if "h.0.mlp.c_gate.weight" in weights:
-        found["gated"] = True
-    if "lm_head.bias" in weights:
-        found["head_bias"] = True
-    if "wpe.weight" in weights:
-        found["block_size"] = weights["wpe.weight"][0].shape[0]
-    return found
+    found |= {"gated": True} if "h.0.mlp.c_gate.weight" in weights else {}
+    found |= {"head_bias": True} if "lm_head.bias" in weights else {}
+    return found | ({"block_size": weights["wpe.weight"][0].shape[0]} if "wpe.weight" in weights else {})
 
 
 def read_heads(weights: Weights, layout: Layout) -> Options:
@@ -363,30 +355,13 @@ def read_heads(weights: Weights, layout: Layout) -> Options:
     if layout.title not in (BOOK_LLAMA.title, BOOK_QWEN.title):
         return {}
     q, k, _ = weights["h.0.attn.c_attn.weight"]
-    if layout.title == BOOK_LLAMA.title:
-        if q.shape[1] not in LLAMA_32_HEADS:
-            raise GPTError("layout.book_llama", width=q.shape[1])
+    if layout.title == BOOK_QWEN.title:
+        size = len(weights["h.0.attn.q_norm.weight"][0])
+    elif q.shape[1] in LLAMA_32_HEADS:
         size = len(q) // LLAMA_32_HEADS[q.shape[1]]
     else:
-        size = len(weights["h.0.attn.q_norm.weight"][0])
+        raise GPTError("layout.book_llama", width=q.shape[1])
     return {"n_head": len(q) // size, "n_kv_head": len(k) // size, "head_dim": size}
-
-
-def fill_projections(weights: Weights) -> None:
-    """Add identity matrices as attention's output projections if no block has one."""
-    if any(name.endswith("attn.c_proj.weight") for name in weights):
-        return
-    for name, part in list(weights.items()):
-        if name.endswith("attn.c_attn.weight"):
-            weights[name.replace("c_attn", "c_proj")] = (torch.eye(part[0].shape[-1]),)
-
-
-def fill_biases(weights: Weights, config: GPTConfig) -> None:
-    """Add zeros for biases that are missing from all blocks, if the model has other biases."""
-    present = {role_of(name) for name in weights}
-    for name, shape in expected_shapes(config).items():
-        if name.endswith(".bias") and role_of(name) not in present:
-            weights[name] = (torch.zeros(shape),)
 
 
 def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
@@ -398,10 +373,7 @@ def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
 
 
 def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, layout: Layout) -> None:
-    """Raise ValueError listing the weights that are missing, unexpected, or of the wrong shape or data type.
-
-    expected: {name: shape} of the model's weights.
-    """
+    """Raise ValueError listing the weights that are missing, unexpected, or of the wrong shape or data type."""
     found = {name: concatenated_shape(part) for name, part in weights.items()}
     problems = {
         "missing": [name for name in expected if name not in found],
@@ -444,8 +416,7 @@ def pattern(ours: str, theirs: str) -> re.Pattern[str]:
 
 def is_named(role: str, layout: Layout, names: Iterable[str]) -> bool:
     """Return whether one of the names has this role in the layout."""
-    matches = pattern(role, layout.names[role]).fullmatch
-    return any(matches(name) for name in names)
+    return any(map(pattern(role, layout.names[role]).fullmatch, names))
 
 
 def our_name(name: str, layout: Layout) -> tuple[str, Place]:
@@ -479,11 +450,6 @@ def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
     return ours
 
 
-def duplicate_name(name: str) -> GPTError:
-    """Return the error for two weights with the same name."""
-    return GPTError("layout.duplicate", name=name)
-
-
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
     """Return the weights under our names, and the layout, with the number of heads if names or shapes determine it.
 
@@ -494,7 +460,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     for name, tensor in named.items():
         ours, place = our_name(name, layout)
         if place in found.setdefault(ours, {}):
-            raise duplicate_name(name)
+            raise GPTError("layout.duplicate", name=name)
         found[ours][place] = tensor
     if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # block numbers start at 1
         found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - 1}", ours): parts for ours, parts in found.items()}
@@ -526,18 +492,18 @@ def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separa
     position embeddings (1, T, C).
     """
     role = re.sub(r"\.(weight|bias)$", "", role_of(ours))
-    turned = {re.sub(r"\.[qkv]$", ".c_attn", each) for each in layout.transposed}
+    is_qkv, is_one = role.endswith("attn.c_attn"), role.endswith("attn.c_attn") and separate
     if ours == "wpe.weight" and tensor.dim() == 3 and 1 in tensor.shape[:2]:
         return [tensor[0] if len(tensor) == 1 else tensor[:, 0]]
-    if role.endswith("attn.c_attn") and separate and tensor.dim() == 3:
+    if is_one and tensor.dim() == 3:
         return [head.t() if head.shape[0] >= head.shape[1] else head for head in tensor]
-    if role.endswith("attn.c_attn") and separate and tensor.dim() == 2 and ours.endswith(".bias"):
+    if is_one and tensor.dim() == 2 and ours.endswith(".bias"):
         return list(tensor)
     if role.endswith("attn.c_proj") and tensor.dim() == 3:
         return [tensor.flatten(0, 1).t()]
-    if tensor.dim() == 2 and role in turned:
+    if tensor.dim() == 2 and role in {re.sub(r"\.[qkv]$", ".c_attn", each) for each in layout.transposed}:
         tensor = tensor.t()
-    if role.endswith("attn.c_attn") and not separate and layout.qkv_order != "qkv" and tensor.dim():
+    if is_qkv and not separate and layout.qkv_order != "qkv" and tensor.dim():
         return in_order(tensor, layout, layout.n_head or n_head)
     return [tensor]
 
@@ -582,29 +548,19 @@ def with_half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weig
     return turned
 
 
-def is_written_by_transformers(named: Mapping[str, Tensor], family: Layout) -> bool:
-    """Return whether weights have the family's names and are stored in the orientation that transformers uses.
-
-    Other projects also use GPT-2's names, but only transformers stores the matrices as (in, out).
-    """
-    if not family.transposed:
-        return True
-    qkv = named.get("h.0.attn.c_attn.weight")
-    return qkv is not None and qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]
-
-
-def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Mapping[str, Any]) -> tuple[Weights, Layout]:
+def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Options) -> tuple[Weights, Layout]:
     """Return the weights of a model in FAMILIES under our names, and their layout.
 
     All weights are views of the stored tensors, except for norms that have no stored weights.
-
-    Args:
-        named: Stored weights by name, without wrapper prefixes.
-        stated: Options from config.json, under GPTConfig's names.
+    named: Stored weights by name, without wrapper prefixes. stated: Options from config.json.
     """
     layout = replace(family, n_head=stated["n_head"])
     prefix = strip_wrappers(family.prefix)
-    named = split({name.removeprefix(prefix): tensor for name, tensor in named.items()}, family.split)
+    named = {name.removeprefix(prefix): tensor for name, tensor in named.items()}
+    for fused, names in family.split.items():  # weights that stack several matrices
+        for name in [name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()]:
+            rows = named.pop(name).chunk(len(names))
+            named |= {name.replace(fused, part): tensor for part, tensor in zip(names, rows, strict=False)}
     weights, layout = translate(named, layout, None)
     for role, n_rows in family.skip_rows.items():
         if (name := f"{role}.weight") in weights:
@@ -614,17 +570,12 @@ def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Mappin
     if family.normed_embedding:  # a tied head has the weights before the norm
         weights.setdefault("lm_head.weight", weights["wte.weight"])
         weights["wte.weight"] = tuple(normed(rows, stated["norm_eps"]) for rows in weights["wte.weight"])
-    return share(weights, layout), layout
-
-
-def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> dict[str, Tensor]:
-    """Split the weights that stack several matrices, and return all weights."""
-    found = dict(named)
-    for fused, names in parts.items():
-        for name in (name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()):
-            rows = found.pop(name).chunk(len(names))
-            found |= {name.replace(fused, part): tensor for part, tensor in zip(names, rows, strict=False)}
-    return found
+    first: dict[str, str] = {}  # roles with the same stored name share its weights
+    for role, source in {role: first.setdefault(theirs, role) for role, theirs in layout.names.items()}.items():
+        ours, theirs = (each.rpartition("{n}")[2] for each in (role, source))
+        shared = [] if role == source else [name for name in weights if role_of(name).startswith(f"{source}.")]
+        weights |= {name.replace(theirs, ours): weights[name] for name in shared}
+    return weights, layout
 
 
 def normed(rows: Tensor, eps: float) -> Tensor:
@@ -633,7 +584,7 @@ def normed(rows: Tensor, eps: float) -> Tensor:
     return Deferred(lambda dtype: rms_norm(rows.float(), rows.shape[-1:], eps=eps), like)
 
 
-def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:
+def add_plain_norms(weights: Weights, stated: Options) -> None:
     """Add weights of 1, and biases of 0 if the model has biases, to norms that have no weights."""
     blocks = {name.rpartition(".attn.")[0] for name in weights if ".attn." in name}
     dtype = next(iter(weights.values()))[0].dtype
@@ -645,20 +596,3 @@ def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:
         weights.setdefault(f"{norm}.weight", (torch.ones(stated["n_embd"], dtype=dtype),))
         if stated.get("bias", True):
             weights.setdefault(f"{norm}.bias", (torch.zeros(stated["n_embd"], dtype=dtype),))
-
-
-def share(weights: Weights, layout: Layout) -> Weights:
-    """Add weights for roles that share the stored name of another role, and return all weights."""
-    first: dict[str, str] = {}
-    copies = {role: first.setdefault(theirs, role) for role, theirs in layout.names.items()}
-    found = dict(weights)
-    for role, source in copies.items():
-        if role != source:
-            named = {name: part for name, part in weights.items() if role_of(name).startswith(f"{source}.")}
-            found |= {name.replace(last(source), last(role)): part for name, part in named.items()}
-    return found
-
-
-def last(role: str) -> str:
-    """Return the part of a role after the block number."""
-    return role.rpartition("{n}")[2]

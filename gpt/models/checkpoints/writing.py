@@ -24,22 +24,14 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
 from gpt.model import GPT
-from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON, write_gpt2_files
-from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
-from gpt.models.checkpoints.family_options import (
-    FULL,
-    SKIPS_ROTATION,
-    WINDOWED,
-    find_family,
-    read_family_options,
-)
+from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.files import CHECKSUM, CONFIG, WEIGHTS, folder_digest
-from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES, TOKENIZER_CONFIG, write_json
+from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_CONFIG, TOKENIZER_JSON, write_json
 from gpt.models.checkpoints.layouts import Layout
-from gpt.models.checkpoints.stated import ACTIVATIONS
-from gpt.models.checkpoints.token_table import TokenTable
+from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SKIPS_ROTATION, WINDOWED, read_family_options
+from gpt.models.checkpoints.tokenizer_formats import SETTINGS_FILES, write_gpt2_files
 from gpt.models.checkpoints.translate import expected_shapes, role_of
-from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
+from gpt.models.checkpoints.vocabularies import FILES, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
@@ -112,7 +104,6 @@ def save_hugging_face(
 
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:
-    """Write config.json next to the weights."""
     write_json(folder / CONFIG, config)
     shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only the owner can read
 
@@ -144,54 +135,41 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
     layout: layout of the checkpoint that the model was read from. Its family is tried first.
     Raises ValueError if none of FAMILIES can express the model.
     """
-    families = sorted(FAMILIES, key=lambda name: FAMILIES[name].title != layout)
-    for name in families:
-        for values in config_values(name, model.config):
-            theirs = read_config(values)
-            if theirs is not None and is_same(model.config, theirs):
-                weights = to_weights(model, find_family(values), theirs)
-                if weights is not None:
-                    return weights, {"architectures": [FAMILIES[name].model_class], "dtype": "float32", **values}
+    for name in sorted(FAMILIES, key=lambda name: FAMILIES[name].title != layout):
+        values = config_values(name, model.config)
+        theirs = read_config(values)
+        if theirs is not None and is_same(model.config, theirs):
+            weights = to_weights(model, FAMILIES[name], theirs)
+            if weights is not None:
+                return weights, {"architectures": [FAMILIES[name].model_class], "dtype": "float32", **values}
     defaults = GPTConfig()
     options = {f.name: getattr(model.config, f.name) for f in dataclasses.fields(GPTConfig)}
     unusual = [f"{name}={value!r}" for name, value in options.items() if value != getattr(defaults, name)]
     raise GPTError("layout.no_family", options=", ".join(unusual))
 
 
-def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
-    """Yield candidate options for a family, under its own names, to express a configuration."""
-    family = FAMILIES[name]
+def config_values(name: str, config: GPTConfig) -> dict[str, Any]:
+    """Return options for a family, under its own names, that express a configuration as far as possible."""
+    family, known = FAMILIES[name], effective(config)
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
     values |= dict.fromkeys(family.dropouts, config.dropout)
-    for ours, theirs in {**SIZES, **family.stated}.items():
+    for ours, theirs in family.theirs.items():
         if ours == "activation":
-            usual = family.defaults.get(theirs)
-            values[theirs] = usual if read_name(family, usual) == config.activation else their_name(config.activation)
+            usual = str(family.defaults.get(theirs))
+            is_usual = family.activations.get(usual, ACTIVATIONS.get(usual)) == config.activation
+            other = {"gelu_tanh": "gelu_pytorch_tanh"}.get(config.activation, config.activation)
+            values[theirs] = usual if is_usual else other
         elif ours == "window_rotary_base":
             values[theirs] = config.window_rotary_base or config.rotary_base
         else:
-            values[theirs] = effective(config)[ours]
+            values[theirs] = known[ours]
     for ours, (theirs, exponent) in family.powers.items():
-        value = effective(config)[ours] ** (1 / exponent)
+        value = known[ours] ** (1 / exponent)
         values[theirs] = round(value) if math.isclose(value, round(value), rel_tol=1e-9) else value
-    values |= {theirs: values[other] for theirs, other in family.equal.items()}
     if "rotary_base" in family.stated:
         values |= rope_values(family, config)
-    values |= window_values(family, config)
-    yield values
-    for option, value, _ in family.variants:
-        yield {**values, option: value}
-
-
-def their_name(activation: str) -> str:
-    """Return the name that transformers uses for an activation function."""
-    return {"gelu_tanh": "gelu_pytorch_tanh"}.get(activation, activation)
-
-
-def read_name(family: Layout, name: object) -> str | None:
-    """Return our name for a family's activation function, or None if there is none."""
-    return family.activations.get(str(name), ACTIVATIONS.get(str(name)))
+    return values | window_values(family, config)
 
 
 def rope_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
@@ -217,19 +195,19 @@ def rope_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
 
 def window_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
     """Return the options for attention windows and for layers without rotary positions."""
-    if family.window not in family.defaults:
+    if family.window not in family.others:
         return {}
     n_layer, window = config.n_layer, config.window
     kinds = [FULL if config.window_of(layer) is None else WINDOWED for layer in range(n_layer)]
-    if "attention_types" in family.defaults:
+    if "attention_types" in family.others:
         names = {FULL: "global", WINDOWED: "local"}
         return {"attention_types": [[[names[kind]], 1] for kind in kinds], family.window: window or config.block_size}
     values: dict[str, Any] = {family.window: window}
     if "layer_types" not in family.required:
         values |= {"layer_types": kinds, family.window: window or config.block_size}
-    if "use_sliding_window" in family.defaults:
+    if "use_sliding_window" in family.others:
         values["use_sliding_window"] = window is not None
-    if SKIPS_ROTATION in family.defaults:
+    if SKIPS_ROTATION in family.others:
         values["no_rope_layers"] = [int(layer not in config.unrotated_layers) for layer in range(n_layer)]
     return values
 
@@ -237,8 +215,7 @@ def window_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
 def read_config(values: dict[str, Any]) -> GPTConfig | None:
     """Return the configuration that these options describe, or None if they are invalid."""
     try:
-        options = read_family_options(values)
-        return GPTConfig(**options)
+        return GPTConfig(**read_family_options(values))
     except ValueError:
         return None
 

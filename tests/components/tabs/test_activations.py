@@ -10,7 +10,7 @@ from components.state.session import Session
 from components.tabs.activations import Chosen, histogram, swapped, tab
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.experiments.activations import pre_activations
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from tests.components.drawing import Drawn, as_read
 
 

@@ -25,7 +25,7 @@ from components.tabs.lessons.tab import MINIMAL, move, open_lesson
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.experiments.architectures import norm_effect
 from gpt.model import meta_model
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
 from tests.components.tabs.lesson_session import INDEX, new_page, opened, shown
 

@@ -13,7 +13,7 @@ from components.tabs import loss
 from components.tabs.loss import Loss, tab
 from components.widgets.tokens import shade_value
 from gpt import GPT, GPTConfig, LoadedModel, get_model
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from tests.components.drawing import Drawn, as_read
 
 

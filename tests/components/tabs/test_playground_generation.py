@@ -23,7 +23,7 @@ from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, generat
 from gpt.documents import generation as documents
 from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints import save_model
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import add_model, remove_model
 from tests.components.drawing import as_read, compute_now
 from tests.components.tabs.playground_session import PICTURES, drawn, ids, new_session, run, type_in, write

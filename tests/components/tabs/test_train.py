@@ -33,7 +33,7 @@ from components.tabs.train.learned import RECORDED, Learned, recorded, show_copy
 from components.tabs.train.tab import OWN, Train, progress_of
 from gpt import GPT, GPTConfig
 from gpt.experiments.scaling import load_scaling
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import get_model, list_models
 from gpt.trace import Trace
 from gpt.training import recorded_run

@@ -11,7 +11,7 @@ import torch
 from gpt import Generation, SamplingParams, generate
 from gpt.documents.comparison import Comparison
 from gpt.documents.remote import StreamRequest
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.tokenizer import GPT2_PATTERN, Tokenizer, hold_back
 from tests.gpt.documents.fresh_document import WARM
 from tests.gpt.fake_models import N_VOCAB, tiny_model, tiny_tokenizer

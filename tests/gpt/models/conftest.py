@@ -14,8 +14,8 @@ from huggingface_hub import constants
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.checkpoints import chat_template, save_hugging_face, save_model
-from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.checkpoints.render_chat import render
+from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.tokenizer import Tokenizer
 from tests.gpt.models.hub_server import Hub

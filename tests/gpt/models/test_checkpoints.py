@@ -18,9 +18,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from gpt.config import RotaryScaling
 from gpt.models.checkpoints import Checkpoint, convert, open_checkpoint, save_model, writing
-from gpt.models.checkpoints.contents import Deferred
-from gpt.models.checkpoints.files import read_weights, weight_files
-from gpt.models.checkpoints.stated import NO_HINTS
+from gpt.models.checkpoints.files import Deferred, read_weights, weight_files
+from gpt.models.checkpoints.layouts import NO_HINTS
 from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import load_model

@@ -13,7 +13,7 @@ from safetensors.torch import save
 from transformers import GPT2Tokenizer, LlamaConfig, LlamaForCausalLM
 
 from gpt.models import hub
-from gpt.models.checkpoints.bpe_files import write_gpt2_files
+from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 from tests.conftest import randomized

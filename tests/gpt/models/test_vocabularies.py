@@ -15,7 +15,7 @@ from transformers import AutoTokenizer, GPT2Tokenizer
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.checkpoints import save_hugging_face, save_model
-from gpt.models.checkpoints.bpe_files import write_gpt2_files
+from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.checkpoints.vocabularies import (
     Characters,
     PlainIds,

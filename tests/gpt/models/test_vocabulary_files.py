@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import bpe_files, save_hugging_face, save_model
+from gpt.models.checkpoints import save_hugging_face, save_model, tokenizer_formats
 from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer
 from gpt.models.checkpoints.vocabularies import find_vocabulary
 from gpt.models.sources import load_model
@@ -43,7 +43,7 @@ def without(tokenizer: Tokenizer, names: list[str]) -> Tokenizer:
 
 
 def letter(byte: int) -> str:
-    return next(letter for letter, each in bpe_files.byte_letters().items() if each == byte)
+    return next(letter for letter, each in tokenizer_formats.byte_letters().items() if each == byte)
 
 
 def gpt2_like() -> Tokenizer:
@@ -232,7 +232,7 @@ def test_merges_without_digits_come_from_digits_that_were_split_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SmolLM and StarCoder 2 declare GPT-2's tokenizer class but split off digits."""
-    monkeypatch.setattr(bpe_files, "MANY_MERGES", 100)
+    monkeypatch.setattr(tokenizer_formats, "MANY_MERGES", 100)
     write_pair(tmp_path, trained("smollm2"), tokenizer_class="GPT2Tokenizer")
     check_equal(find_vocabulary(tmp_path, N_VOCAB), trained("smollm2"))
     tokenizer = byte_level(None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.training.recipe import LIVE_RECIPES, Recipe
 from gpt.training.tasks import TASKS, Example, Task, TaskDataset, answer, exact_match

@@ -1,0 +1,382 @@
+"""Read a model's options: from the config.json of a family in transformers, or from what training programs save."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple, get_args
+
+from torch import Tensor
+
+from gpt.checks import check_integer, is_integer, is_number
+from gpt.config import Activation, GPTConfig, RotaryScaling
+from gpt.errors import GPTError
+from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS
+from gpt.models.checkpoints.layouts import Layout, Options
+from gpt.models.checkpoints.untrusted import Record
+
+Values = Mapping[str, Any]  # contents of a config.json
+MAX_CONTEXT = 4096  # limit for block_size in rotary models: every text allocates memory for the whole context
+MAX_LAYERS = 10_000
+FULL, WINDOWED = "full_attention", "sliding_attention"
+CLASSIFIERS = re.compile(r"For(Sequence|Token)Classification|ForQuestionAnswering|RewardModel")
+CLASSIFIER_HEADS = re.compile(r"(score|classifier|qa_outputs|classification_head(\.\w+)?)\.weight")
+SKIPS_ROTATION = "no_rope_layer_interval"
+GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
+# {transformers' name: our name} for activation functions.
+ACTIVATIONS = {
+    **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate"), "gelu_tanh"),
+    **dict.fromkeys(("gelu", "gelu_python"), "gelu"),
+    **dict.fromkeys(("silu", "swish"), "silu"),
+    "relu": "relu",
+    **dict.fromkeys(("relu2", "relu_squared"), "relu2"),
+}
+
+
+def check_config(config: Values) -> Layout | None:
+    """Return a model's family, or None if config.json is in our format. Without a model_type, the family is GPT-2.
+
+    This needs only config.json, so unsupported models are rejected before their weights are downloaded.
+    Raises ValueError if the family is unknown or an option is not supported.
+    """
+    model_type = config.get("model_type")
+    if "model_type" not in config and not config.get("auto_map"):
+        family = None if "tie_weights" in config else FAMILIES[GPT2]
+    elif isinstance(model_type, str) and model_type in FAMILIES:
+        family = FAMILIES[model_type]
+    else:
+        known = ", ".join(FAMILIES)
+        if (reason := refusal_reason(config)) is not None:
+            raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
+        if config.get("auto_map"):
+            raise GPTError("layout.remote_code", model_type=model_type)
+        raise GPTError("layout.model_type", model_type=model_type, known=known)
+    if quantized := config.get("quantization_config"):
+        method = quantized.get("quant_method") if isinstance(quantized, dict) else None
+        raise GPTError("layout.quantized", option="quantization_config", method=method or "unknown")
+    if CLASSIFIERS.search(str(config.get("architectures"))):
+        raise GPTError("layout.classifier", sign=config["architectures"][0])
+    if model_type is not None:
+        GPTConfig(**read_family_options(config))
+    return family
+
+
+def check_classifier(named: Mapping[str, Tensor]) -> None:
+    """Raise ValueError if the weights have a classifier's head, not one with as many rows as the token embedding."""
+    shapes = [tensor.shape for tensor in named.values()]
+    heads = [name for name, each in named.items() if CLASSIFIER_HEADS.fullmatch(name) and shapes.count(each.shape) == 1]
+    if heads and not any("head" in name for name in named.keys() - set(heads)):
+        raise GPTError("layout.classifier", sign=heads[0])
+
+
+def refusal_reason(config: Values) -> GPTError | None:
+    """Return an error explaining why a model outside FAMILIES is unsupported, or None if the reason is unknown."""
+    text = config.get("text_config")
+    parts: list[Values] = [config, text if isinstance(text, dict) else {}]
+    types = [part.get("model_type") for part in parts]
+    named = [reason for reason, names in REASONS.items() if any(each in names for each in types)]
+    for part in parts:
+        experts = [part.get(name) for name in EXPERTS]
+        signs = {
+            "alibi": part.get("alibi") is True,
+            "experts": any(is_integer(n) and n > 1 for n in experts) and part.get("use_moe") is not False,
+            "linear_attention": "linear_attention" in (part.get("layer_types") or ()),
+            "encoder_decoder": part.get("is_encoder_decoder") is True,
+            "images": isinstance(part.get("vision_config"), dict),
+        }
+        named += [reason for reason, is_so in signs.items() if is_so]
+    sentences = {
+        "alibi": GPTError("layout.reason.alibi"),
+        "experts": GPTError("layout.reason.experts"),
+        "linear_attention": GPTError("layout.reason.linear_attention"),
+        "recurrent": GPTError("layout.reason.recurrent"),
+        "sinks": GPTError("layout.reason.sinks"),
+        "encoder_decoder": GPTError("layout.reason.encoder_decoder"),
+        "encoder": GPTError("layout.reason.encoder"),
+        "images": GPTError("layout.reason.images"),
+    }
+    return sentences[named[0]] if named else None
+
+
+def read_family_options(config: Values) -> Options:
+    """Return the options of a model in FAMILIES, under GPTConfig's names.
+
+    Raises ValueError if an option is missing, damaged, or not supported.
+    """
+    family = FAMILIES[config.get("model_type", GPT2)]
+    values = {**family.defaults, **config}
+    for option, value in family.required.items():
+        check_implemented(option, values.get(option), value)
+    check_complete(values, family.theirs.values())
+    check_integer(family.theirs["n_layer"], values[family.theirs["n_layer"]], 1, MAX_LAYERS)
+    name = values[family.theirs["activation"]]
+    if name not in [*ACTIVATIONS]:
+        raise GPTError(
+            "layout.activation", option=family.theirs["activation"], value=name, choices=", ".join(ACTIVATIONS)
+        )
+    try:
+        options: Options = {ours: values[theirs] for ours, theirs in family.theirs.items()}
+        options["activation"] = family.activations.get(name, ACTIVATIONS[name])
+        options |= {ours: values[theirs] ** exponent for ours, (theirs, exponent) in family.powers.items()}
+        if family.options.get("position") == "rotary":
+            options["block_size"] = min(options["block_size"], MAX_CONTEXT)
+            options |= read_rotary(family, values)
+        options["unrotated_layers"] = read_unrotated_layers(family, values, options["n_layer"])
+        if "rotary_size" in options:
+            options["rotary_share"] = rotary_share(options.pop("rotary_size"), options["n_embd"] // options["n_head"])
+        options |= read_windows(family, values, options["n_layer"], options["block_size"])
+        return without_defaults({**family.options, **options})
+    except GPTError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # values of other types
+        raise GPTError("file.damaged", file="config.json", reason=error) from None
+
+
+def rotary_share(size: int, head_size: int) -> float:
+    """Return the fraction of a head that makes `GPTConfig.rotary_size` equal to `size`."""
+    share = size / max(head_size, 1)
+    return share if int(head_size * share) == size else math.nextafter(share, math.inf)
+
+
+def without_defaults(options: Options) -> Options:
+    """Replace options that equal their default with None, so that equal models have equal configurations."""
+    width = options.get("head_dim") or options["n_embd"] // options["n_head"]
+    usual = {
+        "n_kv_head": options["n_head"],
+        "head_dim": options["n_embd"] / options["n_head"],
+        "n_ff": 4 * options["n_embd"],
+        **dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), options.get("bias", True)),
+        "attn_scale": width**-0.5,
+    }
+    return {name: None if name in usual and value == usual[name] else value for name, value in options.items()}
+
+
+def read_rotary(family: Layout, values: Values) -> Options:
+    """Read the base, share and scaling of rotary positions.
+
+    Version 5 of transformers writes them to `rope_parameters` (separately for each layer type in Gemma 3). Version 4
+    writes the scaling to `rope_scaling` and the rest to the top level, under the names in `Layout.stated`.
+    """
+    if "rotary_base" not in family.stated:
+        return {}
+    given = values.get("rope_parameters") or {}
+    by_layer = "window_rotary_base" in family.stated
+    rope = {**(given.get(FULL) or {} if by_layer else given)}
+    if scaling := values.get("rope_scaling"):
+        rope |= {**scaling, "rope_type": rope_type(scaling)}
+    found: Options = {"rotary_scaling": read_scaling(rope, values)}
+    bases = {"rotary_base": rope.get("rope_theta")}
+    if by_layer:
+        local = given.get(WINDOWED) or {}
+        if rope_type(local) != "default":
+            raise GPTError("layout.rope_type", value=rope_type(local), known="default")
+        bases["window_rotary_base"] = local.get("rope_theta")
+    found |= {ours: base for ours, base in bases.items() if base is not None}
+    share = rope.get("partial_rotary_factor")
+    if "rotary_share" not in family.stated:
+        check_implemented("partial_rotary_factor", values.get("partial_rotary_factor") if share is None else share, 1.0)
+    elif share is not None:
+        found["rotary_share"] = share
+    return found
+
+
+def check_implemented(option: str, value: object, implemented: object) -> None:
+    """Raise ValueError if an option has an unsupported value."""
+    if value not in (implemented, None):
+        raise GPTError("layout.option_value", option=option, value=value, implemented=implemented)
+
+
+def check_complete(values: Values, names: Collection[str]) -> None:
+    """Raise ValueError if an option is missing."""
+    if missing := [name for name in names if name not in values]:
+        raise GPTError("layout.option_missing", names=", ".join(missing))
+
+
+def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
+    """Read the scaling of rotary angles. Raises ValueError for an unsupported kind."""
+    kind = rope_type(rope)
+    if kind == "default":
+        return None
+    if kind not in ("linear", "llama3"):
+        raise GPTError("layout.rope_type", value=kind, known="default, linear, llama3")
+    check_complete(rope, ("factor",) if kind == "linear" else ("factor", "low_freq_factor", "high_freq_factor"))
+    if kind == "linear":
+        return RotaryScaling("linear", rope["factor"])
+    context = rope.get("original_max_position_embeddings", values["max_position_embeddings"])
+    return RotaryScaling("llama3", rope["factor"], rope["low_freq_factor"], rope["high_freq_factor"], context)
+
+
+def rope_type(rope: Values) -> Any:
+    """Return the kind of scaling, stored under its current or former name."""
+    return rope.get("rope_type", rope.get("type")) or "default"
+
+
+def read_windows(family: Layout, values: Values, n_layer: int, block_size: int) -> Options:
+    """Read the window and the layers without one from `layer_types` or the family's rule; {} if no layer has a window.
+
+    In Gemma, layers without a window also use different rotary angles.
+    """
+    if family.window not in family.defaults:
+        return {}
+    kinds = values.get("layer_types")
+    is_on = values.get("use_sliding_window", True) or (SKIPS_ROTATION in family.others and kinds is not None)
+    window = values[family.window] if is_on else None  # SmolLM3 ignores the switch if layer_types is present
+    if window is None:
+        return {}
+    option = "layer_types"
+    if "attention_types" in values:  # GPT-Neo's [[[kind, ...], repetitions], ...]
+        option, repeated = "attention_types", values["attention_types"]
+        every = (GPT_NEO_LAYERS[kind] for of, n in repeated for _ in range(n) for kind in of)
+        kinds = list(islice(every, n_layer + 1))
+    elif kinds is None:
+        kinds = default_layer_types(family, values, n_layer)
+    if len(kinds) != n_layer or not {*kinds} <= {FULL, WINDOWED}:
+        expected = f"[{n_layer} x {FULL} / {WINDOWED}]"
+        raise GPTError(
+            "layout.option_type", option=option, value=values.get(option), file="config.json", expected=expected
+        )
+    full = tuple(layer for layer, kind in enumerate(kinds) if kind == FULL)
+    if "window_rotary_base" not in family.stated and (len(full) == n_layer or window >= block_size):
+        return {}
+    return {"window": window, "full_layers": full}
+
+
+def read_unrotated_layers(family: Layout, values: Values, n_layer: int) -> tuple[int, ...]:
+    """Return the layers without rotary positions: those with 0 in `no_rope_layers`, by default every n-th layer."""
+    if SKIPS_ROTATION not in family.others:
+        return ()
+    rotated = values.get("no_rope_layers")
+    if rotated is None:
+        rotated = [(layer + 1) % values[SKIPS_ROTATION] for layer in range(n_layer)]
+    return tuple(layer for layer in range(n_layer) if not rotated[layer])
+
+
+def default_layer_types(family: Layout, values: Values, n_layer: int) -> list[str]:
+    """Return the layer types that transformers uses if `layer_types` is missing."""
+    if unrotated := read_unrotated_layers(family, values, n_layer):
+        return [WINDOWED if layer in unrotated else FULL for layer in range(n_layer)]
+    every = values["sliding_window_pattern"] if "sliding_window_pattern" in family.others else n_layer + 1
+    first = values["max_window_layers"] if "max_window_layers" in family.others else 0
+    return [FULL if layer < first or (layer + 1) % every == 0 else WINDOWED for layer in range(n_layer)]
+
+
+UNKNOWN_SIZE = -1  # vocab_size in Meta's params.json
+LLAMA_32_WIDTH = 3072  # width of Llama 3.2 3B; larger models with scaled angles are Llama 3.1
+# Names that other training programs use for our options.
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "n_head": ("n_head", "n_heads", "num_heads", "num_attention_heads", "nhead", "heads"),
+    "n_layer": ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "n_blocks", "num_blocks"),
+    "n_embd": (
+        *("n_embd", "n_embed", "d_model", "dim_embedding", "dim", "emb_dim", "embed_dim", "embedding_dim"),
+        "hidden_size",
+    ),
+    "n_ff": ("n_ff", "n_inner", "d_ff", "ffn_dim", "dim_feedforward", "intermediate_size"),
+    "block_size": (
+        *("block_size", "context_length", "context_size", "ctx", "n_ctx", "n_positions", "seq_length", "seq_len"),
+        *("max_seq_len", "max_len", "max_position_embeddings"),
+    ),
+    "vocab_size": ("vocab_size", "n_vocab"),
+    "n_kv_head": ("n_kv_head", "n_kv_heads", "num_key_value_heads", "n_query_groups"),
+    "head_dim": ("head_dim",),
+    "window": ("sliding_window",),
+    "norm_eps": ("norm_eps", "layer_norm_epsilon", "layer_norm_eps", "layernorm_eps", "ln_eps", "rms_norm_eps"),
+    "activation": ("activation", "activation_function", "hidden_act"),
+    "attn_scale": ("attn_scale",),
+    "rotary_base": ("rotary_base", "rope_theta", "rope_base"),
+    "tie_weights": ("tie_weights", "tie_word_embeddings", "weight_tying"),
+}
+EXPECTED = {
+    "attn_scale": "a number, head_size or n_embd",
+    "norm_eps": "a number",
+    "rotary_base": "a number",
+    "activation": "text",
+    "tie_weights": "true / false",
+}
+# Checkpoint entries that contain such options. Those that describe the model itself come first.
+MODEL_ARGS = "model_args"
+PLACES = (
+    *(MODEL_ARGS, "model_config", "config", "hparams", "hyper_parameters", "hyperparameters", "params", "args", "cfg"),
+)
+
+
+class Beside(NamedTuple):
+    """The contents of a file next to the weights that states options."""
+
+    file: str
+    options: Mapping[str, Any]
+
+
+def options_beside(beside: Beside) -> Options:
+    """Return the options in a file of unknown format.
+
+    Raises ValueError for a value of the wrong type or an activation function that is not implemented.
+    """
+    found: Options = {}
+    for _, place in places(beside.options):
+        for ours, theirs, value in synonyms_in(place):
+            if not is_of_type(ours, value):
+                expected = EXPECTED.get(ours, "an integer > 0")
+                raise GPTError("layout.option_type", option=theirs, value=value, file=beside.file, expected=expected)
+            found.setdefault(ours, value)
+    if beside.options.get("use_scaled_rope"):  # Meta's params.json; the factor is not stated, but fixed for each model
+        is_small = found.get("n_embd", 0) <= LLAMA_32_WIDTH
+        factor = beside.options.get("rope_scaling_factor") or (32.0 if is_small else 8.0)
+        found["rotary_scaling"] = RotaryScaling("llama3", factor)
+    return found
+
+
+def options_inside(entries: Mapping[str, object], determined: Collection[str]) -> Options:
+    """Return the options in a checkpoint's other entries. If several contain the same option, the first one wins.
+
+    determined: Options that the weights determine. They are read only from "model_args", because other entries may
+    describe another model, such as nanoGPT's defaults.
+    Raises ValueError for an activation function that is not implemented.
+    """
+    found: Options = {}
+    for name, place in places(entries):
+        for ours, _, value in synonyms_in(place):
+            if is_of_type(ours, value) and (name == MODEL_ARGS or ours not in determined):
+                found.setdefault(ours, value)
+    return found
+
+
+def places(entries: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield (name, options) for the entries that contain options: those in PLACES, the file itself, other objects."""
+    objects = [name for name, value in entries.items() if isinstance(value, Record) and name not in PLACES]
+    for name in (*PLACES, *objects):
+        if isinstance(place := entries.get(name), Mapping):
+            yield name, place
+            inside = (*PLACES, "model")
+            yield from ((inner, place[inner]) for inner in inside if isinstance(place.get(inner), Mapping))
+        if name == PLACES[-1]:
+            yield "", entries
+
+
+def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, str, Any]]:
+    """Yield (our name, their name, value) for each option among these values."""
+    for ours, names in SYNONYMS.items():
+        for theirs in names:
+            if (value := values.get(theirs)) not in (None, UNKNOWN_SIZE):
+                yield ours, theirs, our_activation(theirs, value) if ours == "activation" else value
+
+
+def our_activation(option: str, value: object) -> object:
+    """Return our name for an activation function. Raises ValueError if it is not implemented."""
+    if not isinstance(value, str) or value in get_args(Activation):
+        return value
+    if value.lower() not in ACTIVATIONS:
+        raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
+    return ACTIVATIONS[value.lower()]
+
+
+def is_of_type(ours: str, value: object) -> bool:
+    """Return whether a value has the right type for one of our options."""
+    if ours == "activation":
+        return isinstance(value, str)
+    if ours == "attn_scale":
+        return value in ("head_size", "n_embd") or is_number(value)
+    if ours == "tie_weights":
+        return isinstance(value, bool)
+    return is_number(value) if ours in EXPECTED else is_integer(value) and value > 0

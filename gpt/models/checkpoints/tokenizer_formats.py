@@ -1,0 +1,552 @@
+"""Read vocabularies in the formats of transformers, BERT, SentencePiece and llama.cpp with the `tokenizers` library.
+
+Each becomes the contents of a tokenizer.json. Byte-level BPE in two files, vocab.json and merges.txt, does not specify
+how to split text into words before merging bytes: each model family has its own rule, which is added here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import tiktoken
+
+from gpt.errors import GPTError
+from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, ChatTemplate, read_chat_template
+from gpt.models.checkpoints.hugging_face_tokenizer import (
+    GENERATION_CONFIG,
+    TOKENIZER_CONFIG,
+    TOKENIZER_JSON,
+    HuggingFaceTokenizer,
+    TokenizerSettings,
+    library_vocabulary,
+)
+from gpt.models.checkpoints.tokenizer_json import (
+    EDGES,
+    SPACE,
+    byte_letters,
+    control_names,
+    ids_of_tokens,
+    usual_decoder,
+)
+from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_text
+from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer
+
+VOCAB_JSON, MERGES_TXT, CONFIG = "vocab.json", "merges.txt", "config.json"
+VOCAB_TXT, SENTENCE_PIECE = "vocab.txt", ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
+LIBRARY_FILES = (TOKENIZER_JSON, VOCAB_JSON, VOCAB_TXT, *SENTENCE_PIECE)  # in order of preference
+SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
+NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
+QWEN_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+NFC = {"type": "NFC"}
+DIGITS = {"type": "Digits", "individual_digits": True}
+QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
+GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
+# Normalizer and pre-tokenizers before ByteLevel, for each transformers class that reads the two files.
+CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
+    GPT2_CLASS: (None, []),
+    "CodeGenTokenizer": (None, []),
+    NEOX_CLASS: (NFC, []),
+    QWEN_CLASS: (NFC, [QWEN_SPLIT]),
+}
+ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")  # classes that do not identify a family
+# Class for each model_type in config.json, used if tokenizer_config.json does not name a class.
+MODEL_TYPES = {
+    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), GPT2_CLASS),
+    **dict.fromkeys(("gpt_neox", "olmo", "mpt"), NEOX_CLASS),
+    **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), QWEN_CLASS),
+}
+MANY_MERGES = 5000  # if there are more merges than this but none with a digit, the family splits off digits
+BERT_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
+BERT_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+SENTENCE_PIECE_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+# Classes and families that begin each text with a control token unless the settings say otherwise.
+STARTS_TEXTS = ("codellama", "gemma", "llama", "mistral")
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces
+UNIGRAM, WORD = 1, 3  # types of models
+MAX_PIECE_CHARS = 256
+
+
+def library_file(folder: Path) -> str | None:
+    """Return the first of LIBRARY_FILES in a folder, or None. vocab.json counts only together with merges.txt."""
+    names = [name for name in LIBRARY_FILES if (folder / name).is_file()]
+    return next((name for name in names if name != VOCAB_JSON or (folder / MERGES_TXT).is_file()), None)
+
+
+def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> HuggingFaceTokenizer:
+    """Read a vocabulary and the settings next to it, for a model with n_vocab tokens.
+
+    file: one of LIBRARY_FILES. Omits added tokens beyond the model's vocabulary. Raises ValueError if a file is
+    damaged, does not pass `check_tokenizer_json`, or does not fit the model.
+    """
+    settings, generation, model, older, added = (
+        read_json(folder / name, dict) if (folder / name).is_file() else {}
+        for name in (TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
+    )
+    family = model.get("model_type")
+    if "added_tokens_decoder" not in settings:  # otherwise transformers ignores the older files
+        settings |= older
+    tokens = {role: name for role in NAMED_TOKENS if (name := token_name(settings.get(role)))}
+    starts = family == "opt"
+    if file == TOKENIZER_JSON:
+        content = read_json(folder / file, dict)
+    elif file == VOCAB_JSON:
+        content = pair_as_tokenizer_json(folder, settings, family)
+        tokens = {"bos_token": "</s>", "eos_token": "</s>", **tokens} if family == "opt" else tokens
+    elif file == VOCAB_TXT:
+        content, tokens = bert_json(lines_of(folder / file), settings), BERT_TOKENS | tokens
+    else:
+        content, tokens = sentence_piece_json(folder / file), SENTENCE_PIECE_TOKENS | tokens
+        starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
+    more = added_beside(settings, added, tokens)
+    if file != TOKENIZER_JSON:
+        vocab = ids_of_tokens(content["model"], file)
+        names = [name for name in tokens.values() if name in vocab]
+        if file == VOCAB_JSON and not tokens:
+            names = control_names(vocab, content["model"]["merges"])
+        more = [{"content": name, "special": True} for name in names] + more
+        roles = ("cls_token", "sep_token") if file == VOCAB_TXT else ("", "")
+        if settings.get("add_bos_token", starts) is True:
+            roles = ("bos_token", roles[1])
+        put_around_texts(content, vocab, *(tokens.get(role) for role in roles))
+    ends = generation.get("eos_token_id")
+    ends = model.get("eos_token_id") if ends is None else ends
+    end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
+    chat = read_chat_template(folder, settings, tokens)
+    return library_vocabulary(content, n_vocab, file, TokenizerSettings(tokens, end_ids, chat), more)
+
+
+def added_beside(
+    settings: Mapping[str, Any], added: Mapping[str, Any], tokens: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return added tokens from tokenizer_config.json or else added_tokens.json, in tokenizer.json's format."""
+    listed = settings.get("added_tokens_decoder")
+    if isinstance(listed, dict):
+        flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
+        return [
+            {"id": int(key), "content": value["content"], **{flag: value.get(flag) is True for flag in flags}}
+            for key, value in listed.items()
+            if key.isascii() and key.isdigit() and len(key) < 10 and isinstance(value, dict) and token_name(value)
+        ]
+    others = [name for key in OTHER_TOKENS if isinstance(each := settings.get(key), list) for name in each]
+    special = {*tokens.values(), *map(token_name, others)}
+    return [
+        {"id": token_id, "content": name, "special": name in special, "normalized": name not in special}
+        for name, token_id in added.items()
+        if name and type(token_id) is int
+    ]
+
+
+def token_name(value: object) -> str | None:
+    """Return the name of a token from tokenizer_config.json, given as a string or {"content": string, ...}."""
+    content = value.get("content") if isinstance(value, dict) else value
+    return content if isinstance(content, str) and content else None
+
+
+def put_around_texts(content: dict[str, Any], ids: Mapping[str, int], first: str | None, last: str | None) -> None:
+    """Change the contents of a tokenizer.json so that it puts control tokens before and after each text.
+
+    A token without an id is left out.
+    """
+
+    def part(text: str, number: int) -> list[dict[str, Any]]:
+        one = {"Sequence": {"id": text, "type_id": number}}
+        before, after = (
+            [{"SpecialToken": {"id": name, "type_id": number}}] if name in ids else [] for name in (first, last)
+        )
+        return [*(before if number == 0 else []), one, *after]
+
+    names = [name for name in (first, last) if name is not None and name in ids]
+    if names:
+        content["post_processor"] = {
+            "type": "TemplateProcessing",
+            "single": part("A", 0),
+            "pair": part("A", 0) + part("B", 1),
+            "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in names},
+        }
+
+
+def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
+    """Convert vocab.json and merges.txt to the contents of a tokenizer.json.
+
+    Args:
+        settings: Contents of tokenizer_config.json; may be empty.
+        model_type: The family according to config.json, or None.
+
+    Raises:
+        ValueError: If a file is damaged, or the family's rule for splitting text is unknown.
+    """
+    vocab, merges = read_json(folder / VOCAB_JSON, dict), read_merges(folder / MERGES_TXT)
+    family = splitting_class(settings, model_type)
+    return byte_level_json(vocab, merges, family=family, prefix_space=settings.get("add_prefix_space") is True)
+
+
+def read_merges(path: Path) -> list[list[str]]:
+    """Return the pairs in a merges.txt, one on each line."""
+    lines = read_text(path).split("\n")
+    return [line.rstrip("\r").split(" ") for line in lines if line.strip() and not line.startswith("#version")]
+
+
+def byte_level_json(
+    vocab: Mapping[str, int], merges: Sequence[Sequence[str]], *, family: str = GPT2_CLASS, prefix_space: bool = False
+) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json. family: A key of CLASSES, which determines how text is split."""
+    normalizer, splits = CLASSES[family]
+    if not splits and len(merges) > MANY_MERGES and not any(re.search("[0-9]", "".join(pair)) for pair in merges):
+        splits = [DIGITS]
+    parts = {"add_prefix_space": prefix_space, "trim_offsets": True, "use_regex": QWEN_SPLIT not in splits}
+    return {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": normalizer,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, {"type": "ByteLevel", **parts}]},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", **parts},
+        "model": {"type": "BPE", "vocab": vocab, "merges": merges},
+    }
+
+
+def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
+    """Return the key of CLASSES named in the settings. Defaults to the model family's class, then to GPT-2's."""
+    named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
+    if not named or named in ANY_CLASS:
+        named = GPT2_CLASS if model_type is None else MODEL_TYPES.get(str(model_type), str(model_type))
+    if named not in CLASSES:
+        raise GPTError("vocabulary.class", file=MERGES_TXT, name=named[:40], needed=TOKENIZER_JSON)
+    return named
+
+
+def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
+    """Create a tokenizer for a vocabulary in tiktoken's format that lacks some bytes, which tiktoken cannot handle."""
+    content = byte_level_json(*letters_and_merges(ranks))
+    more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
+    return library_vocabulary(content, n_vocab, file, more=more)
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the tokens in a vocab.txt, one for each line."""
+    return [line.removesuffix("\r") for line in read_text(path).removesuffix("\n").split("\n")]
+
+
+def is_bert(tokens: list[str]) -> bool:
+    """Return whether these are WordPiece's tokens rather than a list of characters or words."""
+    return "[UNK]" in tokens or any(token.startswith("##") for token in tokens)
+
+
+def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what transformers makes of BERT's vocab.txt. settings: contents of tokenizer_config.json.
+
+    Raises ValueError for a class that splits texts in its own way.
+    """
+    named = str(settings.get("tokenizer_class") or BERT_CLASSES[0]).removesuffix("Fast")
+    if named not in (*BERT_CLASSES, *ANY_CLASS):
+        raise GPTError("vocabulary.class", file=VOCAB_TXT, name=named[:40], needed=TOKENIZER_JSON)
+    ids = {token: token_id for token_id, token in enumerate(tokens)}
+    model = {"type": "WordPiece", "vocab": ids, "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
+    return {
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": settings.get("tokenize_chinese_chars") is not False,
+            "strip_accents": accents if isinstance(accents := settings.get("strip_accents"), bool) else None,
+            "lowercase": settings.get("do_lower_case") is not False,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {**model, "max_input_chars_per_word": 100},
+    }
+
+
+def sentence_piece_json(path: Path) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json that encodes like a SentencePiece model.
+
+    Raises ValueError if the file is damaged or of a kind that the `tokenizers` library cannot express.
+    """
+    try:
+        return converted(read_bytes(path))
+    except (AttributeError, IndexError, KeyError, TypeError, UnicodeDecodeError, struct.error):
+        raise GPTError("vocabulary.sentence_piece", file=path.name) from None
+
+
+def converted(data: bytes) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json for a SentencePiece model. Raises KeyError for a kind without one."""
+    message = list(fields(data))
+    trainer, normalizer = (dict(fields(b"".join(v for n, v in message if n == number))) for number in (2, 3))
+    parts = [dict(fields(value)) for number, value in message if number == 1]
+    pieces = [(part[1].decode(), struct.unpack("<f", part.get(2, bytes(4)))[0], part.get(3, NORMAL)) for part in parts]
+    kind = trainer.get(3, UNIGRAM)
+    if not pieces or kind == WORD or trainer.get(24) or any(len(piece) > MAX_PIECE_CHARS for piece, _, _ in pieces):
+        raise KeyError(kind)
+    # A missing field has the default value 1.
+    steps: list[dict[str, Any]] = []
+    if b"nfkc" in normalizer.get(1, b""):
+        steps.append({"type": "NFC"})  # the next step does not compose all characters
+    if normalizer.get(2):
+        steps.append({"type": "Precompiled", "precompiled_charsmap": base64.b64encode(normalizer[2]).decode()})
+    return pieces_json(
+        pieces,
+        steps,
+        is_unigram=kind == UNIGRAM,
+        has_bytes=bool(trainer.get(35)),
+        has_prefix=bool(normalizer.get(3, 1)),
+        joins_spaces=bool(normalizer.get(4, 1)),
+        escapes=bool(normalizer.get(5, 1)),
+    )
+
+
+def pieces_json(
+    pieces: list[tuple[str, float, int]],
+    steps: Sequence[dict[str, Any]] = (),
+    *,
+    is_unigram: bool = False,
+    has_bytes: bool,
+    has_prefix: bool,
+    joins_spaces: bool,
+    escapes: bool = True,
+) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json for SentencePiece's pieces: their texts, scores and types.
+
+    steps: what changes characters first. has_bytes: whether unknown characters become bytes. has_prefix: whether texts
+    begin with a space. joins_spaces: whether several spaces become one. escapes: whether pieces write spaces as SPACE.
+    """
+    whole = [piece for piece, _, of in pieces if of == USER_DEFINED]
+    unknown = [i for i, (_, _, of) in enumerate(pieces) if of == UNKNOWN]
+    model: dict[str, Any] = {"byte_fallback": has_bytes}
+    if is_unigram:
+        model |= {"type": "Unigram", "vocab": [[piece, score] for piece, score, _ in pieces]}
+        model["unk_id"] = unknown[0] if unknown else None
+    else:
+        model |= {"type": "BPE", "vocab": {piece: i for i, (piece, _, _) in enumerate(pieces)}, "fuse_unk": True}
+        model |= {"merges": merges_of(pieces), "ignore_merges": bool(whole)}
+        model["unk_token"] = pieces[unknown[0]][0] if unknown else None
+    steps = list(steps)  # in SentencePiece's order
+    if joins_spaces:
+        steps += [replacement({"Regex": EDGES}, ""), replacement({"Regex": " {2,}"}, " ")]
+    steps += [{"type": "Prepend", "prepend": SPACE if escapes else " "}] if has_prefix else []
+    steps += [replacement({"String": " "}, SPACE)] if escapes else []
+    pattern = "|".join(re.escape(piece) for piece in sorted(whole, key=len, reverse=True))
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    return {
+        "added_tokens": [
+            {"id": i, "content": piece, "special": True, "normalized": False}
+            | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+            for i, (piece, _, of) in enumerate(pieces)
+            if of in (UNKNOWN, CONTROL)
+        ],
+        "normalizer": {"type": "Sequence", "normalizers": steps},
+        "pre_tokenizer": split if whole else None,
+        "decoder": usual_decoder({}, steps, has_prefix=has_prefix),
+        "model": model,
+    }
+
+
+def merges_of(pieces: list[tuple[str, float, int]]) -> list[tuple[str, str]]:
+    """Return all pairs of pieces that make another, beginning with the best result."""
+    normal = {piece: (-score, i) for i, (piece, score, of) in enumerate(pieces) if of == NORMAL}
+    found = [
+        (rank, piece[:cut], piece[cut:])
+        for piece, rank in normal.items()
+        for cut in range(1, len(piece))
+        if piece[:cut] in normal and piece[cut:] in normal
+    ]
+    return [(left, right) for _, left, right in sorted(found)]
+
+
+def replacement(pattern: dict[str, str], content: str) -> dict[str, Any]:
+    """Return a normalizer that replaces a pattern."""
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the value of each field of a protobuf message. Raises IndexError if it is damaged."""
+    at = 0
+    while at < len(data):
+        key, at = read_varint(data, at)
+        size = {1: 8, 5: 4}.get(key & 7, 0)
+        if key & 7 == 0:
+            value, at = read_varint(data, at)
+            yield key >> 3, value
+            continue
+        if key & 7 == 2:
+            size, at = read_varint(data, at)
+        if (not size and key & 7 != 2) or at + size > len(data):
+            raise IndexError(key)
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the variable-length integer at a place, and the place after it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        value |= (data[at] & 127) << shift
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+    raise IndexError(at)
+
+
+def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
+    """Write vocab.json and merges.txt. Raises ValueError if a token is not a merge of two others."""
+    ranks = tokenizer.encoding._mergeable_ranks
+    ids, merges = letters_and_merges(ranks)
+    ids |= special_tokens(tokenizer)
+    text = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False)
+    (folder / VOCAB_JSON).write_text(text + "\n", encoding="utf-8")
+    lines = "".join(f"{a} {b}\n" for a, b in merges)
+    (folder / MERGES_TXT).write_text("#version: 0.2\n" + lines, encoding="utf-8")
+
+
+def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Convert {bytes: id} to {characters: id} and an ordered list of merges."""
+    letter_of = {byte: letter for letter, byte in byte_letters().items()}
+    letters = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
+    made = [(token, rank) for token, rank in sorted(ranks.items(), key=lambda item: item[1]) if len(token) > 1]
+    merges = [last_merge(token, ranks, rank) for token, rank in made]
+    return {letters[token]: i for token, i in ranks.items()}, [(letters[a], letters[b]) for a, b in merges]
+
+
+def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[bytes, bytes]:
+    """Return the two tokens that merge into this one, found by encoding its bytes without that merge."""
+    parts = [bytes([byte]) for byte in token]
+    while len(parts) > 2:
+        lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))
+        if lowest >= rank:
+            raise GPTError("vocabulary.not_a_merge", token=rank)
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+    return parts[0], parts[1]
+
+
+def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
+    """Return {name: id} for the tokens that `encode` never produces."""
+    return dict(tokenizer.encoding._special_tokens)
+
+
+def bpe_tokenizer(ranks: dict[bytes, int], special: Mapping[str, int], n_vocab: int) -> Tokenizer:
+    """Create a tokenizer with n_vocab tokens. Unused ids, such as embedding padding, get names such as "<50300>"."""
+    unused = set(range(n_vocab)) - set(ranks.values()) - set(special.values())
+    special = {**special, **{f"<{i}>": i for i in sorted(unused)}}
+    return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
+
+
+PLACE = "tokenizer.ggml"
+BYTE_LEVEL, BY_SCORES = "gpt2", "llama"  # values of tokenizer.ggml.model
+FILLER = re.compile(r"\[PAD\d+\]")  # the converter's name for ids without a token
+LLAMA3_SPLIT = QWEN_SPLIT | {"pattern": {"Regex": QWEN_PATTERN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")}}
+# {tokenizer.ggml.pre: (normalizer, what splits a text into words before the bytes are merged; GPT-2's pattern is last)}
+SPLITS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    **dict.fromkeys(("gpt-2", "phi-2", "mpt", "jais", "exaone4"), (None, [])),
+    "olmo": (NFC, []),
+    **dict.fromkeys(("starcoder", "refact", "command-r", "smollm", "codeshell", "minerva-7b"), (None, [DIGITS])),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (NFC, [QWEN_SPLIT])),
+    "stablelm2": (None, [QWEN_SPLIT]),
+    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "falcon3", "dbrx", "smaug-bpe"), (None, [LLAMA3_SPLIT])),
+}
+STARTS_WITH_BOS = ("llama-bpe", "llama3", "llama-v3", "falcon3")  # and keep whole words
+# Pattern of models converted before the metadata named one.
+OLD_FILES = {"qwen2": "qwen2", "qwen3": "qwen2", "gptneox": "olmo", "starcoder": "starcoder", "starcoder2": "starcoder"}
+ROLES = {
+    "bos_token": "bos",
+    "eos_token": "eos",
+    "unk_token": "unknown",
+    "sep_token": "seperator",
+    "pad_token": "padding",
+}
+ENDS = ("eos", "eot", "eom")
+# Control tokens that end a reply, by name, because many files state only the end of a text.
+END_NAMES = ("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>")
+
+
+def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> HuggingFaceTokenizer | None:
+    """Return the vocabulary for a model with n_vocab tokens, or None if the metadata contains none.
+
+    Raises ValueError if it is damaged, or of a kind or with a pattern that is not implemented.
+    """
+    kind = metadata.get(f"{PLACE}.model")
+    if kind in (None, "none", "no_vocab"):
+        return None
+    tokens = listed(metadata, "tokens", str, file)
+    types = listed(metadata, "token_type", int, file, n=len(tokens)) if f"{PLACE}.token_type" in metadata else []
+    types = types or [0] * len(tokens)
+    starts = metadata.get(f"{PLACE}.add_bos_token")
+    if kind == BYTE_LEVEL:
+        pre = str(metadata.get(f"{PLACE}.pre", "default"))
+        content = byte_level_content(metadata, tokens, pre, file)
+        starts = pre in STARTS_WITH_BOS if starts is None else starts
+    elif kind == BY_SCORES:
+        content = sentence_piece_content(metadata, tokens, types, file)
+        starts = starts is not False
+    else:
+        raise GPTError("vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
+    vocab = ids_of_tokens(content["model"], file)
+    ids = {role: metadata.get(f"{PLACE}.{name}_token_id") for role, name in ROLES.items()}
+    names = {role: tokens[i] for role, i in ids.items() if isinstance(i, int) and 0 <= i < len(tokens)}
+    more = [
+        {"id": i, "content": text, "special": of != USER_DEFINED}
+        for i, (text, of) in enumerate(zip(tokens, types, strict=True))
+        if text and of in (CONTROL, UNKNOWN, USER_DEFINED)
+    ]
+    more += [{"content": name, "special": True} for name in names.values()]
+    last = names.get("eos_token") if metadata.get(f"{PLACE}.add_eos_token") is True else None
+    put_around_texts(content, vocab, names.get("bos_token") if starts is True else None, last)
+    stated = [metadata.get(f"{PLACE}.{name}_token_id") for name in ENDS]
+    chat = metadata.get("tokenizer.chat_template")
+    ends = [i for i in stated if isinstance(i, int) and 0 <= i < n_vocab]
+    if isinstance(chat, str):
+        ends += [vocab[name] for name in END_NAMES if name in vocab and types[vocab[name]] == CONTROL]
+    template = ChatTemplate(chat, names) if isinstance(chat, str) and chat else None
+    settings = TokenizerSettings(names, tuple(dict.fromkeys(ends)), template)
+    return library_vocabulary(content, n_vocab, file, settings, more)
+
+
+def listed(metadata: Mapping[str, Any], name: str, kind: type, file: str, n: int | None = None) -> list[Any]:
+    """Return a list of n values of one type. Raises ValueError if it is missing or different."""
+    found = metadata.get(f"{PLACE}.{name}")
+    if not isinstance(found, list) or any(type(each) is not kind for each in found) or n not in (None, len(found)):
+        raise GPTError("vocabulary.parts", file=file)
+    return found
+
+
+def byte_level_content(metadata: Mapping[str, Any], tokens: list[str], pre: str, file: str) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json for GPT-2's kind of BPE. pre: name of the pattern that splits texts."""
+    merges = listed(metadata, "merges", str, file)
+    if pre == "default":
+        pre = OLD_FILES.get(str(metadata.get("general.architecture")), "gpt-2")
+    if pre not in SPLITS:
+        raise GPTError("vocabulary.option", file=file, name=f"{PLACE}.pre {pre}")
+    normalizer, splits = SPLITS[pre]
+    content = byte_level_json({text: i for i, text in enumerate(tokens) if not FILLER.fullmatch(text)}, merges)
+    by_bytes = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": splits in ([], [DIGITS]),
+    }
+    content["normalizer"] = normalizer
+    content["pre_tokenizer"]["pretokenizers"] = [*splits, by_bytes]
+    content["model"]["ignore_merges"] = pre in STARTS_WITH_BOS
+    return content
+
+
+def sentence_piece_content(
+    metadata: Mapping[str, Any], tokens: list[str], types: list[int], file: str
+) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json for SentencePiece's kind of BPE. Whole words become added tokens."""
+    scores = listed(metadata, "scores", float, file, n=len(tokens))
+    kinds = [UNUSED if of == USER_DEFINED else of for of in types]
+    return pieces_json(
+        list(zip(tokens, scores, kinds, strict=True)),
+        has_bytes=BYTE in types,
+        has_prefix=metadata.get(f"{PLACE}.add_space_prefix") is not False,
+        joins_spaces=metadata.get(f"{PLACE}.remove_extra_whitespaces") is True,
+    )
