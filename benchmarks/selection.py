@@ -42,7 +42,7 @@ FLOW, STAGES, NEURONS = (f"{name} figcaption .gb-says" for name in ("#flow", "#s
 
 
 def clicks() -> Iterator[tuple[str, str, list[str], str]]:
-    """Yield (inner tab, label, two selectors to click in turn, selector of the caption that changes)."""
+    """Yield (name, label, two selectors to click in turn, selector of the caption that changes)."""
 
     def head(widget: str, number: int) -> str:
         return f"{widget} .gb-picks-heads button:nth-of-type({number})"
@@ -50,13 +50,13 @@ def clicks() -> Iterator[tuple[str, str, list[str], str]]:
     def layer(widget: str, end: str) -> str:
         return f"{widget} .gb-picks-layer button:{end}-of-type"
 
-    yield "The machine", "another head", [head("#flow", 2), head("#flow", 4)], FLOW
-    yield "The machine", "another layer", [layer("#flow", "last"), layer("#flow", "first")], FLOW
+    yield "Machine", "another head", [head("#flow", 2), head("#flow", 4)], FLOW
+    yield "Machine", "another layer", [layer("#flow", "last"), layer("#flow", "first")], FLOW
     yield "One head", "another head", [head("#stages", 3), head("#stages", 5)], STAGES
     yield "One head", "another layer", [layer("#stages", "last"), layer("#stages", "first")], STAGES
     chips = [f"#stream-tokens [role=option]:nth-of-type({number})" for number in (5, 9)]
-    yield "Stream and neurons", "another token", chips, NEURONS
-    yield "Stream and neurons", "another layer", [layer("#stream-layer", end) for end in ("last", "first")], NEURONS
+    yield "Activations", "another token", chips, NEURONS
+    yield "Activations", "another layer", [layer("#stream-layer", end) for end in ("last", "first")], NEURONS
 
 
 def measure(page: Page, selectors: list[str], watched: str, rounds: int) -> list[float]:
@@ -89,10 +89,11 @@ def main() -> None:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         page = browser.new_page(viewport={"width": 1280, "height": 1100})
-        page.goto(f"{url}?lang=en&tab=inside")
+        page.goto(f"{url}?lang=en&tab=inside&step=heads")
         page.locator("#flow .gb-picks-heads button").first.wait_for(timeout=120_000)
         for part, what, selectors, watched in clicks():
-            page.get_by_role("tab", name=part, exact=True).click()
+            if part == "Activations":
+                page.get_by_role("tab", name=part, exact=True).click()
             page.locator(selectors[0]).wait_for(timeout=120_000)
             page.wait_for_timeout(1500)
             computing.clear()

@@ -1,7 +1,7 @@
 // Sets the page's address to the one the server sends, and asks the server to restore an address on Back and Forward.
 
-const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // a change adds a history entry
-const PAGES = ["lesson", "challenge"];
+const PLACE = ["model", "tab", "lesson", "challenge", "step", "position", "layer", "head"]; // a change adds a history entry
+const PAGES = ["lesson", "challenge", "step"];
 const SPACES = "https://huggingface.co"; // embeds the app in an iframe and repeats the query in its own address
 
 /**

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from components.i18n import t
 from components.labels import percent, quoted
+from components.state.reads import Computed
 from components.words import word_name, words_of
 from gpt import GPT, Edits, SamplingParams, distribution
 from gpt.analysis.causes import Cause, Causes, measure_causes
@@ -16,6 +18,7 @@ from gpt.inference.threads import threads_for
 from gpt.tokenizer import Vocabulary
 
 LEAVE_OUT_MULTIPLICATIONS = 1e11  # takes about a second
+PAUSE_MULTIPLICATIONS = 4e9  # about 0.1 to 0.2 s, spent whenever the visitor pauses
 MIN_LEFT_OUT_TOKENS = 8
 MIN_FALL = 0.001  # relative; a smaller drop may be a rounding error
 
@@ -84,6 +87,50 @@ def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Fa
     lower = ([each for each in falls if each.probability < (1 - MIN_FALL) * whole] for falls in (words, heads))
     sorted_words, sorted_heads = (tuple(sorted(each, key=lambda fall: fall.probability)) for each in lower)
     return Falls(whole, sorted_words, sorted_heads, tuple(words))
+
+
+# The reason for the next token, which several tabs show
+
+
+class Reason(NamedTuple):
+    """What the prediction of `token` after these ids depends on."""
+
+    ids: tuple[int, ...]
+    token: int
+    causes: Causes
+
+
+@Computed
+def reason(s: Any) -> Reason | None:
+    """Measure what the token after the selected one depends on: the next one in the text or, at its end, the likeliest.
+
+    None if the model has not read any tokens.
+    """
+    if s.text is None or s.text.n_read == 0:
+        return None
+    loaded, document, ids = s.text.loaded, s.text.document, s.text.ids[: s.position + 1]
+    chosen = chosen_token(s)
+    token = int(document.logits(s.position).argmax()) if chosen is None else chosen
+    held = document.held_after(s.position)
+    causes = causes_of(loaded.model, loaded.tokenizer, ids, token, document.edits, PAUSE_MULTIPLICATIONS, held=held)
+    return Reason(ids, token, causes)
+
+
+def chosen_token(s: Any) -> int | None:
+    """Return the token that follows the selected one in the text."""
+    if s.text is None or s.text.n_read == 0:
+        return None
+    after = s.position + 1
+    return s.text.ids[after] if after < len(s.text.ids) else None
+
+
+def reason_falls(s: Any) -> Falls | None:
+    """Return how far the next token's probability falls without each word and head, or None if not measured yet."""
+    found = s.ready(reason)
+    return None if found is None else falls_of(found.causes, found.ids, s.settings.sampling())
+
+
+# Sentences
 
 
 def main_word(falls: Falls, ids: Sequence[int], tokenizer: Vocabulary) -> Fall | None:

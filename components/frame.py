@@ -25,7 +25,8 @@ from components.widgets.tokens import tokens
 from components.words import word_name, words_of
 
 MAX_NAMED = 3  # hidden words named
-STEERED = ("playground", "inside", "why", "concepts", "change", "activations")  # tabs in which concepts are turned up
+INSIDE = ("inside", "why", "concepts", "change", "activations", "embeddings")
+STEERED = ("playground", *INSIDE)  # tabs in which concepts are turned up
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 
 INNER = {  # ids of the inner tabs, by the id of the enclosing tab
-    "look": ("inside", "why", "concepts", "change", "activations"),
+    "look": ("inside", "why", "concepts", "change", "activations", "embeddings"),
     "learn": ("lessons", "challenges", "learned", "build", "glossary"),
     "lab": ("compare", "train", "shapes", "loss"),
 }

@@ -40,10 +40,12 @@ from components.tabs.challenges.tab import challenge_key, open_challenge
 from components.tabs.challenges.tab import tab as challenges
 from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
+from components.tabs.inside import stream
 from components.tabs.inside.film import open_film
 from components.tabs.inside.machine import ExamplePass
 from components.tabs.inside.scene import Chosen as InsideChosen
-from components.tabs.inside.tab import build_inside
+from components.tabs.inside.tab import open_step
+from components.tabs.inside.tab import tab as inside
 from components.tabs.lessons.places import OtherTabs
 from components.tabs.lessons.tab import lesson_key, lessons, open_lesson
 from components.tabs.playground.editing import select_token
@@ -114,7 +116,7 @@ def build_app(
                 build_playground(events, frame, open_film, uploads=uploads)
             with tab("look"), gr.Tabs(elem_id="look") as look:
                 with tab("inside"):
-                    build_inside(events)
+                    inside.build(events)
                 with tab("why"):
                     why.build(events)
                 with tab("concepts"):
@@ -122,7 +124,9 @@ def build_app(
                 with tab("change"):
                     change.build(events)
                 with tab("activations"):
-                    activations.tab.build(events)
+                    activations.tab.build(events, stream.STREAM)
+                with tab("embeddings"):
+                    stream.tab.build(events)
             with tab("learn"), gr.Tabs(elem_id="learn") as learn:
                 with tab("lessons"):
                     lessons(loaded, OtherTabs(set_shape, loss.measure_text, open_film)).build(events)
@@ -147,6 +151,7 @@ def build_app(
         wire_tabs(events, rows, frame.saved)
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
         pages = {
+            "step": LinkedPage("inside", open_step, lambda s: s.state(InsideChosen).step),
             "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }

@@ -38,6 +38,7 @@ PALETTE: dict[str, Pair] = {
     "on_primary": Pair("#fefefe", "#0e1218"),
     "before": Pair("#b4d3e6", "#37577e"),  # bars: the model's own probabilities
     "after": Pair("#2c70b5", "#4dc6da"),  # bars: after temperature and filters
+    "attention": Pair("#7d47a6", "#c295e8"),
     "danger": Pair("#b3261e", "#ff8a80"),
 }
 

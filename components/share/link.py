@@ -176,6 +176,7 @@ PARAMETERS: dict[str, Parameter] = {
     "tab": Parameter(_name),
     "lesson": Parameter(_name),  # opens the Lessons tab
     "challenge": Parameter(_name),  # opens the Challenges tab
+    "step": Parameter(_name),  # opens the Machine tab
     "film": Parameter(_name),  # the film's open beat
     "position": Parameter(_whole),  # the selected token; defaults to the last
     "layer": Parameter(_whole),
@@ -187,6 +188,6 @@ PARAMETERS: dict[str, Parameter] = {
 }
 # A link with only these parameters leaves the text unchanged.
 VIEW = (
-    *("class", "stop", "tab", "lesson", "challenge", "film", "position", "layer", "head", "shading", "lang"),
+    *("class", "stop", "tab", "lesson", "challenge", "step", "film", "position", "layer", "head", "shading", "lang"),
     *("edits", "edits_on", "hidden", "attention"),
 )

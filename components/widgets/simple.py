@@ -136,6 +136,19 @@ def features(name: str, **wired: Any) -> Part:
     return widget("features", name, template=_FEATURES, **wired)
 
 
+# The path of one prediction through the model.
+
+_PATH = """<figure class="gb-path"><svg role="group"></svg></figure>"""
+
+
+def machine_path(name: str, **wired: Any) -> Part:
+    """Return the part that draws a path; it is hidden if there are no words. View data: see `path.js`.
+
+    A click on a part raises `.select` with the payload {"layer"} or {"layer", "head"}.
+    """
+    return widget("path", name, template=_PATH, **wired)
+
+
 # A player for a series of moments, with play, back, forward and a scrubber. It shows every moment before moving on.
 
 _PLAYER = """<div class="gb-film gb-player" role="group" hidden><div class="gb-film-bar">

@@ -31,6 +31,11 @@ def tab(page, name):
     return page.get_by_role("tab", name=name, exact=True)
 
 
+def show_step(page, name):
+    """Choose how much of the machine is shown."""
+    page.locator("#inside-step").get_by_text(name, exact=True).click()
+
+
 def open_tab(page, id, language="en"):
     """Open a tab, first opening the one that contains it."""
     for outer in (outer for outer, ids in INNER.items() if id in ids):

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from components.page import build_app, launch_options
 from gpt import GPT, get_model
 from gpt.models.checkpoints.writing import save_model
-from tests.browser.playground_page import open_tab, says, tab
+from tests.browser.playground_page import open_tab, says, show_step
 from tests.conftest import randomized
 from tests.gpt.family_configs import FAMILIES
 
@@ -16,15 +16,11 @@ pytestmark = pytest.mark.thorough
 
 PICTURES = {
     "playground": ("heatmap .main-svg", "bars [role=option]"),
-    "inside": ("flow canvas", "heads canvas"),
+    "inside": ("path svg",),
     "why": ("why-flow svg",),
     "change": ("change-switches [role=gridcell]",),
-    "activations": ("curves .main-svg", "pre-activations .main-svg"),
-}
-PARTS = {  # parts of Inside
-    "One head": ("stages canvas",),
-    "Stream and neurons": ("stream-norms .main-svg", "neurons .main-svg"),
-    "Embeddings": ("nearest-tokens .main-svg",),
+    "activations": ("curves .main-svg", "pre-activations .main-svg", "stream-norms .main-svg", "neurons .main-svg"),
+    "embeddings": ("nearest-tokens .main-svg",),
 }
 
 
@@ -47,6 +43,8 @@ def test_every_picture_of_the_model_is_drawn(page, family_site):
         open_tab(page, name)
         see(pictures)
         if name == "inside":
+            show_step(page, "All heads")
+            see(("flow canvas", "heads canvas", "stages canvas"))
             expect(page.locator("#flow-family")).to_contain_text("each neuron has a gate")
             expect(says(page, "flow")).not_to_be_empty()
             page.locator("#follow").click()
@@ -54,7 +52,4 @@ def test_every_picture_of_the_model_is_drawn(page, family_site):
                 page.get_by_role("button", name="Next", exact=True).click()
             expect(page.locator("#flow output")).to_have_text("13 of 13")
             page.get_by_role("button", name="Stop here and look around").click()
-            for part, there in PARTS.items():
-                tab(page, part).click()
-                see(there)
     expect(page.locator(".toast-body")).to_have_count(0)

@@ -16,8 +16,8 @@ from tests.browser.playground_page import (
     open_tab,
     set_run,
     show_numbers,
+    show_step,
     switch_theme,
-    tab,
     written,
 )
 
@@ -44,7 +44,7 @@ def opened(stay: Callable[..., Page], site: str) -> Page:
     open_tab(page, "playground")
     page.locator(CHIPS).last.click()
     open_tab(page, "inside")
-    tab(page, "The machine").click()
+    show_step(page, "All heads")
     page.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
     expect(flow(page)).to_contain_text("layer 0, head 0, “play”")
     page.mouse.move(5, 5)
@@ -156,6 +156,7 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     page.locator("#generate").click()
     expect(page.locator("#status")).to_contain_text("tokens written")
     open_tab(page, "inside")
+    show_step(page, "Numbers")
     expect(flow(page)).to_contain_text("attends most to")
     first = flow(page).text_content() or ""
     expect(flow(page)).not_to_have_text(first)

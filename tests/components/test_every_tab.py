@@ -22,10 +22,10 @@ from components.state.session import Session
 from components.tabs.activations import swapped
 from components.tabs.change.edits import effect
 from components.tabs.inside.film import write_next
-from components.tabs.inside.scene import PARTS, Chosen
+from components.tabs.inside.scene import STEPS, Chosen
 from gpt import Edits, Generation, get_model
 
-OF_THE_TEXT = ("inside", "why", "concepts", "change", "activations")  # tabs that show what the model has read
+OF_THE_TEXT = ("inside", "why", "concepts", "change", "activations", "embeddings")  # of what the model has read
 RAINING = (2, 3)  # " rain" "ing"
 OWN_SOFTMAX = {  # not the probabilities of a next token
     "tabs/challenges/goals.py",  # a text's loss
@@ -107,9 +107,9 @@ def test_every_tab_shows_the_text_without_its_hidden_words(renderer: Renderer) -
     document = session.document
     shorter.document = Generation(document.loaded, [i for at, i in enumerate(document.ids) if at not in RAINING])
     shorter.document.read()
-    for part in PARTS:
+    for step in STEPS:
         for each in (session, shorter):
-            each.change(Chosen, part=part)
+            each.change(Chosen, step=step)
         ours, theirs = (views_of(renderer, each, *OF_THE_TEXT) for each in (session, shorter))
         differ = {name for name in ours if comparable(ours[name]) != comparable(theirs[name])}
         assert {name for name in differ if not name.startswith("card.")} <= {"in-force"}
@@ -149,7 +149,7 @@ def test_concepts_are_turned_up_in_every_tab(renderer: Renderer) -> None:
     document, concept = session.document, session.document.loaded.concepts.offered[0]
     concepts.turn(session, {"place": [concept.layer, concept.feature], "strength": 2})
     session.edits = Edits(attn_scale={0: 0.0})
-    views_of(renderer, session, "change", "activations")
+    views_of(renderer, session, "change", "activations", "embeddings")
     position = len(document.ids) - 1
     both = Generation(document.loaded, document.ids, edits=replace(session.edits, steering=document.edits.steering))
     both.read()

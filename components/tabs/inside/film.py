@@ -313,7 +313,7 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
     if session.document is None:
         raise PageError("error.no_text")
     clicks = session.state(Chosen).film_clicks + 1
-    session.change(Chosen, part="machine", film_plays=True, film_clicks=clicks)
+    session.change(Chosen, film_plays=True, film_clicks=clicks)
     session.tab, session.film = "inside", beat_named(beat)
 
 

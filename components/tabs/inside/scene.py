@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from components.i18n import is_exact
+from components.i18n import is_exact, t
 from components.kit import Tab, setting
 from components.labels import alone, decimal, placed, quoted, token_text
 from components.limits import MAX_VISITOR_BYTES
@@ -21,7 +21,7 @@ from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import Vocabulary
 
-PARTS = ("machine", "one_head", "stream", "embeddings")
+STEPS = ("path", "numbers", "heads")  # in which the machine is read
 FLOW_ROWS = (12, 64)  # tokens in the flow by default, and on request
 LONG_PASS_WORK = 1e10  # multiplications; a larger pass shows a progress message
 
@@ -30,19 +30,20 @@ tab = Tab("inside")
 
 @tab.state
 class Chosen:
-    """The open part and what is selected in it, besides the selection of the whole page.
+    """How far the machine is opened and what is selected in it, besides the selection of the whole page.
 
     Attributes:
         max_bytes: Memory limit for the recording, in bytes; the same for every visitor.
+        step: The path of this prediction; with the numbers of one layer; with all heads.
         key: Selected key position; None for the position with the largest weight.
-        windows: First query and first key shown in the One head part, as of the last selection there.
+        windows: First query and first key shown of one head, as of the last selection there.
         closer: Layer and head under the pointer in the overview.
         film_plays: Whether the film was opened by a click; a link opens it paused.
         film_clicks: Number of times a click opened the film.
         film_played: The last beat that the page has played.
     """
 
-    part: str = setting("machine", PARTS)
+    step: str = setting(STEPS[0], lambda s: {step: t(f"inside.step.{step}") for step in STEPS})
     flow_rows: int = setting(FLOW_ROWS[0], FLOW_ROWS)
     max_bytes: int = MAX_VISITOR_BYTES
     key: int | None = None

@@ -10,14 +10,17 @@ from components.figures.bars import grouped_bars, share_bars, signed_bars
 from components.figures.lines import lines
 from components.figures.maps import similarity_heatmap
 from components.i18n import t
+from components.kit import Tab, card, layer_select, no_text, picture, question, row, says, section, title_row
 from components.labels import decimal, quoted, shortened, token_text, visible
 from components.state.session import Session
 from components.tabs.inside.machine import ACTIVATIONS
 from components.tabs.inside.recording import activation_of
-from components.tabs.inside.scene import Scene, model_of, scene_of, select, tab, traced
+from components.tabs.inside.scene import Scene, model_of, scene_of, select, traced
 from components.text_views import token_lines
 from components.widgets.chart import Drawing
+from components.widgets.simple import table
 from components.widgets.tokens import shade_value
+from components.widgets.tokens import tokens as strip
 from gpt.analysis.embeddings import NearestTokens, nearest_tokens, position_similarity
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
@@ -25,6 +28,8 @@ MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each neuron promotes
 SMALLEST_SHARE = 0.005  # smaller shares of what edits add, or of rounding errors, are left out
 MAX_NEAREST = 12
 MAX_POSITIONS = 64  # positions shown in the chart
+
+tab = Tab("embeddings")
 
 
 @tab.computed(while_writing=True)
@@ -232,3 +237,58 @@ def positions(s: Any) -> Drawing:
 def no_positions(s: Any) -> str | None:
     """Explain why there is no chart of position embeddings."""
     return t("places.rotary") if model_of(s).model.wpe is None else None
+
+
+def _has_text(s: Any) -> bool:
+    return no_text(s) is None
+
+
+STREAM = card(
+    "inside-stream",
+    section(
+        title_row(
+            question("stream.tokens.question"),
+            layer_select("stream-layer", beside=True),
+        ),
+        says("stream-tokens-says", tokens_sentence, kind="caption"),
+        strip("stream-tokens", shade="length", draw=tokens, on=select_token),
+    ),
+    row(
+        section(
+            question("stream.question"),
+            picture("stream-norms", norms, clickable=True, on=select_layer),
+            grow=1,
+        ),
+        section(
+            question("stream.shares.question"),
+            picture("stream-shares", shares, clickable=True, on=select_layer),
+            grow=1,
+        ),
+        classes="gb-cards",
+    ),
+    section(
+        question("neurons.question"),
+        picture("neurons", neurons),
+        table("neurons-table", draw=neurons_table, words_from=4),
+    ),
+    classes="",
+    opened=_has_text,
+)  # shown in the Activations tab
+tab.cards(
+    card("embeddings-notice", says("no-embeddings", no_text, kind="notice"), classes=""),
+    card(
+        "inside-embeddings",
+        row(
+            section(question("embeddings.question"), picture("nearest-tokens", nearest), grow=1),
+            section(
+                question("places.question"),
+                picture("position-similarity", positions),
+                says("no-positions", no_positions, kind="caption"),
+                grow=1,
+            ),
+            classes="gb-cards",
+        ),
+        classes="",
+        opened=_has_text,
+    ),
+)

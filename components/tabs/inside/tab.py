@@ -1,27 +1,22 @@
-"""The Inside tab: four parts that share one selection, each a row of cards."""
+"""The Machine tab: the path of one prediction, the numbers of one layer, all heads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gradio as gr
-
-from components.cards.card import add_cards
 from components.downloads import offer
 from components.errors import PageError
-from components.events import Events
 from components.i18n import t
 from components.kit import (
     button,
     caption,
     card,
-    layer_select,
+    choice,
+    column,
     no_text,
-    picture,
     question,
     row,
     says,
@@ -31,13 +26,12 @@ from components.kit import (
 from components.limits import MAX_TRACE_BYTES
 from components.state.session import Session
 from components.state.text import Text
-from components.tabs.inside import film, heads, machine, stream
-from components.tabs.inside.scene import PARTS, Chosen, recorded, select, tab
+from components.tabs.inside import film, heads, machine, path
+from components.tabs.inside.scene import STEPS, Chosen, recorded, select, tab
 from components.widgets.flow import flow
 from components.widgets.heads import heads as heads_picture
-from components.widgets.simple import table
+from components.widgets.simple import machine_path
 from components.widgets.stages import stages
-from components.widgets.tokens import tokens
 from gpt.analysis.tracing import trace_window
 from gpt.models.memory import format_bytes
 
@@ -109,122 +103,73 @@ def notice(s: Any) -> str | None:
     return t("inside.too_long", n=recording.limit, total=s.text.n_read, memory=memory)
 
 
-def open_part(session: Session, sent: dict[str, Any]) -> None:
-    """Open the part whose title was clicked. Only the open part is computed."""
-    index = sent.get("index")
-    if type(index) is int and 0 <= index < len(PARTS):
-        session.change(Chosen, part=PARTS[index])
+def open_step(session: Session, step: object) -> bool:
+    """Open one of STEPS, if it exists. step: from a link."""
+    if step in STEPS:
+        session.change(Chosen, step=step)
+    return step in STEPS
 
 
-def _is_open(part: str, s: Any) -> bool:
-    return s[Chosen].part == part and no_text(s) is None
+def select_in_path(session: Session, sent: dict[str, Any]) -> None:
+    """Show the numbers of the layer and the head that were clicked."""
+    select(session, sent)
+    session.change(Chosen, step="numbers")
 
 
-def _tab_id(part: str) -> str:
-    return f"inside-{part.replace('_', '-')}"
+def _has_text(s: Any) -> bool:
+    return no_text(s) is None
 
 
-NOTICE = card("inside-film", says("inside-notice", notice, kind="notice"), classes="")
-TRACE_FILE = card(
-    "inside-trace",
-    row(button("trace-save", "trace.save", save_trace, queue="model"), says("trace-said", saved, kind="caption")),
-    classes="",
-)
-CARDS = {
-    "machine": card(
+def _shows_numbers(s: Any) -> bool:
+    return s.film is not None or s[Chosen].step != "path"
+
+
+tab.cards(
+    card("inside-film", says("inside-notice", notice, kind="notice"), classes=""),
+    card(
         "inside-machine",
         section(
-            title_row(question("inside.question"), button("follow", "film.open", film.open_film)),
-            says("flow-lead", machine.lead),
-            says("flow-family", machine.family, kind="caption"),
-            flow(
-                "flow",
-                draw=film.draw_flow,
-                on=film.select_in_flow,
-                on_input=film.write_next,
-                input_queue="model",
-            ),
-        ),
-        section(
-            question("inside.heads.question"),
-            heads_picture("heads", hint="tabs", draw=heads.draw_heads, on=select, on_input=heads.magnify_head),
-        ),
-        classes="",
-        opened=partial(_is_open, "machine"),
-    ),
-    "one_head": card(
-        "inside-head",
-        section(
-            question("stages.question"),
-            caption("stages.lead"),
-            stages("stages", draw=heads.draw_stages, on=heads.select_pair),
-        ),
-        classes="",
-        opened=partial(_is_open, "one_head"),
-    ),
-    "stream": card(
-        "inside-stream",
-        section(
             title_row(
-                question("stream.tokens.question"),
-                layer_select("stream-layer", beside=True),
+                question("inside.question"),
+                choice(Chosen.step, "inside.step"),
+                button("follow", "film.open", film.open_film),
             ),
-            says("stream-tokens-says", stream.tokens_sentence, kind="caption"),
-            tokens("stream-tokens", shade="length", draw=stream.tokens, on=stream.select_token),
+            column(
+                says("path-says", path.says),
+                machine_path("path", draw=path.draw, on=select_in_path),
+                name="path-step",
+                show=lambda s: not _shows_numbers(s),
+            ),
+            column(
+                says("flow-lead", machine.lead),
+                says("flow-family", machine.family, kind="caption"),
+                flow(
+                    "flow", draw=film.draw_flow, on=film.select_in_flow, on_input=film.write_next, input_queue="model"
+                ),
+                name="numbers-step",
+                show=_shows_numbers,
+            ),
+            classes="dark gb-stage",
         ),
-        row(
+        column(
             section(
-                question("stream.question"),
-                picture("stream-norms", stream.norms, clickable=True, on=stream.select_layer),
-                grow=1,
+                question("inside.heads.question"),
+                heads_picture("heads", hint="tabs", draw=heads.draw_heads, on=select, on_input=heads.magnify_head),
+                classes="dark gb-stage",
             ),
             section(
-                question("stream.shares.question"),
-                picture("stream-shares", stream.shares, clickable=True, on=stream.select_layer),
-                grow=1,
+                question("stages.question"),
+                caption("stages.lead"),
+                stages("stages", draw=heads.draw_stages, on=heads.select_pair),
+                classes="dark gb-stage",
             ),
-            classes="gb-cards",
-        ),
-        section(
-            question("neurons.question"),
-            picture("neurons", stream.neurons),
-            table("neurons-table", draw=stream.neurons_table, words_from=4),
+            row(
+                button("trace-save", "trace.save", save_trace, queue="model"), says("trace-said", saved, kind="caption")
+            ),
+            name="heads-step",
+            show=lambda s: s[Chosen].step == "heads",
         ),
         classes="",
-        opened=partial(_is_open, "stream"),
+        opened=_has_text,
     ),
-    "embeddings": card(
-        "inside-embeddings",
-        row(
-            section(question("embeddings.question"), picture("nearest-tokens", stream.nearest), grow=1),
-            section(
-                question("places.question"),
-                picture("position-similarity", stream.positions),
-                says("no-positions", stream.no_positions, kind="caption"),
-                grow=1,
-            ),
-            classes="gb-cards",
-        ),
-        classes="",
-        opened=partial(_is_open, "embeddings"),
-    ),
-}
-tab.cards(NOTICE, *CARDS.values(), TRACE_FILE)
-
-
-def build_inside(events: Events) -> None:
-    """Build and wire the tab."""
-    cards = [NOTICE()]
-    with gr.Tabs(elem_id="inside-parts") as parts:
-        for part, build in CARDS.items():
-            with gr.Tab(t(f"inside.{part}"), id=_tab_id(part)) as opened:
-                events.show(opened, partial(_label, f"inside.{part}"))
-                cards.append(build())
-    cards.append(TRACE_FILE())
-    add_cards(events, {tab.name: cards})
-    events.show(parts, lambda s: {"selected": _tab_id(s[Chosen].part)})
-    events.on(parts.select, open_part, payload=True)
-
-
-def _label(key: str, s: Any) -> dict[str, str]:
-    return {"label": t(key)}
+)

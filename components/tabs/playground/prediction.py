@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from components.causes import Fall, Falls, causes_of, causes_sentence, falls_of, main_word
+from components.causes import Fall, causes_sentence, chosen_token, main_word, reason, reason_falls
 from components.concepts import continuation_settings, risen_sentence, unsteered_probabilities
 from components.i18n import t
 from components.kit import Tab
@@ -26,7 +26,7 @@ from components.widgets.growth import growth_data
 from components.widgets.simple import Bar, predictions_data
 from components.words import word_name, words_of
 from gpt import Edits, Generation, Stages
-from gpt.analysis.causes import Ablation, Causes, predict_without
+from gpt.analysis.causes import Ablation, predict_without
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
@@ -39,34 +39,9 @@ MAX_ARCS = 8
 N_SPOKEN = 3  # tokens that a screen reader reads aloud
 MIN_ARC_WEIGHT = 0.02  # minimum attention weight of an arc
 MIN_ARC_SHARE = 0.04  # minimum share of the probability for an arc
-MULTIPLICATIONS = 4e9  # budget of about 0.1 to 0.2 s, spent whenever the visitor pauses
 GOES_ON_TOKENS = 12
 
 tab = Tab("playground")
-
-
-class Reason(NamedTuple):
-    """What the prediction of `token` after these ids depends on."""
-
-    ids: tuple[int, ...]
-    token: int
-    causes: Causes
-
-
-@tab.computed
-def reason(s: Any) -> Reason | None:
-    """Measure what the token after the selected one depends on: the next one in the text or, at its end, the likeliest.
-
-    None if the model has not read any tokens.
-    """
-    if s.text is None or s.text.n_read == 0:
-        return None
-    loaded, document, ids = s.text.loaded, s.text.document, s.text.ids[: s.position + 1]
-    chosen = _chosen(s)
-    token = int(document.logits(s.position).argmax()) if chosen is None else chosen
-    held = document.held_after(s.position)
-    causes = causes_of(loaded.model, loaded.tokenizer, ids, token, document.edits, MULTIPLICATIONS, held=held)
-    return Reason(ids, token, causes)
 
 
 class WithoutAttention(NamedTuple):
@@ -134,14 +109,6 @@ def hidden_words(s: Any) -> frozenset[int]:
     return frozenset(each for each in s.hidden if each <= position)
 
 
-def _chosen(s: Any) -> int | None:
-    """Return the token that follows the selected one in the text."""
-    if s.text is None or s.text.n_read == 0:
-        return None
-    after = s.position + 1
-    return s.text.ids[after] if after < len(s.text.ids) else None
-
-
 # The bars
 
 
@@ -151,7 +118,7 @@ def bars(s: Any) -> dict[str, Any]:
     A second bar behind each bar shows the probability with all words (if some are hidden), without the turned-up
     concepts (if there are any) or before applying the sampling settings (if exact numbers are shown).
     """
-    stages, chosen = s.cached(stages_of), _chosen(s)
+    stages, chosen = s.cached(stages_of), chosen_token(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen")
     if stages is None:
         return predictions_data(title, "", [])
@@ -309,12 +276,6 @@ def why(s: Any) -> str:
     return t("reason.attention", layer=s.selection.layer, head=head, targets=targets)
 
 
-def reason_falls(s: Any) -> Falls | None:
-    """Return how far the next token's probability falls without each word and head, or None if not measured yet."""
-    found = s.ready(reason)
-    return None if found is None else falls_of(found.causes, found.ids, s.settings.sampling())
-
-
 def measured_reason(s: Any) -> str:
     """Name the word that the prediction depends on most; "" if it is not measured yet."""
     found, falls = s.ready(reason), s.cached(reason_falls)
@@ -363,7 +324,7 @@ def hidden_sentence(s: Any) -> str:
     hidden, whole, now = s.cached(hidden_words), s.cached(stages_as_written), s.cached(stages_of)
     if whole is None or now is None:
         return ""
-    tokenizer, ids, chosen = s.written.tokenizer, s.written.ids, _chosen(s)
+    tokenizer, ids, chosen = s.written.tokenizer, s.written.ids, chosen_token(s)
     token = int(whole.final.argmax()) if chosen is None else chosen
     words = [word for word in words_of(tokenizer, ids) if word.start in hidden]
     name = word_name(tokenizer, ids, words[0]) if len(words) == 1 else t("hidden.words", n=len(words))

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from components.kit import Tab
 from components.state.selection import Selection
 from components.state.session import Session
+from components.tabs.inside import stream
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.scene import Chosen, recorded
+from components.tabs.inside.scene import STEPS, Chosen, recorded
 from components.tabs.inside.tab import tab
 from gpt import GPT, Generation, GPTConfig, LoadedModel, Tokenizer, Trace
 from tests.components.drawing import Drawn
@@ -90,12 +92,20 @@ def trace_of(document: Generation) -> Trace:
 
 
 class Inside:
-    """The Inside tab of one visitor. `shown` returns the data of a picture, after computing what is missing."""
+    """What one visitor sees inside the model. `shown` returns the data of a picture, after computing what is missing.
 
-    def __init__(self, document: Generation | None, selection: Selection | None = None, **chosen: Any) -> None:
+    part: a step of the Machine tab, "stream" in the Activations tab, or "embeddings".
+    """
+
+    def __init__(
+        self, document: Generation | None, selection: Selection | None = None, part: str = "heads", **chosen: Any
+    ) -> None:
         self.session = Session(document, selection=selection)
         self.session.change(Chosen, **chosen)
-        self.drawn = Drawn(self.session, tab)
+        if part in STEPS:
+            self.session.change(Chosen, step=part)
+        tabs = {"stream": (Tab("activations"), stream.STREAM), "embeddings": (stream.tab,)}
+        self.drawn = Drawn(self.session, *tabs.get(part, (tab,)))
 
     def shown(self, name: str) -> dict[str, Any]:
         return self.drawn.update()[name]

@@ -13,7 +13,6 @@ from components.session_events import analyse
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.text import Text
-from components.tabs.inside.scene import PARTS
 from components.tabs.inside.scene import Chosen as Inside
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, model_pictures, shape_pictures, text_pictures
@@ -80,12 +79,21 @@ def test_why_measures_every_influence(renderer: Renderer, document: Generation, 
     assert shown["why-flow"]["heads"] == sorted(shown["why-flow"]["heads"], key=lambda head: head[2])
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_of_inside_draws(renderer: Renderer, document: Generation, part: str) -> None:
-    session = session_of(document, "inside")
-    session.change(Inside, part=part)
-    main = {"machine": "flow", "one_head": "stages", "stream": "neurons", "embeddings": "nearest-tokens"}[part]
-    assert drawn(renderer, session)[main]["text"]
+@pytest.mark.parametrize(
+    ("tab", "picture"),
+    [
+        ("inside", "path"),
+        ("inside", "flow"),
+        ("inside", "stages"),
+        ("activations", "neurons"),
+        ("embeddings", "nearest-tokens"),
+    ],
+)
+def test_every_picture_of_the_machine_draws(renderer: Renderer, document: Generation, tab: str, picture: str) -> None:
+    session = session_of(document, tab)
+    session.change(Inside, step="path" if picture == "path" else "heads")
+    shown = drawn(renderer, session)[picture]
+    assert shown["words" if picture == "path" else "text"]
 
 
 # The pictures of other lessons are the same for every model; test_lesson_pictures.py draws them.

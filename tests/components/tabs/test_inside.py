@@ -9,17 +9,27 @@ import numpy as np
 import pytest
 import torch
 
+from components.causes import reason_falls
 from components.downloads import DownloadState
 from components.render import compute
+from components.state.example import example
+from components.state.reads import Reads
 from components.state.selection import Selection
 from components.tabs.inside import heads, scene, stream, tab
 from components.tabs.inside.film import select_in_flow
-from components.tabs.inside.scene import Chosen, recorded, select, traced
-from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace
+from components.tabs.inside.scene import Chosen, recorded, select
+from components.tabs.inside.tab import select_in_path
+from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace, get_model
 from tests.components.tabs.inside_session import Inside, document_of, trace_of
 from tests.conftest import randomized
 
-PICTURES = {"machine": "flow", "one_head": "stages", "stream": "stream-tokens", "embeddings": "nearest-tokens"}
+PICTURES = {
+    "path": "path",
+    "numbers": "flow",
+    "heads": "stages",
+    "stream": "stream-tokens",
+    "embeddings": "nearest-tokens",
+}
 LOOK = Selection(position=11, layer=1, head=2)
 
 
@@ -40,9 +50,9 @@ def diverge(inside: Inside) -> None:
 def test_only_the_open_part_is_drawn_and_computed(document: Generation, part: str) -> None:
     inside = Inside(document, part=part)
     views, s = inside.drawn.update(), inside.session.snapshot()
-    assert {name for name in PICTURES.values() if name in views} == {PICTURES[part]}
-    assert (s[heads.overview] is not None) == (part == "machine")
-    assert (s[traced] is not None) == (part == "stream")
+    also = {"flow"} if part == "heads" else set()
+    assert {name for name in PICTURES.values() if name in views} == {PICTURES[part]} | also
+    assert (s[heads.overview] is not None) == (part == "heads")
     assert not inside.drawn.is_waiting
 
 
@@ -56,7 +66,7 @@ def test_nothing_is_computed_without_a_text(document: Generation) -> None:
         next(tab.save_trace(Inside(None).session))
 
 
-@pytest.mark.parametrize("part", ["machine", "one_head"])
+@pytest.mark.parametrize("part", ["numbers", "heads"])
 def test_another_selection_runs_no_model(document: Generation, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     inside = Inside(document, part=part)
     inside.drawn.update()
@@ -91,7 +101,7 @@ def test_a_new_token_is_the_only_one_that_the_model_reads_and_pictures_wait_for_
     assert read == [1, 1], "what the texts have in common is not read again"
 
 
-@pytest.mark.parametrize("part", ["machine", "one_head", "stream"])
+@pytest.mark.parametrize("part", ["numbers", "heads", "stream"])
 def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(
     document: Generation, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +150,7 @@ def test_a_selection_changes_what_it_names(document: Generation) -> None:
 
 
 def test_a_key_is_selected_with_its_query_and_left_with_it(document: Generation) -> None:
-    inside = Inside(document, LOOK, part="one_head")
+    inside = Inside(document, LOOK, part="heads")
     inside.drawn.update()
     heads.select_pair(inside.session, {"position": 9, "key": 4})
     assert (inside.shown("stages")["query"], inside.shown("stages")["key"]) == (9, 4)
@@ -169,3 +179,21 @@ def test_the_saved_file_holds_every_activation_of_the_text_or_of_its_end(
     inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the mat")
     assert inside.shown("trace-said")["text"] == ""
     inside.session.close()
+
+
+def test_the_path_names_the_word_the_head_and_the_token_of_the_measured_causes() -> None:
+    inside = Inside(example(get_model()).copy(), part="path")
+    inside.drawn.update()
+    s = Reads(inside.session.snapshot())
+    shown, falls = inside.shown("path"), reason_falls(s)
+    (word,) = [word for word in shown["words"] if word["without"] is not None]
+    assert (word["text"], word["without"]) == ("raining", falls.words[0].probability)
+    assert shown["head"] == [*falls.heads[0].place, falls.heads[0].probability]
+    assert shown["writer"] >= shown["head"][0]
+    assert shown["next"][0] == ["outside", pytest.approx(falls.probability, abs=1e-3)]
+    said = inside.shown("path-says")["text"]
+    assert "“raining” is the main reason" in said
+    assert f"Head {shown['head'][1]} in layer {shown['head'][0]} looks back from “play”" in said
+    select_in_path(inside.session, {"layer": 2, "head": 1})
+    state = inside.session.snapshot()
+    assert (state.selection.layer, state.selection.head, state.state(Chosen).step) == (2, 1, "numbers")

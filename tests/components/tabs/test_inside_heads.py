@@ -22,7 +22,7 @@ LAYER, HEAD, POSITION = 1, 2, 11
 
 
 def one_head(document: Generation, position: int = POSITION, **state: Any) -> Inside:
-    return Inside(document, Selection(position, LAYER, HEAD), part="one_head", **state)
+    return Inside(document, Selection(position, LAYER, HEAD), part="heads", **state)
 
 
 def vectors(packed: dict[str, Any], width: int) -> np.ndarray:

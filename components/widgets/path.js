@@ -1,0 +1,160 @@
+/**
+ * The path of one prediction through the model: one row per word, one column per layer. A click on a part selects it.
+ * @typedef {object} Path
+ * @property {Word[]} words  if empty, nothing is shown
+ * @property {number} n_layer
+ * @property {[layer: number, head: number, without: number] | null} head  the head that matters most, and the token's
+ *   probability without it; null if no single head matters
+ * @property {number | null} writer  the layer whose feed-forward network adds most to the token's score
+ * @property {[token: string, p: number][]} next  the predicted token, and others
+ * @property {string} name  the picture's text for screen readers
+ *
+ * @typedef {object} Word
+ * @property {string} text
+ * @property {number} skipped  number of words before it that are not shown
+ * @property {number} share  share of the probability that is lost without it
+ * @property {number} look  the head's attention to it
+ * @property {number | null} without  the token's probability without it, if it is the word that matters most
+ */
+
+import { find, makeShape, setAll } from "./dom.js";
+import { t } from "./i18n.js";
+import { percent } from "./numbers.js";
+import { defineWidget } from "./runtime.js";
+
+const [TOP, ROW, GAP, FOOT] = [72, 28, 12, 80]; // px above the rows, of a row, for words that are left out, and below
+const NARROW = 640; // px
+const [THINNEST, THICKEST] = [2, 8]; // px, of the path
+
+/** @type {import("./runtime.js").Mount} */
+function mount(root, host) {
+  const svg = find(root, "svg", SVGSVGElement);
+  /** @type {[Element, object][]} */ let parts = [];
+
+  /** @param {keyof SVGElementTagNameMap} tag @param {Record<string, string | number>} attributes */
+  const add = (tag, attributes) => svg.appendChild(makeShape(tag, attributes));
+
+  /** @param {string} text @param {number} x @param {number} y @param {string} css @param {string} [anchor] */
+  function write(text, x, y, css, anchor = "middle") {
+    const node = add("text", { x, y, class: css, "text-anchor": anchor });
+    node.textContent = text;
+    return node;
+  }
+
+  /** Writes a name below the rows that leads to its part. @param {string} text @param {number} x @param {number} from @param {number} y @param {string} css @param {object} sent */
+  function callout(text, x, from, y, css, sent) {
+    add("path", { d: `M${x} ${from}V${y - 20}`, class: "gb-path-stem" });
+    const node = write(text, x, y, `gb-path-part ${css}`);
+    setAll(node, { role: "button", tabindex: 0, "aria-label": `${text}. ${t("path.open")}` });
+    const { width } = node.getBoundingClientRect(); // stays inside the picture
+    const edge = svg.clientWidth - width / 2 - 4;
+    node.setAttribute("x", String(Math.max(width / 2 + 4, Math.min(x, edge))));
+    parts.push([node, sent]);
+  }
+
+  /** @param {Path} data */
+  function draw({ words = [], n_layer, head, writer, next, name }) {
+    root.classList.toggle("gb-nothing", !words.length);
+    const width = root.clientWidth;
+    if (!words.length || width < 50) return;
+    svg.replaceChildren();
+    const isNarrow = width < NARROW;
+    const longest = isNarrow ? 9 : 16; // characters
+    const cut = (/** @type {string} */ text) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
+    const measured = words.map(({ text }) => write(cut(text), 0, 0, "gb-path-word").getComputedTextLength());
+    const left = Math.max(isNarrow ? 56 : 72, ...measured) + 16; // px for the words
+    const [start, end] = [left + (isNarrow ? 20 : 104), width - (isNarrow ? 96 : 216)];
+    const layer = (end - start) / n_layer;
+    let bottom = TOP;
+    const rows = words.map(({ skipped }) => (bottom += ROW + (skipped ? GAP : 0)) - ROW / 2); // their middles
+    const last = bottom - ROW / 2;
+    const gap = Math.min(6, layer / 6);
+    parts = [];
+    svg.replaceChildren(); // without the words that were measured
+    setAll(svg, { width, height: bottom + FOOT, "aria-label": name });
+
+    // names, in the order of computation
+    write(t("path.words"), left - 8, 24, "gb-path-name", "end");
+    if (!isNarrow) write(t("path.numbers"), left + 52, 24, "gb-path-name");
+    write(t("path.layers", { n: n_layer }), (start + end) / 2, 24, "gb-path-name");
+    write(t("path.next"), end + 24, 24, "gb-path-name", "start");
+    if (!isNarrow) {
+      const note = write(t("path.looks"), (start + end) / 2, 46, "gb-path-note gb-of-head");
+      const works = makeShape("tspan", {});
+      works.textContent = t("path.works");
+      note.append(works);
+    }
+
+    // the machine: each layer's attention and feed-forward network, and a lane for each word
+    add("rect", { x: left + 4, y: TOP, width: 8, height: bottom - TOP, rx: 4, class: "gb-path-embedding" });
+    for (let i = 0; i < n_layer; i += 1) {
+      const [x, half] = [start + i * layer + gap / 2, (layer - gap) / 2];
+      const isHead = head?.[0] === i;
+      add("rect", { x, y: TOP, width: half, height: bottom - TOP, rx: 4, class: `gb-path-attention${isHead ? " gb-on" : ""}` });
+      add("rect", { x: x + half, y: TOP, width: half, height: bottom - TOP, rx: 4, class: `gb-path-mlp${writer === i ? " gb-on" : ""}` });
+      if (layer > 14 || i % 4 === 0) write(String(i), x + half, TOP - 8, `gb-path-number${isHead || writer === i ? " gb-on" : ""}`);
+    }
+    words.forEach(({ text, skipped, share }, row) => {
+      const y = rows[row];
+      const css = row === words.length - 1 || share ? " gb-on" : "";
+      add("path", { d: `M${left} ${y}H${end}`, class: "gb-path-lane" });
+      write(cut(text), left - 8, y + 5, `gb-path-word${css}`, "end");
+      if (skipped) write("⋮", left - 12, y - ROW / 2 + 1, "gb-path-number", "end");
+    });
+
+    // the path: along its word's lane, through the head, along the last word's lane
+    const x0 = start + (head ? head[0] * layer : 0);
+    const x1 = head ? x0 + Math.max(layer / 2, 24) : end; // of the look back
+    const bend = Math.min(layer, 32) + 16;
+    const looks = Math.max(...words.map(({ look }) => look), 0.01);
+    words.forEach(({ share, look, without }, row) => {
+      const y = rows[row];
+      if (!share && !look) return;
+      const strong = head ? look / looks : share;
+      const size = THINNEST + (THICKEST - THINNEST) * Math.min(1, head ? strong : share);
+      const along = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}`;
+      const d = y === last ? `${along}H${x1}` : `${along}C${x0} ${y} ${x0} ${last} ${x1} ${last}`;
+      add("path", { d, class: `gb-path-look${head && !look ? " gb-indirect" : ""}`, "stroke-width": size.toFixed(1), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
+      if (without !== null) write(t("path.without", { p: percent(without) }), left + 20, y - 9, "gb-path-note gb-cause", "start");
+    });
+    const p = next[0][1];
+    const out = THINNEST + (THICKEST - THINNEST) * p;
+    add("path", { d: `M${x1} ${last}H${end + 16}`, class: "gb-path-out", "stroke-width": out.toFixed(1) });
+    const main = words.findIndex(({ look }) => look === looks);
+    const y = rows[Math.max(0, main)];
+    const d = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}C${x0} ${y} ${x0} ${last} ${x1} ${last}H${end + 16}`;
+    add("path", { d, class: "gb-pulse", pathLength: 1 });
+    add("circle", { cx: end + 16, cy: last, r: 5, class: "gb-path-end" });
+
+    // the predicted word, and others
+    next.forEach(([text, share], i) => {
+      const at = last - i * ROW;
+      write(text.length > 12 ? `${text.slice(0, 11)}…` : text, end + 30, at + (i ? 5 : 7), i ? "gb-path-word" : "gb-path-token", "start");
+      const number = i && isNarrow ? "" : percent(share);
+      if (i) write(number, width - 4, at + 5, "gb-path-number", "end");
+    });
+    write(percent(p), end + 30, last + 30, "gb-path-percent", "start");
+
+    // what the parts on the path are called
+    if (head) {
+      const label = t(isNarrow ? "path.head.short" : "path.head.name", { layer: head[0], head: head[1], p: percent(head[2]) });
+      callout(label, x0 + layer / 4, last + 10, bottom + 32, "gb-of-head", { layer: head[0], head: head[1] });
+    } else write(t("path.together"), (start + end) / 2, bottom + 32, "gb-path-note");
+    if (writer !== null) callout(t("path.writer.name", { layer: writer }), start + (writer + 0.75) * layer, last + 10, bottom + 64, "", { layer: writer });
+  }
+
+  /** @param {Event} event */
+  function choose({ target }) {
+    const found = parts.find(([node]) => node === target);
+    if (found) host.send(found[1]);
+  }
+  svg.addEventListener("click", choose);
+  svg.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    choose(event);
+    event.preventDefault();
+  });
+  return { draw };
+}
+
+defineWidget("path", mount);
