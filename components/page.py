@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from components.agent_answers import AgentAnswers
 from components.api.registration import register_endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
+from components.causes import reason
 from components.classroom.handlers import wire_class
 from components.events import Events
 from components.first_screen import FirstScreen, first_screen
@@ -44,13 +45,12 @@ from components.tabs.inside import stream
 from components.tabs.inside.film import open_film
 from components.tabs.inside.machine import ExamplePass
 from components.tabs.inside.scene import Chosen as InsideChosen
+from components.tabs.inside.scene import tab as inside
 from components.tabs.inside.tab import open_step
-from components.tabs.inside.tab import tab as inside
 from components.tabs.lessons.places import OtherTabs
 from components.tabs.lessons.tab import lesson_key, lessons, open_lesson
 from components.tabs.playground.editing import select_token
 from components.tabs.playground.generation import pick_model, prepare_prompt, stop, written
-from components.tabs.playground.prediction import reason
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.size import set_shape
 from components.tabs.shapes.tab import build_shapes
