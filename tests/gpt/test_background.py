@@ -31,18 +31,6 @@ def finish(generator: Generator[Any, None, Any]) -> tuple[list[Any], Any]:
             return yielded, stop.value
 
 
-def test_short_work_yields_nothing_and_returns_its_result() -> None:
-    threads: list[int] = []
-
-    def work(progress: Progress) -> str:
-        threads.append(threading.get_ident())
-        progress(1, 2)
-        return "result"
-
-    assert finish(run_with_progress(work, pair, interval=TIMEOUT)) == ([], "result")
-    assert threads != [threading.get_ident()]
-
-
 def test_the_latest_progress_is_shown_until_the_work_ends() -> None:
     may_report, reported, may_end = (threading.Event() for _ in range(3))
 

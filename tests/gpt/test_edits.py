@@ -217,27 +217,6 @@ def test_a_function_may_change_its_copy_without_changing_what_was_computed_befor
 
 
 @torch.inference_mode()
-def test_a_hook_of_a_position_gets_that_row_alone(model, idx):
-    shapes, trace = {}, Trace(full=True)
-    model(idx, trace=trace)
-    for hook in hooks_of(model, lambda x: x, position=5):
-        given = []
-        changed = replace(hook, function=lambda x, given=given: given.append(x) or 2 * x)
-        after, cache = Trace(full=True), KVCache(model.config, batch_size=2)
-        edited = model(idx, edits=Edits(hooks=(changed,)), trace=after)
-        assert_close(edited[:, :5], model(idx)[:, :5], atol=2e-5, rtol=0)
-        owner = trace if hook.layer is None else trace.layers[1]
-        assert_close(given[0], getattr(owner, hook.name)[..., 5, :], **EXACT)
-        shapes[hook.name] = given[0].shape
-        model(idx[:, :5], edits=Edits(hooks=(changed,)), cache=cache)
-        model(idx[:, 6:], edits=Edits(hooks=(changed,)), cache=KVCache(model.config, batch_size=2))
-        assert len(given) == 2  # the second pass reads positions 0 to 4, the third 0 to 5
-    assert shapes["attn_weights"] == (2, 4, 12)
-    assert shapes["attn_k"] == (2, model.config.kv_heads, model.config.head_size)
-    assert shapes["resid_mid"] == (2, 24)
-
-
-@torch.inference_mode()
 def test_hooks_run_in_their_order_after_factors_and_patches(model, idx):
     ones, seen = torch.ones(24), []
     edits = Edits(

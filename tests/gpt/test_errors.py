@@ -1,9 +1,19 @@
+"""Errors, and the docstrings of everything public."""
+
+from __future__ import annotations
+
 import ast
 import copy
+import inspect
 import pickle
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import walk_packages
 
 import pytest
 
+import gpt
 from gpt.errors import GPTError
 from gpt.experiments.random_models import MemoryInUse
 from gpt.models.checkpoints.layouts import HeadsUnknown
@@ -53,3 +63,28 @@ def test_pickling_and_copying_keep_class_key_values_and_sentence(error: GPTError
     assert (type(again), again.key, str(again)) == (type(error), error.key, str(error))
     assert again.values.keys() == error.values.keys()
     assert list(map(str, again.values.values())) == list(map(str, error.values.values()))
+
+
+def public_objects() -> Iterator[tuple[str, object]]:
+    """Yield the exported names, their methods and properties, and every public function and class of each module."""
+    for name in gpt.__all__:
+        value = getattr(gpt, name)
+        for base in value.__mro__ if inspect.isclass(value) else ():
+            if base.__module__.startswith("gpt"):
+                yield base.__name__, base
+                members = (member for member in vars(base) if not member.startswith("_"))
+                yield from ((f"{base.__name__}.{member}", getattr(base, member)) for member in members)
+    for module in walk_packages(gpt.__path__, "gpt."):
+        if not module.name.endswith("__main__") and (module.name != "gpt.serving.app" or find_spec("ray")):
+            for name, value in vars(import_module(module.name)).items():
+                if getattr(value, "__module__", None) == module.name:
+                    yield f"{module.name}.{name}", value
+
+
+def test_whatever_is_public_has_a_docstring():
+    bare = set()
+    for name, value in public_objects():
+        documentable = inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, property)
+        if documentable and not name.rpartition(".")[2].startswith("_") and not inspect.getdoc(value):
+            bare.add(name)
+    assert bare == set()

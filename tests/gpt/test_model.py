@@ -1,19 +1,29 @@
-"""Behaviour of the model. Parity with transformers is in tests/parity."""
+"""The model, its parts, its configuration and its initial weights. Parity with transformers is in tests/parity."""
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
+from threading import Barrier
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
+from gpt.checks import is_integer, is_number
 from gpt.config import GPTConfig
-from gpt.model import GPT
+from gpt.layers import ACTIVATIONS, GELU, Dropout, LayerNorm
+from gpt.model import GPT, CausalSelfAttention, FeedForward, TransformerBlock
+from gpt.presets import PRESETS
+from gpt.rotary import apply_rotary, rotary_angles
+from gpt.seeding import seeded
 from gpt.trace import Trace
 
 ROOT = Path(__file__).parents[2]
+
 EXACT = {"atol": 1e-5, "rtol": 0}
 
 
@@ -106,3 +116,171 @@ def test_the_head_is_applied_in_one_place_which_caps_the_logits():
     callers = {path.relative_to(ROOT).as_posix() for path in sources if "lm_head(" in path.read_text(encoding="utf-8")}
     lessons = {f"gpt/experiments/minimal/{name}.py" for name in ("model", "skeleton")}
     assert callers == {"gpt/model.py", "gpt/course/steps/model.py", *lessons}
+
+
+@pytest.mark.parametrize("position", ["learned", "rotary"])
+@torch.inference_mode()
+def test_the_parts_called_by_themselves_give_what_a_pass_records(position):
+    model, trace = tiny(position=position).eval(), Trace()
+    model(torch.randint(61, (2, 9)), trace=trace)
+    for block, layer in zip(model.h, trace.layers, strict=True):
+        assert_close(block(layer.resid_pre), layer.resid_post, **EXACT)
+        assert_close(block.attn(block.ln_1(layer.resid_pre)), layer.attn_out, **EXACT)
+        assert_close(block.mlp(block.ln_2(layer.resid_mid)), layer.mlp_out, **EXACT)
+    assert_close(model.h[0](trace.layers[0].resid_pre[:, :1]), trace.layers[0].resid_post[:, :1], **EXACT)
+
+
+@pytest.mark.parametrize("part", [CausalSelfAttention, FeedForward, TransformerBlock])
+def test_a_part_built_by_itself_has_initial_weights(part):
+    config = GPTConfig(n_head=2, n_embd=32)
+    weights = [parameter for parameter in part(config).parameters() if parameter.dim() == 2]
+    assert all(0.01 < weight.std().item() < 1 for weight in weights)
+    x = torch.randn(2, 3, 32)
+    assert part(config)(x).shape == x.shape
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_layer_norm_equals_its_formula(bias):
+    norm = LayerNorm(7, bias=bias)
+    torch.nn.init.normal_(norm.weight)
+    if bias:
+        torch.nn.init.normal_(norm.bias)
+    x = 5 + 3 * torch.randn(4, 6, 7)
+    assert_close(norm(x), norm.formula(x), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("approximate", ["tanh", "none"])
+def test_gelu_equals_its_formula(approximate):
+    x = torch.linspace(-12, 12, 4001)
+    gelu = GELU(approximate)
+    assert_close(gelu(x), gelu.formula(x), atol=1e-6, rtol=1e-6)
+
+
+def test_rotary_positions_equal_rotations_of_complex_numbers():
+    hs, positions = 10, torch.tensor([0, 1, 2, 7, 40])
+    x = torch.randn(2, 3, 5, hs)
+    speed = 10000.0 ** (-2 * torch.arange(hs // 2) / hs)
+    turn = torch.polar(torch.ones(5, hs // 2), positions[:, None] * speed)  # e^(i position speed)
+    turned = torch.complex(x[..., : hs // 2], x[..., hs // 2 :]) * turn
+    expected = torch.cat((turned.real, turned.imag), dim=-1)
+    assert_close(apply_rotary(x, *rotary_angles(positions, hs)), expected, **EXACT)
+    batch = positions.repeat(2, 1)
+    assert_close(apply_rotary(x, *rotary_angles(batch, hs)), expected, **EXACT)
+
+
+def test_the_dropout_formula_is_torchs_dropout():
+    dropout, x = Dropout(0.3), torch.randn(64, 64)
+    with seeded(5):
+        dropped = torch.nn.functional.dropout(x, 0.3)
+    with seeded(5):
+        assert_close(dropout.formula(x), dropped)
+    assert torch.equal(dropout.eval().formula(x), x)
+
+
+def test_every_activation_of_the_configuration_exists():
+    x = torch.tensor([-1.0, 2.0])
+    expected = {
+        "relu": [0.0, 2.0],
+        "relu2": [0.0, 4.0],
+        "silu": [-0.268941, 1.761594],
+        "gelu": [-0.158655, 1.954500],
+        "gelu_tanh": [-0.158808, 1.954598],
+    }
+    assert set(ACTIVATIONS) == set(expected)
+    for name, values in expected.items():
+        assert_close(ACTIVATIONS[name](x), torch.tensor(values), atol=1e-6, rtol=0)
+
+
+def test_initial_weights_have_the_distribution_of_gpt2():
+    model = GPT(GPTConfig(vocab_size=500, block_size=200, n_layer=6, n_head=4, n_embd=128, tie_weights=False))
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert (parameter == 0).all(), name
+        elif parameter.dim() == 1:
+            assert (parameter == 1).all(), name
+        else:
+            std = 0.02 / math.sqrt(2 * 6) if name.endswith("c_proj.weight") else 0.02
+            assert parameter.std().item() == pytest.approx(std, rel=0.03), name
+            assert abs(parameter.mean().item()) < 5 * std / math.sqrt(parameter.numel()), name
+
+
+def initial_weights(generator: torch.Generator | None) -> torch.Tensor:
+    """Return all parameters of a new model in one vector."""
+    model = GPT(GPTConfig(261, 20, 3, 3, 96, tie_weights=False), generator=generator)
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+def test_models_built_concurrently_have_the_weights_of_models_built_alone():
+    alone, start = initial_weights(torch.Generator().manual_seed(1)), Barrier(2)
+
+    def build(_) -> torch.Tensor:
+        start.wait()
+        return initial_weights(torch.Generator().manual_seed(1))
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sum(torch.equal(weights, alone) for weights in threads.map(build, range(20))) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "heads", "layers"),
+    [
+        ("gpt2-medium", 1024, 16, 24),
+        ("gpt2-large", 1280, 20, 36),
+        ("gpt2-xl", 1600, 25, 48),
+        ("distilgpt2", 768, 12, 6),
+    ],
+)
+def test_presets_have_the_published_shapes(name, width, heads, layers):
+    config = PRESETS[name]
+    assert (config.n_embd, config.n_head, config.n_layer) == (width, heads, layers)
+    assert config.head_size == 64
+    assert config.dropout == 0.1
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "block_size", "n_layer", "n_head", "n_embd", "n_ff"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "12"])
+def test_a_size_is_a_whole_number_of_at_least_one(name, value):
+    with pytest.raises(ValueError, match=f"{name}.*at least 1, not {value!r}"):
+        GPTConfig(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"n_embd": 10, "n_head": 3}, r"n_embd \(10\) must be divisible by n_head \(3\)"),
+        ({"dropout": 1.0}, r"dropout must be at least 0 and below 1, not 1.0"),
+        ({"dropout": -0.1}, "dropout"),
+        ({"dropout": float("nan")}, "dropout"),
+        ({"activation": "gelu_new"}, "activation must be one of .*gelu_tanh.*, not 'gelu_new'"),
+        ({"position": "sinusoidal"}, "position must be one of .*rotary.*, not 'sinusoidal'"),
+        ({"qk_norm": "heads"}, "qk_norm must be one of False, True, full, not 'heads'"),
+        ({"attn_softcap": 0.0}, "attn_softcap must be a number above 0, not 0.0"),
+        ({"logit_softcap": -1.0}, "logit_softcap must be a number between 0.0"),
+        ({"unrotated_layers": 3}, "unrotated_layers must be a list of layers, not 3"),
+        ({"unrotated_layers": (12,)}, "unrotated_layers must be a whole number between 0 and 11, not 12"),
+        ({"position": "rotary", "n_embd": 15, "n_head": 3}, "5 numbers per head do not form pairs"),
+    ],
+)
+def test_invalid_configurations_are_refused_with_value_and_limit(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        GPTConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("value", "integer", "number"),
+    [
+        (3, True, True),
+        (np.int64(3), True, True),
+        (True, False, False),
+        (2.0, False, True),
+        (np.float32(2), False, True),
+        (Fraction(1, 3), False, True),
+        (math.nan, False, False),
+        (math.inf, False, False),
+        (10**400, True, False),
+        ("3", False, False),
+        (None, False, False),
+    ],
+)
+def test_is_integer_and_is_number_of_each_type(value: object, integer: bool, number: bool) -> None:
+    assert (is_integer(value), is_number(value)) == (integer, number)

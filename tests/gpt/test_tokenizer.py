@@ -118,21 +118,6 @@ def test_a_file_that_is_not_a_vocabulary_is_refused(tmp_path, change, says):
         load_vocabulary(path)
 
 
-@pytest.mark.thorough
-def test_a_vocabulary_of_the_bytes_of_utf8_is_enough(tmp_path):
-    path = tmp_path / "v.tiktoken"
-    path.write_text(
-        "\n".join(
-            vocabulary_lines()[:0xC0]
-            + [f"{base64.b64encode(bytes([byte])).decode()} {byte - 2}" for byte in range(0xC2, 0xF5)]
-        )
-    )
-    found = load_vocabulary(path)
-    assert found.encode("Aé") == [65, 0xC3 - 2, 0xA9]
-    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
-    assert found.decode(found.encode(every)) == every
-
-
 def test_names_of_control_tokens_are_read_as_tiktoken_reads_them_if_asked_to() -> None:
     ours = gpt2_tokenizer()
     for text in ("a<|endoftext|> b", "<|endoftext|>", "<|endoftext|><|endoftext|>é", "<|endof", ""):

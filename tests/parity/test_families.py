@@ -1,35 +1,42 @@
-"""Models of every family match transformers: logits, hidden states, attention weights and greedy text."""
+"""Models of every family match transformers, and are saved for it."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
-from transformers import AutoModelForCausalLM, GPT2LMHeadModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel
 
-from gpt import SamplingParams, generate, generate_batch, load_model
+from gpt import GPT, GPTConfig, SamplingParams, generate, generate_batch, get_model, load_model, save_hugging_face
 from gpt.cache import KVCache
 from gpt.models.checkpoints import convert, open_checkpoint
+from gpt.models.checkpoints.families import FAMILIES
 from gpt.trace import Trace
 from tests.conftest import randomized
 from tests.parity.family_models import CASES, OPTIONS, VOCAB_SIZE, Twins, family_twins
 from tests.parity.reference_models import BookGPT, NanoGPT
 
 T = 20
+
 IDX = torch.arange(2 * T).view(2, T) * 11 % VOCAB_SIZE
+
 LIKE_GPT2 = ("gpt2", "gpt_bigcode", "opt")  # these models can be saved as GPT-2
+
 PROMPTS = [[7], [3, 1, 4, 1, 5, 9, 2, 6], [60, 0, 60, 0]]
 
-
 FIRST = {(family, next(iter(OPTIONS[family]))) for family in ("gpt2", "gpt_neox", "llama", "gemma3_text")}
+
 QUICK = [pytest.param(case, marks=() if case in FIRST else pytest.mark.thorough, id=" - ".join(case)) for case in CASES]
+
 ENDS = [(family, list(cases)[n]) for family, cases in OPTIONS.items() for n in (0, -1)]  # two cases per family
+
 QUICK_ENDS = [each for each in QUICK if each.values[0] in ENDS]
 
 
@@ -158,3 +165,78 @@ def test_a_config_of_gpt2_without_its_type_states_the_options(tmp_path: Path) ->
     config = json.loads(file.read_text())
     file.write_text(json.dumps({name: value for name, value in config.items() if name != "model_type"}))
     assert open_checkpoint(tmp_path / "old").config == twins.ours.config
+
+
+OTHER_DROPOUTS = {"classifier_dropout", "summary_first_dropout", "layerdrop"}  # of classifiers, and of whole layers
+
+RANDOM = torch.randint(VOCAB_SIZE, (2, 20), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("family", "name"), CASES)
+def test_a_model_is_written_in_its_family_with_equal_logits(family: str, name: str, tmp_path: Path) -> None:
+    twins = family_twins(family, name)
+    loaded = load_model(twins.folder, device="cpu", trainable=True)
+    save_hugging_face(loaded, tmp_path / "out")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out", attn_implementation="eager").eval()
+    assert type(theirs).__name__ == type(twins.reference).__name__ == FAMILIES[family].model_class
+    with torch.inference_mode():
+        assert_close(theirs(RANDOM).logits, twins.reference(RANDOM).logits, atol=1e-5, rtol=1e-5)
+        assert_close(
+            load_model(tmp_path / "out", device="cpu").model(RANDOM), loaded.model(RANDOM), atol=1e-4, rtol=1e-4
+        )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("family", FAMILIES)
+def test_transformers_trains_with_the_models_dropout_and_computes_in_float32(family: str, tmp_path: Path) -> None:
+    twins = family_twins(*next(case for case in CASES if case[0] == family))
+    loaded = load_model(twins.folder, device="cpu", trainable=True)
+    for dropout in (0.0, 0.25):
+        loaded.model.config = replace(loaded.model.config, dropout=dropout)
+        save_hugging_face(loaded, tmp_path, dtype=torch.float16, overwrite=True)
+        theirs = AutoModelForCausalLM.from_pretrained(tmp_path)
+        assert type(theirs) is type(twins.reference)
+        names = {name for name in theirs.config.to_dict() if "drop" in name} - OTHER_DROPOUTS
+        assert {name: getattr(theirs.config, name) for name in names} == dict.fromkeys(names, dropout)
+        assert {weight.dtype for weight in theirs.parameters()} == {torch.float32}
+        with torch.inference_mode():
+            assert_close(
+                theirs.eval()(RANDOM).logits, load_model(tmp_path, device="cpu").model(RANDOM), atol=1e-4, rtol=1e-4
+            )
+            assert torch.equal(theirs.train()(RANDOM).logits, theirs.eval()(RANDOM).logits) == (dropout == 0.0)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["stories", "stories-llama"])
+def test_the_bundled_models_write_the_same_text_in_transformers(name: str, tmp_path: Path) -> None:
+    save_hugging_face(name, tmp_path / "out")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    prompt = tokenizer("Once upon a time", return_tensors="pt").input_ids
+    assert prompt[0].tolist() == get_model(name).tokenizer.encode("Once upon a time")
+    written = theirs.generate(prompt, max_new_tokens=8, do_sample=False)[0, prompt.shape[1] :]
+    steps = generate(name, "Once upon a time", SamplingParams(temperature=0), 8)
+    assert written.tolist() == [step.token_id for step in steps]
+
+
+@pytest.mark.thorough
+def test_a_gpt_of_ones_own_is_opened_by_transformers_with_zeros_for_the_biases_it_lacks(tmp_path: Path) -> None:
+    model = GPT(GPTConfig(vocab_size=VOCAB_SIZE, block_size=32, n_layer=2, n_head=2, n_embd=16, bias=False)).eval()
+    save_hugging_face(model, tmp_path / "out")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
+    with torch.inference_mode():
+        assert_close(theirs(RANDOM).logits, model(RANDOM), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.thorough
+def test_transformer_lens_opens_what_is_written(tmp_path: Path) -> None:
+    lens = pytest.importorskip("transformer_lens.model_bridge", reason="transformer_lens is not installed")
+    save_hugging_face("stories", tmp_path / "out")
+    bridge = lens.TransformerBridge.boot_transformers(str(tmp_path / "out"))
+    idx = torch.tensor([get_model("stories").tokenizer.encode("Lily had a cat. She")])
+    with torch.inference_mode():
+        logits, cache = bridge.run_with_cache(idx)
+        trace = get_model("stories").trace(idx[0])
+    assert_close(logits, trace.logits, atol=1e-4, rtol=1e-4)
+    assert_close(cache["blocks.3.hook_resid_post"], trace["layers.3.resid_post"], atol=1e-4, rtol=1e-4)

@@ -1,8 +1,9 @@
-"""Checkpoints of other projects are detected, and their logits match those of the original code."""
+"""Checkpoints of other projects are detected, match the original code, and can be converted."""
 
 from __future__ import annotations
 
 import pickle
+import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import make_dataclass
@@ -10,12 +11,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from gpt import GPT, GPTConfig
-from gpt.models.checkpoints import open_checkpoint
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.models.checkpoints import convert, open_checkpoint, save_hugging_face, save_model
 from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model
@@ -147,37 +149,12 @@ def test_pytorch_model_bin_is_read_with_its_mask_buffers(tmp_path: Path) -> None
     assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE)
 
 
-def test_hugging_face_weights_without_config_need_n_head(tmp_path: Path) -> None:
-    model = hugging_face()
-    model.save_pretrained(tmp_path)
-    (tmp_path / "config.json").unlink()
-    with pytest.raises(HeadsUnknown):
-        load_model(tmp_path)
-    assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE, n_head=3)
-
-
 def test_a_bare_state_dict_with_gpt2s_names_needs_n_head_alone(tmp_path: Path) -> None:
     model = randomized(GPT(GPTConfig(61, 16, n_layer=2, n_head=3, n_embd=24)))
     torch.save(model.state_dict(), tmp_path / "mine.pt")
     with pytest.raises(HeadsUnknown, match="activation if it is not gelu_tanh"):
         load_model(tmp_path / "mine.pt")
     assert_same_logits(tmp_path / "mine.pt", model, "GPT with GPT-2's names", n_head=3)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("rotary_base", 10000, "an option that is not implemented: rotary_base"),
-        ("n_layer", 10**9, "n_layer is 1000000000 in the configuration, but 2 in the weights"),
-    ],
-)
-def test_model_args_that_are_unknown_or_contradict_the_weights_are_refused(
-    tmp_path: Path, name: str, value: int, said: str
-) -> None:
-    model = randomized(NanoGPT())
-    model.model_args[name] = value
-    with pytest.raises(ValueError, match=said):
-        load_model(save_nano(model, tmp_path))
 
 
 def test_mismatched_weights_are_listed_by_the_names_of_their_layout(tmp_path: Path) -> None:
@@ -194,12 +171,6 @@ def test_mismatched_weights_are_listed_by_the_names_of_their_layout(tmp_path: Pa
     assert "wrong shape: trf_blocks.0.ff.layers.2.bias (5,) instead of (24,)" in said
 
 
-def test_error_for_an_unknown_layout_lists_the_known_ones(tmp_path: Path) -> None:
-    torch.save({"encoder.weight": torch.zeros(3)}, tmp_path / "model.pt")
-    with pytest.raises(ValueError, match=r"encoder\.weight.*nanoGPT.*minGPT.*GPTModel"):
-        load_model(tmp_path)
-
-
 def test_nanogpt_characters_are_found_beside_and_in_its_data_folder(tmp_path: Path) -> None:
     letters = [chr(33 + i) for i in range(61)]
     meta = {"vocab_size": 61, "itos": dict(enumerate(letters)), "stoi": {c: i for i, c in enumerate(letters)}}
@@ -213,3 +184,67 @@ def test_nanogpt_characters_are_found_beside_and_in_its_data_folder(tmp_path: Pa
     for protocol in (2, 3, 4, 5):
         (out / "meta.pkl").write_bytes(pickle.dumps(meta, protocol=protocol))
         assert load_model(path).tokenizer.tokens == letters
+
+
+THOROUGH = [pytest.param(kind, marks=pytest.mark.thorough) for kind in ("nano", "min", "qkv_proj", "hf")]
+
+
+@pytest.mark.parametrize("to", ["ours", "hf"])
+@pytest.mark.parametrize("kind", ["nano-without-bias", "book", *THOROUGH])
+def test_converted_checkpoint_gives_the_logits_of_the_original(tmp_path: Path, kind: str, to: str) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    if kind.startswith("nano"):
+        save_nano(randomized(NanoGPT(bias=kind == "nano")), source)
+    elif kind == "hf":
+        hugging_face(tie_word_embeddings=False, n_inner=20).save_pretrained(source)
+    else:
+        model = {"min": MinGPT, "book": BookGPT, "qkv_proj": QKVProjGPT}[kind]()
+        torch.save(randomized(model).state_dict(), source / "model.pt")
+    original = load_model(source, n_head=3).model
+    convert(source, tmp_path / "out", n_head=3, to=to)
+    back = load_model(tmp_path / "out")
+    assert back.layout == ("Glassbox GPT" if to == "ours" else HUGGING_FACE)
+    with torch.no_grad():
+        expected = original(IDX)
+        torch.testing.assert_close(back.model(IDX), expected, atol=1e-6, rtol=0)
+        if to == "ours":
+            assert back.model.config == original.config
+        else:
+            theirs = GPT2LMHeadModel.from_pretrained(tmp_path / "out").eval()
+            torch.testing.assert_close(theirs(IDX).logits, expected, atol=1e-5, rtol=0)
+
+
+def test_hugging_face_folder_written_again_has_equal_weights(tmp_path: Path) -> None:
+    hugging_face().save_pretrained(tmp_path / "in")
+    convert(tmp_path / "in", tmp_path / "ours")
+    convert(tmp_path / "ours", tmp_path / "back", to="hf")
+    before = load_file(tmp_path / "in" / "model.safetensors")
+    after = load_file(tmp_path / "back" / "model.safetensors")
+    assert {name for name in before if "lm_head" not in name} == set(after)
+    assert all(torch.equal(before[name], after[name]) for name in after)
+
+
+def test_a_model_of_no_family_is_not_written_for_transformers(tmp_path: Path) -> None:
+    config = GPTConfig(vocab_size=61, block_size=16, n_layer=1, n_head=3, n_embd=24, position="rotary", qk_norm="full")
+    model = GPT(config)
+    with pytest.raises(ValueError, match=r"no transformers model combines these options: .*position='rotary'"):
+        save_hugging_face(model, tmp_path, PlainIds(61))
+    save_model(tmp_path, model, PlainIds(61), dtype=torch.float32)
+    assert_same_logits(tmp_path, model, "Glassbox GPT")
+
+
+def test_convert_command_prints_the_layout_and_needs_n_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save(randomized(BookGPT()).state_dict(), tmp_path / "model.pth")
+    command = ["checkpoints", "convert", str(tmp_path / "model.pth"), str(tmp_path / "out")]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit, match="give n_head"):
+        runpy.run_module("gpt.models.checkpoints", run_name="__main__")
+    monkeypatch.setattr("sys.argv", [*command, "--n-head", "3"])
+    runpy.run_module("gpt.models.checkpoints", run_name="__main__")
+    assert "GPTModel" in capsys.readouterr().out
+    assert load_model(tmp_path / "out").layout == "Glassbox GPT"
+    with pytest.raises(SystemExit, match="out already exists"):
+        runpy.run_module("gpt.models.checkpoints", run_name="__main__")

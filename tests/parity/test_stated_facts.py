@@ -217,16 +217,6 @@ def test_a_config_json_beside_inferred_names_counts_and_a_contradiction_names_bo
         open_checkpoint(tmp_path / "mine.pt", names="infer")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("n_head", "3"), ("layer_norm_eps", "small"), ("activation", 5), ("attn_scale", "wide")]
-)
-def test_a_value_of_another_type_in_config_json_is_named(tmp_path: Path, name: str, value: object) -> None:
-    torch.save(SeqGPT().state_dict(), tmp_path / "mine.pt")
-    (tmp_path / "config.json").write_text(json.dumps({name: value}))
-    with pytest.raises(ValueError, match=f"{name}={value!r} in config.json should be"):
-        open_checkpoint(tmp_path / "mine.pt", names="infer", n_head=3)
-
-
 def test_sizes_of_nanogpts_defaults_beside_its_model_args_are_ignored(tmp_path: Path) -> None:
     model = randomized(NanoGPT())
     config = {"n_layer": 12, "n_head": 12, "n_embd": 768, "block_size": 1024, "dataset": "x"}
@@ -266,13 +256,6 @@ def test_a_table_of_words_splits_texts_at_spaces_and_punctuation_and_writes_them
     assert spaced.decode([0, 2, 1, 4, 3, 0]) == "a word.\na"
     with pytest.raises(ValueError, match="does not know the word “dog”: it was trained on 5 words: a word"):
         spaced.encode("a dog")
-
-
-def test_characters_may_include_control_tokens() -> None:
-    letters = token_table(["<pad>", "a", "b", "[EOS]", "<unk>"])
-    assert isinstance(letters, Characters)
-    assert (letters.encode("abc"), letters.eot_id) == ([1, 2, 4], 3)
-    assert letters.decode([0, 1]) == "<pad>a"
 
 
 @pytest.mark.parametrize(

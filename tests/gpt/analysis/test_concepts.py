@@ -1,12 +1,15 @@
+"""Concepts and their graph; the dictionaries bundled with the models."""
+
 from dataclasses import replace
 
 import pytest
 import torch
 
-from gpt import Edits, Trace
+from benchmarks.concepts import measure
+from components.concepts import LIMIT, N_CHIPS
+from gpt import Edits, Trace, get_model
 from gpt.analysis.concept_graph import Removed, _Linear, concept_graph, logits_without
 from gpt.analysis.concepts import Concepts, NamedConcept, trace_activity
-from gpt.analysis.tracing import trace_text
 from gpt.edits import Hook, Patch, Steering
 from gpt.models.concept_files import CONCEPTS, NAMES, load_concepts, save_concepts
 from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
@@ -174,29 +177,6 @@ def test_a_block_is_linear_once_its_nonlinear_parts_are_kept_also_with_the_edits
         assert torch.allclose(whole, trace.layers[1].resid_post[0], atol=1e-4)
 
 
-def test_the_edges_to_a_concept_that_is_turned_down_shrink_with_its_activity():
-    loaded, ids, token = tiny_model(), [97, 98, 99, 100], 130
-    axes = axis_dictionary(16, 16)
-    concepts = Concepts({0: axes, 1: axes}, torch.zeros(1))
-    graph = concept_graph(loaded.model, concepts, ids, token, [(3,)], lambda *place: place)
-    feature = graph.late[0].places[0][0]
-
-    def edges(edits):
-        """Return what the features of the first layer add to the activity of the feature, and that activity."""
-        graph = concept_graph(
-            loaded.model, concepts, ids, token, [(3,)], lambda layer, each: layer == 0 or each == feature, edits
-        )
-        node = next(i for i, node in enumerate(graph.late) if node.places[0][0] == feature)
-        activity = trace_text(loaded.model, ids, edits).layers[1].resid_post[0, -1, feature]
-        per_unit = graph.late[node].adds / activity  # of the logit
-        return graph.to_late[0, node] / per_unit, activity
-
-    before, activity = edges(None)
-    after, left = edges(Edits(steering=(concepts.steering(1, feature, -0.75),)))
-    assert left.item() == pytest.approx(0.25 * activity.item(), abs=1e-5)
-    assert after.item() == pytest.approx(0.25 * before.item(), rel=1e-3)
-
-
 def test_what_is_switched_off_in_the_graph_is_missing_in_the_pass():
     loaded, ids = tiny_model(), [97, 98, 99]
     concepts = axis_concepts(1)
@@ -215,3 +195,40 @@ def test_what_is_switched_off_in_the_graph_is_missing_in_the_pass():
     without_error = logits_without(loaded.model, concepts, ids, Removed(error=True))
     kept = loaded.model.ln_f(alone.reconstruction(alone.activity(x)))
     assert torch.allclose(without_error, loaded.model.logits(kept), atol=1e-4)
+
+
+@pytest.fixture(params=["stories", "poems"])
+def loaded(request):
+    return get_model(request.param)
+
+
+@pytest.fixture
+def concepts(loaded):
+    return loaded.concepts
+
+
+def test_every_name_is_in_both_languages_and_its_feature_is_active_in_held_back_texts(loaded, concepts):
+    tokenizer = loaded.tokenizer
+    places = [(each.layer, each.feature) for each in concepts.named]
+    assert len(places) == len(set(places))
+    for each in concepts.named:
+        assert set(each.names) == {"en", "zh"}
+        assert all(each.names.values())
+        assert len(concepts.snippets(each.layer, each.feature, tokenizer)) >= 8, each.names
+
+
+def test_every_feature_has_less_activity_where_its_direction_is_taken_away(concepts):
+    for dictionary in concepts.dictionaries.values():
+        assert ((dictionary.encoder * dictionary.decoder).sum(1) > 0.1).all()
+
+
+def test_enough_concepts_are_offered_with_strengths_that_the_slider_has(concepts):
+    assert len(concepts.offered) >= 20
+    assert len(concepts.offered[:N_CHIPS]) == N_CHIPS
+    assert all(0 < each.strength <= LIMIT for each in concepts.offered)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [0, 1])
+def test_texts_mention_a_concept_that_is_turned_up_and_are_still_texts(loaded, concepts, number):
+    assert measure(loaded, concepts.offered[number]).passes

@@ -15,7 +15,6 @@ from gpt.analysis.heads import (
     head_roles,
     repeated_random_ids,
     value_weighted,
-    without_first_token,
 )
 from gpt.analysis.patching import patch_from
 from gpt.analysis.tracing import trace_text
@@ -55,22 +54,6 @@ def test_value_weighted_is_the_norm_of_what_c_proj_receives_from_one_token(model
         assert_close(lengths[head, query, key], sent.norm(), atol=1e-5, rtol=0)
 
 
-def test_value_weighted_is_zero_for_a_value_of_zero():
-    model = copying_model()
-    trace = trace_text(model, [1, 2, 3, 1])
-    assert (trace.layers[0].attn_weights[0, 1, :, 0] == 1).all()  # head 1 attends only to the first token
-    assert (value_weighted(model, trace, 0)[1] == 0).all()  # its value vector is 0
-    assert value_weighted(model, trace, 0)[0, 3, 2] > 1
-
-
-def test_rows_without_the_first_token_sum_to_one_again():
-    weights = torch.tensor([[1.0, 0, 0], [0.75, 0.25, 0], [0.6, 0.1, 0.3]])
-    rest = torch.tensor([[0.0, 0, 0], [0, 1, 0], [0, 0.25, 0.75]])
-    assert_close(without_first_token(weights), rest)
-    assert_close(without_first_token(weights.expand(2, 4, 3, 3)), rest.expand(2, 4, 3, 3))
-    assert weights[0, 0] == 1  # the argument is unchanged
-
-
 def test_a_head_set_by_hand_scores_one_in_its_role():
     ids = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
     roles = head_roles(trace_text(copying_model(), ids), ids)
@@ -105,14 +88,6 @@ def test_repeated_random_ids_are_two_copies_of_different_ids_after_start(start):
     assert front == ([] if start is None else [start])
     assert text[:20] == text[20:]
     assert len({*front, *text}) == len(front) + 20
-
-
-@pytest.mark.parametrize(("vocab_size", "length"), [(61, 7), (5, 4)])
-def test_repeated_random_ids_fit_a_small_context_and_a_small_vocabulary(vocab_size, length):
-    config = GPTConfig(vocab_size=vocab_size, block_size=16, n_layer=1, n_head=1, n_embd=2)
-    ids = repeated_random_ids(config, torch.Generator().manual_seed(0), start=0)
-    assert len(ids) == 1 + 2 * length
-    assert len(set(ids)) == 1 + length
 
 
 GREEDY = SamplingParams(temperature=0)

@@ -12,14 +12,12 @@ from gpt.analysis.embeddings import nearest_tokens
 from gpt.analysis.heads import head_roles, mean_weights, value_weighted
 from gpt.analysis.lens import lens_top_tokens, logit_lens
 from gpt.analysis.patching import patch_sweep
-from gpt.analysis.predictions import kl_bits, kl_bits_from
+from gpt.analysis.predictions import kl_bits
 from gpt.analysis.residual import stream_norms, strongest_neurons
 from gpt.analysis.rollout import rollout
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.edits import Edits
-from gpt.inference.packed_weights import pack
-from gpt.trace import Trace
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 
@@ -73,30 +71,6 @@ def test_results_are_finite_and_float32_or_float64_for_a_float64_model(model, dt
     }
     assert {name: value.dtype for name, value in results.items()} == dict.fromkeys(results, expected)
     assert all(value.isfinite().all() for value in results.values())
-
-
-def test_the_head_of_a_packed_model_is_unpacked_once(model, monkeypatch):
-    pack(model, "half")
-    trace = trace_text(model, IDS)
-    states, unpacked, head = trace.final_norm[0], [], model.lm_head.weight.stored
-    unpack = type(head).unpack
-    monkeypatch.setattr(type(head), "unpack", lambda self: unpacked.append(self) or unpack(self))
-    for analyse in (
-        lambda: logit_lens(model, trace, chosen=7),
-        lambda: kl_bits(model, states, states.flip(0)),
-        lambda: kl_bits_from(model, states)(states.flip(0)),
-    ):
-        unpacked.clear()
-        analyse()
-        assert unpacked == [head]
-
-
-def test_a_batch_of_several_texts_is_refused(model):
-    trace = Trace()
-    model(torch.randint(61, (3, 5)), trace=trace)
-    for analyse in (mean_weights, rollout, stream_norms, lambda trace: logit_lens(model, trace)):
-        with pytest.raises(ValueError, match="an analysis needs a trace of one text, not of 3"):
-            analyse(trace)
 
 
 def test_arguments_that_do_not_exist_are_refused_by_name(model):

@@ -1,26 +1,51 @@
+"""Generation: steps, healing of a typed space, texts longer than the context."""
+
+from __future__ import annotations
+
 import pickle
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tiktoken
 import torch
+from torch.testing import assert_close
+from transformers import GPT2Config, GPT2LMHeadModel
 
 import gpt
-from gpt import Edits, Generation, Hook, SamplingParams, Trace, encode_prompt, generate, get_model, load_model
+from gpt import (
+    Edits,
+    Generation,
+    Hook,
+    SamplingParams,
+    Trace,
+    generate,
+    generate_batch,
+    generate_greedy,
+    get_model,
+    load_model,
+    trace_text,
+)
+from gpt.documents.comparison import Comparison
+from gpt.documents.generation import sliding_steps
+from gpt.documents.remote import StreamRequest
 from gpt.documents.snippets import python_snippet
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.sources import BUNDLED
-from tests.gpt.fake_models import forced_model, tiny_model
+from gpt.sampling import sample_token, uniform_draw
+from gpt.tokenizer import GPT2_PATTERN, Tokenizer, hold_back
+from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
+from tests.gpt.fake_models import EOT, N_VOCAB, forced_model, tiny_model, tiny_tokenizer
 
 
 @pytest.fixture
 def loaded():
     return tiny_model()
-
-
-GREEDY = SamplingParams(temperature=0)
 
 
 def test_greedy_steps_are_the_argmax_of_a_full_pass_over_all_that_came_before(family):
@@ -115,17 +140,6 @@ def test_the_same_seed_gives_the_same_text_and_another_seed_another(loaded):
     assert len({tuple(text(seed)) for seed in range(5)}) == 5
 
 
-def test_without_a_seed_two_runs_differ(loaded):
-    runs = {tuple(s.token_id for s in generate(loaded, "a", SamplingParams(5.0), 15)) for _ in range(3)}
-    assert len(runs) == 3
-
-
-def test_an_empty_prompt_starts_from_end_of_text_and_another_gets_nothing_prepended(loaded):
-    assert encode_prompt(loaded, "") == [259]
-    assert encode_prompt(loaded, "the") == [257]
-    assert encode_prompt(loaded, [5, 6]) == [5, 6]
-
-
 @pytest.mark.parametrize(
     ("prompt", "said"), [("a" * 25, "25 tokens, 1 more than the context of 24"), ([260], "260"), ([-1], "-1")]
 )
@@ -151,12 +165,6 @@ def test_a_prompt_that_is_neither_text_nor_ids_is_refused_at_once(loaded, prompt
     with pytest.raises(ValueError, match="a prompt must be text, or token ids"):
         document.append([97])
     assert document.ids == [97]
-
-
-@pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
-def test_max_new_tokens_must_be_a_positive_whole_number(loaded, count):
-    with pytest.raises(ValueError, match="max_new_tokens"):
-        generate(loaded, "a", GREEDY, count)
 
 
 def test_a_steered_text_is_the_same_alone_and_among_others_and_that_of_whole_passes(family):
@@ -234,3 +242,232 @@ def test_a_copy_shares_the_activations_until_either_is_extended(family):
         torch.testing.assert_close(extended.logits(len(extended.ids) - 1), alone.logits(len(alone.ids) - 1))
         assert extended.n_bytes == alone.n_bytes == n_bytes
     torch.testing.assert_close(other.attn_weights(0, 0)[: len(before), : len(before)], before)
+
+
+SPACE, A = 32, 258  # the tokens of the tiny vocabulary that begin with a space: " " and " a"
+
+
+def with_tabs() -> Tokenizer:
+    """Return a vocabulary in which a word begins with a tab, as in Llama 3's."""
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"\ta": 256}
+    return Tokenizer(tiktoken.Encoding("tabs", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={}))
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("the ", " "),
+        ("the   ", "   "),
+        ("the\u00a0", "\u00a0"),
+        (" ", " "),
+        ("the\n  ", " "),  # indentation: only the last space can belong to a word
+        ("the\t ", " "),
+        ("the\t", ""),
+        ("the\n", ""),
+        ("the", ""),
+        ("", ""),
+    ],
+)
+def test_spaces_at_the_end_are_held_back_if_words_begin_with_a_space(text: str, held: str) -> None:
+    assert hold_back(tiny_tokenizer(), text) == (text.removesuffix(held), held)
+    assert hold_back(Characters([" ", "t", "h", "e"]), text) == (text, "")
+
+
+def test_a_tab_is_held_back_if_a_word_begins_with_a_tab() -> None:
+    assert hold_back(with_tabs(), "the\t") == ("the", "\t")
+    assert hold_back(with_tabs(), "the ") == ("the ", "")
+
+
+@torch.inference_mode()
+def test_the_next_token_is_drawn_from_those_that_begin_with_the_space() -> None:
+    loaded = tiny_model()
+    typed, bare = (Generation(loaded, text) for text in ("the  ", "the"))
+    assert (typed.ids, typed.text, bare.held) == (bare.ids, "the  ", "")
+    probs = loaded.model(torch.tensor([bare.ids]))[0, -1].softmax(0)
+    share = probs[[SPACE, A]].sum()
+    typed.read()
+    expected = torch.zeros(N_VOCAB).index_copy(0, torch.tensor([SPACE, A]), probs[[SPACE, A]] / share)
+    torch.testing.assert_close(typed.logits(typed.n_read - 1).softmax(0), expected)
+    assert typed.impossible_share(typed.n_read - 1) == pytest.approx(1 - share.item())
+    step = typed.step(GREEDY)
+    assert step.token_id == expected.argmax()
+    assert (step.text, step.rank) == ("a" if step.token_id == A else "", 1)
+    assert step.probability == pytest.approx(expected.max().item(), rel=1e-6)
+    assert typed.statistics(len(bare.ids)).tokens[0].probability == pytest.approx(step.probability)
+    typed.undo()
+    assert typed.text == "the  "
+
+
+def test_only_a_text_is_healed_and_only_if_asked_to() -> None:
+    loaded = tiny_model()
+    run = partial(generate, loaded, params=WARM, max_new_tokens=4)
+    healed = [step.token_id for step in run("the ")]
+    assert healed[0] in (SPACE, A)
+    assert healed == [step.token_id for step in run("the ", on_full="crop")]
+    as_it_stands = [step.token_id for step in run(loaded.tokenizer.encode("the "))]
+    assert as_it_stands == [step.token_id for step in run("the ", heal=False)] != healed
+
+
+def test_a_token_that_does_not_begin_with_the_space_comes_after_it() -> None:
+    document = Generation(tiny_model(), "the ")
+    document.append(A)
+    assert document.text == "the a"
+    document.undo()
+    document.append(257)
+    assert document.text == "the the"
+    document.undo()
+    assert (document.append_text("a "), document.text) == ("a ", "the a ")
+    assert document.ids[-1] == A
+
+
+def test_a_saved_document_and_a_copy_keep_the_space_and_what_was_drawn_after_it() -> None:
+    loaded = tiny_model()
+    document = Generation(loaded, "the ")
+    document.step(WARM)
+    document.append_text("x ")
+    assert Generation.of_request(loaded, StreamRequest.from_json(document.request(WARM, 1))).held == " "
+    for other in (document.copy(), Generation.from_json(document.to_json(), loaded)):
+        assert (other.text, other.held) == (document.text, " ")
+        assert [other.held_after(i) for i in range(len(other.ids))] == [" ", *[""] * (len(other.ids) - 2), " "]
+        other.go_back(0)
+        assert other.text == "the "
+    with pytest.raises(ValueError, match='"held" must be spaces or a tab'):
+        Generation.from_json(document.to_json().replace('"held": " "', '"held": "x"'), loaded)
+
+
+def test_texts_that_differ_in_the_space_are_not_compared() -> None:
+    typed, bare = (Generation(tiny_model(), text) for text in ("the ", "the"))
+    assert not Comparison(typed, bare, WARM, WARM).comparable
+
+
+PROMPT = list(b"the cat sat on a mat")
+
+
+def ids_of(steps) -> list[int]:
+    return [step.token_id for step in steps]
+
+
+@pytest.fixture
+def endless():
+    """A model with a context of 24 tokens that never predicts end-of-text."""
+    endless = never_ending(tiny_model())
+    with torch.no_grad():
+        endless.model.ln_f.bias += 0.1 * torch.randn(16, generator=torch.Generator().manual_seed(1))
+    return endless
+
+
+def never_ending(endless):
+    """Make the model never predict end-of-text."""
+    with torch.no_grad():
+        endless.model.lm_head.weight[EOT] = 0
+    return endless
+
+
+def test_greedy_generation_past_a_full_context_equals_transformers_on_the_last_tokens(tmp_path):
+    torch.manual_seed(5)
+    config = GPT2Config(vocab_size=50, n_positions=16, n_embd=24, n_layer=2, n_head=3, bos_token_id=0, eos_token_id=0)
+    reference = GPT2LMHeadModel(config).eval()
+    reference.save_pretrained(tmp_path)
+    model = load_model(tmp_path, device="cpu").model
+    ids = expected = torch.tensor([[7, 3, 9], [1, 2, 4]])
+    for _ in range(40):
+        logits = reference(expected[:, -16:]).logits[:, -1]
+        expected = torch.cat((expected, logits.argmax(dim=-1, keepdim=True)), dim=1)
+    assert generate_greedy(model, ids, 40).equal(expected)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("prompt", [PROMPT[:3], PROMPT, PROMPT * 3], ids=["short", "nearly full", "longer than it"])
+def test_cropping_equals_the_loop_without_a_cache(family, prompt):
+    endless = never_ending(family)
+    expected = generate_greedy(endless.model, torch.tensor([prompt]), 60)[0, len(prompt) :].tolist()
+    steps = list(generate(endless, prompt, GREEDY, 60, on_full="crop"))
+    assert ids_of(steps) == expected
+    assert [step.position for step in steps] == list(range(len(prompt), len(prompt) + 60))
+    assert [step.finish_reason for step in steps] == [None] * 59 + ["max_new_tokens"]
+    assert "".join(step.text for step in steps) == endless.tokenizer.decode(expected)
+
+
+def test_draws_count_dropped_tokens_and_only_read_ones_are_penalised(endless):
+    params = SamplingParams(temperature=1.5, repetition_penalty=1.4, seed=8)
+    expected = list(PROMPT)
+    for _ in range(30):
+        logits = endless.model(torch.tensor([expected[-24:]]))[0, -1]
+        expected.append(sample_token(logits, params, uniform_draw(8, len(expected)), previous_ids=expected[-24:]))
+    assert ids_of(generate(endless, PROMPT, params, 30, on_full="crop")) == expected[len(PROMPT) :]
+
+
+def test_each_dropped_token_makes_a_new_document_that_is_read_as_if_it_were_typed(endless):
+    first = Generation(endless, PROMPT)
+    steps = list(sliding_steps(first, WARM, 12))
+    assert [document is first for document, _ in steps] == [True] * 5 + [False] * 7
+    last = steps[-1][0]
+    whole = PROMPT + ids_of(step for _, step in steps)
+    assert last.dropped + last.ids == whole
+    assert (len(last.dropped), last.n_prompt) == (7, 13)
+    assert last.draw(24) == uniform_draw(WARM.seed, 31)
+    assert first.ids == whole[:25]
+    assert_equals_fresh(last)
+    saved = Generation.from_json(last.to_json(), endless)
+    assert (saved.dropped, saved.ids, saved.draw(24)) == (last.dropped, last.ids, last.draw(24))
+    assert last.copy().dropped == last.dropped
+
+
+@pytest.mark.parametrize("on_full", ["stop", "crop"])
+def test_texts_end_before_their_next_token_once_the_engine_is_stopped(endless, on_full):
+    steps = generate(endless, PROMPT[:3], WARM, 12, on_full=on_full)
+    first = next(steps)
+    endless.engine.stopped = True
+    assert first.finish_reason is None
+    assert list(steps) == []
+
+
+def test_what_to_do_when_full_is_checked(endless):
+    with pytest.raises(ValueError, match="on_full"):
+        generate(endless, PROMPT, GREEDY, 5, on_full="wrap")
+
+
+def test_a_batch_gives_each_prompt_its_own_continuation(endless):
+    prompts = ["the cat", PROMPT, "a", [5], "the", "", [7, 8, 9] * 4]
+    params = SamplingParams(temperature=1.2, seed=2)
+    alone = [ids_of(generate(endless, prompt, params, 18)) for prompt in prompts]
+    assert generate_batch(endless, prompts, params, 18) == alone
+    assert len({len(ids) for ids in alone}) > 1  # the longest text fills its context first
+    assert generate_batch(endless, [], params, 3) == []
+    seeds = [2, 3, 9, 2]
+    one_by_one = [
+        ids_of(generate(endless, prompt, replace(params, seed=seed), 18))
+        for prompt, seed in zip(["the cat", "the cat", "a", "a"], seeds, strict=True)
+    ]
+    assert generate_batch(endless, ["the cat", "a"], params, 18, n=2, seeds=seeds) == one_by_one
+    assert generate_batch(endless, ["the cat"], params, 18, n=2) == one_by_one[:2]
+    with pytest.raises(ValueError, match="one seed for each continuation, 4, not 1"):
+        generate_batch(endless, ["a", "b"], params, 3, n=2, seeds=[1])
+
+
+def test_the_traces_of_the_steps_are_those_of_the_finished_text(family):
+    edits = Edits(head_scale={(0, 1): 0.3})
+    steps = list(generate(family, PROMPT[:5], WARM, 6, edits=edits, trace=True))
+    assert steps == list(generate(family, PROMPT[:5], WARM, 6, edits=edits))
+    whole = trace_text(family, PROMPT[:5] + ids_of(steps), edits)
+    for step in steps:
+        assert step.trace is not None
+        at = step.position - 1
+        for name, value in (
+            ("final_norm", step.trace.final_norm),
+            ("layers.1.mlp_post", step.trace.layers[1].mlp_post),
+        ):
+            assert_close(value[0, 0], whole[name][0, at], atol=1e-5, rtol=1e-4)
+        weights = whole.layers[1].attn_weights[0, :, at, : at + 1]
+        assert_close(step.trace.layers[1].attn_weights[0, :, 0], weights, atol=1e-5, rtol=1e-4)
+    with pytest.raises(ValueError, match='need on_full="stop"'):
+        generate(family, PROMPT, WARM, 6, on_full="crop", trace=True)
+    with pytest.raises(ValueError, match="use SamplingParams"):
+        generate(family, PROMPT, WARM, 6, edits=Edits(hooks=(Hook("logits", None, abs),)))
+
+
+def test_a_batch_with_a_wrong_prompt_is_refused_before_any_token(endless):
+    with pytest.raises(ValueError, match="500"):
+        generate_batch(endless, ["the", [500]], GREEDY, 5)
+    with pytest.raises(ValueError, match="prompts must be a list"):
+        generate_batch(endless, "the", GREEDY, 5)

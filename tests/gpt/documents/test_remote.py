@@ -9,11 +9,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gpt import Edits, Generation, Hook, SamplingParams, Step, generate
+from gpt import Edits, Generation, Hook, Step, generate
 from gpt.analysis.patching import patch_from
 from gpt.documents import generation
-from gpt.documents.comparison import paired_steps
-from gpt.documents.generation import sliding_steps, stream
+from gpt.documents.generation import stream
 from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.documents.fake_cluster import deployed
 from tests.gpt.documents.fresh_document import WARM, assert_equals_fresh
@@ -108,26 +107,6 @@ def test_this_process_reads_a_text_while_the_cluster_is_away(here):
     document.read()
     assert document.n_read == len(PROMPT) + 1
     assert_equals_fresh(document)
-
-
-def test_past_a_full_context_the_texts_are_the_same(here):
-    model = tiny_model()
-    loaded, _ = deployed(model, lives=[4, 9])
-    expected = sliding_steps(Generation(model, PROMPT), WARM, 30)
-    for (document, step), (alone, same) in zip(
-        sliding_steps(Generation(loaded, PROMPT), WARM, 30), expected, strict=True
-    ):
-        assert exact([step]) == exact([same])
-        assert (document.ids, document.dropped) == (alone.ids[: len(document.ids)], alone.dropped)
-    assert document.dropped
-
-
-def test_two_remote_texts_side_by_side_equal_local_ones(here):
-    loaded, _ = deployed(here)
-    params = SamplingParams(seed=1), SamplingParams(temperature=0.5, seed=2)
-    there, alone = ([Generation(model, PROMPT), Generation(model, PROMPT)] for model in (loaded, here))
-    for steps, same in zip(paired_steps(*there, *params, 12), paired_steps(*alone, *params, 12), strict=True):
-        assert exact(steps) == exact(same)
 
 
 def test_a_remote_text_that_is_dropped_is_stopped(here):

@@ -1,18 +1,32 @@
-"""A document as a file: round trips, and rejected files."""
+"""A document as a file, as a program, and its edits as text."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gpt import Edits, Generation, SamplingParams
-from gpt.analysis.patching import patch_from
-from gpt.documents.edit_text import format_edits
+import gpt
+from gpt import Edits, Generation, SamplingParams, Steering, add_model, add_upload, get_model
+from gpt.analysis.patching import is_patch_of_model, patch_from
+from gpt.config import Activation
+from gpt.documents.edit_text import MAX_FACTOR, edits_as_python, format_edits, parse_edits
 from gpt.documents.saved_document import SavedDocument
+from gpt.documents.snippets import loading_line, python_snippet
+from gpt.edits import PATCHABLE, Patch
+from gpt.models.registry import remove_model
+from tests.conftest import randomized
+from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.fake_models import tiny_model
+from tests.parity.reference_models import NanoGPT
 
 
 @pytest.fixture(scope="module")
@@ -60,19 +74,6 @@ def test_a_file_with_edits_opens_on_every_family_and_goes_on_as_before(family):
         ids = [[step.token_id for step in which.steps(params, 6)] for which in (document, other)]
         assert ids[0] == ids[1]
         torch.testing.assert_close(document.states(), other.states(), atol=1e-5, rtol=1e-4)
-
-
-def test_a_file_saved_in_the_middle_of_its_prompt_is_opened_there(document):
-    other = document.copy()
-    other.go_back(1)
-    again = Generation.from_json(other.to_json(), document.loaded)
-    assert again.ids == document.ids[:2]
-    assert again.prompt_ids == document.prompt_ids
-
-
-def test_without_a_model_the_one_that_the_file_names_is_opened(document, monkeypatch):
-    monkeypatch.setattr("gpt.documents.generation.get_model", {"tiny": document.loaded}.__getitem__)
-    assert Generation.from_json(document.to_json()).loaded is document.loaded
 
 
 @pytest.mark.parametrize(
@@ -178,3 +179,223 @@ def test_the_round_trip_gives_the_same_edits(document):
 def test_edits_of_a_file_are_checked(document, edits, said):
     with pytest.raises(ValueError, match=said):
         Generation.from_json(changed(document, edits=edits), document.loaded)
+
+
+NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
+
+
+def run(snippet, of="document"):
+    """Run a program in this process, with the tiny model in place of a named one, and return its variables."""
+    names = {name: getattr(gpt, name) for name in gpt.__all__}
+    program = snippet.split("\n", 1)[1]  # without the import
+    names |= {"get_model": lambda name: tiny_model(), "load_model": lambda name: tiny_model(), "print": lambda _: None}
+    exec(program, names)
+    return names if of is None else names[of]
+
+
+def written():
+    document = Generation(tiny_model(), "the cat")
+    list(document.steps(SamplingParams(temperature=3.0, top_k=100, seed=5), 4))
+    document.append(99)
+    document.append(0)
+    document.append_text(" a")
+    document.step(SamplingParams(temperature=2.0, top_p=0.9, repetition_penalty=1.2, seed=6))
+    document.step(SamplingParams(temperature=2.0, top_p=0.9, repetition_penalty=1.2, seed=6))
+    return document
+
+
+@pytest.mark.thorough
+def test_the_program_in_a_new_process_prints_the_text_of_the_bundled_model():
+    document = Generation(get_model("untrained"), "Once upon a time")
+    list(document.steps(SamplingParams(temperature=1.2, top_k=50, seed=7), 3))
+    document.append(300)
+    document.append_text(' said:\n "')
+    list(document.steps(SamplingParams(temperature=0.7, seed=8), 3))
+    snippet = python_snippet(document)
+    ran = subprocess.run([sys.executable, "-X", "utf8", "-c", snippet], capture_output=True, check=True)
+    assert ran.stdout.decode().replace("\r\n", "\n") == document.text + "\n"
+
+
+def test_the_program_contains_the_current_branch_only():
+    document = written()
+    document.append(120, after=2)
+    document.append_text("xyz")
+    snippet = python_snippet(document)
+    assert run(snippet).ids == document.ids
+    assert "SamplingParams" not in snippet
+
+
+def test_the_program_also_reads_the_text_without_hidden_tokens():
+    document = written()
+    visible = run(python_snippet(document, hidden=[1, 9]), "visible")
+    kept = [position for position in range(len(document.ids)) if position not in (1, 9)]
+    assert visible.ids == [document.ids[position] for position in kept]
+    assert [visible.origin(p) for p in range(len(kept))] == [document.origin(p) for p in kept]
+    assert visible.n_prompt == document.n_prompt - 1
+    fresh = Generation(tiny_model(), visible.ids)
+    fresh.read()
+    assert torch.equal(visible.logits(len(kept) - 1), fresh.logits(len(kept) - 1))
+
+
+@pytest.mark.parametrize("prompt", [NASTY, "", [256, 97, 258], [259, 97], [0xF0, 0x9F], "the"])
+def test_any_prompt_is_reproduced_by_its_python_literal(prompt):
+    document = Generation(tiny_model(block_size=96), prompt)
+    if prompt:
+        document.append_text(prompt)
+    document.append(10)
+    document.append(259)
+    names = {"get_model": lambda name: tiny_model(block_size=96)}
+    names["load_model"] = names["get_model"]
+    program = python_snippet(document).split("\n", 1)[1]
+    namespace = {"Generation": Generation, "print": lambda _: None, **names}
+    exec(program, namespace)
+    assert namespace["document"].ids == document.ids
+
+
+@pytest.mark.parametrize("trial_ids", [[], [259, 97, 98, 99]])
+def test_trial_edits_generate_a_second_text(trial_ids):
+    loaded, document = tiny_model(), written()
+    patch = patch_from(loaded.model, loaded.tokenizer.encode("the dog"), "attn_out", 1, 2)
+    edits = Edits({(0, 1): 0.0}, patches=(patch,))
+    space = run(python_snippet(document, edits, trial_ids), of=None)
+    assert space["document"].ids == document.ids
+    edited = Generation(loaded, trial_ids or document.prompt_ids, edits=edits)
+    list(edited.steps(space["params"], 20))
+    assert space["edited"].ids == edited.ids
+    assert torch.equal(space["edits"].patches[0].value, patch.value)
+
+
+def test_a_checkpoint_is_loaded_with_its_path_and_n_head(tmp_path):
+    path = tmp_path / "weights.pt"
+    torch.save(randomized(NanoGPT()).state_dict(), path)
+    loaded = get_model(add_model(path, n_head=3))
+    assert loading_line(loaded) == ("load_model", f"loaded = load_model({str(path)!r}, n_head=3)")
+    name = add_upload([path], n_head=3)
+    assert loading_line(get_model(name))[1].endswith("n_head=3)  # the path of that checkpoint")
+    remove_model(name)
+    remove_model(str(path))
+
+
+def test_a_listed_model_is_loaded_by_its_name():
+    assert loading_line(get_model("stories")) == ("get_model", "loaded = get_model('stories')")
+
+
+numbers = st.integers(0, 99)
+
+factors = st.floats(-MAX_FACTOR, MAX_FACTOR)
+
+all_edits = st.builds(
+    Edits,
+    head_scale=st.dictionaries(st.tuples(numbers, numbers), factors, max_size=6),
+    attn_scale=st.dictionaries(numbers, factors, max_size=3),
+    mlp_scale=st.dictionaries(numbers, factors, max_size=3),
+    activation=st.none() | st.sampled_from(get_args(Activation)),
+    drop_positions=st.booleans(),
+)
+
+
+@given(all_edits)
+def test_text_and_python_of_edits_round_trip(edits):
+    text = format_edits(edits)
+    assert parse_edits(text) == edits
+    assert parse_edits(",".join(reversed(text.split(",")))) == edits
+    assert eval(edits_as_python(edits), {"Edits": gpt.Edits}) == edits
+
+
+pieces = st.sampled_from([*"haf.=,-e0129", "nopos", "act=", "relu", "h1.1=0", "²", "nan", "\n"])
+
+
+@given(st.lists(pieces, max_size=8).map("".join))
+def test_edits_of_an_accepted_text_can_be_formatted_again(text):
+    edits = Edits()
+    with suppress(ValueError):
+        edits = parse_edits(text)
+    assert parse_edits(format_edits(edits)) == edits
+
+
+def test_format_edits_of_each_kind():
+    edits = Edits({(3, 2): 0.0}, {1: 0.0}, {0: 0.5}, activation="relu", drop_positions=True)
+    assert format_edits(edits) == "h3.2=0,a1=0,f0=0.5,act=relu,nopos"
+    assert format_edits(Edits()) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["h1=0", "a1.2=0", "h1.1=11", "a0=nan", "a0=1e9", "f0=0,f0=1", "nopos,nopos", "act=tanh", "a-1=0", "a٣=0"]
+)
+def test_an_invalid_part_is_named(text):
+    with pytest.raises(ValueError, match=text.split(",")[-1].replace(".", r"\.")):
+        parse_edits(text)
+
+
+TINY = tiny_model()
+
+places = st.tuples(st.sampled_from(PATCHABLE), st.integers(0, 1), st.integers(0, 3))
+
+
+@given(st.lists(places, max_size=3, unique=True), st.lists(st.integers(0, 255), min_size=4, max_size=6))
+def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
+    patches = tuple(patch_from(TINY.model, ids, *place) for place in chosen)
+    edits = Edits({(0, 1): 0.5}, drop_positions=True, patches=patches)
+    text = format_edits(edits)
+    space = {"Edits": gpt.Edits, "patch_from": patch_from, "loaded": TINY}
+    for again in (parse_edits(text, TINY.model), eval(edits_as_python(edits), space)):
+        assert replace(again, patches=()) == replace(edits, patches=())
+        for ours, theirs, place in zip(again.patches, patches, chosen, strict=True):
+            assert (ours.name, ours.layer, ours.position, ours.ids) == (*place, tuple(ids))
+            assert torch.equal(ours.value, theirs.value)
+            assert is_patch_of_model(TINY.model, ours)
+            assert not is_patch_of_model(tiny_model(seed=9).model, ours)
+    if patches:
+        with pytest.raises(ValueError, match="is not an edit"):
+            parse_edits(text)  # without a model
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("resid_pre2.0=1", "layer 2 does not exist"),
+        ("resid_pre0.2=1-2", "position 2 does not exist"),
+        ("attn_out0.0=99999", "token id 99999 does not exist"),
+        ("attn_out0.0=" + "-".join(["1"] * 200), "200"),
+        ("mlp_out0.0=1,mlp_out0.0=2", "twice"),
+        (",".join(f"mlp_out0.{n}=" + "-".join(["1"] * 20) for n in range(17)), "exceeds the limit of 16"),
+        ("attn_weights0.0=1", "is not an edit"),
+        ("resid_pre0.0=", "is not an edit"),
+    ],
+)
+def test_an_invalid_patch_is_refused_with_the_reason(text, why):
+    with pytest.raises(ValueError, match=why):
+        parse_edits(text, TINY.model)
+
+
+def test_patches_without_ids_and_infinite_factors_have_no_text():
+    with pytest.raises(ValueError, match="only a patch from a text"):
+        format_edits(Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(4)),)))
+    with pytest.raises(ValueError, match="inf"):
+        format_edits(Edits(attn_scale={0: float("inf")}))
+
+
+def test_concepts_that_are_turned_up_are_read_from_the_dictionary_of_the_model():
+    concepts = axis_concepts()
+    edits = Edits({(0, 1): 0.0}, steering=(concepts.steering(0, 3, -0.5), concepts.steering(0, 0, 2.0)))
+    text = format_edits(edits)
+    assert text == "h0.1=0,c0.3=-0.5,c0.0=2"
+    assert parse_edits(text, concepts=concepts) == edits
+    loaded = replace(tiny_model(), concepts=concepts)
+    assert eval(edits_as_python(edits), {"Edits": gpt.Edits, "loaded": loaded}) == edits
+    for part in ("c1.0=1", "c0.16=1", "c0.0=11", "c0.0=1,c0.0=1"):
+        with pytest.raises(ValueError, match=r"must be|appears twice"):
+            parse_edits(part, concepts=concepts)
+    with pytest.raises(ValueError, match="not an edit"):
+        parse_edits(text)
+
+
+def test_vectors_of_no_concept_have_no_text_and_must_fit_the_model():
+    config = tiny_model().model.config
+    vector = Steering(1, torch.ones(16))
+    with pytest.raises(ValueError, match="only a vector made from one of the model's concepts"):
+        format_edits(Edits(steering=(vector,)))
+    for wrong in (Steering(2, torch.ones(16)), Steering(1, torch.ones(15))):
+        assert Edits(steering=(wrong, vector)).fitting(config) == Edits(steering=(vector,))
+    with pytest.raises(ValueError, match="must be a tensor"):
+        Steering(0, [1.0])

@@ -13,7 +13,6 @@ from gpt.experiments.architectures import (
     cache_bytes,
     neuron_counts,
     norm_effect,
-    shift_effect,
 )
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -50,17 +49,6 @@ def test_the_norm_without_its_weights_is_that_of_the_model(model: GPT) -> None:
     assert (abs(effect.mean_after) < 1e-6) == (model.config.norm == "layer")
     with pytest.raises(ValueError, match="layer"):
         norm_effect(model, IDS, 2)
-
-
-def test_moving_a_text_changes_the_prediction_with_learned_positions_only(model: GPT) -> None:
-    changed = shift_effect(model, IDS, [0, 5, 32])
-    assert changed[0] == 0
-    if model.config.position == "learned":
-        assert (changed[1:] > 0.01).all()
-    else:
-        assert (changed < 1e-4).all()
-    with pytest.raises(ValueError, match="shift"):
-        shift_effect(model, IDS, [33])
 
 
 @torch.inference_mode()

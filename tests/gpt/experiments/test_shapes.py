@@ -1,31 +1,48 @@
-"""Sizes computed from a configuration, compared with actual models and with published numbers."""
+"""Sizes and costs from a configuration, compared with models, with torch's counter and with published numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from gpt import Generation
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
+from gpt.experiments.random_models import (
+    MemoryInUse,
+    RandomModels,
+    memory_bytes,
+    module_shapes,
+    resize_vocabulary,
+    skeleton,
+)
 from gpt.experiments.random_models import skeleton as make_skeleton
 from gpt.experiments.shapes import (
     UNTIED_124M,
+    cache_numbers,
     count_parameters,
     embedding_effects,
     flops_per_token,
     parameter_parts,
     weight_shapes,
 )
+from gpt.experiments.speed import generation_passes, next_token_cost
 from gpt.model import GPT
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.presets import PRESETS
+from gpt.sampling import SamplingParams
+from gpt.tokenizer import Tokenizer
 from gpt.trace import Trace
 from tests.conftest import families
 from tests.gpt.family_configs import FAMILIES
 
 TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
+
 SHAPES = [
     TINY,
     replace(TINY, n_ff=7),
@@ -114,3 +131,173 @@ def test_a_tied_embedding_predicts_its_own_tokens_and_gets_a_gradient_in_every_r
     assert untied.own_token_best < 0.02
     assert tied.rows_with_gradient == 1.0
     assert untied.rows_with_gradient == pytest.approx(len(set(TEXT[:-1])) / 500)
+
+
+IDS = [5, 1, 60, 8, 8, 30, 2]
+
+
+def filled_cache(model: GPT, idx: torch.Tensor) -> KVCache:
+    cache = KVCache(model.config)
+    model.hidden_states(idx[:, :-1], cache=cache)
+    return cache
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@torch.inference_mode()
+def test_multiplications_are_those_that_torch_counts(model: GPT, cached: bool) -> None:
+    idx = torch.tensor([IDS])
+    cache = filled_cache(model, idx) if cached else None
+    with FlopCounterMode(display=False) as counter:
+        model.lm_head(model.hidden_states(idx[:, -1:] if cached else idx, cache=cache, trace=Trace())[:, -1])
+    cost = next_token_cost(model.config, len(IDS), cached=cached)
+    assert 2 * cost.multiplications == counter.get_total_flops()  # one addition per multiplication
+
+
+def test_without_a_cache_every_token_is_read_again() -> None:
+    config = GPTConfig(n_layer=2, n_head=2, n_embd=8, vocab_size=10, block_size=16)
+    head = 8 * 10
+    for length in (1, 5, 16):
+        once = next_token_cost(config, length, cached=True).multiplications - head
+        again = next_token_cost(config, length, cached=False).multiplications - head
+        assert again == length * once
+
+
+def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
+    config = model.config
+    cache = KVCache(config)
+    cache.reserve(config.block_size)
+    assert cache.k.nbytes + cache.v.nbytes == 4 * cache_numbers(config) * config.block_size
+    assert 4 * cache_numbers(GPTConfig()) == 73_728  # 2 x 12 layers x 768 numbers of 4 bytes
+    cost = next_token_cost(config, 7, cached=True, kernel="eager", number_bytes=2)
+    assert (cost.cache_bytes, cost.weight_bytes) == (7 * 2 * cache_numbers(config), config.n_head * 7 * 2)
+    cost = next_token_cost(config, 7, cached=False, kernel="eager")
+    assert (cost.cache_bytes, cost.weight_bytes) == (0, config.n_head * 7 * 7 * 4)
+    assert next_token_cost(config, 7, cached=False, kernel="sdpa").weight_bytes == 0
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_passes_of_a_generation_are_those_of_transformers(
+    twins: Callable[..., tuple[Any, GPT]], monkeypatch: pytest.MonkeyPatch, cached: bool
+) -> None:
+    reference, ours = twins(vocab_size=61, n_positions=16, n_layer=3, n_head=3, n_embd=24)
+    found: list[tuple[int, int, int]] = []
+    forward = reference.transformer.forward
+
+    def counted(input_ids: torch.Tensor, **others: Any) -> Any:
+        # transformers 5.24 renamed past_key_values to cache.
+        cache = others.get("cache", others.get("past_key_values"))
+        n_cached = 0 if cache is None else cache.get_seq_length()
+        filled = cache.layers if n_cached else []
+        found.append((input_ids.shape[1], n_cached, sum(layer.keys.nbytes + layer.values.nbytes for layer in filled)))
+        return forward(input_ids, **others)
+
+    monkeypatch.setattr(reference.transformer, "forward", counted)
+    reference.generation_config.eos_token_id = None
+    reference.generate(torch.tensor([IDS]), max_new_tokens=6, do_sample=False, use_cache=cached)
+    passes = generation_passes(ours.config, len(IDS), len(IDS) + 5, cached=cached)
+    assert [(each.n_computed, each.n_cached, each.cache_bytes) for each in passes] == found
+    assert sum(each.n_computed for each in passes) == (12 if cached else 7 + 8 + 9 + 10 + 11 + 12)
+
+
+SMALL = GPTConfig(vocab_size=261, block_size=20, n_layer=3, n_head=3, n_embd=12)
+
+FEW_IDS = [1, 5, 9, 2, 5]
+
+of_every_family = pytest.mark.parametrize("name", families(*FAMILIES))
+
+
+def config_of(name: str) -> GPTConfig:
+    return replace(FAMILIES[name], vocab_size=261)
+
+
+@of_every_family
+def test_the_skeleton_is_the_head_of_the_embeddings(name: str) -> None:
+    config = config_of(name)
+    model = skeleton(config).eval()
+    idx = torch.tensor([FEW_IDS])
+    with torch.inference_mode():
+        x = config.embedding_scale * model.wte.weight[idx]
+        x = x if model.wpe is None else x + model.wpe.weight[: len(FEW_IDS)]
+        logits = torch.nn.functional.linear(x, model.lm_head.weight, model.lm_head.bias)
+        if (cap := config.logit_softcap) is not None:
+            logits = (logits / cap).tanh() * cap
+        torch.testing.assert_close(model(idx), logits)
+
+
+@of_every_family
+def test_the_skeleton_has_every_shape_of_the_whole_model(name: str) -> None:
+    config = config_of(name)
+    assert skeleton(config)(torch.tensor([FEW_IDS])).shape == GPT(config)(torch.tensor([FEW_IDS])).shape == (1, 5, 261)
+    outer = {"idx", "wte", "h.0", "h.1", "h.2", "ln_f", "lm_head"} | (
+        {"wpe"} if config.position == "learned" else set()
+    )
+    whole = [stage for stage in module_shapes(GPT(config), FEW_IDS) if stage.name in outer]
+    assert module_shapes(skeleton(config), FEW_IDS) == whole
+    assert {stage.name for stage in whole} == outer
+
+
+def test_module_shapes_are_those_of_the_pass_in_order_and_leave_no_hook() -> None:
+    model = GPT(replace(SMALL, n_ff=30, gated=True, n_kv_head=1))
+    seen = {stage.name: stage.shape for stage in module_shapes(model, FEW_IDS)}
+    assert next(iter(seen)) == "idx"
+    assert list(seen)[-1] == "lm_head"
+    assert seen["idx"] == (1, 5)
+    assert seen["h.0.attn.c_attn"] == (1, 5, 20)
+    assert seen["h.0.mlp.c_gate"] == seen["h.0.mlp.c_fc"] == (1, 5, 30)
+    assert seen["h.2"] == seen["ln_f"] == (1, 5, 12)
+    assert seen["lm_head"] == (1, 5, 261)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+@of_every_family
+def test_memory_is_that_of_the_tensors_a_document_keeps(byte_tokenizer: Tokenizer, name: str) -> None:
+    config = config_of(name)
+    with RandomModels().model(config, byte_tokenizer) as loaded:
+        document = Generation(loaded, [97] * config.block_size)
+        document.read()
+        assert memory_bytes(config) == sum(weight.nbytes for weight in loaded.model.parameters()) + document.n_bytes
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_model_of_any_vocabulary_size_generates(byte_tokenizer: Tokenizer, bare: bool) -> None:
+    for size in (257, 259, 261, 1000):
+        vocabulary = resize_vocabulary(byte_tokenizer, size)
+        with RandomModels().model(replace(SMALL, vocab_size=size), vocabulary, skeleton_only=bare) as loaded:
+            steps = list(Generation(loaded, "the the").steps(SamplingParams(seed=1), 5))
+            assert 1 <= len(steps) <= 5
+            assert all(0 <= step.token_id < size for step in steps)
+
+
+@pytest.mark.parametrize("size", [257, 258, 260, 261, 262, 5000])
+def test_a_resized_vocabulary_encodes_every_text(byte_tokenizer: Tokenizer, size: int) -> None:
+    text = "the end of \U0001f9c0, the \x00"
+    vocabulary = resize_vocabulary(byte_tokenizer, size)
+    ids = vocabulary.encode(text)
+    assert vocabulary.n_vocab == size
+    assert vocabulary.decode(ids) == text
+    assert max(ids) < size
+    assert vocabulary.eot_id == min(size - 1, 260)
+    assert all(vocabulary.token_bytes(token_id) for token_id in range(size))
+    with pytest.raises(ValueError, match="does not exist"):
+        vocabulary.token_bytes(size)
+
+
+def test_vocabularies_that_cannot_be_cut_are_refused(byte_tokenizer: Tokenizer) -> None:
+    with pytest.raises(ValueError, match="at least 257 tokens"):
+        resize_vocabulary(byte_tokenizer, 256)
+    with pytest.raises(ValueError, match="cannot be cut down to 2"):
+        resize_vocabulary(Characters(["a", "b", "c"]), 2)
+
+
+def test_the_budget_is_shared_and_released(byte_tokenizer: Tokenizer) -> None:
+    models = RandomModels(memory_bytes(SMALL) * 3 // 2)
+    with (
+        models.model(SMALL, byte_tokenizer),
+        pytest.raises(MemoryInUse, match="try again later"),
+        models.model(SMALL, byte_tokenizer),
+    ):
+        pass
+    with pytest.raises(RuntimeError, match="gone"), models.model(SMALL, byte_tokenizer):
+        raise RuntimeError("gone")
+    with models.model(SMALL, byte_tokenizer) as loaded:
+        assert loaded.model.config == SMALL

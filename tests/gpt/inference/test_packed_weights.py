@@ -1,5 +1,4 @@
 import copy
-import pickle
 
 import pytest
 import torch
@@ -74,16 +73,6 @@ def test_a_packed_product_is_the_product_within_its_precision(linear, packing, b
 
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
-def test_a_row_has_the_same_product_alone_and_in_a_batch(linear, packing):
-    packed = packed_layer(linear, packing)
-    x = torch.randn(9, linear.in_features) * torch.logspace(-2, 0, 9)[:, None]
-    alone = torch.cat([packed(row[None]) for row in x])
-    atol = 2 * STEP["half"] * alone.abs().max().item() if packing == "half" else 1e-5
-    assert torch.allclose(packed(x), alone, rtol=0, atol=atol)
-
-
-@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
-@torch.inference_mode()
 def test_a_row_of_zeros_gives_the_bias(linear, packing):
     x = torch.randn(3, linear.in_features)
     x[1] = 0
@@ -98,14 +87,6 @@ def test_the_rows_of_a_tied_head_are_the_weight_of_its_product(packing):
     pack(model, packing)
     assert model.lm_head.weight is model.wte.weight
     assert torch.equal(model.wte.weight, model.wte.weight.stored.matrix.unpack())
-
-
-@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
-def test_a_pickled_packed_weight_is_an_ordinary_parameter_of_the_same_values(linear, packing):
-    weight = packed_layer(linear, packing).weight
-    twin = pickle.loads(pickle.dumps(weight))
-    assert type(twin) is nn.Parameter
-    assert torch.equal(twin, weight)
 
 
 def test_a_tied_head_gives_the_rows_of_the_embedding_and_exactly_the_gradients_of_the_model():

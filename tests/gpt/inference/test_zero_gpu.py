@@ -67,21 +67,6 @@ def test_a_decorated_function_runs_the_shared_model(place: str) -> None:
     assert answer == expected.tolist()
 
 
-def test_on_gpu_generator_yields_each_item_at_once_and_stops_when_closed(place: str) -> None:
-    made: list[int] = []
-
-    @zero.on_gpu
-    def numbers(count: int) -> Iterator[int]:
-        for i in range(count):
-            made.append(i)
-            yield i
-
-    running = numbers(10)
-    assert [next(running), next(running)] == [0, 1]
-    running.close()
-    assert made == [0, 1]
-
-
 def test_zero_gpu_generation_equals_local_generation_in_tokens_logits_and_attention(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 from gpt import Generation, generate
@@ -184,20 +183,6 @@ def test_a_further_turn_gives_the_ids_of_the_whole_chat(
     assert text_with_names(ours, ours.encode_chat([USER])) == before + USER["content"] + after
     assert is_chat(ours, ours.encode_chat([USER]))
     assert not is_chat(ours, prompt_ids(ours, USER["content"]))
-
-
-@pytest.mark.usefixtures("rendered_here")
-def test_control_tokens_that_take_the_whitespace_around_them_do_so_beside_a_typed_name(tmp_path: Path) -> None:
-    """For example Phi-3's, which have "rstrip" in tokenizer.json."""
-    theirs = write_family(tmp_path, "llama2")
-    theirs.add_special_tokens([AddedToken("<|end|>", rstrip=True, lstrip=True), AddedToken("<|user|>", rstrip=True)])
-    theirs.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "chat_template.jinja").write_text("<|user|>\n {{ messages[0].content }} \n<|end|>\n\nx")
-    ours = find_vocabulary(tmp_path, N_VOCAB)
-    plain, typed = (ours.encode_chat([{"role": "user", "content": f"a {word} b"}]) for word in ("x", "</s>"))
-    assert plain == theirs.encode("<|user|>\n a x b \n<|end|>\n\nx", add_special_tokens=False).ids
-    assert [i for i in typed if i in ours.special_ids] == [i for i in plain if i in ours.special_ids]
-    assert ours.decode(typed) == ours.decode(plain).replace(" x ", " </s> ", 1)
 
 
 @pytest.mark.usefixtures("rendered_here")

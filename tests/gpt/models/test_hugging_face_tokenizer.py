@@ -1,20 +1,37 @@
-"""tokenizer.json of every family: ids and text match the `tokenizers` library, and the bytes of each token."""
+"""tokenizer.json of every kind matches the library; damaged, hostile or unsuitable ones are rejected."""
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 import pytest
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer
 
 from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer
+from gpt.models.checkpoints.tokenizer_json import check_pattern
 from gpt.models.checkpoints.vocabularies import find_vocabulary
-from gpt.tokenizer import TextDecoder, plain_text, prompt_ids, prompt_text, start_ids
-from tests.gpt.models.tokenizer_families import FAMILIES, NORMALISE, SPACE, texts, trained, write_family
+from gpt.tokenizer import TextDecoder, Vocabulary, plain_text, prompt_ids, prompt_text, start_ids
+from tests.gpt.models.tokenizer_families import (
+    FAMILIES,
+    LLAMA3_PATTERN,
+    NORMALISE,
+    QWEN_PATTERN,
+    SPACE,
+    corpus,
+    texts,
+    trained,
+    write_family,
+)
 
 N_VOCAB = 1024  # vocabulary size of the model, larger than any vocabulary here
-
 
 QUICK = ("qwen", "mistral")
 
@@ -150,3 +167,296 @@ def test_a_literal_space_mark_is_a_space_for_sentence_piece(tmp_path: Path) -> N
     theirs = write_family(tmp_path, "gemma")
     ours = find_vocabulary(tmp_path, N_VOCAB)
     assert ours.encode(f"a{SPACE}b") == theirs.encode("a b", add_special_tokens=False).ids
+
+
+O200K_PATTERN = "|".join(
+    [
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    ]
+)  # gpt-oss's, according to tiktoken
+
+
+def changed(family: str, place: tuple[str, ...], value: object) -> dict[str, Any]:
+    """Return a family's tokenizer.json with one value changed."""
+    whole = part = json.loads(trained(family).to_str())
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    return whole
+
+
+def nested(depth: int) -> dict[str, Any]:
+    part: dict[str, Any] = {"type": "NFC"}
+    for _ in range(depth):
+        part = {"type": "Sequence", "normalizers": [part]}
+    return part
+
+
+def byte_levels(n: int) -> dict[str, Any]:
+    """Return parts that each make a text longer: "é" would become 2**n characters."""
+    part = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    return {"type": "Sequence", "pretokenizers": [part] * n}
+
+
+LONG_MAP = base64.b64encode(bytes(4) + b"a" * 1000).decode()  # a map that makes characters 1000 bytes long
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("model",), None, "must contain tokens and merges"),
+        (("model", "type"), "Unigram", "must contain tokens and merges"),
+        (("model", "type"), "Morfessor", "not implemented: Morfessor"),
+        (("model", "max_input_chars_per_word"), 10**6, "not implemented: max_input_chars_per_word 1000000"),
+        (("pre_tokenizer",), byte_levels(20), "not implemented: ByteLevel, ByteLevel"),
+        (("model", "vocab"), {}, "give each token an id"),
+        (("model", "vocab"), [["a", 0.1]], "must contain tokens and merges"),
+        (("model", "vocab"), {"a": 0, "b": 0}, "give each token an id"),
+        (("model", "vocab"), {"a": True}, "give each token an id"),
+        (("model", "vocab"), {"a": -1}, "give each token an id"),
+        (("model", "vocab"), {"a": 10**30}, "do not belong together"),
+        (("model", "vocab"), {"a": 1024}, "1,025 tokens, but the model has 1,024"),
+        (("model", "vocab"), {"a": 0}, "is not a vocabulary"),
+        (("model", "merges"), [["no", "such"]], "is not a vocabulary"),
+        (("model", "merges"), 7, "must contain tokens and merges"),
+        (("added_tokens",), {"a": 1}, "must contain tokens and merges"),
+        (("added_tokens",), ["<s>"], "must contain tokens and merges"),
+        (("added_tokens",), [{"special": False, "content": "hello"}], "missing field `id`"),
+        (("normalizer",), {"type": "Uppercase"}, "not implemented: Uppercase"),
+        (("added_tokens",), [{"content": ""}], "must contain tokens and merges"),
+        (("added_tokens",), [{"content": "<s>", "id": "0"}], "is not a vocabulary"),
+        (("normalizer",), "NFC", "must contain tokens and merges"),
+        (("normalizer",), {"type": 1}, "must contain tokens and merges"),
+        (("normalizer",), {"type": "Sequence"}, "must contain tokens and merges"),
+        (("normalizer",), {"type": "Precompiled", "precompiled_charsmap": LONG_MAP}, "not implemented: Precompiled"),
+        (("normalizer",), {"type": "Precompiled", "precompiled_charsmap": "?"}, "not implemented: Precompiled"),
+        (("normalizer",), {"type": "Prepend", "prepend": "a" * 10**6}, "not implemented: Prepend"),
+        (
+            ("normalizer",),
+            {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"},
+            "not implemented: Replace",
+        ),
+        (
+            ("normalizer",),
+            {"type": "Replace", "pattern": {"Regex": "(a+)+b"}, "content": "▁"},
+            "not implemented: Replace",
+        ),
+        (("normalizer",), nested(40), "must contain tokens and merges"),
+        (
+            ("pre_tokenizer",),
+            {"type": "Split", "pattern": {"Regex": "(a+)+b"}, "behavior": "Isolated", "invert": False},
+            "could take minutes",
+        ),
+        (
+            ("pre_tokenizer",),
+            {"type": "Split", "pattern": {"Regex": "["}, "behavior": "Isolated", "invert": False},
+            "could take minutes",
+        ),
+        (("post_processor",), {"type": "TemplateProcessing", "single": "x"}, "is not a vocabulary"),
+    ],
+)
+def test_a_file_of_another_kind_or_a_damaged_one_is_refused(
+    tmp_path: Path, place: tuple[str, ...], value: object, said: str
+) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps(changed("gemma", place, value)))
+    with pytest.raises(ValueError, match=said):
+        find_vocabulary(tmp_path, N_VOCAB)
+
+
+def test_added_tokens_beyond_the_models_are_left_out(tmp_path: Path) -> None:
+    """Gemma 3's tokenizer.json has one more than the text model, and many fine-tunes have an unused [PAD]."""
+    theirs = write_family(tmp_path, "gemma")
+    theirs.add_special_tokens(["<image_soft_token>"])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    n_vocab = theirs.token_to_id("<image_soft_token>")
+    found = find_vocabulary(tmp_path, n_vocab)
+    assert found.n_vocab == n_vocab
+    assert found.decode(found.encode("<image_soft_token>")) == "<image_soft_token>"
+    theirs.add_tokens(["ordinary"])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    found = find_vocabulary(tmp_path, n_vocab)
+    assert found.decode(found.encode("ordinary")) == "ordinary"
+    assert find_vocabulary(tmp_path, n_vocab + 2).encode("ordinary") == [n_vocab + 1]
+
+
+def test_settings_of_the_file_that_cut_or_pad_texts_do_not_count(tmp_path: Path) -> None:
+    theirs = write_family(tmp_path, "qwen")
+    ids = theirs.encode("one two three four").ids
+    theirs.enable_truncation(2)
+    theirs.enable_padding(length=10**6)
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    found = find_vocabulary(tmp_path, N_VOCAB)
+    assert found.encode("one two three four") == ids
+
+
+@pytest.mark.parametrize("pattern", [LLAMA3_PATTERN, QWEN_PATTERN, O200K_PATTERN, r"\p{N}{1,3}", "[一-龥]+"])
+def test_published_patterns_are_accepted(pattern: str) -> None:
+    check_pattern(pattern, "tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(a|a)*b", r"(?:\s+)+x", r"(\w)\1", r"(?<n>a)\k<n>", r"(?R)", r"a?" * 30 + "a" * 30, "(a|a)" * 30, 
+        "a{1,9}" * 9,        r"\s*\s*\s*x", "(?x) (a|a) * b", "(?#)", "a" * 2000, "(", "(?P<n>a)",
+    ],
+)  # fmt: skip
+def test_patterns_that_could_take_long_are_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="could take minutes"):
+        check_pattern(pattern, "tokenizer.json")
+
+
+LARGE_VOCAB = 4096
+
+SENTENCE = "the cat sat on the hat, the hat on the mat."
+
+CORPUS = (*corpus(), *[SENTENCE] * 20)
+
+UNKNOWN, END = "[UNK]", "[SEP]"
+
+BPE = trainers.BpeTrainer(vocab_size=900, limit_alphabet=400, special_tokens=[UNKNOWN, END], show_progress=False)
+
+SUFFIX = trainers.BpeTrainer(vocab_size=900, special_tokens=[UNKNOWN], end_of_word_suffix="</w>", show_progress=False)
+
+BYTES = trainers.BpeTrainer(vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+
+UNIGRAM = trainers.UnigramTrainer(
+    vocab_size=LARGE_VOCAB, special_tokens=[UNKNOWN], unk_token=UNKNOWN, show_progress=False
+)
+
+WORD_LEVEL = trainers.WordLevelTrainer(vocab_size=900, special_tokens=[UNKNOWN], show_progress=False)
+
+WORD_PIECE = trainers.WordPieceTrainer(vocab_size=900, special_tokens=[UNKNOWN], show_progress=False)
+
+# By kind: model, trainer, normalizer, pre-tokenizer, decoder.
+KINDS: dict[str, tuple[Any, Any, Any, Any, Any]] = {
+    "BPE of words": (models.BPE(unk_token=UNKNOWN), BPE, None, pre_tokenizers.Whitespace(), None),
+    "BPE of whole texts": (models.BPE(unk_token=UNKNOWN), BPE, None, None, None),
+    "BPE with ends of words": (
+        models.BPE(unk_token=UNKNOWN, end_of_word_suffix="</w>"),
+        SUFFIX,
+        normalizers.StripAccents(),
+        pre_tokenizers.WhitespaceSplit(),
+        decoders.BPEDecoder(),
+    ),
+    "byte-level without decoder": (
+        models.BPE(),
+        BYTES,
+        normalizers.Sequence([normalizers.Strip(), normalizers.Lowercase()]),
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+        None,
+    ),
+    "Unigram": (
+        models.Unigram(),
+        UNIGRAM,
+        normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]),
+        pre_tokenizers.Metaspace(),
+        decoders.Metaspace(),
+    ),
+    "Unigram without decoder": (models.Unigram(), UNIGRAM, None, pre_tokenizers.Metaspace(), None),
+    "WordLevel": (models.WordLevel(unk_token=UNKNOWN), WORD_LEVEL, None, pre_tokenizers.Whitespace(), None),
+    "WordPiece": (
+        models.WordPiece(unk_token=UNKNOWN),
+        WORD_PIECE,
+        normalizers.BertNormalizer(),
+        pre_tokenizers.BertPreTokenizer(),
+        decoders.WordPiece(),
+    ),
+}
+
+
+def streamed(vocabulary: Vocabulary, ids: Sequence[int]) -> str:
+    """Return what a page shows of a text that is written token by token."""
+    decoder = TextDecoder(vocabulary)
+    return "".join(map(decoder.feed, ids)) + decoder.finish()
+
+
+QUICK_KINDS = ("Unigram", "WordPiece")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in QUICK_KINDS else pytest.mark.thorough) for kind in KINDS]
+)
+def test_ids_are_the_librarys_and_a_stream_of_tokens_is_readable(tmp_path: Path, kind: str) -> None:
+    model, trainer, normalizer, pre_tokenizer, decoder = KINDS[kind]
+    theirs = Tokenizer(model)
+    for part, value in {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "decoder": decoder}.items():
+        if value is not None:
+            setattr(theirs, part, value)
+    theirs.train_from_iterator(CORPUS, trainer)
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    ours = find_vocabulary(tmp_path, LARGE_VOCAB)
+    theirs.encode_special_tokens = True
+    for text in texts():
+        ids = ours.encode(text)
+        assert ids == theirs.encode(text, add_special_tokens=False).ids
+        assert streamed(ours, ids) == plain_text(ours, ids)
+    assert streamed(ours, ours.encode(SENTENCE)).rstrip() == SENTENCE
+    assert ours.unknown_id == theirs.token_to_id(UNKNOWN)
+
+
+BERT = ["[PAD]", UNKNOWN, "[CLS]", END, *"你好世界，。", "gp", "##t", "##2", "hello", "Hello", "cafe", "(", "42"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"do_lower_case": False}, {"strip_accents": False, "tokenize_chinese_chars": False}]
+)
+def test_berts_vocabulary_reads_chinese_as_in_transformers(tmp_path: Path, settings: dict[str, Any]) -> None:
+    (tmp_path / "vocab.txt").write_text("\n".join(BERT) + "\n", encoding="utf-8")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer", **settings}))
+    ours, theirs = find_vocabulary(tmp_path, 32), AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("你好，世界。", "Hello GPT2 café(42)好", "你 好\n hello"):
+        assert [*prompt_ids(ours, text), ours.eot_id] == theirs(text)["input_ids"]
+    if not settings:
+        assert streamed(ours, ours.encode("你好，Hello gpt2。世界")) == "你好， hello gpt2。世界"
+
+
+PLAIN = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model_type": "unigram"},
+        *(
+            pytest.param(options, marks=pytest.mark.thorough)
+            for options in (
+                {"model_type": "bpe", "add_dummy_prefix": False, "user_defined_symbols": ["<sep>", "at"]},
+                {"model_type": "bpe", "byte_fallback": True, "character_coverage": 0.98, "split_digits": True, **PLAIN},
+                {"model_type": "char", "normalization_rule_name": "nmt_nfkc_cf"},
+            )
+        ),
+    ],
+    ids=lambda options: options["model_type"],
+)
+def test_a_sentencepiece_model_encodes_as_its_library(tmp_path: Path, options: dict[str, Any]) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
+    data = BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS),
+        model_writer=data,
+        vocab_size=2600,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **options,
+    )
+    (tmp_path / "tokenizer.model").write_bytes(data.getvalue())
+    ours, theirs = (
+        find_vocabulary(tmp_path, LARGE_VOCAB),
+        sentencepiece.SentencePieceProcessor(model_proto=data.getvalue()),
+    )
+    for text in (*texts(300), SENTENCE, "the<sep>  cat "):
+        clean = re.sub("\x00|</?s>|<0x41>", "", normalize("NFC", text))
+        ids = ours.encode(clean)
+        assert ids == theirs.encode(clean)
+        if ours.unknown_id not in ids:
+            assert streamed(ours, ids) == theirs.decode(ids)
+    assert ours.decode(ours.encode_continuation(" cat")) == (" cat" if "add_dummy_prefix" in options else "cat")
+    assert (ours.eot_id, ours.unknown_id) == (theirs.eos_id(), theirs.unk_id())

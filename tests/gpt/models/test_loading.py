@@ -5,20 +5,27 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from gpt import GPT
+from gpt import GPT, GPTConfig, add_model, get_model
+from gpt.inference.cluster import DeployedModel, ModelSpec
 from gpt.inference.packed_weights import half_dtype
 from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save_model
 from gpt.models.checkpoints.vocabularies import PlainIds
-from gpt.models.loading import Precision, checked_precision, memory_of
+from gpt.models.loading import Precision, build, checked_precision, memory_of
 from gpt.models.memory import free_memory
-from gpt.models.sources import load_model
+from gpt.models.precision_error import compare, precision_error
+from gpt.models.registry import Registry, configure
+from gpt.models.sources import BUNDLED, load_model
 from gpt.read_only import ReadOnlyTensor
+from tests.conftest import randomized
+from tests.gpt.fake_models import tiny_tokenizer
 from tests.gpt.models.tiny import N_VOCAB, tiny
+from tests.parity.reference_models import NanoGPT
 
 
 def test_half_precision_files_load_in_float32_and_in_16_bits(tmp_path: Path) -> None:
@@ -70,15 +77,6 @@ def test_a_packed_model_needs_its_memory_and_that_of_a_block(
     load_model(tmp_path, device="cpu", precision=precision)
 
 
-def test_model_larger_than_memory_is_refused_before_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_model(tmp_path, tiny(), PlainIds(N_VOCAB))
-    opened = open_checkpoint(tmp_path)
-    monkeypatch.setattr(checkpoint, "free_memory", lambda: opened.n_bytes() - 1)
-    monkeypatch.setattr(checkpoint, "meta_model", None)
-    with pytest.raises(ValueError, match=r"needs .* KiB of memory, .* KiB are free"):
-        opened.build()
-
-
 def test_weights_whose_logits_overflow_are_refused_by_name(tmp_path: Path) -> None:
     model = tiny()
     for parameter in model.parameters():
@@ -122,7 +120,6 @@ CHANGES: dict[str, Callable[[Tensor], object]] = {
     "foreach": lambda w: torch._foreach_zero_([w]),
     "memory": lambda w: w.detach().numpy().fill(0),
 }
-
 
 THOROUGH = [pytest.param(packing, marks=pytest.mark.thorough) for packing in ("fp32", "half")]
 
@@ -212,3 +209,84 @@ def test_a_trainable_model_learns_in_every_weight_and_takes_changes(tmp_path: Pa
     assert not torch.equal(model(idx), logits)
     with pytest.raises(ValueError, match="int8 weights cannot be trained"):
         load_model(tmp_path, device="cpu", trainable=True, precision="int8")
+
+
+def test_the_same_model_has_no_error_and_one_of_16_bits_a_small_one():
+    exact = load_model("stories", device="cpu")
+    none = compare(exact, exact)
+    assert (none.kl, none.logit, none.top_1) == (0, 0, 1)
+    small = precision_error(load_model("stories", device="cpu", precision="bf16"))
+    assert small.kl < 0.01
+    assert small.logit < 1
+    assert (small.kl > 1e-6) == (half_dtype() is torch.bfloat16)  # its file holds float16
+    assert small.top_1 > 0.9
+
+
+@pytest.fixture
+def reduced():
+    """Load the shared models in bfloat16."""
+    configure(precision="bf16")
+    yield
+    configure()
+
+
+def test_precision_error_of_a_model_without_text_vocabulary_and_stated_heads(tmp_path, reduced):
+    torch.save(randomized(NanoGPT()).state_dict(), tmp_path / "weights.pt")
+    loaded = get_model(add_model(tmp_path / "weights.pt", n_head=3))
+    assert 0 < precision_error(loaded).logit < 1
+    assert precision_error(loaded) is precision_error(loaded)
+
+
+def test_the_divergence_is_that_of_two_known_distributions():
+    exact = load_model("untrained", device="cpu", trainable=True)
+    with torch.no_grad():
+        exact.model.ln_f.weight.zero_()  # makes every token equally likely
+    other = load_model("untrained", device="cpu")
+    ids = torch.tensor([exact.tokenizer.encode("the dog")])
+    with torch.no_grad():
+        q = other.model(ids)[0].softmax(-1)
+    n = q.shape[-1]
+    expected = (torch.log2(torch.tensor(1 / n)) - q.log2()).mean().item()
+    assert compare(other, exact, "the dog").kl == pytest.approx(expected, rel=1e-3)
+
+
+CPU = torch.device("cpu")
+
+IDS = torch.tensor([[5, 3, 9]])
+
+CLUSTER = SimpleNamespace(max_replicas=3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model = GPT(GPTConfig(vocab_size=260, block_size=16, n_layer=2, n_head=2, n_embd=16))
+    save_model(tmp_path / "tiny", model, tiny_tokenizer(), dtype=torch.float32)
+    return tmp_path / "tiny"
+
+
+def test_float32_weights_stay_in_their_file_and_refuse_changes_that_would_not_reach_the_replicas(folder: Path) -> None:
+    checkpoint = open_checkpoint(folder)
+    mapped = build("tiny", checkpoint, CPU, "fp32", deployed=DeployedModel(CLUSTER, ModelSpec("", "fp32")))
+    for name, parameter in mapped.model.named_parameters():
+        assert parameter.stored.tensor.data_ptr() == checkpoint.weights[name][0].data_ptr(), name
+        with pytest.raises(ValueError, match="cannot be changed"):
+            parameter.data.zero_()
+    assert memory_of(checkpoint, "fp32", CPU, deployed=True) == 0
+    usual = build("tiny", checkpoint, CPU, "fp32")
+    torch.testing.assert_close(mapped.model(IDS), usual.model(IDS))
+
+
+def test_weights_in_half_precision_are_copied() -> None:
+    checkpoint = open_checkpoint(BUNDLED)
+    assert memory_of(checkpoint, "fp32", CPU, deployed=True) == checkpoint.n_bytes(torch.float32)
+
+
+def test_listed_models_are_deployed_and_uploads_are_not(folder: Path) -> None:
+    registry = Registry(cluster=CLUSTER)
+    registry.add(folder, name="tiny")
+    deployed = [registry.get(name).deployed for name in ("tiny", "untrained")]
+    assert [each.spec.location for each in deployed] == [str(folder.resolve()), "untrained"]
+    upload = registry.get(registry.add_upload(sorted(folder.iterdir())))
+    assert upload.deployed is None
+    assert registry.get("tiny").engine.admission.limit == 3 * upload.engine.admission.limit
+    registry.remove(upload.name)

@@ -1,21 +1,29 @@
-"""Shared models: names, copies and uploads."""
+"""Shared models: names, copies, uploads, concurrent loads, memory."""
 
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
+from gpt.cache import KVCache
 from gpt.config import GPTConfig
+from gpt.documents.generation import Generation
+from gpt.inference.batched_decode import batched_hidden_states
 from gpt.model import GPT
-from gpt.models.checkpoints import HeadsUnknown, save_model
+from gpt.models import sources
+from gpt.models.checkpoints import Checkpoint, HeadsUnknown, open_checkpoint, save_model
+from gpt.models.loading import memory_of
 from gpt.models.registry import Registry, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, LLAMA_MODEL, POEMS_MODEL, load_model
 from gpt.tokenizer import Tokenizer
-from tests.gpt.models.registries import CPU
+from tests.gpt.models.registries import CONFIG, CPU, registry_for
 from tests.parity.reference_models import BookGPT
 
 
@@ -61,14 +69,6 @@ def test_copies_of_a_model_that_is_not_shared_are_models_of_their_own() -> None:
         assert torch.equal(twin.model.wte.weight, own.model.wte.weight)
         assert twin.tokenizer.encode("Once upon") == own.tokenizer.encode("Once upon")
         assert twin.engine is twin.engine is not own.engine
-
-
-@pytest.mark.parametrize("precision", ["fp64", ""])
-def test_unknown_precision_is_refused(folders: list[Path], precision: str) -> None:
-    with pytest.raises(ValueError, match="must be one of"):
-        load_model(folders[0], precision=precision)
-    with pytest.raises(ValueError, match="must be one of"):
-        Registry(precision=precision)
 
 
 def test_uploaded_files_become_a_listed_model_and_are_deleted_with_it(
@@ -127,3 +127,178 @@ def test_of_the_models_that_may_not_be_downloaded_those_here_are_listed(monkeypa
         registry.get("gpt2-xl")
     assert registry.add("gpt2-xl") == "gpt2-xl"  # added by the host
     assert "gpt2-xl" in registry.names()
+
+
+class Gate:
+    """Replaces open_checkpoint. Loads of one path wait for `may_load`; `opened` lists the paths of all loads."""
+
+    def __init__(self, closed: Path) -> None:
+        self.closed, self.opened = closed, []
+        self.began, self.may_load = threading.Event(), threading.Event()
+
+    def __call__(self, path: Path, *hints: object, **options: object) -> Checkpoint:
+        self.opened.append(path)
+        if path == self.closed:
+            self.began.set()
+            assert self.may_load.wait(10)
+        return open_checkpoint(path, *hints, **options)
+
+
+@pytest.fixture
+def gate(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """Make loads of the first folder wait."""
+    gate = Gate(folders[0])
+    monkeypatch.setattr(sources, "open_checkpoint", gate)
+    return gate
+
+
+def test_concurrent_requests_wait_for_one_load(folders: list[Path], gate: Gate) -> None:
+    registry, names = registry_for(folders, 4)
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(registry.get, names[0]) for _ in range(8)]
+        gate.may_load.set()
+        assert len({id(each.result()) for each in asked}) == 1
+    assert gate.opened == [folders[0]]
+
+
+def test_one_model_does_not_wait_for_another(folders: list[Path], gate: Gate) -> None:
+    registry, names = registry_for(folders, 4)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(registry.get, names[0])
+        assert registry.get(names[1]).name == names[1]
+        assert not waiting.done()
+        gate.may_load.set()
+
+
+def test_failure_is_raised_in_all_waiting_callers_and_the_next_request_loads_again(
+    folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, names = registry_for(folders, 4)
+    kept = registry.get(names[1])
+    may_fail = threading.Event()
+
+    def broken(path: Path, *_: object, **options: object) -> object:
+        assert may_fail.wait(10)
+        raise ValueError("the disk is broken")
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(3) as threads:
+        patch.setattr(sources, "open_checkpoint", broken)
+        asked = [threads.submit(registry.get, names[0]) for _ in range(3)]
+        may_fail.set()
+        assert [str(each.exception(10)) for each in asked] == ["the disk is broken"] * 3
+    assert registry.get(names[1]) is kept
+    assert registry.get(names[0]).name == names[0]
+
+
+def test_caller_that_stops_waiting_does_not_stop_the_load(
+    folders: list[Path], gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, _ = registry_for(folders, 4)
+
+    monkeypatch.setattr(sources.hub, "download", lambda name, progress: progress(1, 2) or folders[0])
+    registry.add("someone/model")
+    with pytest.raises(ZeroDivisionError):
+        registry.get("someone/model", lambda done, total: 1 // 0)
+    gate.may_load.set()
+    assert registry.get("someone/model").name == "someone/model"
+    assert gate.opened == [folders[0]]
+
+
+def test_a_source_that_changes_while_it_loads_is_loaded_again(folders: list[Path], gate: Gate) -> None:
+    registry, _ = registry_for(folders, 4)
+    name = registry.add(folders[0], name="mine")
+    with ThreadPoolExecutor(1) as threads:
+        before = threads.submit(registry.get, name)
+        assert gate.began.wait(10)
+        registry.add(folders[1], name="mine")
+        now = registry.get(name)
+        gate.may_load.set()
+        assert before.result(10) is not now
+    assert gate.opened == folders[:2]
+    assert registry.get(name) is now
+
+
+def test_a_load_that_cannot_begin_is_tried_again(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, (name, *_) = registry_for(folders, 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no more threads")))
+        with pytest.raises(RuntimeError, match="no more threads"):
+            registry.get(name)
+    assert registry.get(name).name == name
+
+
+def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
+    registry, names = registry_for(folders, 3)
+    first = [id(registry.get(name).model) for name in names[:3]]
+    registry.get(names[0])  # b is now the least recently requested
+    registry.get(names[3])
+    assert id(registry.get(names[0]).model) == first[0]
+    assert id(registry.get(names[2]).model) == first[2]
+    assert names[1] not in registry._loads
+    registry.get(names[1])  # loads b again
+    assert names[3] not in registry._loads
+
+
+def test_model_in_use_is_not_evicted(folders: list[Path]) -> None:
+    registry, names = registry_for(folders, 2)
+    held = registry.get(names[0])
+    for name in (names[1], names[2], names[3], names[1]):
+        registry.get(name)
+    assert registry.get(names[0]) is held
+    also = registry.get(names[1])
+    with pytest.raises(ValueError, match="other models are in use: try again later"):
+        registry.get(names[2])
+    assert registry.get(names[0]) is held
+    assert registry.get(names[1]) is also
+    del also
+    assert registry.get(names[2]).name == names[2]
+    del held
+    gc.collect()
+    assert registry.get(names[3]).name == names[3]
+
+
+def test_budget_counts_the_precision(folders: list[Path]) -> None:
+    checkpoint = open_checkpoint(folders[0])
+    size = memory_of(checkpoint, "half", CPU)
+    assert size == checkpoint.n_bytes(torch.bfloat16) + 2 * CONFIG.vocab_size * CONFIG.n_embd  # tied: stored twice
+    assert memory_of(checkpoint, "fp32", CPU) == checkpoint.n_bytes()
+    registry = Registry(memory=size, device=CPU, precision="half")
+    assert registry.get(registry.add(folders[0])).precision == "half"
+    registry.configure(memory=size, device=CPU)
+    with pytest.raises(ValueError, match="choose a smaller model"):
+        registry.get(registry.add(folders[0]))
+
+
+def test_budget_counts_the_keys_and_values_of_texts_that_generate_together(folders: list[Path]) -> None:
+    registry, names = registry_for(folders, 2)
+    held = registry.get(names[0])
+    caches, whole = [KVCache(CONFIG) for _ in range(2)], KVCache(CONFIG, max_length=8)
+    whole.reserve(8)
+    row = whole.kv.nbytes
+
+    def read_together() -> None:
+        batched_hidden_states(held.model, [[1], [2]], caches, held.engine._decode_cache)
+
+    registry.memory = registry._used_bytes() + 2 * row - 1  # a single row is of no use
+    read_together()
+    assert held.engine.copied_bytes == 0
+    registry.memory += 1
+    read_together()
+    assert held.engine.copied_bytes == 2 * row
+    registry.memory = 2 * registry._sizes[held.engine] + row
+    with pytest.raises(ValueError, match="other models are in use"):
+        registry.get(names[1])
+    registry.trim()  # in use until now
+    registry.trim()
+    assert registry.get(names[1]).name == names[1]
+
+
+def test_budget_counts_documents_as_long_as_they_exist(folders: list[Path]) -> None:
+    registry, names = registry_for(folders, 2)
+    document = Generation(registry.get(names[0]), [1, 2, 3])
+    document.read()
+    assert registry._used_bytes() == registry._sizes[document.loaded.engine] + document.n_bytes
+    with pytest.raises(ValueError, match="other models are in use"):
+        registry.get(names[1])
+    del document
+    assert registry.get(names[1]).name == names[1]

@@ -1,4 +1,4 @@
-"""Untrusted files run no code, and the memory and time they take are limited."""
+"""Untrusted, damaged or contradictory files run no code and are rejected; the memory and time they take are limited."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import random
+import shutil
 import struct
 import zipfile
 from collections.abc import Callable
@@ -14,17 +15,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints import open_checkpoint, save_hugging_face, save_model, untrusted
 from gpt.models.checkpoints.translate import expected_shapes
-from gpt.models.checkpoints.untrusted import read_json
-from gpt.models.checkpoints.vocabularies import read_nanogpt_meta
+from gpt.models.checkpoints.untrusted import MAX_HEADER_BYTES
+from gpt.models.checkpoints.vocabularies import FILES, PlainIds, find_vocabulary, read_nanogpt_meta
+from gpt.models.registry import Registry
 from gpt.models.sources import load_model
-
-pytestmark = pytest.mark.thorough
+from gpt.tokenizer import Tokenizer
+from tests.parity.family_models import family_twins
 
 CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
 
@@ -39,11 +41,7 @@ class Touch:
         return os.system, (f"touch {self.marker}",)
 
 
-def test_a_file_saved_by_an_editor_on_windows_is_read(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"n_layer": 1}\n', encoding="utf-8-sig")
-    assert read_json(tmp_path / "config.json", dict) == {"n_layer": 1}
-
-
+@pytest.mark.thorough
 def test_a_pickled_model_is_told_from_a_file_of_an_old_torch(tmp_path: Path) -> None:
     model, path = GPT(CONFIG), tmp_path / "model.pt"
     path.write_bytes(pickle.dumps(model))
@@ -69,6 +67,7 @@ def torch_file(tmp_path: Path) -> Path:
     return tmp_path / "ckpt.pt"
 
 
+@pytest.mark.thorough
 def test_file_that_would_run_code_is_refused_and_runs_none(tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     torch.save({"wte.weight": torch.zeros(2, 2), "more": Touch(marker)}, tmp_path / "evil.pt")
@@ -81,6 +80,7 @@ def test_file_that_would_run_code_is_refused_and_runs_none(tmp_path: Path) -> No
     assert not marker.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "tuples",
     [b"\x85" * 2_000_000, b"".join(b"q%ch%c\x86" % (i, i) for i in range(100))],  # the pairs would need 2^100 hashes
@@ -98,6 +98,7 @@ def test_nested_tuples_are_not_hashed(tmp_path: Path, tuples: bytes) -> None:
             load_model(tmp_path / "nested.pt")
 
 
+@pytest.mark.thorough
 def test_torchscript_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
         for name in ("data.pkl", "constants.pkl", "code/__torch__.py"):
@@ -106,6 +107,7 @@ def test_torchscript_is_refused(tmp_path: Path) -> None:
         load_model(tmp_path / "script.pt")
 
 
+@pytest.mark.thorough
 def test_zip_bomb_is_refused(tmp_path: Path, torch_file: Path) -> None:
     with zipfile.ZipFile(torch_file) as old, zipfile.ZipFile(tmp_path / "bomb.pt", "w", zipfile.ZIP_DEFLATED) as new:
         for entry in old.infolist():
@@ -116,6 +118,7 @@ def test_zip_bomb_is_refused(tmp_path: Path, torch_file: Path) -> None:
         load_model(tmp_path / "bomb.pt")
 
 
+@pytest.mark.thorough
 def test_zip_directory_with_wrong_entries_is_refused(tmp_path: Path, torch_file: Path) -> None:
     data = bytearray(torch_file.read_bytes())
     at = data.rindex(b"PK\x01\x02")  # the last entry of the directory now claims 2 GiB
@@ -134,6 +137,7 @@ def test_zip_directory_with_wrong_entries_is_refused(tmp_path: Path, torch_file:
         load_model(tmp_path / "large.pt")
 
 
+@pytest.mark.thorough
 def test_tensor_that_claims_more_than_the_file_holds_is_refused(tmp_path: Path) -> None:
     torch.save({"wte.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "wide.pt")
     assert (tmp_path / "wide.pt").stat().st_size < 10_000
@@ -141,6 +145,7 @@ def test_tensor_that_claims_more_than_the_file_holds_is_refused(tmp_path: Path) 
         load_model(tmp_path / "wide.pt")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [2**62, 10**9, 200])
 def test_safetensors_header_longer_than_the_file_is_refused(tmp_path: Path, length: int) -> None:
     (tmp_path / "model.safetensors").write_bytes(length.to_bytes(8, "little") + b"{}" + b" " * 100)
@@ -148,6 +153,7 @@ def test_safetensors_header_longer_than_the_file_is_refused(tmp_path: Path, leng
         load_model(tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "entry",
     [
@@ -165,6 +171,7 @@ def test_safetensors_header_with_wrong_entries_is_refused(tmp_path: Path, entry:
         load_model(tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["safetensors", "torch"])
 def test_file_cut_anywhere_is_refused(tmp_path: Path, torch_file: Path, kind: str) -> None:
     save_file({"wte.weight": torch.zeros(40, 8)}, tmp_path / "whole.safetensors")
@@ -176,6 +183,7 @@ def test_file_cut_anywhere_is_refused(tmp_path: Path, torch_file: Path, kind: st
             load_model(part)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["torch", "meta.pkl"])
 def test_damaged_pickle_is_read_or_refused_but_nothing_else(tmp_path: Path, torch_file: Path, kind: str) -> None:
     meta = pickle.dumps({"itos": dict(enumerate("abcdefgh")), "stoi": {c: i for i, c in enumerate("abcdefgh")}})
@@ -193,6 +201,7 @@ def test_damaged_pickle_is_read_or_refused_but_nothing_else(tmp_path: Path, torc
     assert refused > 50
 
 
+@pytest.mark.thorough
 def test_file_larger_than_memory_is_refused_by_its_size_and_not_read(tmp_path: Path) -> None:
     header, at = {}, 0
     for name, shape in expected_shapes(GPTConfig(n_layer=96, n_head=96, n_embd=12288)).items():
@@ -206,3 +215,167 @@ def test_file_larger_than_memory_is_refused_by_its_size_and_not_read(tmp_path: P
     (tmp_path / "config.json").write_text(json.dumps({"tie_weights": True, "n_head": 96}))
     with pytest.raises(ValueError, match=r"needs 650\.\d\d GiB of memory"):
         load_model(tmp_path, device="cpu")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
+    """A small model in our own format."""
+    save_model(tmp_path / "ours", GPT(CONFIG), byte_tokenizer)
+    return tmp_path / "ours"
+
+
+@pytest.mark.thorough
+def test_a_header_of_too_many_tensors_is_not_parsed(tmp_path: Path) -> None:
+    header = b"{" + b" " * MAX_HEADER_BYTES + b"}"
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ValueError, match="has a header of 2,000,002 bytes, more than the limit of 2,000,000"):
+        open_checkpoint(tmp_path)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_to_a_device_is_no_vocabulary(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).symlink_to("/dev/zero")
+    assert isinstance(find_vocabulary(tmp_path, 7), PlainIds)
+
+
+@pytest.mark.thorough
+def test_a_link_to_a_device_holds_no_weights(tmp_path: Path) -> None:
+    (tmp_path / "a.pt").symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match="no weight file"):
+        open_checkpoint(tmp_path)
+
+
+@pytest.mark.thorough
+def test_a_vocabulary_of_which_there_is_no_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untrusted, "MAX_TEXT_BYTES", 1000)
+    with pytest.raises(ValueError, match=r"vocab\.tiktoken"):
+        find_vocabulary(folder, CONFIG.vocab_size)
+
+
+@pytest.mark.thorough
+def test_every_flipped_bit_of_our_format_is_detected(tmp_path: Path, folder: Path) -> None:
+    for name in ("config.json", "vocab.tiktoken", "model.safetensors"):
+        whole = (folder / name).read_bytes()
+        step = max(1, len(whole) // 150)
+        for at in range(0, len(whole), step):
+            damaged = bytearray(whole)
+            damaged[at] ^= 1 << at % 8
+            same = name == "config.json" and same_json(bytes(damaged), whole)  # white space
+            (folder / name).write_bytes(damaged)
+            if same:
+                load_model(folder)
+            else:
+                with pytest.raises(
+                    ValueError, match=r"\w" if name == "config.json" else "ours is damaged: .* checksum"
+                ):
+                    load_model(folder)
+        (folder / name).write_bytes(whole)
+    load_model(folder)
+
+
+def same_json(a: bytes, b: bytes) -> bool:
+    try:
+        return json.loads(a) == json.loads(b)
+    except ValueError:
+        return False
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_weights_that_are_not_finite_are_refused_by_name(
+    tmp_path: Path, byte_tokenizer: Tokenizer, value: float, dtype: torch.dtype
+) -> None:
+    model = GPT(CONFIG)
+    model.h[0].mlp.c_fc.weight.data[3, 2] = value
+    save_model(tmp_path / "bad", model, byte_tokenizer, dtype=dtype)
+    with pytest.raises(ValueError, match=r"h\.0\.mlp\.c_fc\.weight has weights that are NaN or infinite"):
+        load_model(tmp_path / "bad")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["ours", "theirs", "family"])
+def test_configuration_of_any_values_is_read_or_refused_with_a_value_error(
+    tmp_path: Path, folder: Path, byte_tokenizer: Tokenizer, kind: str
+) -> None:
+    if kind == "theirs":
+        save_hugging_face(GPT(CONFIG), folder, byte_tokenizer, overwrite=True)
+    if kind == "family":
+        folder = family_twins("gemma3_text", "windows by layer, untied").folder
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("sha256", None)
+    changed, refused = tmp_path / "changed", 0
+    shutil.copytree(folder, changed)
+    for name in config:
+        for value in (None, -1, 2.5, 10**40, float("nan"), True, "", "x", [], [1], {}, {"a": 1}):
+            (changed / "config.json").write_text(json.dumps({**config, name: value}))
+            try:
+                load_model(changed)
+            except ValueError:
+                refused += 1
+    assert refused > 5 * len(config)
+
+
+@pytest.mark.thorough
+def test_weights_of_wrong_shapes_are_refused(tmp_path: Path, folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({"tie_weights": True, "n_head": 2}))
+    for name in weights:
+        for shape in ((), (0,), (0, 8), (8, 0), (3, 3, 3)):
+            save_file({**weights, name: torch.zeros(shape)}, folder / "model.safetensors")
+            with pytest.raises(ValueError, match=r"do not fit|must be a whole number|own layout|but 3 in the weights"):
+                load_model(folder)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, "\xff\xfe"])
+def test_broken_config_is_refused(folder: Path, text: str) -> None:
+    (folder / "config.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        load_model(folder)
+
+
+@pytest.mark.thorough
+def test_vocabulary_of_another_model_is_not_used(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    del config["sha256"]
+    (folder / "config.json").write_text(json.dumps(config))
+    lines = (folder / "vocab.tiktoken").read_text()
+    (folder / "vocab.tiktoken").write_text(lines + "YWJj 260\n")
+    with pytest.warns(UserWarning, match="vocabulary has 262 tokens, but the model has 261"):
+        assert load_model(folder).tokenizer.decode([3]) == " 3"
+
+
+@pytest.mark.thorough
+def test_missing_and_ambiguous_weights_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no model, file or folder"):
+        load_model(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="no weight file here"):
+        load_model(tmp_path)
+    (tmp_path / "a.pt").touch()
+    (tmp_path / "b.pt").touch()
+    with pytest.raises(ValueError, match=r"2 weight files here \(a.pt, b.pt\): name the one"):
+        load_model(tmp_path)
+    (tmp_path / "notes.txt").write_text("hello, this is text")
+    with pytest.raises(ValueError, match=r"notes\.txt is neither"):
+        load_model(tmp_path / "notes.txt")
+
+
+@pytest.mark.thorough
+def test_loaded_model_does_not_depend_on_its_file(tmp_path: Path, folder: Path) -> None:
+    registry = Registry(memory=10**9, device=torch.device("cpu"))
+    torch.save({f"transformer.{name}": value for name, value in GPT(CONFIG).state_dict().items()}, tmp_path / "nano.pt")
+    idx = torch.arange(8)[None]
+    for path in (folder, tmp_path / "nano.pt"):
+        name = registry.add(path, n_head=2)
+        loaded = registry.get(name)
+        before = loaded.model(idx)
+        file = path / "model.safetensors" if path.is_dir() else path
+        size = file.stat().st_size
+        with file.open("r+b") as opened:
+            opened.write(b"\xff" * size)
+        assert torch.equal(loaded.model(idx), before)
+        with pytest.raises(ValueError, match=r"damaged|neither"):
+            load_model(path)
+        assert registry.get(name) is loaded

@@ -1,4 +1,4 @@
-"""Vocabularies stored with weights: byte-level BPE in Hugging Face's files, characters, plain ids."""
+"""Vocabularies stored with weights, in the forms in which they are found."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import json
 import pickle
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from tiktoken_ext.openai_public import r50k_pat_str
-from tokenizers import ByteLevelBPETokenizer
+from tokenizers import AddedToken, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Library
 from transformers import AutoTokenizer, GPT2Tokenizer
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import save_hugging_face, save_model
+from gpt.models.checkpoints import save_hugging_face, save_model, tokenizer_formats
+from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer
 from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.checkpoints.vocabularies import (
-    Characters,
     PlainIds,
     find_vocabulary,
     pad_vocabulary,
@@ -25,31 +28,11 @@ from gpt.models.checkpoints.vocabularies import (
     token_table,
 )
 from gpt.models.sources import load_model
-from gpt.tokenizer import Tokenizer
+from gpt.tokenizer import TextDecoder, Tokenizer, Vocabulary, prompt_ids, prompt_text, save_vocabulary, start_ids
 from tests.gpt.models.tiny import tiny
+from tests.gpt.models.tokenizer_families import byte_level, corpus, sentence_piece, texts, trained
 
 TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wörld 你好 🙂", "x" * 50, ""]
-
-
-def trained(vocab_size: int = 300, special_tokens: tuple[str, ...] = ()) -> ByteLevelBPETokenizer:
-    """Train a vocabulary with the library that writes tokenizer.json."""
-    theirs = ByteLevelBPETokenizer()
-    theirs.train_from_iterator(["the tree thought of the three"] * 3, vocab_size, special_tokens=list(special_tokens))
-    return theirs
-
-
-def test_each_character_is_a_token() -> None:
-    vocabulary = Characters(["a", "é", "你", "\n"])
-    assert vocabulary.encode("你a\né") == [2, 0, 3, 1]
-    assert vocabulary.decode([2, 0, 3, 1]) == "你a\né"
-    assert vocabulary.token_bytes(1) == "é".encode()
-    assert (vocabulary.n_vocab, vocabulary.eot_id) == (4, None)
-    with pytest.raises(ValueError, match="token id 4 does not exist"):
-        vocabulary.token_bytes(4)
-    with pytest.raises(ValueError, match="does not know “␣”: it was trained on 4 characters: aé你⏎"):
-        vocabulary.encode("a b")
-    with pytest.raises(ValueError, match=r"does not know “\[U\+FE0F\]”: it was trained on 2 characters: a\[U\+200B\]"):
-        Characters(["a", "\u200b"]).encode("\ufe0f")
 
 
 @pytest.mark.parametrize("words", [["a", 5], [["a"], "b"], [None, "b"], ["a", "a"], ["a", "bc"]])
@@ -147,17 +130,6 @@ def test_a_padded_table_encodes_in_transformers_as_here(tmp_path: Path, tokens: 
     assert (theirs.eos_token_id, ours.decode([63]), ours.special_ids >= {63}) == (ours.eot_id, "<63>", True)
 
 
-@pytest.mark.parametrize("more", [[], ["<pad>", "<|end|>"]], ids=["own", "with-added-tokens"])
-def test_tokenizer_json_encodes_like_its_library(tmp_path: Path, more: list[str]) -> None:
-    theirs = trained(special_tokens=("<|endoftext|>",))
-    theirs.add_special_tokens(more)
-    theirs.save(str(tmp_path / "tokenizer.json"))
-    found = find_vocabulary(tmp_path, 310)
-    assert [found.encode(text) for text in TEXTS] == [theirs.encode(text).ids for text in TEXTS]
-    assert found.eot_id == theirs.token_to_id("<|endoftext|>")
-    assert [found.token_bytes(theirs.token_to_id(word)) for word in more] == [word.encode() for word in more]
-
-
 def test_special_tokens_before_the_bytes_keep_their_ids(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
@@ -177,23 +149,6 @@ def test_special_tokens_before_the_bytes_keep_their_ids(tmp_path: Path, byte_tok
 
 
 @pytest.mark.parametrize(
-    ("vocab", "merges"),
-    [('{"a": -1}', ""), ("{}", ""), ('{"a": "b"}', ""), ('{"a": 300}', ""), (None, "Ġ t x\n"), (None, "Ġ 你\n")],
-)
-def test_pair_of_files_that_is_not_a_vocabulary_is_refused(
-    tmp_path: Path, byte_tokenizer: Tokenizer, vocab: str | None, merges: str
-) -> None:
-    folder = tmp_path / "pair"
-    folder.mkdir()
-    write_gpt2_files(byte_tokenizer, folder)
-    if vocab is not None:
-        (folder / "vocab.json").write_text(vocab)
-    (folder / "merges.txt").write_text(merges, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"vocab\.json is not a vocabulary|vocabulary has 301 tokens"):
-        find_vocabulary(folder, 300)
-
-
-@pytest.mark.parametrize(
     ("name", "said"),
     [
         ("vocab.json", r"vocab\.json alone cannot be read: put the model's tokenizer\.json next to it"),
@@ -210,3 +165,297 @@ def test_a_vocabulary_that_cannot_be_read_leaves_ids_and_not_gpt2s_tokens(tmp_pa
     (tmp_path / name).write_text("{}")
     with pytest.warns(UserWarning, match=said):
         assert load_model(tmp_path).tokenizer.decode([5, 3]) == " 5 3"
+
+
+N_VOCAB = 1024
+
+TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ eos_token }}{% endfor %}"
+
+NEVER_IN_UTF8 = [0xC0, 0xC1, *range(0xF5, 0x100)]
+
+
+def without(tokenizer: Library, names: list[str]) -> Library:
+    """Return a tokenizer without these tokens and what is merged from them, with new ids."""
+    content = json.loads(tokenizer.to_str())
+    model, added = content["model"], content["added_tokens"]
+    kept = [token for token in model["vocab"] if not any(name in token for name in names)]
+    kept += [each["content"] for each in added if each["content"] not in kept]
+    ids = {token: i for i, token in enumerate(kept)}
+    content["added_tokens"] = [each | {"id": ids[each["content"]]} for each in added]
+    model["vocab"] = {token: ids[token] for token in model["vocab"] if token in ids}
+    model["merges"] = [pair for pair in model["merges"] if "".join(pair) in ids and set(pair) <= ids.keys()]
+    content["post_processor"] = None
+    return Library.from_str(json.dumps(content))
+
+
+def letter(byte: int) -> str:
+    return next(letter for letter, each in tokenizer_formats.byte_letters().items() if each == byte)
+
+
+def gpt2_like() -> Library:
+    """Return a tokenizer.json of GPT-2's kind, with everything that tiktoken can read."""
+    tokenizer = byte_level(None)
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+    return tokenizer
+
+
+def prefixed() -> Library:
+    """Return a vocabulary that prepends a space to a text."""
+    tokenizer = gpt2_like()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    return tokenizer
+
+
+def check_equal(ours: Vocabulary, theirs: Library) -> None:
+    """Assert that ids and text of many strings are equal."""
+    theirs.encode_special_tokens = True
+    for text in texts():
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        assert ours.encode(text) == ids
+        assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=False)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("kind", "lacking"),
+    [
+        ("pythia", [letter(byte) for byte in NEVER_IN_UTF8]),
+        ("smollm2", [letter(byte) for byte in (*NEVER_IN_UTF8, 0xE4, 0x0A, 0x7F)]),
+        ("gpt2", [letter(byte) for byte in range(0x80, 0x100)]),
+        ("gemma", ["<0x0A>", "<0xF0>"]),
+        ("llama2", ["<0xC0>"]),
+    ],
+)
+def test_what_a_vocabulary_cannot_write_is_dropped_as_the_library_drops_it(
+    tmp_path: Path, kind: str, lacking: list[str]
+) -> None:
+    theirs = without(gpt2_like() if kind == "gpt2" else trained(kind), lacking)
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    check_equal(find_vocabulary(tmp_path, N_VOCAB), theirs)
+
+
+@pytest.mark.thorough
+def test_a_tiktoken_vocabulary_without_some_bytes_is_read(tmp_path: Path) -> None:
+    present = [bytes([byte]) for byte in range(256) if byte not in (0x0A, 0xE4)] + [b" t", b" th", b" the"]
+    save_vocabulary({token: i for i, token in enumerate(present)}, tmp_path / "vocab.tiktoken")
+    found = find_vocabulary(tmp_path, 300)
+    assert found.decode(found.encode("the the\nthe 你")) == "the thethe " + "你".encode()[1:].decode("utf-8", "replace")
+    assert found.encode(" the") == [256]
+    assert found.eot_id == 257
+
+
+@pytest.mark.thorough
+def test_an_added_word_is_one_token_and_no_control_token(tmp_path: Path) -> None:
+    theirs = gpt2_like()
+    theirs.add_tokens(["Glassbox", AddedToken("<think>", special=False)])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    found = find_vocabulary(tmp_path, N_VOCAB)
+    check_equal(found, theirs)
+    word = theirs.token_to_id("Glassbox")
+    assert word in found.encode("a Glassbox!")
+    assert word not in found.special_ids
+    assert found.token_bytes(word) == b"Glassbox"
+
+
+@pytest.mark.thorough
+def test_added_tokens_keep_their_ids_after_a_gap(tmp_path: Path) -> None:
+    """The library would assign the next free ids."""
+    content = json.loads(gpt2_like().to_str())
+    form = content["added_tokens"][0]
+    content["added_tokens"] += [form | {"id": 900, "content": "<gap>"}, form | {"id": 905, "content": "<more>"}]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    found = find_vocabulary(tmp_path, N_VOCAB)
+    assert [found.token_bytes(i) for i in (900, 905)] == [b"<gap>", b"<more>"]
+    assert found.token_bytes(601) == b"<601>"
+    assert {900, 905} <= found.special_ids
+
+
+# A space prepended by the pre-tokenizer
+@pytest.mark.thorough
+def test_a_byte_level_vocabulary_puts_a_space_only_before_a_text(tmp_path: Path) -> None:
+    theirs = prefixed()
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    found, plain = find_vocabulary(tmp_path, N_VOCAB), gpt2_like()
+    plain.encode_special_tokens = theirs.encode_special_tokens = True
+    for text in texts(300):
+        ids = found.encode(text)
+        assert ids == theirs.encode(text, add_special_tokens=False).ids
+        assert found.encode_continuation(text) == plain.encode(text, add_special_tokens=False).ids
+        assert found.decode(ids) == theirs.decode(ids).removeprefix(" ") == text.removeprefix(" ")
+        decoder = TextDecoder(found)
+        assert "".join(map(decoder.feed, ids)) == text.removeprefix(" ")
+    assert prompt_text(found, prompt_ids(found, "Hello")) == "Hello"
+
+
+# vocab.json and merges.txt
+def write_pair(folder: Path, tokenizer: Library, **settings: Any) -> Path:
+    """Write the two files of a vocabulary, and tokenizer_config.json if settings are given."""
+    content = json.loads(tokenizer.to_str())
+    tokens = {token["content"]: token["id"] for token in content["added_tokens"]}
+    (folder / "vocab.json").write_text(json.dumps(content["model"]["vocab"] | tokens))
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in content["model"]["merges"]]
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]), encoding="utf-8")
+    if settings:
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("model_type", ["gpt2", "phi", "codegen", "gptj", "gpt_neox", "olmo", "qwen2", "qwen3"])
+def test_two_files_are_split_as_the_models_family_splits_texts(tmp_path: Path, model_type: str) -> None:
+    write_pair(tmp_path, gpt2_like())
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type, "vocab_size": N_VOCAB}))
+    found = find_vocabulary(tmp_path, N_VOCAB)
+    check_equal(found, AutoTokenizer.from_pretrained(tmp_path).backend_tokenizer)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("named", ["GPT2Tokenizer", "GPT2TokenizerFast", "Qwen2Tokenizer", "GPTNeoXTokenizerFast"])
+def test_the_class_in_the_settings_comes_before_the_family(tmp_path: Path, named: str) -> None:
+    write_pair(tmp_path, gpt2_like(), tokenizer_class=named, add_prefix_space=False)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    found = find_vocabulary(tmp_path, N_VOCAB)
+    check_equal(found, AutoTokenizer.from_pretrained(tmp_path).backend_tokenizer)
+
+
+@pytest.mark.thorough
+def test_opt_begins_each_text_with_its_end_token(tmp_path: Path) -> None:
+    tokenizer = byte_level(None)
+    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>"])
+    end = tokenizer.token_to_id("</s>")
+    write_pair(tmp_path, tokenizer)
+    (tmp_path / "config.json").write_text('{"model_type": "opt"}')
+    for settings in (None, {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "bos_token": "</s>"}):
+        if settings:
+            (tmp_path / "tokenizer_config.json").write_text(json.dumps({**settings, "eos_token": "</s>"}))
+            assert AutoTokenizer.from_pretrained(tmp_path)("Hello")["input_ids"][0] == end
+        found = find_vocabulary(tmp_path, N_VOCAB)
+        assert (found.prefix_ids, found.eot_id, found.eot_ids) == ((end,), end, {end})
+        assert start_ids(found) == [end]
+
+
+@pytest.mark.thorough
+def test_merges_without_digits_come_from_digits_that_were_split_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SmolLM and StarCoder 2 declare GPT-2's tokenizer class but split off digits."""
+    monkeypatch.setattr(tokenizer_formats, "MANY_MERGES", 100)
+    write_pair(tmp_path, trained("smollm2"), tokenizer_class="GPT2Tokenizer")
+    check_equal(find_vocabulary(tmp_path, N_VOCAB), trained("smollm2"))
+    tokenizer = byte_level(None)
+    tokenizer.train_from_iterator([*corpus(), "a1 2024 2024 2024"], trainers.BpeTrainer(vocab_size=600))
+    write_pair(tmp_path, tokenizer, tokenizer_class="GPT2Tokenizer")
+    check_equal(find_vocabulary(tmp_path, N_VOCAB), tokenizer)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("modern", [True, False])
+def test_added_tokens_beside_the_two_files_count(tmp_path: Path, modern: bool) -> None:
+    tokenizer = byte_level(None)
+    write_pair(tmp_path, tokenizer)
+    ids = {"<|endoftext|>": 600, "<|im_end|>": 601, "word": 605, "[PAD]": 2000}
+    special = {name: name != "word" for name in ids}
+    settings: dict[str, Any] = {"tokenizer_class": "Qwen2Tokenizer"}
+    names = {"eos_token": "<|im_end|>", "pad_token": {"content": "[PAD]"}}
+    if modern:
+        forms = {str(i): {"content": name, "special": special[name], "lstrip": False} for name, i in ids.items()}
+        settings |= names | {"added_tokens_decoder": forms}
+    else:
+        (tmp_path / "added_tokens.json").write_text(json.dumps(ids))
+        more = {"additional_special_tokens": ["<|endoftext|>"]}
+        (tmp_path / "special_tokens_map.json").write_text(json.dumps(names | more))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    found = find_vocabulary(tmp_path, N_VOCAB)
+    assert found.encode("a word") == [*found.encode("a "), 605]
+    assert {600, 601} <= found.special_ids
+    assert 605 not in found.special_ids
+    assert found.eot_ids == {600, 601}
+    assert found.decode(found.encode("[PAD] <|im_end|>")) == "[PAD] <|im_end|>"
+
+
+@pytest.mark.thorough
+def test_two_files_of_an_unknown_class_are_refused(tmp_path: Path) -> None:
+    write_pair(tmp_path, gpt2_like(), tokenizer_class="BlenderbotTokenizer")
+    with pytest.raises(ValueError, match=r"merges\.txt does not specify how BlenderbotTokenizer splits"):
+        find_vocabulary(tmp_path, N_VOCAB)
+    (tmp_path / "vocab.txt").write_text("[UNK]")
+    (tmp_path / "merges.txt").rename(tmp_path / "other.txt")
+    with pytest.raises(ValueError, match=r"vocab\.txt does not specify how BlenderbotTokenizer splits"):
+        find_vocabulary(tmp_path, N_VOCAB)
+    (tmp_path / "other.txt").rename(tmp_path / "merges.txt")
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises(
+        ValueError, match=r"does not specify how llama splits a text .* add the model's tokenizer\.json"
+    ):
+        find_vocabulary(tmp_path, N_VOCAB)
+
+
+@pytest.mark.thorough
+def test_merges_may_have_another_order_than_their_ids(tmp_path: Path) -> None:
+    tokenizer = byte_level(None)
+    content = json.loads(tokenizer.to_str())
+    content["model"]["merges"].reverse()
+    theirs = Library.from_str(json.dumps(content))
+    write_pair(tmp_path, theirs)
+    assert [theirs.encode(text).ids for text in texts()] != [tokenizer.encode(text).ids for text in texts()]
+    check_equal(find_vocabulary(tmp_path, N_VOCAB), theirs)
+
+
+# Copies
+def hard_one(folder: Path) -> HuggingFaceTokenizer:
+    """Return a vocabulary with everything: two files, missing bytes, added tokens after a gap, a prefix, ends."""
+    lacking = [letter(byte) for byte in (*NEVER_IN_UTF8, 0xE4)]
+    write_pair(folder, without(gpt2_like(), lacking))
+    form = {"lstrip": False, "rstrip": True, "special": True}
+    settings = {
+        "tokenizer_class": "Qwen2Tokenizer",
+        "add_prefix_space": True,
+        "add_bos_token": True,
+        "bos_token": "<|endoftext|>",
+        "eos_token": "<end>",
+        "added_tokens_decoder": {
+            "800": form | {"content": "<end>"},
+            "810": form | {"content": "word", "rstrip": False, "special": False},
+        },
+        "chat_template": TEMPLATE,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "generation_config.json").write_text('{"eos_token_id": [800, 9]}')
+    found = find_vocabulary(folder, N_VOCAB)
+    assert isinstance(found, HuggingFaceTokenizer)
+    assert found.prefix_ids
+    return found
+
+
+def same(one: Vocabulary, other: Vocabulary) -> bool:
+    message = [{"role": "user", "content": "a word <end>"}]
+    return (
+        all(one.encode(text) == other.encode(text) for text in [*texts(200), "a word <end>"])
+        and all(one.encode_continuation(text) == other.encode_continuation(text) for text in texts(200))
+        and [one.token_bytes(i) for i in range(N_VOCAB)] == [other.token_bytes(i) for i in range(N_VOCAB)]
+        and one.encode_chat(message) == other.encode_chat(message)
+        and (one.eot_id, one.eot_ids, one.special_ids) == (other.eot_id, other.eot_ids, other.special_ids)
+        and (one.prefix_ids, one.strips_space) == (other.prefix_ids, other.strips_space)
+    )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("to", ["ours", "hf"])
+def test_a_saved_model_has_the_same_vocabulary(tmp_path: Path, to: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    found = hard_one(tmp_path / "theirs")
+    model = GPT(GPTConfig(N_VOCAB, 8, 1, 1, 2), generator=torch.Generator().manual_seed(0))
+    if to == "ours":
+        save_model(tmp_path / "saved", model, found)
+    else:
+        save_hugging_face(model, tmp_path / "saved", found)
+    assert same(load_model(tmp_path / "saved").tokenizer, found)
+
+
+@pytest.mark.thorough
+def test_a_vocabulary_with_bytes_as_fallback_keeps_an_unknown_token(tmp_path: Path) -> None:
+    """If a byte is missing, the library writes "<unk>", which can make up a whole text."""
+    theirs = without(sentence_piece(["<unk>", "<s>"], prepend=""), ["<0xF0>"])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    assert theirs.token_to_id("<unk>") in find_vocabulary(tmp_path, N_VOCAB).encode("a \U0001f9ff b")

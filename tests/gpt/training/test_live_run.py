@@ -1,7 +1,9 @@
-"""Live runs: records, endings and results."""
+"""Live runs: records, endings, results, controls, and their queue."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,15 +15,12 @@ import torch
 
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.registry import get_model, list_models
-from gpt.trace import Trace
 from gpt.training.data import TextDataset
 from gpt.training.live_run import LiveRun
-from gpt.training.snapshots import snapshot_steps
+from gpt.training.run_queue import QueueFull, RunQueue
 from gpt.training.tasks import TASKS, TaskDataset, answer
 from gpt.training.trainer import Batch
-from tests.gpt.training.live_runs import TIMEOUT, TINY, finished
-
-pytestmark = pytest.mark.usefixtures("few_examples")
+from tests.gpt.training.live_runs import LONG, TIMEOUT, TINY, Gate, finished
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +36,7 @@ def few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpt.training.live_run.N_EVALUATIONS", 2)
 
 
+@pytest.mark.usefixtures("few_examples")
 def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun) -> None:
     snapshot = done.progress
     assert (snapshot.state, snapshot.step, snapshot.steps, snapshot.ended) == ("finished", 12, 12, True)
@@ -48,22 +48,7 @@ def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun)
     assert done.progress.seconds == snapshot.seconds  # the clock has stopped
 
 
-def test_a_run_takes_fewer_snapshots_where_they_would_take_too_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    n_parameters = LiveRun(TaskDataset(TASKS["add"]), TINY).n_parameters
-    monkeypatch.setattr("gpt.training.live_run.MAX_SNAPSHOT_BYTES", 4 * n_parameters)
-    assert [evaluation.step for evaluation in finished().progress.evaluations] == [*snapshot_steps(12, 4)]
-
-
-def test_the_model_of_an_evaluation_is_the_one_that_was_evaluated(done: LiveRun) -> None:
-    idx = torch.tensor([done.dataset.example])
-    for evaluation in (done.progress.evaluations[0], done.progress.evaluations[-1]):
-        trace = Trace()
-        with torch.inference_mode():
-            done.loaded_at(evaluation).model.hidden_states(idx, trace=trace)
-        weights = torch.stack([layer.attn_weights[0] for layer in trace.layers]).numpy()
-        assert np.allclose(weights, evaluation.attn_weights, atol=0.02)
-
-
+@pytest.mark.usefixtures("few_examples")
 def test_every_evaluation_has_the_attention_weights_of_the_same_example(done: LiveRun) -> None:
     T = len(done.dataset.example)
     for evaluation in done.progress.evaluations:
@@ -76,10 +61,12 @@ def test_every_evaluation_has_the_attention_weights_of_the_same_example(done: Li
     assert not np.array_equal(first.attn_weights, last.attn_weights)
 
 
+@pytest.mark.usefixtures("few_examples")
 def test_a_loss_that_diverges_ends_the_run() -> None:
     assert finished(recipe=replace(TINY, muon_lr=1e30, adamw_lr=1e30)).state == "diverged"
 
 
+@pytest.mark.usefixtures("few_examples")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
     class Broken(TaskDataset):
@@ -91,6 +78,7 @@ def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
     assert run.state == "crashed"
 
 
+@pytest.mark.usefixtures("few_examples")
 @pytest.mark.parametrize(
     ("name", "limit"),
     [("n_layer", 4), ("n_head", 8), ("n_embd", 128), ("batch_size", 64), ("steps", 5000)],
@@ -103,6 +91,7 @@ def test_recipes_beyond_the_limits_are_refused(name: str, limit: int) -> None:
         LiveRun(TextDataset("abc " * 1000, block_size=256), TINY)
 
 
+@pytest.mark.usefixtures("few_examples")
 @pytest.mark.usefixtures("few_evaluations")
 @pytest.mark.parametrize("units", ["characters", "bytes"])
 def test_a_text_is_learned_and_continued(units: str) -> None:
@@ -115,6 +104,7 @@ def test_a_text_is_learned_and_continued(units: str) -> None:
     assert evaluation.attn_weights.shape == (2, 2, 16, 16)
 
 
+@pytest.mark.usefixtures("few_examples")
 @pytest.mark.usefixtures("few_evaluations")
 @pytest.mark.parametrize("units", ["characters", "bytes", None])
 def test_the_archive_holds_the_model_that_was_trained(tmp_path: Path, units: str | None) -> None:
@@ -134,6 +124,7 @@ def test_the_archive_holds_the_model_that_was_trained(tmp_path: Path, units: str
     run.close()
 
 
+@pytest.mark.usefixtures("few_examples")
 def test_a_registered_model_equals_the_trained_one_and_is_not_listed() -> None:
     before, run = list_models(), finished()
     name = run.register()
@@ -145,3 +136,190 @@ def test_a_registered_model_equals_the_trained_one_and_is_not_listed() -> None:
     with pytest.raises(ValueError, match="there is no model") as error:
         get_model(name)
     assert name not in str(error.value).partition("known models")[2]
+
+
+@pytest.fixture
+def gated() -> Iterator[tuple[Gate, LiveRun]]:
+    """A run that waits for the test's permission at its first batch."""
+    gate = Gate()
+    run = LiveRun(gate, LONG)
+    run.start()
+    gate.reach()
+    yield gate, run
+    gate.open()
+    run.close()
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_a_paused_run_makes_no_update_until_it_is_resumed(gated: tuple[Gate, LiveRun]) -> None:
+    gate, run = gated
+    gate.let(2)
+    run.pause()
+    run.pause()
+    assert (run.state, run.progress.step) == ("paused", 2)
+    run.resume()
+    gate.let(1)
+    assert (run.state, run.progress.step) == ("training", 3)
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_a_pause_lasts_until_the_time_limit_at_most(gated: tuple[Gate, LiveRun]) -> None:
+    gate, run = gated
+    gate.let(2)
+    run.pause()
+    run.time_limit_seconds = run.progress.seconds + 0.2
+    gate.open()
+    assert run.wait(TIMEOUT)
+    assert (run.state, run.progress.step) == ("finished", 3)  # the current update was still completed
+    assert 0 < run.progress.paused_seconds <= run.progress.seconds
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_a_rate_factor_applies_from_the_next_update(gated: tuple[Gate, LiveRun]) -> None:
+    gate, run = gated
+    gate.let(3)
+    run.set_rate_factor(0.5)
+    gate.let(2)
+    rates = [point.rate for point in run.progress.losses]
+    expected = [LONG.muon_lr * LONG.lr_factor(step) for step in range(5)]
+    assert rates[:3] == expected[:3]
+    assert rates[4] == expected[4] / 2
+    assert run.progress.rate_factor == 0.5
+    for factor in (-1, 101, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"multiplied by 0 to 100, not {factor:g}"):
+            run.set_rate_factor(factor)
+
+
+@pytest.mark.usefixtures("few_examples")
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
+    gated: tuple[Gate, LiveRun], paused: bool
+) -> None:
+    gate, run = gated
+    gate.let(1)
+    if paused:
+        run.pause()
+    run.cancel()
+    assert run.wait(0)
+    for use in (lambda: run.loaded, lambda: run.save("nowhere"), run.register):
+        with pytest.raises(
+            ValueError, match="this training run is cancelled: its model is available when it has finished"
+        ):
+            use()
+    run.resume()
+    assert not run.start()
+    gate.open()
+    run._thread.join(TIMEOUT)
+    assert (run.state, run.progress.step) == ("cancelled", 2)
+    assert not gate.requested.acquire(blocking=False)
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_closing_frees_the_model_and_its_name_and_can_be_repeated(tmp_path: Path) -> None:
+    run = finished()
+    name, model = run.register(), weakref.ref(run.loaded.model)
+    for _ in range(2):
+        run.close()
+        assert (run.state, run.progress.losses, run.progress.evaluations) == ("cancelled", (), ())
+        assert run.registered_name is None
+        with pytest.raises(ValueError, match="there is no model"):
+            get_model(name)
+        for use in (lambda: run.loaded, lambda: run.write_archive(tmp_path), run.register):
+            with pytest.raises(ValueError, match="this training run is cancelled"):
+                use()
+        assert not run.start()
+    gc.collect()
+    assert model() is None
+
+
+@pytest.fixture
+def runs() -> Iterator[list[LiveRun]]:
+    """Four runs that have not been started. Each stops at its first batch."""
+    runs = [LiveRun(Gate(), LONG) for _ in range(4)]
+    yield runs
+    for run in runs:
+        end(run)
+
+
+def end(run: LiveRun) -> None:
+    run.dataset.open()
+    run.close()
+
+
+def status(queue: RunQueue, runs: list[LiveRun]) -> list[tuple[str, int]]:
+    return [(run.state, queue.position(run)) for run in runs]
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_runs_start_in_the_order_of_their_submission(runs: list[LiveRun]) -> None:
+    queue = RunQueue(max_running=2)
+    for run in runs:
+        queue.submit(run)
+    assert status(queue, runs) == [("training", 0), ("training", 0), ("waiting", 1), ("waiting", 2)]
+    end(runs[0])
+    runs[2].dataset.reach()
+    assert status(queue, runs[1:]) == [("training", 0), ("training", 0), ("waiting", 1)]
+
+
+@pytest.mark.usefixtures("few_examples")
+@pytest.mark.parametrize("leave", [LiveRun.cancel, LiveRun.close])
+def test_cancelling_a_waiting_run_advances_those_behind_it(runs: list[LiveRun], leave) -> None:
+    queue = RunQueue(max_running=1)
+    for run in runs[:3]:
+        queue.submit(run)
+    leave(runs[1])
+    assert status(queue, runs[:3]) == [("training", 0), ("cancelled", 0), ("waiting", 1)]
+    end(runs[0])
+    runs[2].dataset.reach()
+    assert runs[2].state == "training"
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_a_full_queue_refuses_runs_until_one_leaves_it(runs: list[LiveRun]) -> None:
+    queue = RunQueue(max_running=1, max_waiting=2)
+    for run in runs[:3]:
+        queue.submit(run)
+    with pytest.raises(QueueFull, match="2 trainings are waiting already"):
+        queue.submit(runs[3])
+    runs[1].cancel()
+    queue.submit(runs[3])
+    assert status(queue, runs[2:]) == [("waiting", 1), ("waiting", 2)]
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_an_owner_has_part_of_the_queue(runs: list[LiveRun]) -> None:
+    queue = RunQueue(max_running=1, max_waiting_of_owner=1)
+    for run in runs[:2]:
+        queue.submit(run, "a")
+    with pytest.raises(QueueFull, match="1 trainings from one address wait"):
+        queue.submit(runs[2], "a")
+    queue.submit(runs[2], "b")
+    assert status(queue, runs[1:3]) == [("waiting", 2), ("waiting", 1)]  # a's first run is training
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_less_work_goes_first_and_overtakes_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.training.run_queue.MAX_OVERTAKEN", 1)
+    short = replace(LONG, steps=1)
+    runs = [LiveRun(Gate(), recipe) for recipe in (LONG, LONG, short, short)]
+    queue = RunQueue(max_running=1)
+    for run in runs:
+        queue.submit(run)
+    assert [queue.position(run) for run in runs] == [0, 3, 1, 2]
+    end(runs[0])
+    runs[2].dataset.reach()
+    assert [queue.position(run) for run in runs] == [0, 1, 0, 2]
+    for run in reversed(runs):
+        end(run)
+
+
+@pytest.mark.usefixtures("few_examples")
+def test_closing_ends_all_runs_and_their_threads(runs: list[LiveRun]) -> None:
+    queue = RunQueue(max_running=2)
+    for run in runs:
+        queue.submit(run)
+        run.dataset.open()
+    threads = [run._thread for run in runs[:2]]
+    queue.close()
+    assert status(queue, runs) == [("cancelled", 0)] * 4
+    assert not any(thread.is_alive() for thread in threads)

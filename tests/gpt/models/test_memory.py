@@ -1,8 +1,9 @@
-"""The peak memory of loading, measured in a new process."""
+"""Peak and resident memory, as Linux reports it."""
 
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,12 @@ import torch
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from gpt.models.checkpoints.untrusted import open_safetensors
 from gpt.models.loading import Precision
-
-pytestmark = pytest.mark.thorough
+from gpt.models.memory import release_file_pages, return_free_memory
 
 SHARDS, SLACK = 3, 80 * 2**20  # bytes for libraries, threads and the allocator
+
 CHILD = """
 import os
 import sys
@@ -72,6 +74,7 @@ def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the peak on Linux only")
 def test_a_sharded_checkpoint_takes_its_memory_and_that_of_a_part_at_its_peak(sharded: Path) -> None:
     command = [sys.executable, "-c", CHILD, str(sharded), *get_args(Precision)]
@@ -80,3 +83,63 @@ def test_a_sharded_checkpoint_takes_its_memory_and_that_of_a_part_at_its_peak(sh
     for line in lines:
         peak, needed, part = map(int, line.split()[1:])
         assert needed / 2 < peak < needed + part + SLACK, line
+
+
+COUNT_ARENAS = """
+import ctypes, threading
+from gpt.models.memory import limit_arenas
+
+def hold_memory():
+    held = bytes(5000)
+    started.wait()
+    ended.wait()
+
+limit_arenas()
+started, ended, libc = threading.Barrier(9), threading.Barrier(9), ctypes.CDLL(None)
+for _ in range(8):
+    threading.Thread(target=hold_memory).start()
+started.wait()
+libc.fdopen.restype = ctypes.c_void_p
+stdout = ctypes.c_void_p(libc.fdopen(1, b"w"))
+libc.malloc_info(0, stdout)
+libc.fflush(stdout)
+ended.wait()
+"""
+
+
+def resident_bytes(kind: str) -> int:
+    """Return this process's resident memory in bytes: "RssFile" for mapped files, "VmRSS" for everything."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:"))
+
+
+@pytest.mark.thorough
+def test_released_pages_are_those_of_files_and_are_read_again(tmp_path: Path) -> None:
+    stored, other = torch.randn(3_000_000), torch.ones(3_000_000)
+    save_file({"weight": stored}, tmp_path / "model.safetensors")
+    mapped = open_safetensors(tmp_path / "model.safetensors")["weight"]
+    before = resident_bytes("RssFile")
+    assert torch.equal(mapped, stored)
+    assert resident_bytes("RssFile") - before > 10_000_000
+    release_file_pages([mapped, other])
+    assert resident_bytes("RssFile") - before < 2_000_000
+    assert torch.equal(mapped, stored)
+    assert other.sum() == len(other)
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, whose allocator keeps freed memory")
+def test_memory_that_was_freed_is_returned() -> None:
+    blocks = [bytes(100_000) for _ in range(2_000)]
+    full, last = resident_bytes("VmRSS"), blocks[-1]  # no free memory lies above it
+    del blocks
+    return_free_memory()
+    assert resident_bytes("VmRSS") < full - 100_000_000
+    assert last[0] == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, which opens an arena for each thread")
+def test_threads_share_two_arenas() -> None:
+    told = subprocess.run([sys.executable, "-c", COUNT_ARENAS], capture_output=True, text=True, check=True).stdout
+    assert told.count("<heap ") == 2

@@ -1,4 +1,4 @@
-"""The loss of a text, compared with transformers, with its guide for long texts, and by hand."""
+"""Loss and tokens of a text, compared with transformers and tiktoken."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.experiments.text_loss import score_text
+from gpt.experiments.tokens import SAMPLES, MergeStep, language_costs, merge_steps, split_words, text_cost
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Tokenizer
@@ -96,3 +97,47 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_size(byte_tokenize
     assert result.score.perplexity == pytest.approx(261)
     assert result.score.bits_per_byte == pytest.approx(4 * math.log2(261) / 7)
     assert {loss.rank for loss in result.losses} == {1}
+
+
+TEXTS = [*SAMPLES.values(), "Every effort moves you", "  two  spaces\n\n", "naïve café 123456", "half \ud83d a pair"]
+
+
+def test_merges_of_a_word_by_hand(byte_tokenizer: Tokenizer) -> None:
+    """The vocabulary merges " t" (256), " th" (257), " the" (258), and the first half of an emoji (259)."""
+    steps = merge_steps(byte_tokenizer, " them")
+    assert steps == [
+        MergeStep((b" ", b"t", b"h", b"e", b"m"), 0, b" t", 256),
+        MergeStep((b" t", b"h", b"e", b"m"), 0, b" th", 257),
+        MergeStep((b" th", b"e", b"m"), 0, b" the", 258),
+        MergeStep((b" the", b"m")),
+    ]
+    assert [step.pair for step in steps] == [(b" ", b"t"), (b" t", b"h"), (b" th", b"e"), None]
+
+
+def test_of_equal_pairs_the_leftmost_is_merged_first(gpt2: Tokenizer) -> None:
+    steps = merge_steps(gpt2, "aaaa")
+    assert [step.at for step in steps[:2]] == [0, 1]
+    assert [step.parts for step in steps[:3]] == [(b"a",) * 4, (b"aa", b"a", b"a"), (b"aa", b"aa")]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_merges_end_in_the_tokens_that_tiktoken_gives(
+    gpt2: Tokenizer, byte_tokenizer: Tokenizer, text: str
+) -> None:
+    for tokenizer in (gpt2, byte_tokenizer):
+        joined = [part for word in split_words(tokenizer, text) for part in merge_steps(tokenizer, word)[-1].parts]
+        assert joined == [tokenizer.token_bytes(token_id) for token_id in tokenizer.encode(text)]
+
+
+def test_lengths_of_the_curriculums_sentence(gpt2: Tokenizer) -> None:
+    cost = text_cost(gpt2, "Every effort moves you")
+    assert (cost.characters, cost.n_bytes, cost.tokens) == (22, 22, 4)
+    assert cost.tokens_per_character == 4 / 22
+
+
+def test_other_languages_than_english_need_more_tokens(gpt2: Tokenizer) -> None:
+    costs = language_costs(gpt2)
+    assert costs.keys() == SAMPLES.keys()
+    assert min(costs, key=lambda language: costs[language].tokens_per_character) == "en"
+    assert costs["zh"].tokens_per_character > 1 > costs["de"].tokens_per_character
+    assert (costs["emoji"].characters, costs["emoji"].n_bytes) == (11, 42)

@@ -1,0 +1,229 @@
+"""Activations, dropout, normalisation, initial weights and shortcuts, compared with formulas and printed numbers."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.testing import assert_close
+
+from gpt.config import GPTConfig
+from gpt.experiments import notebook
+from gpt.experiments.activations import activation_curve, gelu_difference, lowest_point, pre_activations
+from gpt.experiments.dropout import dropout_effect
+from gpt.experiments.initialisation import initial_prediction, model_norms, residual_norms
+from gpt.experiments.normalisation import (
+    PLACEMENTS,
+    Placement,
+    depth_profile,
+    linear_relu_rows,
+    norm_input,
+    normalise,
+    norms_of,
+    xavier_model,
+)
+from gpt.experiments.notebook import PRINTED, run_notebook
+from gpt.experiments.shortcuts import shortcut_gradients
+from gpt.layers import LayerNorm
+from gpt.model import GPT, ForwardContext
+from gpt.tokenizer import gpt2_tokenizer
+from gpt.trace import Trace
+
+
+def test_the_two_gelus_differ_as_their_formulas_do() -> None:
+    for x in (-2.7, -1.0, 0.0, 0.5, 2.7):
+        exact = x * (1 + math.erf(x / math.sqrt(2))) / 2
+        approximate = x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+        assert gelu_difference(torch.tensor(x)).item() == pytest.approx(approximate - exact, abs=1e-7)
+    difference = gelu_difference(torch.linspace(-6, 6, 1201)).abs()
+    assert 4e-4 < difference.max() < 5e-4
+    assert abs(-6 + difference.argmax().item() / 100) == pytest.approx(2.7, abs=0.01)
+
+
+def test_silu_has_its_value_slope_and_lowest_point() -> None:
+    x = torch.tensor([-2.0, 0.0, 1.5])
+    curve = activation_curve("silu", x)
+    sigma = [1 / (1 + math.exp(-value)) for value in x.tolist()]
+    assert curve.y.tolist() == pytest.approx([v * s for v, s in zip(x.tolist(), sigma, strict=True)])
+    slopes = [s * (1 + v * (1 - s)) for v, s in zip(x.tolist(), sigma, strict=True)]
+    assert curve.slope.tolist() == pytest.approx(slopes)
+    lowest = lowest_point("silu")  # where 1 + x (1 - sigmoid(x)) = 0, so the value is 1 + x
+    assert activation_curve("silu", torch.tensor(lowest)).y.item() == pytest.approx(1 + lowest, abs=1e-6)
+
+
+def test_pre_activations_are_those_of_the_trace(model: GPT) -> None:
+    trace = Trace()
+    model(torch.tensor([[5, 1, 60]]), trace=trace)
+    assert torch.equal(pre_activations(model, [5, 1, 60], 2), trace.layers[2].mlp_pre[0])
+    with pytest.raises(ValueError, match="layer 3 does not exist"):
+        pre_activations(model, [1], 3)
+
+
+TEXT = [5, 1, 60, 8, 8, 30, 2]
+
+
+def test_two_passes_differ_in_training_mode_and_are_the_models_own_in_evaluation_mode(model: GPT) -> None:
+    effect, state = dropout_effect(model, TEXT, p=0.5), torch.get_rng_state()
+    logits = model(torch.tensor([TEXT]))[0, -1]
+    for row in effect.evaluation:
+        assert_close(row, logits, atol=1e-5, rtol=0)
+    assert torch.equal(*effect.evaluation)
+    assert (effect.training[0] - effect.training[1]).abs().max() > 1e-3
+    assert torch.equal(dropout_effect(model, TEXT, p=0.5).training, effect.training)
+    assert not torch.equal(dropout_effect(model, TEXT, p=0.5, seed=1).training, effect.training)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not model.training
+
+
+def test_what_is_not_dropped_is_divided_by_1_minus_p(model: GPT) -> None:
+    p = 0.1
+    effects = [dropout_effect(model, TEXT, p=p, seed=seed).parts for seed in range(4)]
+    for parts in zip(*effects, strict=True):
+        before, after = (torch.cat([getattr(part, name) for part in parts]) for name in ("before", "after"))
+        kept = after != 0
+        assert_close(after[kept], before[kept] / (1 - p))
+        n = int((before != 0).sum())  # outside a window, attention weights are 0 even without dropout
+        share = sum(part.n_dropped for part in parts) / n
+        assert share == pytest.approx(p, abs=4 * (p * (1 - p) / n) ** 0.5), parts[0].part
+
+
+ROUNDED = {"atol": 5e-5, "rtol": 0}  # printed with four digits
+
+
+@torch.inference_mode()
+def test_the_curriculums_rows_and_their_moments() -> None:
+    done = normalise(linear_relu_rows())
+    rows = [[0.2260, 0.3470, 0, 0.2216, 0, 0], [0.2133, 0.2394, 0, 0.5198, 0.3297, 0]]
+    assert_close(done.before, torch.tensor(rows), **ROUNDED)
+    assert_close(done.mean, torch.tensor([0.1324, 0.2170]), **ROUNDED)
+    assert_close(done.unbiased_variance, torch.tensor([0.0231, 0.0398]), **ROUNDED)
+    assert_close(done.variance, done.unbiased_variance * 5 / 6)  # six numbers per row
+    assert_close(LayerNorm(6)(done.before), done.after)
+
+
+def test_normalised_rows_equal_torchs_layer_norm() -> None:
+    rows, scale, shift = torch.randn(4, 7) * 3 + 1, torch.randn(7), torch.randn(7)
+    done = normalise(rows, scale=scale, shift=shift, eps=1e-3)
+    assert_close(done.after, nn.functional.layer_norm(rows, (7,), scale, shift, 1e-3))
+    assert_close(done.standard, nn.functional.layer_norm(rows, (7,), None, None, 1e-3))
+    assert_close(normalise(rows, scale=2.0, shift=-1.0).after, normalise(rows).standard * 2 - 1)
+
+
+@pytest.mark.parametrize("layer", [0, 2])
+def test_the_input_of_a_models_norm_normalises_to_its_output(model: GPT, layer: int) -> None:
+    ids, trace = [5, 1, 60, 8], Trace()
+    seen: dict[str, torch.Tensor] = {}
+    for name in norms_of(model.config)[:-1]:
+        module = getattr(model.h[layer], name)
+        module.register_forward_hook(lambda _, __, out, name=name: seen.update({name: out[0]}))
+    with torch.inference_mode():
+        model(torch.tensor([ids]), trace=trace)
+    seen["ln_f"] = trace.final_norm[0]
+    for name, expected in seen.items():
+        read = norm_input(model, ids, name, layer)
+        done = normalise(read.rows, scale=read.scale, shift=read.shift, eps=read.eps, kind=read.kind)
+        assert_close(done.after, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@torch.inference_mode()
+def test_a_block_is_torchs_layer(placement: Placement) -> None:
+    config = GPTConfig(vocab_size=11, block_size=8, n_layer=1, n_head=3, n_embd=12)
+    block = xavier_model(config, placement, seed=0).blocks[0]
+    for parameter in block.parameters():
+        parameter.normal_(generator=torch.Generator().manual_seed(1))
+    gelu = partial(F.gelu, approximate="tanh")
+    options = {"activation": gelu, "batch_first": True, "norm_first": placement == "pre"}
+    layer = nn.TransformerEncoderLayer(12, 3, 48, dropout=0, **options)
+    names = {"self_attn.in_proj_": "attn.c_attn.", "self_attn.out_proj.": "attn.c_proj.", "linear1.": "mlp.c_fc."}
+    names |= {"linear2.": "mlp.c_proj.", "norm1.": "ln_1.", "norm2.": "ln_2."}
+    ours = block.state_dict()
+    theirs = {a + kind: ours[b + kind] for a, b in names.items() for kind in ("weight", "bias")}
+    layer.load_state_dict(theirs)
+    x = torch.randn(2, 5, 12)
+    expected = layer(x, src_mask=nn.Transformer.generate_square_subsequent_mask(5), is_causal=True)
+    assert_close(block(x, ForwardContext()), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_the_straight_path_is_free_with_pre_norm_and_narrows_with_post_norm() -> None:
+    pre, post = (depth_profile(placement, n_layer=16) for placement in PLACEMENTS)
+    assert pre.straight_gradients == pytest.approx([1.0] * 17, rel=1e-4)
+    assert post.straight_gradients[0] < 0.01
+    assert sorted(post.straight_gradients) == list(post.straight_gradients)
+    assert post.lengths[1:] == pytest.approx([8.0] * 16, rel=1e-3)  # the square root of 64 numbers with variance 1
+    assert pre.lengths[-1] > 2 * pre.lengths[0]
+
+
+SMALL = GPTConfig(vocab_size=500, block_size=64, n_layer=12, n_head=4, n_embd=64)
+
+
+def test_an_untrained_model_has_the_loss_of_the_uniform_distribution() -> None:
+    first = initial_prediction(SMALL)
+    assert first.uniform_loss == math.log(500)
+    assert first.loss == pytest.approx(first.uniform_loss, abs=0.05)
+    assert first.logits.shape == (500,)
+    # Normalised states times rows drawn from N(0, 0.02).
+    assert first.logits_std == pytest.approx(0.02 * math.sqrt(64), rel=0.3)
+
+
+def test_the_scaling_keeps_the_residual_stream_from_growing() -> None:
+    norms = residual_norms(SMALL)
+    assert len(norms.scaled) == len(norms.unscaled) == 13
+    assert norms.scaled[0] == norms.unscaled[0] == pytest.approx(0.02 * math.sqrt(2 * 64), rel=0.05)
+    grown = [math.sqrt(row[-1] ** 2 - row[0] ** 2) for row in (norms.scaled, norms.unscaled)]
+    assert grown[1] / grown[0] == pytest.approx(math.sqrt(2 * 12), rel=0.25)  # each branch is longer by this factor
+
+
+def test_norms_of_a_running_model_are_those_of_its_trace(model: GPT) -> None:
+    trace = Trace()
+    model(torch.tensor([TEXT]), trace=trace)
+    norms = model_norms(model, TEXT)
+    assert norms[0] == pytest.approx(trace.layers[0].resid_pre[0].norm(dim=1).mean().item())
+    assert norms[2] == pytest.approx(trace.layers[2].resid_pre[0].norm(dim=1).mean().item())
+    assert norms[3] == pytest.approx(trace.layers[2].resid_post[0].norm(dim=1).mean().item())
+
+
+def test_the_curriculums_ten_gradients() -> None:
+    found = shortcut_gradients()
+    assert found.without == pytest.approx(
+        (
+            0.00020173587836325169,
+            0.0001201116101583466,
+            0.0007152041653171182,
+            0.001398873864673078,
+            0.005049646366387606,
+        ),
+        rel=1e-6,
+    )
+    assert found.with_shortcuts == pytest.approx(
+        (0.22169792652130127, 0.20694106817245483, 0.32896995544433594, 0.2665732502937317, 1.3258541822433472),
+        rel=1e-6,
+    )
+
+
+def test_gradients_vanish_with_depth_and_shortcuts_keep_them() -> None:
+    found = shortcut_gradients(depth=20, width=16, seed=1)
+    assert len(found.without) == len(found.with_shortcuts) == 20
+    assert found.without[0] < 1e-6 * found.with_shortcuts[0]
+    assert found.with_shortcuts[0] > 1e-3 * found.with_shortcuts[-1]
+
+
+@pytest.mark.thorough
+def test_every_printed_value_is_computed_from_the_seed_to_the_six_tokens() -> None:
+    values = list(run_notebook())
+    assert [value.name for value in values] == list(PRINTED)
+    assert [value.computed for value in values if not value.is_equal] == []
+    assert gpt2_tokenizer().decode(list(values[-1].computed)) == " Featureiman Byeswickattribute argue"
+
+
+def test_another_seed_gives_other_values_and_without_memory_no_model_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "SEED", 124)
+    monkeypatch.setattr(notebook, "free_memory", lambda: 700 * 2**20)
+    values = run_notebook()
+    assert [next(values).is_equal for _ in range(9)] == [True] * 2 + [False] * 4 + [True] * 3
+    with pytest.raises(ValueError, match=r"needs 621\.83 MiB of memory"):
+        next(values)

@@ -1,0 +1,383 @@
+"""Training texts: stories, characters, poems, batches, and the score of a text."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import ByteLevelBPETokenizer
+
+from gpt.config import GPTConfig
+from gpt.generate import generate_greedy
+from gpt.model import GPT
+from gpt.models.loading import LoadedModel
+from gpt.tokenizer import END_OF_TEXT, Tokenizer
+from gpt.training.data import (
+    StoryDataset,
+    StoryRows,
+    TextDataset,
+    character_vocabulary,
+    encode_stories,
+    first_words,
+    read_stories,
+    read_upload,
+    shakespeare_text,
+    split_stories,
+    train_tokenizer,
+    train_vocabulary,
+)
+from gpt.training.evaluation import Score, sample, score_stories, windows
+from gpt.training.recipe import Recipe
+from tools.poems import Poem, distinct, prepared, write_prepared
+
+
+class Numbers:
+    """A tokenizer for stories written as ids, such as "5 6 7"; end-of-text is 0."""
+
+    eot_id = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [int(word) for word in text.split()]
+
+
+def distinct_stories(lengths: list[int]) -> list[str]:
+    """Return stories in which no id occurs twice."""
+    ends = np.cumsum(lengths)
+    return [" ".join(str(i) for i in range(end - n + 1, end + 1)) for n, end in zip(lengths, ends, strict=True)]
+
+
+def test_stories_are_split_at_end_of_text_and_stripped(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(
+        "One.\n\nStill one.\n<|endoftext|>\n\n  Zwei: äöü 🙂 \n<|endoftext|>\n \n<|endoftext|>\n", encoding="utf-8"
+    )
+    assert read_stories(path) == ["One.\n\nStill one.", "Zwei: äöü 🙂"]
+
+
+def test_a_text_without_end_of_text_is_one_story(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("First line\nsecond line\n", encoding="utf-8")
+    assert read_stories(path) == ["First line\nsecond line"]
+
+
+def test_a_file_saved_on_windows_has_the_stories_of_the_same_file_saved_elsewhere(tmp_path: Path) -> None:
+    plain, windows = tmp_path / "plain.txt", tmp_path / "windows.txt"
+    text = "Zwei: äöü\nOne.\n<|endoftext|>\nTwo.\n"
+    plain.write_text(text, encoding="utf-8")
+    windows.write_text(text, encoding="utf-8-sig", newline="\r\n")
+    assert windows.read_bytes().startswith(b"\xef\xbb\xbfZwei: \xc3\xa4\xc3\xb6\xc3\xbc\r\n")
+    assert read_stories(windows) == read_stories(plain) == ["Zwei: äöü\nOne.", "Two."]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "there is no file"),
+        (b"", "contains no text"),
+        (b" \n<|endoftext|>\n", "contains no text"),
+        (b"a\xff", "UTF-8"),
+    ],
+)
+def test_files_without_text_are_refused(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    path = tmp_path / "text.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        read_stories(path)
+
+
+@pytest.mark.parametrize("held_back", [0.0, 0.02, 0.5, 1.0])
+@pytest.mark.parametrize("n", [2, 3, 50])
+def test_every_story_is_in_exactly_one_part_and_no_part_is_empty(n: int, held_back: float) -> None:
+    stories = [f"story {i}" for i in range(n)]
+    training, validation = split_stories(stories, held_back, seed=1)
+    assert sorted(training + validation) == sorted(stories)
+    assert training
+    assert len(validation) == min(max(1, round(n * held_back)), n - 1)
+
+
+def test_the_end_of_a_single_story_is_held_back() -> None:
+    assert split_stories(["abcdefghij"], 0.2, seed=1) == (["abcdefgh"], ["ij"])
+    assert split_stories(["abcdefghij"], 0.0, seed=1) == (["abcdefghi"], ["j"])
+
+
+def test_merges_are_those_computed_by_hand() -> None:
+    # Words "abab", " abab", " ab": the pair "a", "b" occurs five times. The pairs " ", "ab" and "ab", "ab" then tie at
+    # two, and the lower ids win. Finally "ab", "ab" and " ab", "ab" tie at one, in this order.
+    vocabulary = train_vocabulary(["abab abab ab"], vocab_size=260)
+    assert {token: rank for token, rank in vocabulary.items() if rank >= 256} == {b"ab": 256, b" ab": 257, b"abab": 258}
+
+
+def test_encoding_is_that_of_the_tokenizers_library() -> None:
+    stories = ["Once upon a time, Lily's dog didn't bark 3 times.\n\nHe said: \"No!\"  Then  he   ran. Über 🙂"] * 2
+    reference = ByteLevelBPETokenizer()
+    reference.train_from_iterator(stories, vocab_size=299, min_frequency=0, show_progress=False)
+    tokenizer = train_tokenizer(stories, 300)
+    for text in (stories[0], "Lily ran  once, then\n twice... ", "Ünknown wörds 🙃"):
+        assert tokenizer.encode(text) == reference.encode(text).ids
+
+
+def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
+    stories = [story.split() for story in distinct_stories([3, 9, 1, 30, 5, 7, 7, 2] * 4)]
+    story_of = {word: story for story in stories for word in story}
+    for row in StoryRows([" ".join(story) for story in stories], Numbers(), block_size=12, seed=3).epoch(0):
+        assert len(row) == 13
+        parts: list[list[str]] = [[]]
+        for i in row:
+            if i == 0:
+                parts.append([])
+            else:
+                parts[-1].append(str(i))
+        first, *others = parts
+        if first:
+            story = story_of[first[0]]
+            begin = story.index(first[0])
+            assert first == (story[begin:] if others else story[begin : begin + 13])
+        assert all(part == story_of[part[0]] for part in others[:-1])
+        assert all(part == story_of[part[0]][: len(part)] for part in others[-1:] if part)
+
+
+def test_most_rows_start_at_a_story_and_a_quarter_omit_its_end_of_text() -> None:
+    stories = distinct_stories([9] * 2000)
+    epoch = StoryRows(stories, Numbers(), block_size=12, seed=3).epoch(0)
+    first_ids = {int(story.split()[0]) for story in stories}
+    assert np.mean(epoch[:, 0] == 0) == pytest.approx(0.65, abs=0.05)
+    assert np.mean([int(i) in first_ids for i in epoch[:, 0]]) == pytest.approx(0.25, abs=0.05)
+
+
+@pytest.mark.parametrize("batch_size", [3, 70])  # 70 is more than an epoch
+def test_batches_from_a_start_equal_those_of_a_full_iteration(batch_size: int) -> None:
+    rows = StoryRows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
+    from_the_start, later = rows.batches(batch_size), rows.batches(batch_size, start=20)
+    for _ in range(20):
+        next(from_the_start)
+    for _ in range(20):
+        batch = next(later)
+        assert batch.shape == (batch_size, 13)
+        assert np.array_equal(batch, next(from_the_start))
+
+
+@pytest.mark.parametrize("part", ["training", "held-back"])
+def test_a_text_shorter_than_a_row_is_refused_with_both_lengths(part: str) -> None:
+    stories = ["1 2 3", "4 5 6 7"]  # nine tokens, including two end-of-text
+    assert len(encode_stories(stories, Numbers(), 8, part)) == 2
+    with pytest.raises(ValueError, match=rf"the {part} text has 9 tokens: .* context of 9"):
+        encode_stories(stories, Numbers(), 9, part)
+    with pytest.raises(ValueError, match="the training text has 9 tokens"):
+        StoryRows(stories, Numbers(), block_size=9, seed=0)
+
+
+TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff\xfe\x00", "tea.txt is not UTF-8 text: byte 0 is not part of a character"),
+        (b"ab\x80", "byte 2"),
+        (b"a\x00b", "tea.txt is not text: it contains a zero byte"),
+        (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes, more than the limit of 1,000,000"),
+    ],
+)
+def test_uploads_that_are_not_text_are_refused(data: bytes, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_upload(data, "tea.txt")
+
+
+def test_an_upload_is_read_without_its_byte_order_mark() -> None:
+    assert read_upload("\ufeffTee für zwei".encode()) == "Tee für zwei"
+
+
+@pytest.mark.parametrize("units", ["characters", "bytes"])
+def test_a_pasted_byte_order_mark_is_not_learned_and_one_inside_the_text_is(units: str) -> None:
+    text = TEXT[:500] + "\ufeff" + TEXT[500:]
+    learned, plain = (TextDataset(start + text, units=units) for start in ("\ufeff", ""))
+    assert learned.training_ids.tolist() == plain.training_ids.tolist()
+    assert learned.vocabulary.decode(learned.training_ids.tolist()[:600]).count("\ufeff") == 1
+    assert learned.start == plain.start
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "said"),
+    [
+        ("", "characters", "the text is empty"),
+        (" \n\t", "bytes", "the text is empty"),
+        ("short", "characters", "the text has 5 characters: with a context of 64 it needs 260"),
+        ("short", "bytes", "the text has 5 bytes: with a context of 64 it needs 260"),
+        ("a" * 5000, "characters", "repeats a single character"),
+        (TEXT, "words", "units must be one of characters, bytes, not 'words'"),
+    ],
+)
+def test_invalid_texts_are_refused(text: str, units: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        TextDataset(text, units=units)
+
+
+@pytest.mark.parametrize("units", ["characters", "bytes"])
+def test_the_held_back_end_is_in_no_batch(units: str) -> None:
+    dataset = TextDataset(TEXT, units=units, block_size=16)
+    whole = dataset.vocabulary.encode(TEXT) if units == "characters" else list(TEXT.encode())
+    assert [*dataset.training_ids.tolist(), *dataset.validation_ids.tolist()] == whole
+    assert len(dataset.training_ids) == int(0.9 * len(whole))
+    batch = dataset.batch(0, 64)
+    text = dataset.vocabulary.decode(dataset.training_ids.tolist())
+    for row, following in zip(batch.idx.tolist(), batch.targets.tolist(), strict=True):
+        assert dataset.vocabulary.decode(row) in text
+        assert row[1:] == following[:-1]
+    end = dataset.vocabulary.decode(dataset.validation_ids.tolist())
+    assert all(dataset.vocabulary.decode(row) in end for row in dataset.validation.targets.tolist())
+
+
+def test_shakespeares_text_is_split_as_nanogpt_splits_it() -> None:
+    dataset = TextDataset(shakespeare_text())
+    # Printed by nanoGPT's data/shakespeare_char/prepare.py.
+    assert "".join(dataset.vocabulary.tokens) == ("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+    assert (len(dataset.training_ids), len(dataset.validation_ids)) == (1_003_854, 111_540)
+    assert dataset.start == "First Citizen:"
+
+
+def test_the_first_words_are_the_first_line_or_three_words_of_it() -> None:
+    assert first_words("\n\nAct I\nScene") == "Act I"
+    assert first_words("It was the best of times, it was the worst of times") == "It was the"
+    assert first_words("词" * 99) == "词" * 32
+    assert TextDataset(TEXT, block_size=16).start == "0"  # half a context would not fit more
+
+
+def test_line_ends_and_unpaired_surrogates_are_replaced() -> None:
+    dataset = TextDataset(TEXT.replace("\n", "\r\n") + "\ud83d")
+    assert "\r" not in dataset.vocabulary.tokens
+    assert "\ufffd" in dataset.vocabulary.tokens
+
+
+SPRING = "春晓\n春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少？"
+
+MOON = "床前明月光，疑是地上霜。\n举头望明月，低头思故乡。"
+
+
+def test_a_poem_has_a_title_and_verses():
+    poem = Poem.of_text(SPRING)
+    assert poem.title == "春晓"
+    assert poem.text.startswith("《春晓》\n春眠")
+    assert Poem.of_text(poem.text) == poem
+    assert poem.verses == ["春眠不觉晓", "处处闻啼鸟", "夜来风雨声", "花落知多少"]
+    assert Poem.of_text(MOON).title == ""
+
+
+def test_of_poems_that_share_half_their_verses_one_is_kept_and_some_lose_their_title(tmp_path):
+    spring, moon = Poem.of_text(SPRING), Poem.of_text(MOON)
+    half = Poem("又", (spring.couplets[0], "一二三四五，六七八九十。"))
+    assert list(distinct([spring, half, moon, moon])) == [spring, moon]
+    many = [Poem("题", (f"{i:05d}，{i + 500:05d}。",) * 2) for i in range(400)]
+    assert 0.1 < sum(not text.startswith("《") for text in prepared(many)) / 400 < 0.3
+    (tmp_path / "poems.txt").write_text(f"{SPRING}\n{END_OF_TEXT}\n{MOON}\n{END_OF_TEXT}\n", encoding="utf-8")
+    write_prepared(str(tmp_path / "poems.txt"), str(tmp_path / "out.txt"))
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8").count(END_OF_TEXT) == 2
+
+
+def test_stories_can_be_read_by_characters_of_which_the_rare_are_neither_learned_nor_scored(tmp_path):
+    vocabulary = character_vocabulary(["aab", "aac"], 4)
+    assert vocabulary.tokens == ["<unk>", "a", "b", END_OF_TEXT]
+    path = tmp_path / "text.txt"
+    path.write_text(END_OF_TEXT.join(["aab" * 20, "aac" * 20, "aaa" * 20, "aba" * 20]), encoding="utf-8")
+    recipe = Recipe(vocabulary="characters", vocab_size=257, block_size=8, held_back=0.25, n_layer=1, n_embd=12)
+    corpus = StoryDataset(path, recipe, vocabulary)
+    batch = next(corpus.batches(64, 0))
+    assert (batch.idx == vocabulary.unknown_id).any()
+    assert not (batch.targets == vocabulary.unknown_id).any()
+    model = recipe.new_model(vocabulary.n_vocab).eval()
+    known, unknown = (score_stories(model, vocabulary, [text]) for text in ("ab", "abc"))
+    assert unknown.n_tokens == known.n_tokens == 2
+    assert unknown.nats == pytest.approx(known.nats)
+    assert torch.isfinite(torch.tensor(known.loss))
+
+
+@pytest.fixture
+def tiny(byte_tokenizer: Tokenizer) -> GPT:
+    """A random model with weights large enough that predictions depend on every position."""
+    model = GPT(GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=12, n_layer=2, n_head=2, n_embd=16))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model.eval()
+
+
+@pytest.mark.parametrize(
+    ("block_size", "length"), [(1, 1), (1, 5), (2, 3), (5, 5), (5, 6), (8, 17), (16, 18), (16, 100)]
+)
+def test_every_token_after_the_first_is_a_target_once_with_at_least_half_a_context_before_it(
+    block_size: int, length: int
+) -> None:
+    counted = []
+    for inputs, targets in windows(list(range(length)), block_size):
+        assert 1 <= len(inputs) == len(targets) <= block_size
+        assert inputs == list(range(inputs[0], inputs[0] + len(inputs)))
+        for context, (before, target) in enumerate(zip(inputs, targets, strict=True), start=1):
+            if target != -100:
+                assert target == before + 1
+                assert context >= min(target, math.ceil(block_size / 2))
+                counted.append(target)
+    assert counted == list(range(1, length))
+
+
+def test_score_is_the_sum_over_single_tokens(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+    stories = [
+        "a",
+        "the the",
+        "Eleven the!",
+        "x" * 12,
+        "Longer than one context, the end.",
+        "Über 🙂 and on and on and on",
+    ]
+    block, half = tiny.config.block_size, tiny.config.block_size // 2
+    nats, n_tokens = 0.0, 0
+    for story in stories:
+        ids = [byte_tokenizer.eot_id, *byte_tokenizer.encode(story)]
+        for at in range(1, len(ids)):
+            start = half * max(0, math.ceil((at - block) / half))  # the first window that contains this token
+            with torch.no_grad():
+                logits = tiny(torch.tensor([ids[start:at]]))[0, -1].double()
+            nats -= logits.log_softmax(dim=-1)[ids[at]].item()
+            n_tokens += 1
+    score = score_stories(tiny, byte_tokenizer, stories, batch_size=3)
+    assert score.nats == pytest.approx(nats, rel=1e-6)
+    assert score.n_tokens == n_tokens
+    assert score.n_bytes == sum(len(story.encode()) for story in stories)
+    assert score.bits_per_byte == pytest.approx(nats / math.log(2) / score.n_bytes, rel=1e-6)
+
+
+def test_a_uniform_model_needs_log2_of_the_vocabulary_size_in_bits_per_token(
+    tiny: GPT, byte_tokenizer: Tokenizer
+) -> None:
+    for parameter in tiny.parameters():
+        torch.nn.init.zeros_(parameter)
+    score = score_stories(tiny, byte_tokenizer, ["ä the"])  # two bytes and one merged token: 3 tokens, 6 bytes
+    assert (score.n_tokens, score.n_bytes) == (3, 6)
+    assert score.loss == pytest.approx(math.log(261))
+    assert score.perplexity == pytest.approx(261)
+    assert score.bits_per_byte == pytest.approx(3 * math.log2(261) / 6)
+
+
+@torch.no_grad()
+def test_without_end_of_text_a_text_is_scored_from_its_second_token_on(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+    byte_tokenizer.eot_id = None
+    score = score_stories(tiny, byte_tokenizer, ["ä the"])
+    ids = torch.tensor([[*"ä".encode(), 258]])
+    nats = torch.nn.functional.cross_entropy(tiny(ids[:, :-1])[0], ids[0, 1:], reduction="sum").item()
+    assert score == Score(pytest.approx(nats, rel=1e-6), n_tokens=2, n_bytes=5)
+
+
+def test_a_sample_starts_with_the_prompt_and_is_determined_by_its_seed(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+    loaded = LoadedModel("tiny", tiny, byte_tokenizer, torch.device("cpu"), "fp32")
+    texts = [sample(loaded, "Once", seed=seed, max_new_tokens=8) for seed in (0, 0, 1)]
+    assert all(text.startswith("Once") for text in texts)
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_sample_goes_on_past_a_full_context(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+    byte_tokenizer.eot_id = None
+    loaded = LoadedModel("tiny", tiny, byte_tokenizer, torch.device("cpu"), "fp32")
+    ids = generate_greedy(tiny, torch.tensor([list(b"Once")]), 30)[0].tolist()
+    text = sample(loaded, "Once", seed=0, max_new_tokens=30, temperature=0)
+    assert text == byte_tokenizer.decode(ids)
