@@ -77,6 +77,7 @@ def test_stop_ends_the_process_of_a_program_that_never_ends(tmp_path: Path) -> N
     assert session.state(BuildState).job is None
 
 
+@pytest.mark.thorough
 def test_a_broken_gpt_is_opened_and_writes() -> None:
     session = opening(example(get_model())).copy()
     session.settings = replace(session.settings, length=3)
@@ -93,6 +94,7 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
         remove_model("no-residual")
 
 
+@pytest.mark.thorough
 def test_a_program_that_fails_is_not_opened_and_says_why(tmp_path: Path) -> None:
     (tmp_path / PROGRAM).write_text("1 / 0", encoding="utf-8")
     session = Session(None)
