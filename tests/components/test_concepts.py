@@ -209,3 +209,12 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     assert after["says"].startswith("Without “idea" if "idea" in late[0]["name"] else "Without")
     switch_part(session, {"all": True})
     assert drawn.update()["why-paths"]["after"] is None
+
+
+def test_a_search_finds_features_by_word(session):
+    session.loaded = MODEL
+    drawn = Drawn(session, tab.tab)
+    tab.Chosen.search.set(session, "idea 5")
+    assert [feature["name"] for feature in drawn.update()["concepts-features"]["features"]] == ["idea 5"]
+    tab.Chosen.search.set(session, "zebra")
+    assert "No concept" in drawn.update()["concepts-lead"]["text"]

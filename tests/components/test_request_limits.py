@@ -56,6 +56,7 @@ NO_ENDPOINT = "there is no endpoint /whisper: there are /shout"
         ("run/shout", {"data": []}, 400, f"2 values are needed, not 0, {NEEDS}"),
         ("api/shout", {"data": "a"}, 400, 'the values come as {"data": [...]}: ' + TAKES),
         ("call/v2/shout", {}, 400, f'the argument "text" is missing: {TAKES}'),
+        ("call/v2/shout", ["a"], 400, f"the arguments come as one JSON object: {TAKES}"),
         ("call/v2/shout", {"text": "a", "time": 2}, 400, f'there is no argument "time": {TAKES}'),
         ("call/whisper", {"data": ["a", 2]}, 404, NO_ENDPOINT),
         ("call/v2/whisper", {"text": "a"}, 404, NO_ENDPOINT),
@@ -133,6 +134,7 @@ FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
     [
         ([1], {}, "2 values are needed, not 1"),
         (["a", None], {}, 'slider cannot have the value "a"'),
+        ([1, "a"], {}, 'uploadbutton cannot have the value "a"'),
         ([1, FILE], {}, "a file must have been uploaded"),
         ([1, [{"a": FILE | {"path": "http://127.0.0.1/"}}]], {}, "a file must have been uploaded"),
         ([1, FILE | {"meta": 5}], {}, "a file must have been uploaded"),
@@ -147,11 +149,6 @@ def test_an_event_of_the_page_with_other_values_is_refused(
     answer = join(url, data, **{"session_hash": "a", **more})
     assert (answer.status_code, answer.json()) == (400, {"error": sentence})
     assert "Traceback" not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("fn_index", [2, True, -1, {}])
-def test_browser_only_functions_are_not_events(url: str, fn_index: object) -> None:
-    assert join(url, [], fn_index).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["file=http://127.0.0.1:1/", "file/http://a", "proxy=http://a", "runs", "token"])

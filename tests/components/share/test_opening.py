@@ -266,3 +266,14 @@ def test_a_sequence_stands_in_the_link_itself_and_one_without_stops_is_refused()
     refused = opened_at("class=%23&prompt=Tom+had&text=")
     assert "class" in str(refused.notice)
     assert refused.document.text == "Tom had"
+
+
+def test_a_link_that_only_looks_leaves_the_text_and_says_what_it_cannot_follow(linked):
+    text = linked.document
+    follow(linked, "tab=inside&layer=99")
+    assert (linked.tab, linked.document) == ("inside", text)
+    assert "layer" in linked.notice.values["note"]
+    follow(linked, "lesson=loss&tab=inside")
+    assert (linked.tab, linked.document) == ("lessons", text)
+    follow(linked, "lesson=none")
+    assert "lesson" in linked.notice.values["note"]

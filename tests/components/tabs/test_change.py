@@ -326,3 +326,15 @@ def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(swept, sessio
     assert "must differ" in trouble("the cat", "the dog", answer=7, other=7)
     assert swept.views["change-map"]["figure"] is None
     assert "is not a single token" in trouble("the cat", "the dog", answer="zebra")
+
+
+def test_a_stopped_measurement_changes_no_edit(session, monkeypatch):
+    def stopped(text, progress):
+        stop(Editing, session)
+        while True:
+            progress(1, 9)
+
+    monkeypatch.setattr(change, "head_costs", stopped)
+    list(change.switch_off_costliest(session))
+    state = session.state(Editing)
+    assert (session.edits, state.costs, state.job) == (Edits(), None, None)

@@ -306,3 +306,9 @@ def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):
     assert document.origin(len(document.ids) - 1).kind == "chosen"
     assert session.tab == "playground"
     assert session.can_undo
+
+
+def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
+    assert "identical" in columns.divergence_sentence(written(COLD, COLD))
+    pair = written(SamplingParams(1.0, seed=1), SamplingParams(1.0, seed=2))
+    assert "only the draws differ" in columns.divergence(snapshot_of(pair))[1]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from components.i18n import t
-from components.share.address import LinkedPage
-from components.share.opening import open_link
 from components.state.reads import Reads
 from components.tabs.inside.film import open_film
 from components.tabs.lessons.course import LESSONS
@@ -268,15 +265,3 @@ def test_film_and_place_of_a_lesson_on_llama_show_its_model(session, loaded, les
         open_lesson(loaded, session, "attention")
         finish(open_place(loaded, other_tabs([]), session))
         assert session.document.loaded is loaded, "and an earlier lesson its own again"
-
-
-def test_a_link_opens_a_lesson_by_its_name_and_leaves_the_text(session, loaded):
-    text = session.document
-    page = LinkedPage("lessons", partial(open_lesson, loaded), lesson_key)
-    finish(open_link(session, "lesson=layer_norm", ["lessons"], {"lesson": page}))
-    assert (session.tab, page.current(session.snapshot())) == ("lessons", "layer_norm")
-    assert session.document is text
-    for wrong in ("0", "x", "X!"):
-        finish(open_link(session, f"lesson={wrong}", ["lessons"], {"lesson": page}))
-        assert "lesson" in session.notice.values["note"]
-    assert session.state(Open).lesson == "layer_norm"

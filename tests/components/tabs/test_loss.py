@@ -115,3 +115,10 @@ def test_what_cannot_be_measured_is_said_in_place_and_the_last_result_stays(draw
 
 def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(drawn):
     assert "were replaced with U+FFFD" in measured(drawn, "a \ud83d b")["loss-says"]
+
+
+def test_an_example_is_measured_with_the_chosen_stride(drawn):
+    Loss.stride.set(drawn.session, 8)
+    list(loss.measure_text(drawn.session, text="The dog ran."))
+    state = drawn.session.state(Loss)
+    assert (state.text, state.measured.text, state.measured.divisor) == ("The dog ran.", "The dog ran.", 8)

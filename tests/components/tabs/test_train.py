@@ -407,3 +407,9 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
         assert sum("Llama" not in line["name"] for line in lines) >= 3
         assert star["marker"]["symbol"] == "star"
     assert "0.648 bits per byte" in scaling.limitations(found)
+
+
+def test_a_step_clicked_in_the_curve_is_the_last_evaluated_until_then(watching: Session) -> None:
+    for x, step in ((ZERO_AT, 0), (9.9, 0), (10.0, 10), (99.0, 10), (100.0, 100)):
+        choose_step(RECORDED, watching, {"x": x})
+        assert f"At step {step}, " in film_views(watching)["curve"]["text"]

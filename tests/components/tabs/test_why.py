@@ -282,3 +282,10 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     assert drawn.views["why-roles"]["figure"] is None
     Chosen.sample.set(drawn.session, "noise")
     assert drawn.update()["why-roles"]["figure"] is not None
+
+
+def test_another_token_can_be_asked_about_and_another_position_forgets_it(drawn):
+    explained.choose_token(drawn.session, 7)
+    assert explanation(drawn).prediction.token == 7
+    drawn.session.select(position=4)
+    assert explanation(drawn).prediction.token == drawn.session.document.ids[5]
