@@ -121,16 +121,6 @@ def test_edited_and_cached_equals_edited(model, idx, lengths):
     assert_close(torch.cat(parts, dim=1), model(idx, edits=edits), **EXACT)
 
 
-@pytest.mark.parametrize("traced", [False, True])
-def test_gradients_pass_through_edits_and_are_zero_for_removed_activations(model, idx, traced):
-    edits = Edits(head_scale={(2, 1): 0.0}, attn_scale={0: 0.5}, patches=(Patch("resid_mid", 1, 3, torch.zeros(24)),))
-    model(idx, edits=edits, trace=Trace() if traced else None).square().sum().backward()
-    gradient = model.h[2].attn.c_proj.weight.grad
-    assert (gradient[:, columns(model, 1)] == 0).all()
-    assert gradient[:, columns(model, 0)].abs().max() > 0
-    assert model.h[0].attn.c_attn.weight.grad.abs().max() > 0
-
-
 NO_LAYER = "does not exist: the model has layers 0 to 2"
 NO_HEAD = "does not exist: a layer has heads 0 to 3"
 NO_POSITION = "cannot be patched: the context has positions 0 to 15"
@@ -184,10 +174,7 @@ def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
     ("edits", "said"),
     [
         ({"head_scale": {0: 0.0}}, r"a head must be given as \(layer, head\), two whole numbers, not 0"),
-        ({"head_scale": {(0,): 0.0}}, r"a head must be given as \(layer, head\), two whole numbers, not \(0,\)"),
-        ({"head_scale": {(0, 0.5): 0.0}}, r"a head must be given as \(layer, head\)"),
         ({"attn_scale": {0.5: 0.0}}, "a layer must be given as a whole number, not 0.5"),
-        ({"mlp_scale": {"0": 0.0}}, "a layer must be given as a whole number, not '0'"),
         ({"drop_positions": "no"}, "drop_positions must be true or false, not 'no'"),
         ({"activation": "swiglu"}, "activation must be one of .*, not 'swiglu'"),
     ],
@@ -244,7 +231,6 @@ def test_a_result_keeps_the_type_of_the_model(model, idx):
         (("attn_pattern", 1, abs), "only resid_pre, .*, logits can be hooked, not 'attn_pattern'"),
         (("resid_pre", None, abs), "a layer must be given as a whole number, not None"),
         (("final_norm", 1, abs), "final_norm is outside the layers: its hook must have the layer None, not 1"),
-        (("resid_pre", 1, torch.zeros(24)), "a hook needs a function"),
         (("resid_pre", 1, abs, 0.5), "position of a hook must be a whole number or None, not 0.5"),
     ],
 )
@@ -262,7 +248,6 @@ def test_a_hook_needs_a_known_activation_its_layer_and_a_function(arguments, sai
             for at in (16, -1)
         ),
         (Hook("mlp_up", 0, abs), "this model has no mlp_up"),
-        (Hook("resid_pre", 0, lambda x: x[0]), r"must return a tensor of shape \(2, 12, 24\), not \(12, 24\)"),
         (Hook("resid_pre", 0, lambda _: None, 3), r"must return a tensor of shape \(2, 24\), not NoneType"),
     ],
 )

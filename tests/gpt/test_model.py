@@ -15,11 +15,10 @@ from torch.testing import assert_close
 
 from gpt.checks import is_integer, is_number
 from gpt.config import GPTConfig
-from gpt.layers import ACTIVATIONS, GELU, Dropout, LayerNorm
-from gpt.model import GPT, CausalSelfAttention, FeedForward, TransformerBlock
+from gpt.layers import GELU, LayerNorm
+from gpt.model import GPT
 from gpt.presets import PRESETS
 from gpt.rotary import apply_rotary, rotary_angles
-from gpt.seeding import seeded
 from gpt.trace import Trace
 
 ROOT = Path(__file__).parents[2]
@@ -130,15 +129,6 @@ def test_the_parts_called_by_themselves_give_what_a_pass_records(position):
     assert_close(model.h[0](trace.layers[0].resid_pre[:, :1]), trace.layers[0].resid_post[:, :1], **EXACT)
 
 
-@pytest.mark.parametrize("part", [CausalSelfAttention, FeedForward, TransformerBlock])
-def test_a_part_built_by_itself_has_initial_weights(part):
-    config = GPTConfig(n_head=2, n_embd=32)
-    weights = [parameter for parameter in part(config).parameters() if parameter.dim() == 2]
-    assert all(0.01 < weight.std().item() < 1 for weight in weights)
-    x = torch.randn(2, 3, 32)
-    assert part(config)(x).shape == x.shape
-
-
 @pytest.mark.parametrize("bias", [True, False])
 def test_layer_norm_equals_its_formula(bias):
     norm = LayerNorm(7, bias=bias)
@@ -166,29 +156,6 @@ def test_rotary_positions_equal_rotations_of_complex_numbers():
     assert_close(apply_rotary(x, *rotary_angles(positions, hs)), expected, **EXACT)
     batch = positions.repeat(2, 1)
     assert_close(apply_rotary(x, *rotary_angles(batch, hs)), expected, **EXACT)
-
-
-def test_the_dropout_formula_is_torchs_dropout():
-    dropout, x = Dropout(0.3), torch.randn(64, 64)
-    with seeded(5):
-        dropped = torch.nn.functional.dropout(x, 0.3)
-    with seeded(5):
-        assert_close(dropout.formula(x), dropped)
-    assert torch.equal(dropout.eval().formula(x), x)
-
-
-def test_every_activation_of_the_configuration_exists():
-    x = torch.tensor([-1.0, 2.0])
-    expected = {
-        "relu": [0.0, 2.0],
-        "relu2": [0.0, 4.0],
-        "silu": [-0.268941, 1.761594],
-        "gelu": [-0.158655, 1.954500],
-        "gelu_tanh": [-0.158808, 1.954598],
-    }
-    assert set(ACTIVATIONS) == set(expected)
-    for name, values in expected.items():
-        assert_close(ACTIVATIONS[name](x), torch.tensor(values), atol=1e-6, rtol=0)
 
 
 def test_initial_weights_have_the_distribution_of_gpt2():

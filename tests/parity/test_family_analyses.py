@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -13,12 +9,10 @@ from torch.testing import assert_close
 
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import logit_lens
-from gpt.analysis.patching import patch_from
 from gpt.analysis.residual import stream_norms
 from gpt.analysis.rollout import rollout
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text
-from gpt.edits import Edits
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from tests.parity.family_models import Twins, family_twins
 
@@ -96,17 +90,6 @@ def capped(reference: nn.Module, logits: Tensor) -> Tensor:
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
 
-def output_projection(layer: nn.Module) -> nn.Module:
-    return part(layer, "output projection")
-
-
-@contextmanager
-def hooked(register: Callable[..., Any], hook: Callable[..., Any]) -> Iterator[None]:
-    handle = register(hook)
-    yield
-    handle.remove()
-
-
 @torch.inference_mode()
 def test_the_lens_reads_each_state_through_the_final_norm_and_the_head(twins: Twins) -> None:
     reference = twins.reference(IDX, output_hidden_states=True)
@@ -164,41 +147,6 @@ def test_leaving_a_token_out_is_reading_the_shorter_text(twins: Twins) -> None:
     expected = torch.stack([log_p(IDS) - log_p(IDS[:at] + IDS[at + 1 :]) for at in positions])
     found = torch.cat(list(leave_one_out(twins.ours, IDS, TOKEN, positions)))
     assert_close(found, expected, atol=1e-4, rtol=1e-3)
-
-
-@torch.inference_mode()
-def test_a_head_that_is_off_adds_nothing_to_the_output_projection(twins: Twins) -> None:
-    layers, *_ = parts_of(twins.reference)
-    config = twins.ours.config
-    layer, head = len(layers) - 1, config.n_head - 1
-    columns = slice(head * config.head_size, (head + 1) * config.head_size)
-
-    def without_head(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        x = args[0].clone()
-        x[..., columns] = 0
-        return (x, *args[1:])
-
-    with hooked(output_projection(layers[layer]).register_forward_pre_hook, without_head):
-        expected = twins.reference(IDX).logits
-    assert (expected - twins.reference(IDX).logits).abs().max() > 1e-3
-    assert_close(twins.ours(IDX, edits=Edits(head_scale={(layer, head): 0.0})), expected, atol=1e-5, rtol=1e-4)
-
-
-@torch.inference_mode()
-def test_a_patch_from_another_text_is_that_of_a_hook(twins: Twins) -> None:
-    layers, *_ = parts_of(twins.reference)
-    other = [60, *IDS[1:]]
-    state = twins.reference(torch.tensor([other]), output_hidden_states=True).hidden_states[1][0, 2]
-
-    def patched(module: nn.Module, args: Any, output: Any) -> Any:
-        x = (output[0] if isinstance(output, tuple) else output).clone()
-        x[:, 2] = state
-        return (x, *output[1:]) if isinstance(output, tuple) else x
-
-    with hooked(layers[0].register_forward_hook, patched):
-        expected = twins.reference(IDX).logits
-    edits = Edits(patches=(patch_from(twins.ours, other, "resid_post", 0, 2),))
-    assert_close(twins.ours(IDX, edits=edits), expected, atol=1e-5, rtol=1e-4)
 
 
 def norm_parameters(model: nn.Module) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -113,14 +113,6 @@ def test_book_state_dict_gives_its_logits(tmp_path: Path, qkv_bias: bool, wrappe
     assert open_checkpoint(tmp_path, n_head=3).config.has_qkv_bias == qkv_bias
 
 
-def test_book_head_equal_to_the_embedding_is_tied(tmp_path: Path) -> None:
-    model = randomized(BookGPT())
-    model.out_head.weight = nn.Parameter(model.tok_emb.weight.detach().clone())
-    save_file(model.state_dict(), tmp_path / "model.safetensors")
-    assert_same_logits(tmp_path, model, "GPTModel", n_head=3)
-    assert open_checkpoint(tmp_path, n_head=3).config.tie_weights
-
-
 def hugging_face(**options: object) -> nn.Module:
     shape = {"vocab_size": 61, "n_positions": 16, "n_embd": 24, "n_layer": 2, "n_head": 3, **options}
     return randomized(GPT2LMHeadModel(GPT2Config(bos_token_id=0, eos_token_id=0, **shape)))
@@ -147,14 +139,6 @@ def test_pytorch_model_bin_is_read_with_its_mask_buffers(tmp_path: Path) -> None
     torch.save(state, tmp_path / "pytorch_model.bin")
     model.config.save_pretrained(tmp_path)
     assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE)
-
-
-def test_a_bare_state_dict_with_gpt2s_names_needs_n_head_alone(tmp_path: Path) -> None:
-    model = randomized(GPT(GPTConfig(61, 16, n_layer=2, n_head=3, n_embd=24)))
-    torch.save(model.state_dict(), tmp_path / "mine.pt")
-    with pytest.raises(HeadsUnknown, match="activation if it is not gelu_tanh"):
-        load_model(tmp_path / "mine.pt")
-    assert_same_logits(tmp_path / "mine.pt", model, "GPT with GPT-2's names", n_head=3)
 
 
 def test_mismatched_weights_are_listed_by_the_names_of_their_layout(tmp_path: Path) -> None:

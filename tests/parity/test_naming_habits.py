@@ -16,17 +16,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from gpt import GPT, Edits, GPTConfig
-from gpt.analysis.attribution import direct_logit_attribution
-from gpt.analysis.lens import logit_lens
-from gpt.analysis.tracing import trace_text
 from gpt.models.checkpoints import (
     HeadsUnknown,
     Hints,
     NamesInferred,
     NamesUnknown,
     open_checkpoint,
-    save_hugging_face,
-    save_model,
 )
 from gpt.models.checkpoints.files import Contents
 from gpt.models.checkpoints.translate import detect_layout
@@ -145,13 +140,6 @@ def test_names_of_gpt2_may_differ_in_parts(tmp_path: Path, names: Names) -> None
     assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3, activation="gelu_tanh")
 
 
-def test_heads_are_asked_for_only_where_shapes_do_not_tell(tmp_path: Path) -> None:
-    for model, choices in ((LensGPT(), []), (WqGPT(), [1, 2, 3, 4, 6, 8, 12, 24])):
-        with pytest.raises(NamesInferred) as unconfirmed:
-            open_checkpoint(saved(model, tmp_path / "mine.pt"))
-        assert unconfirmed.value.choices == choices
-
-
 def test_biases_that_only_some_parts_have_are_zeros_in_the_others(tmp_path: Path) -> None:
     model = randomized(SeqGPT())
     for block in model.gpt.h:
@@ -184,20 +172,6 @@ def test_what_stays_unclear_is_said(tmp_path: Path, old: str, new: str, added: d
     assert '"lm_head":           "output"' in unclear.value.values["draft"]
 
 
-def test_norms_without_telling_names_and_blocks_that_differ_are_not_guessed(tmp_path: Path) -> None:
-    state = WqGPT().state_dict()
-    unnamed = {name.replace("attention_norm", "x").replace("ffn_norm", "y"): tensor for name, tensor in state.items()}
-    torch.save(unnamed, tmp_path / "mine.pt")
-    with pytest.raises(NamesUnknown, match=r"ln_1 could be any of layers\.\{n\}\.y, layers\.\{n\}\.x") as unclear:
-        load_model(tmp_path / "mine.pt", n_head=3)
-    draft = json.loads(unclear.value.values["draft"])["names"]
-    assert [role for role, name in draft.items() if name == "?"] == ["h.{n}.ln_1", "h.{n}.ln_2"]
-    del state["layers.1.attention.wq.weight"]
-    torch.save(state, tmp_path / "mine.pt")
-    with pytest.raises(ValueError, match=r"block 1 differs from the first in layers\.\{n\}\.attention\.wq"):
-        load_model(tmp_path / "mine.pt", n_head=3)
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -214,23 +188,6 @@ def test_a_wrong_file_of_names_is_a_sentence(tmp_path: Path, content: dict[str, 
     (tmp_path / "names.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=said):
         open_checkpoint(path, n_head=3)
-
-
-def test_a_head_with_a_bias_is_part_of_every_prediction(tmp_path: Path) -> None:
-    loaded = load_model(saved(LectureGPT(), tmp_path / "mine.pt"), device="cpu", attn_scale="head_size")
-    ids = IDX[0].tolist()
-    trace = trace_text(loaded.model, ids)
-    logits = loaded.model(IDX[:1])[0, -1].detach()
-    found = direct_logit_attribution(loaded.model, trace, 15, 7)
-    assert found.logit == pytest.approx(logits[7].item(), abs=1e-4)
-    assert found.total == pytest.approx(found.logit, abs=1e-4)
-    assert logit_lens(loaded.model, trace).probability[-1, 1, -1].item() == pytest.approx(
-        logits.softmax(0).max().item(), abs=1e-5
-    )
-    with pytest.raises(ValueError, match=r"combines these options: .*head_bias=True"):
-        save_hugging_face(loaded.model, tmp_path / "hf", loaded.tokenizer)
-    save_model(tmp_path / "ours", loaded.model, loaded.tokenizer, dtype=torch.float32)
-    assert torch.equal(load_model(tmp_path / "ours", device="cpu").model(IDX[:1])[0, -1], logits)
 
 
 def test_convert_command_shows_the_inferred_names_and_takes_them_when_confirmed(

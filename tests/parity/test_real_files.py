@@ -20,7 +20,7 @@ from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import HUB_MODELS
 from tests.conftest import randomized
-from tests.gpt.models.published import CONFIGS
+from tests.gpt.models.published import published
 from tests.gpt.models.test_real_vocabularies import ROWS
 from tests.parity.family_models import subtract_norm_offsets
 
@@ -218,20 +218,15 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         "hidden_size": 2048,
         "intermediate_size": 8192,
     },
-    **{f"EleutherAI/{name}": CONFIGS[name][0] for name in ("pythia-14m", "pythia-70m", "pythia-160m")},
+    **{f"EleutherAI/{name}": published(name) for name in ("pythia-14m", "pythia-70m", "pythia-160m")},
 }
 
 OTHER_VOCABULARIES = {"phi-2": "microsoft/phi-1_5"}  # for models in DESCRIBED
 
 
-def published(name: str) -> dict[str, Any]:
-    """Return the configuration of a model; skips the test if the collection is missing."""
-    if name in DESCRIBED:
-        return DESCRIBED[name]
-    path = REAL / "configs" / f"{FILES[name][0]}.json"
-    if not path.is_file():
-        pytest.skip("needs the published configurations in ../shared/real")
-    return dict(json.loads(path.read_text()))
+def config_of(name: str) -> dict[str, Any]:
+    """Return the configuration of a listed model."""
+    return DESCRIBED[name] if name in DESCRIBED else published(FILES[name][0])
 
 
 def test_every_listed_model_is_checked() -> None:
@@ -245,7 +240,7 @@ QUICK = ("gpt2", "Qwen/Qwen3-0.6B")
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.thorough) for name in HUB_MODELS]
 )
 def test_tensors_of_transformers_class_have_a_place_and_the_stated_number_of_parameters(name: str) -> None:
-    config = {option: value for option, value in published(name).items() if option not in ("auto_map", "architectures")}
+    config = {option: value for option, value in config_of(name).items() if option not in ("auto_map", "architectures")}
     with torch.device("meta"):
         reference = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
     layout, _, _ = detect_layout(Contents(reference.state_dict(), PlainIds, config))
@@ -258,4 +253,4 @@ VOCABULARIES = {name: tokenizer for name, (_, tokenizer) in FILES.items()} | {"m
 
 @pytest.mark.parametrize(("name", "tokenizer"), VOCABULARIES.items())
 def test_the_vocabulary_of_a_listed_model_is_among_those_that_are_compared(name: str, tokenizer: str) -> None:
-    assert ROWS[tokenizer] == published(name).get("vocab_size", 50257)
+    assert ROWS[tokenizer] == config_of(name).get("vocab_size", 50257)

@@ -258,19 +258,6 @@ def test_a_table_of_words_splits_texts_at_spaces_and_punctuation_and_writes_them
         spaced.encode("a dog")
 
 
-@pytest.mark.parametrize(
-    "content", [LETTERS, dict(enumerate(LETTERS)), {"stoi": {c: i for i, c in enumerate(LETTERS)}}]
-)
-def test_a_vocab_json_of_characters_without_merges_is_the_vocabulary(tmp_path: Path, content: object) -> None:
-    torch.save(TiedGPT().state_dict(), tmp_path / "mine.pt")
-    (tmp_path / "vocab.json").write_text(json.dumps(content))
-    assert load_model(tmp_path, device="cpu", n_head=3).tokenizer.encode("%!A") == [4, 0, 32]
-    bpe = [*LETTERS[:60], "Ġa"]
-    (tmp_path / "vocab.json").write_text(json.dumps(dict(zip(bpe, range(61), strict=True))))
-    with pytest.warns(UserWarning, match=r"vocab\.json alone cannot be read"):
-        load_model(tmp_path, n_head=3)
-
-
 @pytest.mark.parametrize(("words", "file"), [(["a", "b"], "characters.json"), (["the", "cat"], "words.json")])
 def test_a_table_is_saved_and_read_again(tmp_path: Path, words: list[str], file: str) -> None:
     from gpt import GPT, GPTConfig, save_model  # noqa: PLC0415
@@ -304,17 +291,6 @@ def test_a_module_for_each_head_asks_for_the_scale_and_takes_it_from_any_place(
     assert_same_logits(tmp_path / "mine.pt", scaled_by_width(model))
     with pytest.raises(ValueError, match=r"attn_scale is .* in the checkpoint, not head_size"):
         load_model(tmp_path / "mine.pt", attn_scale="head_size")
-
-
-def test_inferred_modules_for_each_head_have_relu_and_a_scale_in_their_file_of_names(tmp_path: Path) -> None:
-    model = randomized(LectureGPT())
-    renamed = {name.replace("sa.heads", "mha.heads"): value for name, value in model.state_dict().items()}
-    torch.save(renamed, tmp_path / "mine.pt")
-    with pytest.raises(NamesInferred) as unconfirmed:
-        open_checkpoint(tmp_path / "mine.pt")
-    assert unconfirmed.value.activation == "relu"
-    (tmp_path / "names.json").write_text(json.dumps({**unconfirmed.value.layout, "attn_scale": "head_size"}))
-    assert_same_logits(tmp_path / "mine.pt", model)
 
 
 def meta_llama(**options: object) -> tuple[LlamaForCausalLM, dict[str, Tensor]]:

@@ -82,26 +82,6 @@ def test_only_the_copying_head_contributes_to_the_answer():
     assert max(abs(parts.embedding), abs(parts.position), abs(parts.norm_bias)) < 1e-6
 
 
-@torch.inference_mode()
-def test_a_neuron_contributes_the_decrease_of_the_logit_without_it_at_a_constant_scale(model):
-    model.double()
-    trace = trace_text(model, IDS)
-    with pytest.raises(ValueError, match="layer 3 does not exist"):
-        neuron_logit_attribution(model, trace, 5, 33, 3)
-    found = neuron_logit_attribution(model, trace, 5, 33, 2)
-    assert found.neurons.shape == (model.config.ff_size,)
-    norm, c_proj, layer = model.h[2].ln_2_post, model.h[2].mlp.c_proj, trace.layers[2]
-    for neuron in (0, 7):
-        off = Edits(hooks=(Hook("mlp_post", 2, lambda x, n=neuron: x.index_fill(-1, torch.tensor(n), 0.0)),))
-        without = trace_text(model, IDS, edits=off).layers[2]
-        added = layer.mlp_out[0, 5] - without.mlp_out[0, 5]
-        if norm is not None:
-            whole, rest = (c_proj(each.mlp_post[0, 5]) for each in (layer, without))
-            added = at_constant_scale(norm, whole)(whole - rest)
-        fall = at_constant_scale(model.ln_f, layer.resid_post[0, 5])(added) @ model.lm_head.weight[33]
-        assert found.neurons[neuron].item() == pytest.approx(fall.item(), abs=1e-9)
-
-
 IDS, LAST, TOKEN = [3, 1, 4, 1, 5, 9, 2, 6], 7, 33
 
 VECTOR = torch.linspace(-2, 2, 24)

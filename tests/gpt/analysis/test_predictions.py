@@ -20,7 +20,7 @@ from gpt.analysis.tracing import trace_text
 from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.edits import Edits
 from gpt.sampling import StageName, inverse_cdf, uniform_draw
-from tests.gpt.fake_models import bigram_model, family_model, tiny_model, tiny_tokenizer
+from tests.gpt.fake_models import bigram_model, tiny_model, tiny_tokenizer
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 
@@ -85,17 +85,6 @@ def test_the_statistics_are_those_of_the_steps_and_do_not_depend_on_the_chunk(mo
     parts = document.statistics(document.n_prompt)
     for a, b in zip(parts.tokens, whole.tokens, strict=True):
         assert a.surprisal == pytest.approx(b.surprisal, abs=1e-5)
-
-
-@pytest.mark.parametrize("loaded", [tiny_model(), family_model("gemma2")], ids=["gpt2", "capped"])
-def test_the_mean_surprisal_is_the_cross_entropy_in_bits(loaded):
-    document = Generation(loaded, "the cat sat")
-    document.read()
-    idx = torch.tensor([document.ids])
-    with torch.inference_mode():
-        nats = document.loaded.model.loss(idx[:, :-1], idx[:, 1:]).item()
-    assert document.statistics().mean_surprisal == pytest.approx(nats / math.log(2), abs=1e-5)
-    assert document.statistics().perplexity == pytest.approx(math.exp(nats), rel=1e-4)
 
 
 NAMES = list(get_args(StageName))

@@ -101,18 +101,6 @@ def test_every_candidate_has_its_parent_total_score_and_outcome():
         assert totals == sorted(totals, reverse=True)
 
 
-def test_the_total_of_a_beam_is_the_log_probability_of_its_tokens(family):
-    document = Generation(family, "the cat")
-    best = BeamSearch(document, 4, 8).run()
-    before = list(document.ids)
-    document.append(*best.ids)
-    document.read()
-    nats = sum(math.log(token.probability) for token in document.statistics(len(before)).tokens)
-    assert best.score == pytest.approx(nats / len(best.ids), abs=1e-4)
-    document.undo()  # a beam counts as one action
-    assert document.ids == before
-
-
 def test_a_search_leaves_the_document_unchanged_and_stops_at_the_end_of_the_context():
     document = Generation(tiny_model(block_size=8), "the cat")
     ids = list(document.ids)

@@ -10,9 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
-import tiktoken
 import torch
 from torch.testing import assert_close
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -38,7 +36,7 @@ from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.sources import BUNDLED
 from gpt.sampling import sample_token, uniform_draw
-from gpt.tokenizer import GPT2_PATTERN, Tokenizer, hold_back
+from gpt.tokenizer import hold_back
 from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
 from tests.gpt.fake_models import EOT, N_VOCAB, forced_model, tiny_model, tiny_tokenizer
 
@@ -148,13 +146,6 @@ def test_a_prompt_that_cannot_be_read_is_refused_at_once(loaded, prompt, said):
         generate(loaded, prompt, GREEDY, 5)
 
 
-@pytest.mark.parametrize("ids", [torch.tensor([97, 98]), np.array([97, 98]), (97, 98)], ids=str)
-def test_ids_of_any_integer_type_become_python_integers(loaded, ids):
-    document = Generation(loaded, ids)
-    assert document.ids == [97, 98]
-    assert Generation.from_json(document.to_json(), loaded).ids == [97, 98]
-
-
 @pytest.mark.parametrize("prompt", [b"ab", [True], [1.5], ["a"], None, 7, torch.tensor([0.5])], ids=str)
 def test_a_prompt_that_is_neither_text_nor_ids_is_refused_at_once(loaded, prompt):
     with pytest.raises(ValueError, match="a prompt must be text, or token ids"):
@@ -247,12 +238,6 @@ def test_a_copy_shares_the_activations_until_either_is_extended(family):
 SPACE, A = 32, 258  # the tokens of the tiny vocabulary that begin with a space: " " and " a"
 
 
-def with_tabs() -> Tokenizer:
-    """Return a vocabulary in which a word begins with a tab, as in Llama 3's."""
-    ranks = {bytes([byte]): byte for byte in range(256)} | {b"\ta": 256}
-    return Tokenizer(tiktoken.Encoding("tabs", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={}))
-
-
 @pytest.mark.parametrize(
     ("text", "held"),
     [
@@ -271,11 +256,6 @@ def with_tabs() -> Tokenizer:
 def test_spaces_at_the_end_are_held_back_if_words_begin_with_a_space(text: str, held: str) -> None:
     assert hold_back(tiny_tokenizer(), text) == (text.removesuffix(held), held)
     assert hold_back(Characters([" ", "t", "h", "e"]), text) == (text, "")
-
-
-def test_a_tab_is_held_back_if_a_word_begins_with_a_tab() -> None:
-    assert hold_back(with_tabs(), "the\t") == ("the", "\t")
-    assert hold_back(with_tabs(), "the ") == ("the ", "")
 
 
 @torch.inference_mode()

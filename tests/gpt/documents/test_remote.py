@@ -88,15 +88,6 @@ def test_a_text_waits_for_a_cluster_that_is_away(here, monkeypatch):
     assert exact([*made, *(step for step in steps if step is not None)]) == exact(alone.steps(WARM, 12))
 
 
-def test_whoever_cannot_wait_gets_an_error_when_the_cluster_stays_away(here, monkeypatch):
-    monkeypatch.setattr(generation, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(generation, "MAX_AWAY_SECONDS", 0.0)
-    loaded, cluster = deployed(here)
-    cluster.is_there = False
-    with pytest.raises(ValueError, match="the cluster that generates the text is unreachable"):
-        next(generate(loaded, PROMPT, WARM, 5))
-
-
 def test_this_process_reads_a_text_while_the_cluster_is_away(here):
     loaded, cluster = deployed(here)
     document = Generation(loaded, PROMPT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,41 +10,12 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import load_scaling, training_flops
-from gpt.training.data import train_tokenizer
-from gpt.training.process import Process
 from gpt.training.recipe import Recipe
-from gpt.training.trainer import Batch, Trainer
 from tests.gpt.training.tiny_run import write_stories
-from tools.scaling import main, measure_scaling
+from tools.scaling import main
 
 SIZES = {"small": (1, 1, 8), "smaller still": (1, 1, 4)}
 RECIPE = Recipe(vocab_size=261, block_size=16, n_layer=1, n_head=1, n_embd=8, steps=5, batch_size=4, warmup=1)
-ALONE = Process(torch.device("cpu"))
-STORIES = [f"Tom had {n} red balls and a dog. The dog ran far." for n in range(30)]
-
-
-def test_a_stopped_run_resumes_and_ends_in_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.scaling.SAVE_STEPS", 2)
-    tokenizer, saved = train_tokenizer(STORIES, 261), tmp_path / "saved.pt"
-    texts = (STORIES[3:], STORIES[:3], tokenizer)
-    whole = list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES))
-
-    class Stopped(Exception):
-        pass
-
-    def stop_after_three(trainer: Trainer, batch: Batch) -> float:
-        if trainer.step == 3:
-            raise Stopped
-        return update(trainer, batch)
-
-    update = Trainer.update
-    monkeypatch.setattr(Trainer, "update", stop_after_three)
-    with pytest.raises(Stopped):
-        list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, saved=saved))
-    monkeypatch.setattr(Trainer, "update", update)
-    assert list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, saved=saved)) == whole
-    with pytest.raises(ValueError, match="a different recipe: delete it"):
-        list(measure_scaling(*texts, replace(RECIPE, steps=6), ALONE, sizes=SIZES, saved=saved))
 
 
 def test_training_takes_three_times_the_operations_of_a_forward_pass() -> None:

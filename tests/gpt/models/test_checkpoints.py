@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from gpt.config import RotaryScaling
+from gpt.model import GPT
 from gpt.models.checkpoints import Checkpoint, convert, open_checkpoint, save_model, writing
 from gpt.models.checkpoints.files import Deferred, read_weights, weight_files
 from gpt.models.checkpoints.layouts import NO_HINTS
@@ -31,37 +31,16 @@ TINY_SIZES |= {"n_embd": 16, "n_layer": 2, "n_head": 2, "rotary_dim": 4, "num_ke
 FILES = ["config.json", "model.safetensors", "vocab.tiktoken"]
 OLD_OPTIONS = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "n_ff", "dropout", "bias", "head_bias")
 OLD_OPTIONS += ("tie_weights", "activation", "position")
-LLAMA = {"position": "rotary", "norm": "rms", "gated": True, "bias": False, "activation": "silu"}
-CONFIGS = {
-    "plain": {},
-    "untied": {"tie_weights": False},
-    "no-biases": {"bias": False},
-    "no-qkv-bias": {"qkv_bias": False},
-    "rotary": {"position": "rotary"},
-    "narrow-relu": {"n_ff": 20, "activation": "relu"},
-    "llama": {**LLAMA, "n_kv_head": 1, "rotary_scaling": RotaryScaling("llama3", 8.0, 1.0, 4.0, 8)},
-    "gemma": {**LLAMA, "qk_norm": True, "post_norm": True, "window": 3, "full_layers": (1,), "head_dim": 6},
-    "gemma 2": {**LLAMA, "attn_softcap": 50.0, "logit_softcap": 30.0, "post_norm": True},
-    "olmo 2": {**LLAMA, "qk_norm": "full", "pre_norm": False, "post_norm": True, "unrotated_layers": (1,)},
-    "qwen": {**LLAMA, "qkv_bias": True, "tie_weights": False, "norm_eps": 1e-6},
-    "pythia": {"position": "rotary", "rotary_share": 0.5, "parallel": True},
-    "only-some-biases": {"qkv_bias": False, "proj_bias": False},
-}
 
 
-@pytest.mark.parametrize("options", CONFIGS.values(), ids=CONFIGS)
-def test_loaded_model_equals_the_saved_one(
-    tmp_path: Path, byte_tokenizer: Tokenizer, options: dict[str, object]
-) -> None:
-    model = tiny(**options)
-    save_model(tmp_path, model, byte_tokenizer, dtype=torch.float32)
+def test_loaded_model_equals_the_saved_one(tmp_path: Path, model: GPT) -> None:
+    save_model(tmp_path, model, PlainIds(61), dtype=torch.float32)
     loaded = load_model(tmp_path, device="cpu")
     assert loaded.model.config == model.config
     assert not loaded.model.training
     assert (loaded.model.lm_head.weight is loaded.model.wte.weight) == model.config.tie_weights
     state = loaded.model.state_dict()
     assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
-    assert loaded.tokenizer.encode("wörld the 你") == byte_tokenizer.encode("wörld the 你")
 
 
 def test_loading_the_bundled_model_makes_few_calls() -> None:
@@ -78,7 +57,7 @@ def test_loading_the_bundled_model_makes_few_calls() -> None:
     assert len(calls) < 2500, Counter(calls).most_common(5)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "gptj", "phi3", "llama"])
+@pytest.mark.parametrize("family", ["gpt2", "phi3"])
 def test_tensors_that_are_read_only_when_needed_give_the_same_model(tmp_path: Path, family: str) -> None:
     config = AutoConfig.for_model(family, vocab_size=50, pad_token_id=0, **TINY_SIZES)
     AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
@@ -103,29 +82,6 @@ def test_a_config_from_before_the_biases_of_each_part_is_read(tmp_path: Path, by
     old = {name: new[name] for name in OLD_OPTIONS} | {"qkv_bias": True}  # it was omitted if bias was False
     file.write_text(json.dumps(old))
     assert load_model(tmp_path, device="cpu").model.config == model.config
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"rotary_scaling": {"kind": "linear"}},
-        {"rotary_scaling": {"x": 1}},
-        {"rotary_scaling": {"kind": "llama3", "factor": 2.0, "high_freq_factor": "4"}},
-        {"full_layers": 5},
-        {"gated": "no"},
-        {"mlp_bias": 0},
-    ],
-    ids=str,
-)
-def test_an_option_of_another_type_is_refused_by_its_name(
-    tmp_path: Path, byte_tokenizer: Tokenizer, options: dict[str, object]
-) -> None:
-    save_model(tmp_path, tiny(), byte_tokenizer)
-    file = tmp_path / "config.json"
-    config = {name: value for name, value in json.loads(file.read_text()).items() if name != "sha256"}
-    file.write_text(json.dumps({**config, **options}))
-    with pytest.raises(ValueError, match=r"high_freq_factor|" + "|".join(options)):
-        load_model(tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

@@ -15,7 +15,7 @@ from gpt.model import meta_model
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.options import check_config, read_family_options
 from gpt.presets import PRESETS
-from tests.gpt.models.published import CONFIGS
+from tests.gpt.models.published import CONFIGS, published
 from tests.parity.family_models import CASES, LINEAR, OPTIONS, SIZES, reference_config
 
 
@@ -76,15 +76,22 @@ def test_rule_for_layers_without_rotation_is_that_of_transformers(
     assert read_family_options(unstated) == read_family_options(stated)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_published_configuration_gives_the_preset_and_transformers_number_of_parameters(name: str) -> None:
-    published, n_parameters = CONFIGS[name]
-    config = GPTConfig(**read_family_options(published))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("pythia-14m", "Qwen3-0.6B") else pytest.mark.thorough)
+        for name in CONFIGS
+    ],
+)
+def test_a_published_configuration_gives_the_preset_and_transformers_number_of_parameters(name: str) -> None:
+    stated = published(name)
+    config = GPTConfig(**read_family_options(stated))
     assert config == PRESETS[name]
-    options = {key: value for key, value in published.items() if key not in ("model_type", "torch_dtype")}
+    dropped = ("model_type", "torch_dtype", "architectures", "transformers_version", "_name_or_path")
+    options = {key: value for key, value in stated.items() if key not in dropped}
     with torch.device("meta"):
-        theirs = AutoModelForCausalLM.from_config(AutoConfig.for_model(published["model_type"], **options))
-    assert count(meta_model(config)) == count(theirs) == n_parameters
+        theirs = AutoModelForCausalLM.from_config(AutoConfig.for_model(stated["model_type"], **options))
+    assert count(meta_model(config)) == count(theirs)
 
 
 def count(model: torch.nn.Module) -> int:
@@ -103,8 +110,8 @@ TINY = {
     "n_embd": 24,
 }
 GPT2 = {**TINY, "model_type": "gpt2"}
-LLAMA = {**CONFIGS["SmolLM2-135M"][0]}
-GEMMA = {**CONFIGS["gemma-3-270m"][0]}
+LLAMA = {**SIZES, "model_type": "llama"}
+GEMMA = {**SIZES, "model_type": "gemma3_text"}
 GEMMA2 = {**SIZES, "model_type": "gemma2"}
 SMOLLM3 = {**SIZES, "model_type": "smollm3"}
 
@@ -113,53 +120,39 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
     ("config", "said"),
     [
         ({**GEMMA, "final_logit_softcapping": 30.0}, "final_logit_softcapping=30.0 changes the mathematics"),
-        ({**GEMMA, "attn_logit_softcapping": 50.0}, "attn_logit_softcapping=50.0 changes the mathematics"),
         ({**GEMMA, "use_bidirectional_attention": True}, "use_bidirectional_attention=True changes the mathematics"),
         ({**GEMMA, "rope_parameters": {"sliding_attention": LINEAR}}, "type 'linear'"),
         (
             {**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0}},
             "type 'yarn' are not implemented: known types are default",
         ),
-        ({**LLAMA, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0}}, "'dynamic'"),
-        ({**LLAMA, "rope_parameters": {"rope_type": "longrope", "short_factor": []}}, "'longrope'"),
         ({**LLAMA, "rope_scaling": {"type": "linear"}}, "does not state factor"),
         ({**LLAMA, "rope_scaling": "linear"}, "config.json is damaged"),
         ({**LLAMA, "partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5"),
         ({**LLAMA, "hidden_act": "mish"}, "hidden_act='mish' is not implemented"),
         ({**LLAMA, "num_hidden_layers": 10**9}, "num_hidden_layers must be a whole number"),
         ({**GEMMA, "layer_types": ["full_attention"]}, "layer_types="),
-        ({**GEMMA, "layer_types": ["chunked_attention"] * 18}, "layer_types="),
-        ({**GEMMA2, "use_bidirectional_attention": True}, "use_bidirectional_attention=True changes the mathematics"),
+        ({**GEMMA, "layer_types": ["chunked_attention"] * 3}, "layer_types="),
         ({**SMOLLM3, "no_rope_layers": [1, 0]}, "config.json is damaged"),
         ({"model_type": "llama", "hidden_size": 8}, "config.json does not state vocab_size, num_hidden_layers"),
         ({**LLAMA, "quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised .*gptq.*original model"),
-        ({**LLAMA, "quantization_config": {"quant_method": "fp8"}}, "quantised .*fp8"),
         (
             {**LLAMA, "model_type": "own", "auto_map": {"AutoConfig": "x.X"}},
             "its own code .* which is never run",
         ),
-        ({"auto_map": {"AutoConfig": "x.X"}}, "its own code"),
         ({"model_type": "exaone"}, "an? exaone model.*not implemented: choose one of the types gpt2, gpt_neox, llama"),
-        ({"model_type": ["llama"]}, "not implemented"),
         ({"model_type": "bloom"}, "a bloom model.*ALiBi"),
-        ({"model_type": "falcon", "alibi": True}, "a falcon model.*ALiBi"),
-        ({"model_type": "qwen2_moe"}, "mixture of experts"),
         ({"model_type": "own", "num_experts": 8, "auto_map": {"AutoConfig": "x.X"}}, "own model.*mixture of experts"),
         ({"model_type": "own", "layer_types": ["linear_attention"]}, "linear attention"),
-        ({"model_type": "own", "text_config": {"model_type": "qwen3_next"}}, "linear attention"),
         ({"model_type": "gpt_oss"}, "attention sinks"),
         ({"model_type": "own", "vision_config": {}}, "reads images"),
         ({"model_type": "own", "is_encoder_decoder": True}, "an encoder in addition to the decoder"),
         # Options of individual families
         ({**GPT2, "scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True changes"),
         ({**TINY, "model_type": "gpt_neo", "attention_types": [[["local"], 10**12]]}, "attention_types="),
-        ({**TINY, "model_type": "gpt_neo", "attention_types": [[["local"], 1]]}, "attention_types="),
         ({**TINY, "model_type": "phi", "qk_layernorm": True}, "qk_layernorm=True"),
-        ({**TINY, "model_type": "phi3", "rope_scaling": {"type": "longrope", "long_factor": [1.0]}}, "'longrope'"),
         ({**TINY, "model_type": "opt", "do_layer_norm_before": False}, "do_layer_norm_before=False"),
-        ({**TINY, "model_type": "stablelm", "qk_layernorm": True}, "qk_layernorm=True"),
         ({**TINY, "model_type": "stablelm", "use_parallel_residual": True}, "use_parallel_residual=True"),
-        ({**TINY, "model_type": "gemma", "use_bidirectional_attention": True}, "use_bidirectional_attention=True"),
         ({**TINY, "model_type": "olmo", "clip_qkv": 8.0}, "clip_qkv=8.0"),
         ({**TINY, "model_type": "gpt_bigcode", "multi_query": False}, "multi_query=False"),
     ],

@@ -24,7 +24,6 @@ from tests.gpt.models.tokenizer_families import (
     LLAMA3_PATTERN,
     NORMALISE,
     QWEN_PATTERN,
-    SPACE,
     corpus,
     texts,
     trained,
@@ -163,12 +162,6 @@ def test_written_and_read_again_it_is_the_same(tmp_path: Path, ours: HuggingFace
     assert [again.encode(text) for text in texts()[:100]] == [ours.encode(text) for text in texts()[:100]]
 
 
-def test_a_literal_space_mark_is_a_space_for_sentence_piece(tmp_path: Path) -> None:
-    theirs = write_family(tmp_path, "gemma")
-    ours = find_vocabulary(tmp_path, N_VOCAB)
-    assert ours.encode(f"a{SPACE}b") == theirs.encode("a b", add_special_tokens=False).ids
-
-
 O200K_PATTERN = "|".join(
     [
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -210,32 +203,18 @@ LONG_MAP = base64.b64encode(bytes(4) + b"a" * 1000).decode()  # a map that makes
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model",), None, "must contain tokens and merges"),
-        (("model", "type"), "Unigram", "must contain tokens and merges"),
         (("model", "type"), "Morfessor", "not implemented: Morfessor"),
         (("model", "max_input_chars_per_word"), 10**6, "not implemented: max_input_chars_per_word 1000000"),
         (("pre_tokenizer",), byte_levels(20), "not implemented: ByteLevel, ByteLevel"),
         (("model", "vocab"), {}, "give each token an id"),
-        (("model", "vocab"), [["a", 0.1]], "must contain tokens and merges"),
         (("model", "vocab"), {"a": 0, "b": 0}, "give each token an id"),
-        (("model", "vocab"), {"a": True}, "give each token an id"),
-        (("model", "vocab"), {"a": -1}, "give each token an id"),
         (("model", "vocab"), {"a": 10**30}, "do not belong together"),
         (("model", "vocab"), {"a": 1024}, "1,025 tokens, but the model has 1,024"),
-        (("model", "vocab"), {"a": 0}, "is not a vocabulary"),
         (("model", "merges"), [["no", "such"]], "is not a vocabulary"),
-        (("model", "merges"), 7, "must contain tokens and merges"),
-        (("added_tokens",), {"a": 1}, "must contain tokens and merges"),
-        (("added_tokens",), ["<s>"], "must contain tokens and merges"),
         (("added_tokens",), [{"special": False, "content": "hello"}], "missing field `id`"),
         (("normalizer",), {"type": "Uppercase"}, "not implemented: Uppercase"),
         (("added_tokens",), [{"content": ""}], "must contain tokens and merges"),
-        (("added_tokens",), [{"content": "<s>", "id": "0"}], "is not a vocabulary"),
-        (("normalizer",), "NFC", "must contain tokens and merges"),
-        (("normalizer",), {"type": 1}, "must contain tokens and merges"),
-        (("normalizer",), {"type": "Sequence"}, "must contain tokens and merges"),
         (("normalizer",), {"type": "Precompiled", "precompiled_charsmap": LONG_MAP}, "not implemented: Precompiled"),
-        (("normalizer",), {"type": "Precompiled", "precompiled_charsmap": "?"}, "not implemented: Precompiled"),
         (("normalizer",), {"type": "Prepend", "prepend": "a" * 10**6}, "not implemented: Prepend"),
         (
             ("normalizer",),

@@ -85,28 +85,6 @@ def test_a_sharded_checkpoint_takes_its_memory_and_that_of_a_part_at_its_peak(sh
         assert needed / 2 < peak < needed + part + SLACK, line
 
 
-COUNT_ARENAS = """
-import ctypes, threading
-from gpt.models.memory import limit_arenas
-
-def hold_memory():
-    held = bytes(5000)
-    started.wait()
-    ended.wait()
-
-limit_arenas()
-started, ended, libc = threading.Barrier(9), threading.Barrier(9), ctypes.CDLL(None)
-for _ in range(8):
-    threading.Thread(target=hold_memory).start()
-started.wait()
-libc.fdopen.restype = ctypes.c_void_p
-stdout = ctypes.c_void_p(libc.fdopen(1, b"w"))
-libc.malloc_info(0, stdout)
-libc.fflush(stdout)
-ended.wait()
-"""
-
-
 def resident_bytes(kind: str) -> int:
     """Return this process's resident memory in bytes: "RssFile" for mapped files, "VmRSS" for everything."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -136,10 +114,3 @@ def test_memory_that_was_freed_is_returned() -> None:
     return_free_memory()
     assert resident_bytes("VmRSS") < full - 100_000_000
     assert last[0] == 0
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, which opens an arena for each thread")
-def test_threads_share_two_arenas() -> None:
-    told = subprocess.run([sys.executable, "-c", COUNT_ARENAS], capture_output=True, text=True, check=True).stdout
-    assert told.count("<heap ") == 2

@@ -257,19 +257,6 @@ def test_an_added_word_is_one_token_and_no_control_token(tmp_path: Path) -> None
     assert found.token_bytes(word) == b"Glassbox"
 
 
-@pytest.mark.thorough
-def test_added_tokens_keep_their_ids_after_a_gap(tmp_path: Path) -> None:
-    """The library would assign the next free ids."""
-    content = json.loads(gpt2_like().to_str())
-    form = content["added_tokens"][0]
-    content["added_tokens"] += [form | {"id": 900, "content": "<gap>"}, form | {"id": 905, "content": "<more>"}]
-    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
-    found = find_vocabulary(tmp_path, N_VOCAB)
-    assert [found.token_bytes(i) for i in (900, 905)] == [b"<gap>", b"<more>"]
-    assert found.token_bytes(601) == b"<601>"
-    assert {900, 905} <= found.special_ids
-
-
 # A space prepended by the pre-tokenizer
 @pytest.mark.thorough
 def test_a_byte_level_vocabulary_puts_a_space_only_before_a_text(tmp_path: Path) -> None:

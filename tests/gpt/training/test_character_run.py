@@ -18,9 +18,6 @@ from gpt.generate import generate
 from gpt.models.sources import load_model
 from gpt.sampling import SamplingParams
 from gpt.training.command_line import main
-from gpt.training.run_folder import RunFolder
-from tests.gpt.training.tiny_run import assert_one_sentence
-from tools.model_card import main as write_card
 
 pytestmark = pytest.mark.thorough
 
@@ -79,39 +76,3 @@ def test_the_shakespeare_preset_needs_no_file(
     assert len(json.loads((tmp_path / "characters.json").read_text(encoding="utf-8"))) == 65
     recipe = torch.load(tmp_path / "last.pt", weights_only=True)["recipe"]
     assert (recipe["adamw_beta2"], recipe["n_embd"], recipe["n_layer"]) == (0.99, 128, 1)
-
-
-def test_a_run_begins_with_the_weights_and_the_characters_of_a_model(
-    tmp_path: Path, train: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train(tmp_path / "teas") == 0
-    best, other = tmp_path / "teas" / "best", tmp_path / "wall.txt"
-    begun = load_model(best, device="cpu")
-    other.write_text("on the wall\n" * 40, encoding="utf-8")  # fewer distinct characters than the model has
-    again = ["--out", str(tmp_path / "walls"), "--init-from", str(best), "--steps", "4", "--every", "2"]
-    still = ["--adamw-lr", "0", "--batch-size", "4"]
-    assert main(["--characters", str(other), *again, *still]) == 0
-    saved = load_model(tmp_path / "walls" / "best", device="cpu")
-    for name, weight in begun.model.state_dict().items():
-        assert torch.equal(RunFolder(tmp_path / "walls").load()["model"][name], weight)
-    assert saved.tokenizer.encode("7 bottles") == begun.tokenizer.encode("7 bottles")
-    assert write_card([str(tmp_path / "walls"), "--data", "A song.", "--language", "en"]) == 0
-    card = (tmp_path / "walls" / "best" / "README.md").read_text(encoding="utf-8")
-    for said in (
-        "Trained from the weights of best with",
-        "characters of the initial model",
-        "python -m gpt.training --characters wall.txt --out walls --init-from best --every 2",
-    ):
-        assert said in card
-    assert main(["--characters", str(other), *again, *still, "--resume"]) == 0
-
-    capsys.readouterr()
-    other.write_text("on the Wall\n" * 40, encoding="utf-8")
-    again[1] = str(tmp_path / "refused")
-    assert main(["--characters", str(other), *again, *still]) == 1
-    assert_one_sentence(capsys, "“W”")
-    assert main([str(other), *again, *still]) == 1
-    assert_one_sentence(capsys, "train it on one text with --characters FILE")
-    assert main(["--characters", str(other), *again[:3], "stories", *still]) == 1
-    assert_one_sentence(capsys, "give the file without --characters")
-    assert not (tmp_path / "refused").exists()

@@ -6,7 +6,7 @@ from gpt import load_model, save_model
 from gpt.models.concept_files import CONCEPTS
 from gpt.training.autoencoder import Autoencoder
 from tests.gpt.fake_models import tiny_model
-from tools.concepts import ROWS, Options, Run, documents, main
+from tools.concepts import main
 
 STORIES = "\n<|endoftext|>\n".join(f"the cat and the dog saw {n} birds in the tree" for n in range(60))
 
@@ -57,42 +57,6 @@ def test_the_command_writes_concepts_that_the_model_is_loaded_with(files, capsys
     assert ((0 <= dictionary.promotes) & (dictionary.promotes < 260)).all()
     card = (files / "out" / "concepts.md").read_text()
     assert "32 features, 4 of which are active" in card
-
-
-def test_a_run_that_was_stopped_continues_with_the_same_result(files, monkeypatch):
-    n_tokens = 3 * ROWS * 23
-
-    def dictionaries(folder, *, resume=False):
-        options = Options((1,), 32, 4, n_tokens)
-        loaded = load_model(files / "model")
-        run = Run(
-            loaded.model,
-            documents(STORIES.split("\n<|endoftext|>\n"), loaded.tokenizer),
-            options,
-            folder,
-            resume=resume,
-        )
-        run.train()
-        return run.dictionaries()[1]
-
-    whole = dictionaries(files / "whole")
-    monkeypatch.setattr("tools.concepts.SAVE_EVERY", 1)
-    update, count = Autoencoder.update, 0
-
-    def fail_in_the_third_chunk(self, x, rate):
-        nonlocal count
-        count += 1
-        if count == 3:
-            raise KeyboardInterrupt
-        return update(self, x, rate)
-
-    monkeypatch.setattr(Autoencoder, "update", fail_in_the_third_chunk)
-    with pytest.raises(KeyboardInterrupt):
-        dictionaries(files / "stopped")
-    monkeypatch.setattr(Autoencoder, "update", update)
-    again = dictionaries(files / "stopped", resume=True)
-    assert torch.equal(again["decoder"], whole["decoder"])
-    assert torch.equal(again["bias"], whole["bias"])
 
 
 def test_wrong_options_are_refused_with_a_sentence(files, capsys):

@@ -230,27 +230,6 @@ def test_a_learning_rate_that_diverges_ends_in_a_sentence(
     assert torch.load(tmp_path / "out" / "last.pt", weights_only=True)["step"] == 0
 
 
-def test_a_loss_that_becomes_nan_leaves_the_last_finite_checkpoint(
-    tmp_path: Path,
-    train: Callable[..., int],
-    at_step: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    out, before = tmp_path / "out", {}
-    loss = GPT.loss
-
-    def break_it() -> None:
-        before.update(contents(out))
-        monkeypatch.setattr(GPT, "loss", lambda *arguments: loss(*arguments) * float("nan"))
-
-    at_step(8, break_it)
-    assert train(out) == 1
-    assert_one_sentence(capsys, "infinite at step 8")
-    assert contents(out) == before
-    assert torch.load(out / "last.pt", weights_only=True)["step"] == 5
-
-
 def test_invalid_arguments_exit_with_the_code_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["stories.txt"],

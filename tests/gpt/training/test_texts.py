@@ -11,7 +11,6 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 
 from gpt.config import GPTConfig
-from gpt.generate import generate_greedy
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, Tokenizer
@@ -138,14 +137,6 @@ def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
             assert first == (story[begin:] if others else story[begin : begin + 13])
         assert all(part == story_of[part[0]] for part in others[:-1])
         assert all(part == story_of[part[0]][: len(part)] for part in others[-1:] if part)
-
-
-def test_most_rows_start_at_a_story_and_a_quarter_omit_its_end_of_text() -> None:
-    stories = distinct_stories([9] * 2000)
-    epoch = StoryRows(stories, Numbers(), block_size=12, seed=3).epoch(0)
-    first_ids = {int(story.split()[0]) for story in stories}
-    assert np.mean(epoch[:, 0] == 0) == pytest.approx(0.65, abs=0.05)
-    assert np.mean([int(i) in first_ids for i in epoch[:, 0]]) == pytest.approx(0.25, abs=0.05)
 
 
 @pytest.mark.parametrize("batch_size", [3, 70])  # 70 is more than an epoch
@@ -347,18 +338,6 @@ def test_score_is_the_sum_over_single_tokens(tiny: GPT, byte_tokenizer: Tokenize
     assert score.bits_per_byte == pytest.approx(nats / math.log(2) / score.n_bytes, rel=1e-6)
 
 
-def test_a_uniform_model_needs_log2_of_the_vocabulary_size_in_bits_per_token(
-    tiny: GPT, byte_tokenizer: Tokenizer
-) -> None:
-    for parameter in tiny.parameters():
-        torch.nn.init.zeros_(parameter)
-    score = score_stories(tiny, byte_tokenizer, ["ä the"])  # two bytes and one merged token: 3 tokens, 6 bytes
-    assert (score.n_tokens, score.n_bytes) == (3, 6)
-    assert score.loss == pytest.approx(math.log(261))
-    assert score.perplexity == pytest.approx(261)
-    assert score.bits_per_byte == pytest.approx(3 * math.log2(261) / 6)
-
-
 @torch.no_grad()
 def test_without_end_of_text_a_text_is_scored_from_its_second_token_on(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
     byte_tokenizer.eot_id = None
@@ -373,11 +352,3 @@ def test_a_sample_starts_with_the_prompt_and_is_determined_by_its_seed(tiny: GPT
     texts = [sample(loaded, "Once", seed=seed, max_new_tokens=8) for seed in (0, 0, 1)]
     assert all(text.startswith("Once") for text in texts)
     assert texts[0] == texts[1] != texts[2]
-
-
-def test_a_sample_goes_on_past_a_full_context(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
-    byte_tokenizer.eot_id = None
-    loaded = LoadedModel("tiny", tiny, byte_tokenizer, torch.device("cpu"), "fp32")
-    ids = generate_greedy(tiny, torch.tensor([list(b"Once")]), 30)[0].tolist()
-    text = sample(loaded, "Once", seed=0, max_new_tokens=30, temperature=0)
-    assert text == byte_tokenizer.decode(ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ from torch.testing import assert_close
 
 from gpt.model import GPT
 from gpt.training.muon import Muon, orthogonal
-from gpt.training.process import Process, has_bf16
+from gpt.training.process import Process
 from gpt.training.recipe import RECIPE_PRESETS, Recipe, make_optimizers
 from gpt.training.tasks import TASKS, TaskDataset
 from gpt.training.trainer import Batch, Trainer
@@ -126,7 +125,6 @@ RECIPE = Recipe(
     vocab_size=261, block_size=16, n_layer=1, n_head=2, n_embd=16, steps=20, batch_size=4, warmup=0, dropout=0.1
 )
 
-CPU = torch.device("cpu")
 
 BATCH = Batch.of_rows(np.random.default_rng(4).integers(0, 261, (4, 17), dtype=np.int32))
 
@@ -207,11 +205,6 @@ def test_trainings_with_dropout_in_threads_are_those_alone() -> None:
     assert together == [losses(seed) for seed in range(4)]
 
 
-def test_a_batch_that_does_not_divide_by_the_processes_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"batch_size \(4\) must be divisible by the number of processes \(3\)"):
-        make_trainer(process=Process(CPU, world_size=3))
-
-
 def test_an_infinite_loss_is_refused_before_the_weights_change() -> None:
     trainer = make_trainer()
     trainer.update(BATCH)
@@ -224,13 +217,3 @@ def test_an_infinite_loss_is_refused_before_the_weights_change() -> None:
     assert trainer.step == 1
     for name, value in weights(trainer).items():
         assert torch.equal(value.nan_to_num(7.0), before[name].nan_to_num(7.0)), name
-
-
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="compares with what torch knows of x86")
-@pytest.mark.skipif(platform.system() != "Linux", reason="only Linux says what its processor can do")
-def test_has_bf16_agrees_with_torch() -> None:
-    if not hasattr(torch.cpu, "get_capabilities"):
-        pytest.skip("this torch does not say what the processor can do")
-    torchs = torch.cpu.get_capabilities()
-    assert has_bf16(torch.device("cpu")) == (torchs["avx512_bf16"] or torchs["amx_bf16"])
-    assert not has_bf16(torch.device("mps"))
