@@ -34,15 +34,17 @@ from components.request_limits import RequestLimits
 from components.session_events import wire_session
 from components.share.address import LinkedPage, Opening, Places
 from components.state.example import example, opening
+from components.state.session import Session
 from components.state.store import SessionStore
 from components.tabs import activations, concepts, glossary, loss
 from components.tabs import course as build_tab
+from components.tabs.challenges.table import CHALLENGES
 from components.tabs.challenges.tab import challenge_key, open_challenge
 from components.tabs.challenges.tab import tab as challenges
 from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
 from components.tabs.inside import stream
-from components.tabs.inside.film import open_film
+from components.tabs.inside.film import build_film, look_inside, open_film
 from components.tabs.inside.machine import ExamplePass
 from components.tabs.inside.scene import Chosen as InsideChosen
 from components.tabs.inside.scene import tab as inside
@@ -51,6 +53,7 @@ from components.tabs.lessons.places import OtherTabs
 from components.tabs.lessons.tab import lesson_key, lessons, open_lesson
 from components.tabs.playground.editing import select_token
 from components.tabs.playground.generation import pick_model, prepare_prompt, stop, written
+from components.tabs.playground.prediction import hide_main
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.size import set_shape
 from components.tabs.shapes.tab import build_shapes
@@ -147,6 +150,7 @@ def build_app(
                     build_shapes(events, shapes, text)
                 with tab("loss"):
                     loss.tab.build(events)
+        build_film(events, {"hide": _hide_a_word, "layer": look_inside, "challenge": _take_challenge})
         rows = (tabs, look, learn, lab)
         wire_tabs(events, rows, frame.saved)
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
@@ -164,6 +168,17 @@ def build_app(
         frame.updates.value = renderer.build(first)
         screen.value = first_screen(openings, [str(each.id) for each in tabs_of(tabs)])
     return app
+
+
+def _hide_a_word(session: Session) -> None:
+    session.tab = "playground"
+    if not session.snapshot().hidden:
+        hide_main(session)
+
+
+def _take_challenge(session: Session) -> None:
+    session.tab = "challenges"
+    open_challenge(session, CHALLENGES[0].key)
 
 
 def public_name(model: str) -> str:

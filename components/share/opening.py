@@ -255,5 +255,5 @@ def _select(session: Session, document: Generation, link: LinkRequest, tabs: Seq
     )
     if parameters.keys() - VIEW or parameters.keys() & {"hidden", "attention"}:
         hide_again(session, parameters)
-    session.tab = parameters.get("tab", "inside" if "film" in parameters else session.tab)
+    session.tab = parameters.get("tab", session.tab)
     session.film = parameters.get("film", session.film)

@@ -1,75 +1,89 @@
-"""The film, which follows one token through the machine picture in three acts, with numbers from the current text."""
+"""The film: a stage over the whole window, on which the model reads the visitor's text, with its true numbers.
+
+It changes nothing: not the text, not the selection, not the settings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from components.cards.card import Card, add_cards
+from components.causes import main_word, reason, reason_falls
 from components.errors import PageError
+from components.events import Events
 from components.i18n import t
+from components.kit import card
 from components.labels import alone, percent, quoted, token_text
 from components.next_tokens import best
-from components.state.admission import admitted
 from components.state.example import language_of_model
 from components.state.reads import Pending
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.inside import machine
-from components.tabs.inside.scene import FLOW_ROWS, Chosen, Scene, model_of, scene_of, select, tab, traced
+from components.state.typed_text import shown_tokens
+from components.tabs.inside.machine import strip
+from components.tabs.inside.recording import BINS, PooledVectors
+from components.tabs.inside.scene import Chosen, Scene, model_of, scene_of, tab, traced
+from components.widgets.film import film as film_widget
+from components.widgets.flow import packed
+from components.words import word_name, words_of
 from gpt import Generation, LoadedModel, SamplingParams, Trace
 from gpt.analysis.lens import lens_logits
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.sampling import uniform_draw
-from gpt.tokenizer import plain_text
 
-ASKED = 4  # tokens in the second act
+ASKED = 4  # tokens that the query visits
 N_GUESSES = 6  # layers whose prediction is shown
 PIECES = 6  # candidates on the line from which a token is drawn
-N_NEXT = 3  # next tokens shown after each text of the first act
-CHARACTERS = 40  # characters shown from the end of the text, before the new token
+N_NEXT = 3  # next tokens shown after a text
+CHARACTERS = 160  # maximum length of the visible end of the text
 Data = dict[str, Any]
 Guesses = list[tuple[int, float]]  # ids and probabilities
 
 
-@dataclass(frozen=True)
-class Beat:
-    """One beat of the film.
+class MainCause(NamedTuple):
+    """The word that a prediction depends on most.
 
-    Attributes:
-        name: Key of its texts, "film.<name>" and "film.<name>.title".
-        act: 1-based number of its act.
-        seconds: Duration in seconds.
-        view: Parts of the picture that the camera shows; not every model has all of them.
-        more: Parts whose texts explain the details.
+    positions: in the text as the model reads it. token: the predicted one. probability, without: of the token, with the
+    word and without it.
     """
 
+    positions: Sequence[int]
+    token: int
+    probability: float
+    without: float
+
+
+class Beat(NamedTuple):
+    """One beat of the film: the key of its texts, "film.<name>" and "film.<name>.title", its chapter and duration in s."""
+
     name: str
-    act: int
+    chapter: int
     seconds: float
-    view: tuple[str, ...]
-    more: tuple[str, ...] = ()
 
 
 BEATS = (
-    Beat("ending", 1, 6, ("front",)),
-    Beat("differ", 1, 8, ("front",)),
-    Beat("blind", 1, 8, ("front",)),
-    Beat("rows", 2, 7, ("tokens", "pre"), ("tok", "pos", "pre")),
-    Beat("ask", 2, 7, ("tokens", "pre", "q", "k"), ("norm1", "q", "k")),
-    Beat("answer", 2, 9, ("q", "k", "weights"), ("weights",)),
-    Beat("mix", 2, 7, ("k", "weights", "v", "z"), ("mix", "z")),
-    Beat("add", 2, 6, ("z", "att", "plus1", "mid"), ("att", "after1", "plus1")),
-    Beat("neurons", 3, 6, ("mid", "gate", "ff", "out", "post"), ("norm2", "gate", "ff", "after2", "plus2")),
-    Beat("layers", 3, 9, ("machine",), ("post",)),
-    Beat("next", 3, 6, ("fin", "next"), ("fin", "next")),
-    Beat("draw", 3, 6, ("next", "line")),
-    Beat("written", 3, 5, ("text",)),
+    Beat("yours", 1, 7),
+    Beat("cause", 1, 7),
+    Beat("ending", 2, 5),
+    Beat("differ", 2, 7),
+    Beat("blind", 2, 7),
+    Beat("rows", 3, 7),
+    Beat("ask", 3, 6),
+    Beat("answer", 3, 8),
+    Beat("mix", 3, 6),
+    Beat("add", 3, 6),
+    Beat("neurons", 4, 6),
+    Beat("layers", 4, 7),
+    Beat("next", 4, 5),
+    Beat("draw", 4, 6),
+    Beat("written", 4, 5),
 )
 NAMES = tuple(beat.name for beat in BEATS)
 
@@ -119,37 +133,33 @@ def stories(s: Any) -> Stories:
     return Stories.of(model_of(s))
 
 
-def draw_flow(s: Any) -> Data:
-    """Draw the model, with the film if it is open, and the number of rows to offer for a long text."""
-    scene, chosen = s.cached(scene_of), s[Chosen]
-    length = scene.recording.length
-    rows = machine.window(length, scene.position, chosen.flow_rows)
-    offered = next(n for n in FLOW_ROWS if n != chosen.flow_rows) if length > FLOW_ROWS[0] else None
-    return machine.flow(scene, rows) | {
-        "offered_rows": offered,
-        "film": None if s.film is None else film(s, scene, rows),
-        "beat": None if s.film is None else beat_named(s.film),
-        "played": chosen.film_played,
-    }
+def draw_film(s: Any) -> Data:
+    """Draw the film if it is open; until its numbers are ready, only which beat is open."""
+    if s.film is None or s.text is None:
+        return {}
+    chosen = s[Chosen]
+    opened = {"beat": beat_named(s.film), "played": chosen.film_played, "clicks": chosen.film_clicks}
+    try:
+        return opened | {"plays": chosen.film_plays, "film": film(s, s.cached(scene_of), main_cause(s))}
+    except Pending:
+        return opened
 
 
-def film(s: Any, scene: Scene, rows: slice) -> Data:
-    """Return the beats, their texts, and the numbers that are not in the picture itself.
-
-    rows: the positions in the picture.
-    """
+def film(s: Any, scene: Scene, cause: MainCause | None) -> Data:
+    """Return the beats, their texts, and all numbers that the film shows."""
     read = s[stories]
     guesses, drawn, predicted = _guesses(scene, s[traced]), _draw(s, scene), _predicted(s, read)
-    weights = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
-    target = int(weights.argmax())
+    weights = scene.recording.attn_weights(scene.layer, scene.position, scene.position + 1)[:, 0].float().numpy()
+    asked = asked_positions(weights[scene.head])
+    target = int(weights[scene.head, : scene.position + 1].argmax())
     values = {
         **_stories_values(read, predicted),
+        **_cause_values(scene, cause),
         "target": scene.quoted(target),
-        "share": percent(float(weights[target])),
+        "share": percent(float(weights[scene.head, target])),
         "before": str(scene.layer - 1),
         "token": scene.quoted(scene.position),
         "layer": scene.layer,
-        "head": scene.head,
         "n_layer": scene.config.n_layer,
         "deepest": scene.config.n_layer - 1,
         "n_head": scene.config.n_head,
@@ -157,58 +167,121 @@ def film(s: Any, scene: Scene, rows: slice) -> Data:
         "n_ff": f"{scene.config.ff_size:,}",
         "active": f"{int(scene.recording.neurons(scene.layer).active[scene.position]):,}",
         "vocabulary": f"{scene.document.loaded.tokenizer.n_vocab:,}",
-        "first": f"“{guesses[0]['token']}”",
-        "last": f"“{guesses[-1]['token']}”",
+        "first": f"“{guesses[0]['token'].strip()}”",
+        "last": f"“{guesses[-1]['token'].strip()}”",
         **drawn.pop("values"),
     }
-    before = plain_text(scene.document.loaded.tokenizer, scene.recording.ids[: scene.position + 1])
+    final = scene.stages(scene.document.logits(scene.position)).final
+    neurons = s[traced].layers[scene.layer].mlp_post[0, 0].float().numpy()
+    after = np.concatenate(
+        [scene.recording.pooled(guess["layer"], "resid_post").values[[scene.position]] for guess in guesses]
+    )
     return {
-        "beats": [{"name": b.name, "act": b.act, "seconds": b.seconds, "view": b.view, "more": b.more} for b in BEATS],
-        "words": _words(s, scene, predicted, drawn, values, is_shown=target >= rows.start),
-        "plays": s[Chosen].film_plays,
-        "clicks": s[Chosen].film_clicks,
+        "beats": [beat._asdict() for beat in BEATS],
+        "chapters": [t(f"film.act.{n}") for n in sorted({beat.chapter for beat in BEATS})],
+        "words": _words(s, read, predicted, drawn, values, cause),
+        "layer": scene.layer,
+        "text": _written(s, scene, asked, () if cause is None else cause.positions),
+        "asked": [alone(token_text(scene.tokenizer, scene.recording.ids[i])) for i in asked],
+        "weights": np.round(weights[:, asked], 4).tolist(),
+        "head": scene.head,
+        "strips": _strips(scene, asked) | {"stack": _strip(after)},
+        "neurons": packed(neurons, float(np.percentile(np.abs(neurons), 99)), signed=False),
+        "next": [[token_text(scene.tokenizer, i), round(final[i].item(), 4)] for i in final.topk(5).indices.tolist()],
         "stories": _stories(read, predicted),
-        "asked": asked_rows(weights, rows.start),
         "guesses": guesses,
         "draw": drawn,
-        "text": " ".join(before.split())[-CHARACTERS:],
     }
 
 
-def asked_rows(weights: np.ndarray, start: int) -> list[int]:
-    """Return the last position and those with the largest weights (position + 1,), in text order.
+def main_cause(s: Any) -> MainCause | None:
+    """Return what the prediction depends on most; None if no word stands out or nothing has been measured yet."""
+    found, falls = s.ready(reason), s.cached(reason_falls)
+    if found is None or falls is None or (word := main_word(falls, found.ids, s.text.tokenizer)) is None:
+        return None
+    return MainCause(word.place, found.token, falls.probability, word.probability)
 
-    `start` is the first position in the picture.
-    """
+
+def asked_positions(weights: np.ndarray) -> list[int]:
+    """Return the last position and those with the largest weights (position + 1,), in text order."""
     position = len(weights) - 1
-    return sorted([*sorted(range(start, position), key=lambda i: -weights[i])[: ASKED - 1], position])
+    return sorted([*sorted(range(position), key=lambda i: -weights[i])[: ASKED - 1], position])
+
+
+def _strip(values: np.ndarray) -> Data:
+    return strip(PooledVectors.of(values, BINS), slice(None))
+
+
+def _strips(scene: Scene, asked: list[int]) -> dict[str, Data]:
+    """Return the vectors of the asked positions: the stream before, between and after, and the head's."""
+    recording, vectors = scene.recording, scene.recording.head(scene.layer, scene.head)
+    names = {"pre": "resid_pre", "mid": "resid_mid", "post": "resid_post"}
+    found = {short: recording.find(scene.layer, name) for short, name in names.items()}
+    if scene.config.parallel:
+        found["mid"] = found["post"]
+    streams = {short: _strip(each.values[asked]) for short, each in found.items() if each is not None}
+    return streams | {name: _strip(getattr(vectors, name)[asked]) for name in "qkvz"}
+
+
+def _written(s: Snapshot, scene: Scene, asked: list[int], cause: Sequence[int]) -> list[Data]:
+    """Return the end of the text as written, up to the followed token: each token with its place in the film.
+
+    hidden: whether the model doesn't read it. asked: its index among the asked tokens, or -1. cause: whether it belongs
+    to the word that the prediction depends on.
+    """
+    written = s.written
+    read = [i for i in range(len(written.ids)) if i not in s.hidden]
+    end = read[scene.position]
+    texts = shown_tokens(written.tokenizer, written.ids[: end + 1])
+    begin = end
+    for word in reversed(words_of(written.tokenizer, written.ids[: end + 1])):
+        if sum(map(len, texts[word.start :])) > CHARACTERS:
+            break
+        begin = word.start
+    places = {at: i for i, at in enumerate(read)}
+    return [
+        {
+            "text": texts[at],
+            "hidden": at in s.hidden,
+            "asked": asked.index(places[at]) if places.get(at) in asked else -1,
+            "cause": places.get(at) in cause,
+        }
+        for at in range(begin, end + 1)
+    ]
+
+
+def _cause_values(scene: Scene, cause: MainCause | None) -> dict[str, str]:
+    if cause is None:
+        return {}
+    return {
+        "word": word_name(scene.tokenizer, scene.recording.ids[: scene.position + 1], cause.positions),
+        "guess": quoted(scene.tokenizer, cause.token),
+        "guess_p": percent(cause.probability),
+        "without": percent(cause.without),
+    }
 
 
 def _words(
-    s: Snapshot, scene: Scene, stories: list[Guesses], drawn: Data, values: dict[str, Any], *, is_shown: bool
+    s: Snapshot, read: Stories, predicted: list[Guesses], drawn: Data, values: dict[str, Any], cause: MainCause | None
 ) -> dict[str, Data]:
-    """Return each beat's title, sentence and details, and the title of its act.
-
-    `is_shown` tells whether the picture shows the token with the largest weight.
-    """
-    is_suited = bool(stories) and stories[0][0][0] != stories[1][0][0]
+    """Return each beat's title and sentence."""
+    is_suited = bool(predicted) and predicted[0][0][0] != predicted[1][0][0]
+    layer = values["layer"]
     variants = {
+        "yours": "hidden" if s.hidden else "",
+        "cause": "none" if cause is None else "",
         **dict.fromkeys(("differ", "blind"), "" if is_suited else "unsuited"),
-        "answer": "" if is_shown else "outside",
-        "rows": {0: "first", 1: "second"}.get(scene.layer, ""),
-        "layers": "one" if scene.config.n_layer == 1 else "",
+        "rows": {0: "first", 1: "second"}.get(layer, ""),
+        "layers": "one" if values["n_layer"] == 1 else "",
         "draw": "greedy" if drawn["number"] is None else "",
-        "written": drawn["ending"],
     }
-    if not stories:
+    if not read.texts:
         variants |= dict.fromkeys(("ending", "differ", "blind"), "unreadable")
     words = {}
     for beat in BEATS:
         variant = variants.get(beat.name)
         key = f"film.{beat.name}.{variant}" if variant else f"film.{beat.name}"
-        says, title = t(key, **values), t(f"film.{beat.name}.title", **values)
-        words[beat.name] = {"title": title, "says": says, "act": t(f"film.act.{beat.act}")}
-    words["draw"]["more"] = t("film.draw.more", **values)
+        words[beat.name] = {"title": t(f"film.{beat.name}.title", **values), "says": t(key, **values)}
     return words
 
 
@@ -226,7 +299,7 @@ def _stories(stories: Stories, predicted: list[Guesses]) -> Data:
         "starts": starts,
         "ending": ending,
         "apart": apart,
-        "next": [[[alone(token_text(tokenizer, i)), round(p, 4)] for i, p in tokens] for tokens in predicted],
+        "next": [[[token_text(tokenizer, i), round(p, 4)] for i, p in tokens] for tokens in predicted],
     }
 
 
@@ -244,54 +317,37 @@ def _guesses(scene: Scene, trace: Trace) -> list[Data]:
     found = []
     for layer in sorted({round(i) for i in np.linspace(0, n - 1, min(n, N_GUESSES))}):
         final = scene.stages(lens_logits(model, trace, layer, "resid_post", 0)).final
-        best = int(final.argmax())
-        found.append({"layer": layer, "token": alone(token_text(tokenizer, best)), "p": percent(final[best].item())})
+        top = int(final.argmax())
+        found.append({"layer": layer, "token": token_text(tokenizer, top), "p": round(final[top].item(), 4)})
     return found
 
 
 def _draw(s: Snapshot, scene: Scene) -> Data:
     """Return the data for the beat that samples the next token.
 
-    "pieces" are (token, start, width), and "chosen" is the index of the drawn piece. "number" is the
-    random number in [0, 1), or None at temperature 0. "writes" tells whether the token can still be appended to the
-    text, and "ending" selects the variant of the last beat.
+    "pieces" are (token, start, width), and "chosen" is the index of the drawn piece. "number" is the random number in
+    [0, 1), or None at temperature 0.
     """
-    document, tokenizer, after = scene.document, scene.document.loaded.tokenizer, scene.position + 1
+    document, tokenizer = scene.document, scene.document.loaded.tokenizer
     params, number = draw_at(s, scene)
     stages = scene.stages(document.logits(scene.position))
-    raw, final = stages.raw.numpy(), stages.final.numpy()
+    final = stages.final.numpy()
     drawn = cumulative_draw(stages.final, number)
     ends = dict(zip(drawn.ids.tolist(), drawn.ends.tolist(), strict=True))
-    ids = [i for i in best(final, raw, PIECES).tolist() if i in ends]
+    ids = [i for i in best(final, stages.raw.numpy(), PIECES).tolist() if i in ends]
     if drawn.token_id not in ids:
         ids[-1] = drawn.token_id
-    names = {i: alone(token_text(tokenizer, i)) for i in ids}
-    is_last = after >= len(document.ids)
-    is_whole = document.full or bool(s.hidden)  # nothing is written
-    follower = None if is_last else document.ids[after]
-    ending = "" if is_last or follower == drawn.token_id else "there"
-    if is_last and is_whole:
-        ending = "hidden" if s.hidden else "full"
     top = int(final.argmax())
     return {
-        "pieces": [[names[i], round(ends[i] - float(final[i]), 6), round(float(final[i]), 6)] for i in ids],
+        "pieces": [
+            [token_text(tokenizer, i), round(ends[i] - float(final[i]), 6), round(float(final[i]), 6)] for i in ids
+        ],
         "chosen": ids.index(drawn.token_id),
         "number": None if params.temperature == 0 else round(number, 4),
-        "written": token_text(tokenizer, drawn.token_id if follower is None else follower),
-        "writes": is_last and not is_whole,
-        "ending": ending,
         "values": {
             "best": quoted(tokenizer, top),
             "best_p": percent(float(final[top])),
             "chosen": quoted(tokenizer, drawn.token_id),
-            "follower": "" if follower is None else quoted(tokenizer, follower),
-            "chosen_raw": percent(float(raw[drawn.token_id])),
-            "chosen_final": percent(float(final[drawn.token_id])),
-            "number": f"{number:.2f}",
-            "start": f"{drawn.bounds[0]:.2f}",
-            "end": f"{drawn.bounds[1]:.2f}",
-            "temperature": f"{params.temperature:g}",
-            "seed": params.seed,
         },
     }
 
@@ -309,48 +365,40 @@ def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
 
 
 def open_film(session: Session, beat: str = NAMES[0]) -> None:
-    """Open the film in the machine picture, at the named beat."""
+    """Open the film at the named beat."""
     if session.document is None:
         raise PageError("error.no_text")
-    clicks = session.state(Chosen).film_clicks + 1
-    session.change(Chosen, film_plays=True, film_clicks=clicks)
-    session.tab, session.film = "inside", beat_named(beat)
+    session.change(Chosen, film_plays=True, film_clicks=session.state(Chosen).film_clicks + 1)
+    session.film = beat_named(beat)
 
 
-def play_film(session: Session, sent: dict[str, Any]) -> None:
-    """Go to the beat of the film that the browser sends, or close the film if "beat" is null."""
-    beat = sent.get("beat")
+def play_film(after: Mapping[str, Callable[[Session], object]], session: Session, sent: dict[str, Any]) -> None:
+    """Go to the beat of the film that the browser sends, or close the film if "beat" is null.
+
+    sent: may also name one of the steps to take after the film, as "next".
+    """
+    beat, step = sent.get("beat"), sent.get("next")
     if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat
         session.change(Chosen, film_played=beat or "")
+        if beat is None and isinstance(step, str) and step in after:
+            after[step](session)
     if beat is None:
         session.change(Chosen, film_plays=False)
 
 
-def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Append the token sampled in the film to the text, keeping the followed token selected."""
-    document = session.document
-    if document is None or session.lock.streaming:
-        return
-    with admitted(session, document.loaded) as waiting:
-        yield from waiting
-        with session.changing():
-            s = session.snapshot()
-            with suppress(Pending):
-                scene = scene_of(s)
-                if scene.document is not document or scene.position + 1 != len(document.ids):
-                    return
-                params, _ = draw_at(s, scene)
-                session.redo_stack.clear()
-                for _ in document.steps(params, 1):
-                    document.read()
-                session.selection = replace(session.selection, position=scene.position)
+def look_inside(session: Session) -> None:
+    """Open the numbers of the machine, in the layer that the film has shown."""
+    session.tab = tab.name
+    session.change(Chosen, step="numbers")
 
 
-def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
-    """Handle a click in the flow: select, change the number of tokens shown, or go to another beat of the film."""
-    if "beat" in sent:
-        play_film(session, sent)
-    if sent.get("rows") in FLOW_ROWS:
-        session.change(Chosen, flow_rows=sent["rows"])
-    select(session, sent)
+def film_card(after: Mapping[str, Callable[[Session], object]]) -> Callable[[], Card]:
+    """Return the card with the film, for every tab. after: the steps that the film's last card offers, by name."""
+    stage = film_widget("film", draw=draw_film, on=partial(play_film, after))
+    return card("film", stage, classes="")
+
+
+def build_film(events: Events, after: Mapping[str, Callable[[Session], object]]) -> None:
+    """Build and wire the film."""
+    add_cards(events, {"": [film_card(after)()]})

@@ -12,8 +12,9 @@ from torch import Tensor
 from components.i18n import is_exact, t
 from components.labels import decimal, listed, percent, quoted, token_text, visible
 from components.next_tokens import best
+from components.state.session import Session
 from components.tabs.inside.recording import BINS, HeadVectors, PooledVectors, Recording, activation_of, pool_mean
-from components.tabs.inside.scene import Scene, number, scene_of
+from components.tabs.inside.scene import FLOW_ROWS, Chosen, Scene, number, scene_of, select
 from components.widgets.flow import PARTS, packed
 from gpt import Generation, GPTConfig, LoadedModel, SamplingParams, Stages
 
@@ -47,6 +48,22 @@ def lead(s: Any) -> str:
     token = int(final.argmax())
     likeliest = f"{quoted(scene.tokenizer, token)} ({percent(final[token].item())})"
     return t("inside.predicted", token=scene.placed(scene.position), best=likeliest)
+
+
+def draw_flow(s: Any) -> Data:
+    """Draw the model, and the number of rows to offer for a long text."""
+    scene, chosen = s.cached(scene_of), s[Chosen]
+    length = scene.recording.length
+    rows = window(length, scene.position, chosen.flow_rows)
+    offered = next(n for n in FLOW_ROWS if n != chosen.flow_rows) if length > FLOW_ROWS[0] else None
+    return flow(scene, rows) | {"offered_rows": offered}
+
+
+def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
+    """Handle a click in the flow: select, or change the number of tokens shown."""
+    if sent.get("rows") in FLOW_ROWS:
+        session.change(Chosen, flow_rows=sent["rows"])
+    select(session, sent)
 
 
 def flow(scene: Scene, rows: slice) -> Data:

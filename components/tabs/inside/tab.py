@@ -121,7 +121,7 @@ def _has_text(s: Any) -> bool:
 
 
 def _shows_numbers(s: Any) -> bool:
-    return s.film is not None or s[Chosen].step != "path"
+    return bool(s[Chosen].step != "path")
 
 
 tab.cards(
@@ -143,9 +143,7 @@ tab.cards(
             column(
                 says("flow-lead", machine.lead),
                 says("flow-family", machine.family, kind="caption"),
-                flow(
-                    "flow", draw=film.draw_flow, on=film.select_in_flow, on_input=film.write_next, input_queue="model"
-                ),
+                flow("flow", draw=machine.draw_flow, on=machine.select_in_flow),
                 name="numbers-step",
                 show=_shows_numbers,
             ),

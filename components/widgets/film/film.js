@@ -1,32 +1,33 @@
-// The film's player: time, text and controls. The film plays in the picture of the model (see `flow/flow.js`).
+// The film's stage: time, caption and controls. It fills the window and returns the focus when it is left.
 
-import { find, make, modified, setText } from "../dom.js";
+import { sizedContext } from "../canvas.js";
+import { find, make, makeButton, modified, setCount, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { endPresentation, isPresenting, present, steppers } from "../presenting.js";
 import { films } from "../progress.js";
-import { isFollowing } from "../runtime.js";
+import { defineWidget, isFollowing } from "../runtime.js";
+import { paintFilm, prepared } from "./paint.js";
 import { beatAt } from "./time.js";
 
 /** @typedef {import("./paint.js").Film} Film */
-/** @typedef {{film?: Film | null, beat?: string | null, played?: string, words?: Record<string, string>}} Shown */
+/** @typedef {{film?: Film, beat?: string, played?: string, clicks?: number, plays?: boolean}} Shown  film: missing until its numbers are ready */
 
-const NARROW = 700; // stage px
 const TELL_MS = 300; // beats shown for less time than this are not reported to the server
-const EDGE = 8; // px around the displayed parts
+const IDLE_MS = 3000; // without movement, after which the controls fade
+const END = 0.01; // s before the next beat, where a beat shows everything in its final position
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-/**
- * @param {HTMLElement} root @param {import("../runtime.js").Host} host
- * @param {(part: string | undefined) => void} onClose called with the last displayed part of the picture
- */
-export function createFilm(root, host, onClose) {
-  const [holder, stage, says, bar] = [".gb-flow-film", ".gb-flow-scroll", ".gb-film-says", ".gb-film-bar"].map((name) => find(root, name));
-  const range = find(root, ".gb-film-bar input", HTMLInputElement);
-  const details = find(says, "details", HTMLDetailsElement);
+/** @type {import("../runtime.js").Mount} */
+function mount(element, host) {
+  const root = /** @type {HTMLDialogElement} */ (element);
+  const [says, chapters, over] = [".gb-film-says", "ol", ".gb-film-end"].map((name) => find(root, name));
+  const canvas = find(root, "canvas", HTMLCanvasElement);
+  const range = find(root, "input", HTMLInputElement);
   const button = (/** @type {string} */ name) => find(root, `.gb-film-${name}`, HTMLButtonElement);
   /** @type {Film | null} */ let film = null;
-  /** @type {Record<string, string>} */ let words = {}; // texts of the parts of the picture
+  /** @type {import("./paint.js").Prepared} */ let made;
+  /** @type {CanvasRenderingContext2D} */ let context;
   let starts = [0, 0];
   let time = 0;
   let isPlaying = false;
@@ -37,71 +38,47 @@ export function createFilm(root, host, onClose) {
   let until = 0; // time at which the film pauses
   /** @type {number | undefined} */ let frame;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let telling;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ let fading;
 
   const total = () => starts[starts.length - 1];
   const at = () => beatAt(starts, time);
 
-  /** Returns the moment to paint. @returns {import("./paint.js").Moment} */
-  function moment() {
-    const { beat, share } = at();
-    const [width, height] = [stage.clientWidth, stage.clientHeight];
-    const isNarrow = width < NARROW;
-    const taken = isNarrow ? 0 : says.offsetWidth;
-    const area = { x: EDGE, y: EDGE, w: width - taken - 2 * EDGE, h: height - 2 * EDGE };
-    return { film: /** @type {Film} */ (film), beat, share: still.matches ? 1 : share, area, width, height, isNarrow };
-  }
-
-  /** Updates the text and the controls. */
-  function show() {
+  /** Shows the moment, its words and the controls. */
+  function render() {
     if (!film) return;
-    const { beat } = at();
-    const { name, more } = film.beats[beat];
-    const { act, title, says: sentence, more: own } = film.words[name];
-    setText(find(says, "small"), act);
-    setText(find(says, "h3"), title);
-    setText(find(says, "p"), sentence);
-    const lines = [...(own ? [own] : []), ...more.filter((part) => words[part]).map((part) => words[part])].map((text) => text.split("\n"));
-    details.hidden = !lines.length;
-    setText(find(details, "summary"), t("film.more"));
-    const key = JSON.stringify(lines);
-    if (details.dataset.shown !== key) {
-      details.dataset.shown = key;
-      details.querySelectorAll("p").forEach((each) => each.remove());
-      details.append(
-        ...lines.map(([first, second = "", formula = ""]) => {
-          const line = make("p");
-          line.append(second ? make("strong", "", first) : first, second ? ` ${second} ` : "");
-          if (formula) line.append(make("code", "", formula));
-          return line;
-        }),
-      );
-    }
-    setText(find(bar, "output"), t("film.of", { n: beat + 1, total: film.beats.length }));
+    const { beat, share } = at();
+    const { name } = film.beats[beat];
+    const { title, says: sentence } = film.words[name];
+    const isOver = time >= total();
+    setText(find(root, "h2"), isOver ? "" : title);
+    setText(says, isOver ? "" : sentence);
+    over.hidden = !isOver;
+    if (!isPlaying) root.classList.remove("gb-film-idle");
     range.value = String(time);
-    range.style.setProperty("--share", `${(100 * time) / total()}%`);
     range.setAttribute("aria-valuetext", title);
+    [...chapters.children].forEach((each, i) => {
+      const [from, to] = [starts[first(i)], starts[first(i + 1)] ?? total()];
+      /** @type {HTMLElement} */ (each).style.setProperty("--share", `${100 * Math.max(0, Math.min(1, (time - from) / (to - from)))}%`);
+      find(each, "button").toggleAttribute("aria-current", time >= from && (time < to || isOver));
+    });
     setText(button("play"), isPlaying ? "❚❚" : "▶");
     button("play").hidden = still.matches;
     button("play").setAttribute("aria-label", t(isPlaying ? "film.pause" : "film.play"));
+    paintFilm(context, film, made, isOver ? null : { beat, share: still.matches ? 1 : share, w: canvas.clientWidth, h: canvas.clientHeight });
     if (name === told) return;
     told = name;
     clearTimeout(telling);
-    if (isFollowing()) return;
-    telling = setTimeout(() => host.send({ beat: name }), TELL_MS);
-    if (name === "written" && film.draw.writes) host.send({}, "input");
+    if (!isFollowing()) telling = setTimeout(() => host.send({ beat: name }), TELL_MS);
   }
 
-  function render() {
-    show();
-    host.redraw();
-  }
+  /** Returns the first beat of a chapter, counted from 0. @param {number} chapter */
+  const first = (chapter) => film?.beats.findIndex((each) => each.chapter === chapter + 1) ?? 0;
 
   /** @param {number} now */
   function tick(now) {
     frame = undefined;
     if (!isPlaying || !root.isConnected) return;
-    const isShown = root.getClientRects().length > 0; // the film pauses while its tab is closed
-    if (isShown) time = Math.min(until, time + Math.min(0.1, (now - before) / 1000));
+    time = Math.min(until, time + Math.min(0.1, (now - before) / 1000));
     before = now;
     if (time >= until) isPlaying = false;
     render();
@@ -112,131 +89,178 @@ export function createFilm(root, host, onClose) {
   function play(playing, end = total()) {
     isPlaying = playing && !still.matches;
     until = end;
-    if (isPlaying && time >= total() - 0.02) time = 0;
+    if (isPlaying && time >= total()) time = 0;
     before = performance.now();
     if (isPlaying && frame === undefined) frame = requestAnimationFrame(tick);
     render();
   }
 
-  /** Shows the next or previous beat, and returns whether it exists. @param {number} by */
+  /** Moves to the next or previous beat, and returns whether it exists. After the last one comes the end. @param {number} by */
   function step(by) {
+    if (!film) return false;
+    if (time >= total() && by < 0) by = 0;
     const beat = at().beat + by;
-    if (!film || !film.beats[beat]) {
+    if (beat < 0 || (by > 0 && time >= total())) {
       clearTimeout(telling); // another stop may already have been requested
       return false;
     }
     go(beat);
-    render();
     return true;
   }
 
-  /** @param {number} beat */
+  /** Shows a beat: from its beginning if the film moves, which pauses after it unless it was playing. @param {number} beat */
   function go(beat) {
-    time = isPlaying ? starts[beat] : starts[beat + 1] - 0.01; // while paused, show everything in its final position
+    if (!film) return;
+    if (beat >= film.beats.length) [time, isPlaying] = [total(), false];
+    else time = still.matches ? starts[beat + 1] - END : starts[beat];
+    play(time < total(), isPlaying && until === total() ? total() : starts[beat + 1] - END);
   }
 
   /** Plays the beat that another link or the followed page has opened. @param {string} name @param {string} played */
   function jump(name, played) {
-    if (name === played && !isFollowing()) return;
+    if ((name === played && !isFollowing()) || name === known) return;
     const beat = film?.beats.findIndex((each) => each.name === name) ?? -1;
-    if (name === known || beat < 0) return;
-    time = still.matches ? starts[beat + 1] - 0.01 : starts[beat];
-    play(true, starts[beat + 1] - 0.01);
+    if (beat < 0) return;
+    until = 0;
+    go(beat);
   }
 
-  function close() {
-    const part = film?.beats[at().beat].view.at(-1);
+  /** @param {string} [next] what to do after the film */
+  function close(next) {
     clearTimeout(telling);
-    host.send({ beat: null });
-    closed = film?.clicks ?? null;
-    leave(part);
+    host.send({ beat: null, next });
+    closed = shown.clicks ?? null;
+    leave();
   }
 
-  /** @param {string} [part] */
-  function leave(part) {
-    [film, isPlaying, steppers.film] = [null, false, null];
-    holder.hidden = true;
-    root.classList.remove("gb-filming");
-    document.body.removeAttribute("data-film");
-    stage.removeAttribute("tabindex");
-    onClose(part);
+  function leave() {
+    [film, isPlaying, steppers.film, told] = [null, false, null, ""];
+    removeEventListener("resize", fit);
+    root.close();
   }
 
-  /** @param {Film} shown @param {string} beat @param {string} played */
-  function open(shown, beat, played) {
-    const isFirst = !film;
-    film = shown;
+  function fit() {
+    context = sizedContext(canvas, canvas.clientWidth, canvas.clientHeight);
+    render();
+  }
+
+  /** @param {Film} fresh */
+  function begin(fresh) {
+    const [isFirst, beat] = [!film, shown.beat ?? ""];
+    film = fresh;
+    made = prepared(fresh, root);
     starts = film.beats.reduce((sums, { seconds }) => [...sums, sums[sums.length - 1] + seconds], [0]);
     range.max = String(total());
-    const texts = { back: t("film.back"), forward: t("film.forward"), screen: t("film.screen"), leave: t("film.leave") };
+    const texts = { back: t("film.back"), forward: t("film.forward"), screen: t("film.screen"), close: t("film.leave") };
     for (const [name, text] of Object.entries(texts)) {
-      if (name === "leave") setText(button(name), text);
-      else button(name).setAttribute("aria-label", text);
+      button(name).setAttribute("aria-label", text);
       button(name).title = text;
     }
     range.setAttribute("aria-label", t("film.scrub"));
-    stage.setAttribute("aria-label", t("film.name"));
-    if (!isFirst) jump(beat, played);
+    setCount(chapters, film.chapters.length, () => Object.assign(make("li"), { innerHTML: "<button type=button></button>" }));
+    film.chapters.forEach((name, i) => {
+      const chapter = /** @type {HTMLElement} */ (chapters.children[i]);
+      chapter.style.flexGrow = String((starts[first(i + 1)] ?? total()) - starts[first(i)]);
+      setText(find(chapter, "button"), name);
+    });
+    setText(find(over, "h2"), t("film.end.title"));
+    for (const each of over.querySelectorAll("button")) setText(each, t(`film.end.${each.dataset.next ?? "again"}`, { n: film.layer }));
+    if (!isFirst) jump(beat, shown.played ?? "");
     known = beat;
-    if (!isFirst) return show();
-    holder.hidden = false;
+    if (!isFirst) return fit();
     steppers.film = step;
-    root.classList.add("gb-filming");
-    document.body.setAttribute("data-film", "");
-    stage.tabIndex = 0;
-    stage.scrollLeft = 0;
     told = beat;
-    isPlaying = !still.matches && film.plays && !isFollowing(); // links open it paused
-    go(film.beats.findIndex(({ name }) => name === beat));
-    play(isPlaying);
-    root.scrollIntoView({ block: "nearest" });
+    addEventListener("resize", fit);
+    fit();
+    const number = Math.max(0, film.beats.findIndex(({ name }) => name === beat));
+    isPlaying = Boolean(shown.plays) && !isFollowing(); // links open it paused
+    until = total();
+    if (isPlaying) go(number);
+    else [time] = [starts[number + 1] - END];
+    render();
     films.keep("token", 1);
     document.body.setAttribute("data-film-seen", "");
   }
 
+  /** Shows the controls, and fades them after a while, unless they are used by keyboard. @param {boolean} fades */
+  function awake(fades) {
+    root.classList.remove("gb-film-idle");
+    clearTimeout(fading);
+    if (fades && !still.matches) fading = setTimeout(() => root.classList.toggle("gb-film-idle", isPlaying), IDLE_MS);
+  }
+
+  const KEYS = /** @type {Record<string, () => unknown>} */ ({
+    ArrowLeft: () => step(-1),
+    ArrowRight: () => step(1),
+    PageUp: () => step(-1),
+    PageDown: () => step(1),
+    Home: () => go(0),
+    End: () => go(film?.beats.length ?? 0),
+    Escape: () => close(),
+    " ": () => play(!isPlaying),
+  });
+
+  /** @param {KeyboardEvent} event */
+  function onKey(event) {
+    const { target, key } = event;
+    if (!root.open || modified(event) || !KEYS[key]) return;
+    if (key === " " && target instanceof HTMLElement && target.closest("button")) return;
+    if (target instanceof HTMLElement && target !== document.body && !root.contains(target)) return;
+    event.preventDefault();
+    KEYS[key]();
+  }
+  document.addEventListener("keydown", onKey);
+  root.addEventListener("keydown", () => awake(false));
+  for (const kind of ["pointermove", "pointerdown"]) root.addEventListener(kind, () => awake(true));
+  root.addEventListener("cancel", (event) => {
+    event.preventDefault();
+    close();
+  });
+  canvas.addEventListener("click", () => play(!isPlaying));
+  chapters.addEventListener("click", ({ target }) => {
+    const chapter = target instanceof Element && target.closest("li");
+    if (chapter) go(first([...chapters.children].indexOf(chapter)));
+  });
+  over.addEventListener("click", ({ target }) => {
+    if (!(target instanceof HTMLButtonElement)) return;
+    if (target.dataset.next) return close(target.dataset.next);
+    isPlaying = !still.matches;
+    until = total();
+    go(0);
+  });
   button("play").addEventListener("click", () => play(!isPlaying));
   button("back").addEventListener("click", () => step(-1));
   button("forward").addEventListener("click", () => step(1));
-  button("leave").addEventListener("click", close);
+  button("close").addEventListener("click", () => close());
   button("screen").addEventListener("click", () => (isPresenting() ? endPresentation() : present()));
   range.addEventListener("input", () => {
     time = Number(range.value);
     play(false);
   });
 
-  const KEYS = /** @type {Record<string, () => void>} */ ({
-    ArrowLeft: () => step(-1),
-    ArrowRight: () => step(1),
-    PageUp: () => step(-1),
-    PageDown: () => step(1),
-    Escape: close,
-    " ": () => play(!isPlaying),
-  });
-
-  /** Handles the film's keys, unless something else has the focus. @param {KeyboardEvent} event */
-  function onKey(event) {
-    const { target, key } = event;
-    const isOurs = target === document.body || (target instanceof Node && root.contains(target));
-    if (!film || modified(event) || !isOurs || !root.getClientRects().length || !KEYS[key]) return;
-    if (key === " " && target instanceof HTMLElement && target.closest("button, summary")) return;
-    if (target === range && key.startsWith("Page")) return;
-    event.preventDefault();
-    KEYS[key]();
-  }
-  document.addEventListener("keydown", onKey);
-
+  /** @type {Shown} */ let shown = {};
   return {
-    moment,
-    isOpen: () => film !== null,
-
     /** Opens the film, continues it with newer numbers, or closes it. @param {Shown} data */
-    update({ film: shown, beat, played = "", words: captions = {} }) {
-      words = captions;
-      if (!shown || !beat) {
+    draw(data) {
+      const isSame = data === shown;
+      shown = data;
+      if (!data.beat) {
         closed = null;
-        if (film) leave();
-      } else if (shown.clicks !== closed) open(shown, beat, played);
+        if (root.open) leave();
+      } else if (data.clicks !== closed) {
+        if (!root.open) {
+          root.setAttribute("aria-label", t("film.name"));
+          if ("class" in document.body.dataset) root.show(); // the class bar stays in reach
+          else root.showModal();
+          root.focus();
+          awake(true);
+        }
+        if (data.film && !(isSame && film === data.film)) begin(data.film);
+      }
     },
     destroy: () => document.removeEventListener("keydown", onKey),
+    always: true,
   };
 }
+
+defineWidget("film", mount);

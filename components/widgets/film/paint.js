@@ -1,492 +1,636 @@
-// Paints a moment in the film: the camera's view of the model, a veil over everything that the computation has not
-// reached, and the moving parts.
+// Paints a moment of the film. Whatever stays moves from where the last beat has left it to where the next one needs it.
 
-import { clipped } from "../canvas.js";
+import { picture, divergingMap, themed } from "../canvas.js";
+import { archPath, gapPath } from "../composer/arcs.js";
 import { t } from "../i18n.js";
-import { percent } from "../numbers.js";
-import { paint } from "../flow/paint.js";
-import { bottom, centre, middle, right, thickness } from "../flow/scene.js";
+import { bytes, percent } from "../numbers.js";
 import { box, write } from "../flow/shapes.js";
-import { boxOf, fitted, frontOf, lineOf } from "./camera.js";
 import { between, visits, within } from "./time.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
-/** @typedef {import("../flow/scene.js").Scene} Scene */
-/** @typedef {import("./camera.js").Box} Box */
-/** @typedef {import("./camera.js").View} View */
 /** @typedef {[token: string, p: number][]} Next */
+/** @typedef {{bins: number, data: string}} Strip  one vector per row, as in `flow/scene.js` */
+/** @typedef {{x: number, y: number, w: number, size: number, at: number}} Place  a word's left edge and middle line; at: its first token */
 /**
  * @typedef {object} Film
- * @property {{name: string, act: number, seconds: number, view: string[], more: string[]}[]} beats
- * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  texts by beat
- * @property {boolean} plays  whether it plays when it opens
- * @property {number} clicks  how often it was opened by a click
+ * @property {{name: string, chapter: number, seconds: number}[]} beats
+ * @property {string[]} chapters
+ * @property {Record<string, {title: string, says: string}>} words  texts by beat
+ * @property {number} layer
+ * @property {{text: string, hidden: boolean, asked: number, cause: boolean}[]} text  the end of the text as written, up to the
+ *   followed token. asked: index among the asked tokens, or -1; cause: whether the prediction depends on it most
+ * @property {string[]} asked  the tokens that the query visits; the last one asks
+ * @property {number[][]} weights  of each head, from the last asked token to each asked token
+ * @property {number} head
+ * @property {Record<string, Strip>} strips  vectors of the asked tokens; `stack` has those after the guesses' layers
+ * @property {string} neurons  base64 of uint8
+ * @property {Next} next
  * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: next tokens after each start and
  *   the ending, and after the ending alone; empty if the model cannot read them
- * @property {number[]} asked  positions of the tokens that the query visits in act 2
- * @property {{layer: number, token: string, p: string}[]} guesses
- * @property {{pieces: [token: string, start: number, p: number][], chosen: number, number: number | null, written: string, writes: boolean}} draw
- * @property {string} text  the end of the text, up to the followed token
+ * @property {{layer: number, token: string, p: number}[]} guesses
+ * @property {{pieces: [token: string, start: number, p: number][], chosen: number, number: number | null}} draw
+ *
+ * @typedef {object} Prepared
+ * @property {Record<string, HTMLCanvasElement>} images  of the strips
+ * @property {Uint8Array} neurons
+ * @property {Record<"text" | "muted" | "line" | "stage" | "blue" | "bright" | "orange" | "purple" | "serif" | "sans", string>} theme
  *
  * @typedef {object} Moment
- * @property {Film} film
  * @property {number} beat
  * @property {number} share  elapsed fraction of the beat
- * @property {Box} area  the area for the displayed parts, in stage px
- * @property {number} width  the stage's width in px
- * @property {number} height
- * @property {boolean} isNarrow
+ * @property {number} w  the stage's size in px
+ * @property {number} h
+ *
+ * @typedef {Film & Prepared & Moment & {ctx: Context, unit: number}} Stage  unit: scale of lines and small texts
  */
 
-const CAMERA = 0.18; // fraction of a beat during which the camera moves
-const SLOW = { rows: 0.5, written: 0.5, layers: 0.25, draw: 0.35 };
-const NAMES = 96; // stage px for token names that the camera does not show
-const TALL = 44; // height in px of a row that the query visits
-const LOW = 8;
-const PINNED = ["answer", "mix", "add", "neurons"]; // beats with the names pinned to the left edge
-const UNSEEN = -1e5; // left of the first column
-
-/** Enlarges a size in stage px on a large screen. @param {{width: number}} moment @param {number} size */
-const large = ({ width }, size) => size * Math.max(1, Math.min(1.5, width / 1280));
-
-/** Returns the row heights in the film: rows that the query visits are tall. @param {Scene} scene @param {Film} film */
-export function filmHeights({ data }, film) {
-  return data.tokens.map((_, row) => (film.asked.includes(data.start + row) ? TALL : LOW));
+/** @param {Film} film @param {Element} root @returns {Prepared} */
+export function prepared(film, root) {
+  const map = divergingMap(root);
+  const images = Object.entries(film.strips).map(([name, { bins, data }]) => {
+    const levels = bytes(data);
+    return [name, picture(bins, levels.length / bins, (i) => map[levels[i]])];
+  });
+  const names = { text: "text", muted: "muted", line: "line", stage: "stage", blue: "before", bright: "primary", orange: "accent", purple: "attention", serif: "serif", sans: "sans" };
+  const theme = Object.fromEntries(Object.entries(names).map(([name, variable]) => [name, themed(root, variable)]));
+  return { images: Object.fromEntries(images), neurons: bytes(film.neurons), theme: /** @type {Prepared["theme"]} */ (theme) };
 }
 
-/** @param {Context} ctx @param {Scene} scene @param {Moment} moment */
-export function paintFilm(ctx, scene, moment) {
-  const { film, beat, width, height } = moment;
+/** @type {Record<string, (stage: Stage, share: number) => void>} */
+const SCENES = {
+  yours: paintText, cause: paintCause, ending: paintStories, differ: paintStories, blind: paintStories, rows: paintRows, ask: paintAsking,
+  answer: paintAnswers, mix: paintMixing, add: paintHeads, neurons: paintNeurons, layers: paintLayers, next: paintNext, draw: paintDraw, written: paintWritten,
+};
+const CUTS = ["ending", "rows"]; // beats before which the picture fades out
+const CUT = 0.12; // fraction of a beat
+
+/** @param {Context} ctx @param {Film} film @param {Prepared} made @param {Moment | null} moment null for an empty stage */
+export function paintFilm(ctx, film, made, moment) {
+  ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
+  if (!moment) return;
+  const stage = { ...film, ...made, ...moment, ctx, unit: Math.max(0.7, Math.min(1.5, moment.w / 1100, moment.h / 420)) };
+  const { beat, share, w, h } = stage;
+  ctx.imageSmoothingEnabled = false;
+  ctx.textBaseline = "middle";
   const { name } = film.beats[beat];
-  const view = viewAt(scene, moment);
-  ctx.clearRect(0, 0, width, height);
-  ctx.save();
-  ctx.scale(view.scale, view.scale);
-  ctx.translate(-view.x, -view.y);
-  paint(ctx, scene);
-  veil(ctx, scene, frontier(scene, moment));
-  const px = 1 / view.scale; // one stage pixel
-  /** @type {Record<string, (ctx: Context, scene: Scene, moment: Moment, px: number) => void>} */
-  const moving = { ending: paintStories, differ: paintStories, blind: paintStories, rows: paintEntry, answer: paintAnswers, mix: paintMixing, add: paintHeads, layers: paintGuesses, draw: paintDraw, written: paintWritten };
-  moving[name]?.(ctx, scene, moment, px);
-  ctx.restore();
-  if (PINNED.includes(name)) pinNames(ctx, scene, moment, view);
-}
-
-/**
- * Returns the area in which the camera places the parts that a beat shows.
- * @param {Moment} moment @param {number} beat @returns {Box}
- */
-function areaOf(moment, beat) {
-  const { film, area } = moment;
-  if (!PINNED.includes(film.beats[beat].name)) return area;
-  const names = large(moment, NAMES);
-  return { ...area, x: area.x + names, w: area.w - names };
-}
-
-/** @param {Scene} scene @param {Moment} moment @param {number} beat */
-function viewOf(scene, moment, beat) {
-  const { view } = moment.film.beats[beat];
-  const parts = moment.isNarrow && view.includes("line") ? ["line"] : view;
-  const isFront = parts.includes("front") || parts.includes("text");
-  return fitted(boxOf(scene, parts, moment.area), areaOf(moment, beat), isFront ? 0 : undefined);
-}
-
-/** @param {Scene} scene @param {Moment} moment @returns {View} */
-function viewAt(scene, moment) {
-  const { film, beat, share, width, height } = moment;
-  const slow = SLOW[/** @type {keyof typeof SLOW} */ (film.beats[beat].name)] ?? CAMERA;
-  const part = within(share, 0.04, slow + 0.04);
-  const [a, b] = [viewOf(scene, moment, Math.max(0, beat - 1)), viewOf(scene, moment, beat)];
-  const scale = 1 / between(1 / a.scale, 1 / b.scale, part);
-  const mid = (/** @type {"x" | "y"} */ side, /** @type {number} */ size) =>
-    between(a[side] + size / 2 / a.scale, b[side] + size / 2 / b.scale, part) - size / 2 / scale;
-  return { x: mid("x", width), y: mid("y", height), scale };
-}
-
-/** Returns the x in the picture that the computation has reached. @param {Scene} scene @param {Moment} moment */
-function frontier({ place, width }, { film, beat, share }) {
-  const end = right(place.mid ?? place.att);
-  const reached = [
-    ["rows", UNSEEN, place.tokens.x, right(place.pre) + 4, 0.5, 0.95],
-    ["ask", right(place.pre) + 4, right(place.pre) + 4, right(place.k) + 4, 0.25, 0.8],
-    ["answer", right(place.k) + 4, right(place.k) + 4, right(place.k) + 4, 0, 1],
-    ["mix", right(place.k) + 4, right(place.k) + 4, right(place.z) + 4, 0.1, 0.9],
-    ["add", right(place.z) + 4, right(place.z) + 4, end + 4, 0.3, 0.8],
-    ["neurons", end + 4, end + 4, right(place.post) + 4, 0.2, 0.85],
-    ["layers", right(place.post) + 4, right(place.post) + 4, place.fin.x - 2, 0.3, 0.85],
-    ["next", place.fin.x - 2, place.fin.x - 2, width + 40, 0.2, 0.8],
-  ];
-  const { name } = film.beats[beat];
-  const found = /** @type {[string, number, number, number, number, number] | undefined} */ (reached.find(([each]) => each === name));
-  if (!found) return beat < film.beats.findIndex((each) => each.name === "rows") ? UNSEEN : width + 1e5;
-  const [, before, from, to, begins, ends] = found;
-  return share < begins ? before : between(from, to, within(share, begins, ends));
-}
-
-/** Covers everything that the computation has not reached yet. @param {Context} ctx @param {Scene} scene @param {number} x */
-function veil(ctx, { colours, width, height }, x) {
-  if (x > width + 20) return;
-  ctx.globalAlpha = 0.94;
-  ctx.fillStyle = colours.card;
-  ctx.fillRect(Math.max(-10, x), -10, width + 20, height + 20);
+  const isCut = CUTS.includes(name) && share < CUT;
+  const isBefore = isCut && share < CUT / 2;
+  const at = isBefore ? beat - 1 : beat;
+  SCENES[film.beats[at].name]({ ...stage, beat: at }, isBefore ? 1 : share);
+  if (!isCut) return;
+  ctx.globalAlpha = 1 - Math.abs(1 - (2 * share) / CUT);
+  ctx.fillStyle = made.theme.stage;
+  ctx.fillRect(0, 0, w, h);
   ctx.globalAlpha = 1;
 }
 
-/**
- * Returns a font whose size is in stage px.
- * @param {Scene} scene @param {"token" | "note"} kind @param {number} size @param {number} px
- */
-const fontOf = ({ fonts }, kind, size, px, weight = 400) => `${weight} ${size * px}px ${fonts[kind].replace(/^\S+ /, "")}`;
-
-/** Replaces the mark for a leading space with the space itself. @param {string} token */
-const spoken = (token) => token.replace(/^·/, " ");
-
-/** Returns the picture's rows that the query visits. @param {Scene} scene @param {Film} film */
-const askedRows = ({ data }, { asked }) => asked.map((position) => position - data.start).filter((row) => row >= 0 && row < data.tokens.length);
-
-// Act 1
+/** @param {Stage} stage @param {"serif" | "sans"} kind @param {number} size @param {number} [weight] */
+const font = ({ theme }, kind, size, weight = 400) => `${weight} ${size}px ${theme[kind]}`;
 
 /**
- * Paints two sentences with the same ending, and the predictions after each and after the ending alone.
- * @param {Context} ctx @param {Scene} scene @param {Moment} moment
+ * Writes a word of the model's in the serif.
+ * @param {Stage} stage @param {string} text @param {number} x @param {number} y @param {number} size
+ * @param {{alpha?: number, colour?: string, align?: CanvasTextAlign, weight?: number}} [look]
  */
-function paintStories(ctx, scene, moment) {
-  const { film, beat, share, area, isNarrow } = moment;
-  const { name } = film.beats[beat];
-  const front = frontOf(area);
-  const { starts, ending, next } = film.stories;
-  const largest = isNarrow ? 16 : Math.min(large(moment, 28), area.w / 32);
-  const end = front.x + (isNarrow ? Math.min(area.w - 8, 30 * largest * 0.6) : area.w * 0.6);
-  ctx.font = fontOf(scene, "token", largest, 1);
-  const longest = Math.max(...starts.map((start) => ctx.measureText(`${start} ${ending}`).width));
-  const size = largest * Math.min(1, (end - front.x - 8) / longest);
-  [...starts.map((start) => `${start} `), ""].forEach((start, i) => {
-    const y = front.y + area.h * [0.2, 0.5, 0.8][i] - (isNarrow ? 18 : 0);
-    if (i === 2 && name !== "blind") return;
-    const written = name === "ending" ? within(share, 0.05 + 0.1 * i, 0.6) : i === 2 ? within(share, 0.05, 0.25) : 1;
-    storyLine(ctx, scene, moment, { start, end, y, size, written, i });
-    const grown = name === "differ" ? within(share, 0.15 + 0.15 * i, 0.5 + 0.15 * i) : name === "blind" ? (i === 2 ? within(share, 0.25, 0.5) : 1) : 0;
-    const shown = next[i]?.slice(0, isNarrow ? 1 : 3) ?? [];
-    const [x, w] = isNarrow ? [end - 27 * largest * 0.6, 27 * largest * 0.6] : [end + 32, Math.min(360, area.w * 0.4 - 40)];
-    const high = Math.min(large(moment, 30), area.h / 14);
-    if (grown) shown.forEach(([token, p], n) => bar(ctx, scene, { token, p, x, y: isNarrow ? y + 28 : y + (n - (shown.length - 1) / 2) * (high + 4), w, high, grown, isBest: n === 0 }));
+function word(stage, text, x, y, size, { alpha = 1, colour = stage.theme.text, align = "left", weight = 400 } = {}) {
+  if (alpha > 0.01) write(stage.ctx, text, x, y, { font: font(stage, "serif", size, weight), colour, align, alpha });
+}
+
+/** Writes a label or number in the sans. @param {Stage} stage @param {string} text @param {number} x @param {number} y @param {{alpha?: number, colour?: string, align?: CanvasTextAlign, size?: number}} [look] */
+function note(stage, text, x, y, { alpha = 1, colour = stage.theme.muted, align = "center", size = 15 * stage.unit } = {}) {
+  if (alpha > 0.01) write(stage.ctx, text, x, y, { font: font(stage, "sans", Math.max(12, size)), colour, align, alpha });
+}
+
+/** Strokes part of a path, from its beginning. @param {Stage} stage @param {string} path @param {string} colour @param {number} width @param {number} grown @param {number} [alpha] */
+function line({ ctx, w, h }, path, colour, width, grown, alpha = 1) {
+  if (!grown) return;
+  const longest = 2 * (w + h);
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = width;
+  ctx.lineCap = "round";
+  ctx.globalAlpha = alpha;
+  const shape = new Path2D(path);
+  const measure = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  measure.setAttribute("d", path);
+  ctx.setLineDash(grown < 1 ? [grown * measure.getTotalLength(), longest] : []);
+  ctx.stroke(shape);
+  ctx.setLineDash([]);
+  ctx.globalAlpha = 1;
+}
+
+// 1. The visitor's text
+
+const CJK = /^[\u2e80-\u9fff\uff00-\uffef]/;
+
+/**
+ * Lays out the text and the word after it, in centred lines of the largest size at which everything fits.
+ * @param {Stage} stage @returns {Place[]} of each token and of the next word
+ */
+function laidOut(stage) {
+  const { ctx, text, next, w, h } = stage;
+  const tokens = [...text.map((each) => each.text), next[0]?.[0] ?? ""].map((token) => token.replace(/\s/g, (space) => (space === "\n" ? "\n" : " ")));
+  const largest = Math.max(24, Math.min(56, w / 22));
+  for (let size = largest; ; size -= 2) {
+    ctx.font = font(stage, "serif", size);
+    const whole = ctx.measureText(tokens.join("")).width;
+    if (whole > w - 48 && size > largest * 0.7 && (whole * 0.7 * largest) / size < w - 48) continue; // it fits on one line
+    const widths = tokens.map((token) => ctx.measureText(token.replaceAll("\n", "")).width);
+    const space = ctx.measureText(" ").width;
+    /** @type {number[][]} */ const lines = [[]];
+    let room = w - 48;
+    for (let i = 0; i < tokens.length; ) {
+      let end = i + 1;
+      while (end < tokens.length && !/^\s/.test(tokens[end]) && !CJK.test(tokens[end]) && end < tokens.length - 1) end += 1;
+      const wide = widths.slice(i, end).reduce((sum, each) => sum + each, 0);
+      const isFirst = !lines[lines.length - 1].length;
+      if (!isFirst && (wide > room || tokens[i].startsWith("\n"))) {
+        lines.push([]);
+        room = w - 48;
+      }
+      room -= wide;
+      for (; i < end; i += 1) lines[lines.length - 1].push(i);
+    }
+    const high = 1.7 * size;
+    if (size > 12 && (lines.length * high > 0.46 * h || widths.some((each) => each > w - 48))) continue;
+    const top = Math.max(0.32 * h - ((lines.length - 1) * high) / 2, 1.6 * size);
+    return lines.flatMap((each, row) => {
+      const skipped = tokens[each[0]].startsWith(" ") ? space : 0;
+      let x = (w + each.reduce((sum, i) => sum - widths[i], skipped)) / 2 - skipped;
+      return each.map((i) => {
+        const lead = tokens[i].startsWith(" ") ? space : 0;
+        x += widths[i];
+        return { x: x - widths[i] + lead, y: top + row * high, w: widths[i] - lead, size, at: i };
+      });
+    });
+  }
+}
+
+/**
+ * Paints the text. Towards the columns, the asked tokens move over their columns and the others vanish.
+ * @param {Stage} stage @param {Place[]} places @param {number} shown 0..1 @param {number} [moved] towards the columns
+ */
+function paintWords(stage, places, shown, moved = 0) {
+  const { text, theme, asked, ctx } = stage;
+  const of = columns(stage);
+  text.forEach((each, i) => {
+    const { x, y, w, size } = places[i];
+    const isFirst = within(shown * (text.length + 3), i, i + 3);
+    const isMoving = each.asked >= 0;
+    const alpha = (each.hidden ? 0.25 : 1) * isFirst * (isMoving ? 1 : 1 - within(moved, 0, 0.5));
+    const to = isMoving ? { x: of.x(each.asked), y: of.y, size: of.size(stage, each.asked) } : { x: x + w / 2, y, size };
+    const at = { x: between(x + w / 2, to.x, moved), y: between(y, to.y, moved), size: between(size, to.size, moved) };
+    const isAsking = each.asked === asked.length - 1;
+    word(stage, each.text.trim(), at.x, at.y, at.size, { alpha, align: "center", colour: isAsking && moved > 0.5 ? theme.orange : theme.text });
+    if (!each.hidden || alpha < 0.01) return;
+    ctx.globalAlpha = alpha;
+    ctx.fillStyle = theme.text;
+    ctx.fillRect(x, y, w, 2);
+    ctx.globalAlpha = 1;
+  });
+  const inText = text.map((each) => each.asked);
+  asked.forEach((token, i) => {
+    if (!inText.includes(i)) word(stage, token.replace(/^·/, ""), of.x(i), of.y, of.size(stage, i), { alpha: within(moved, 0.5, 1), align: "center" });
   });
 }
 
-/** @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {{start: string, end: number, y: number, size: number, written: number, i: number}} line */
-function storyLine(ctx, scene, { film, beat, share }, { start, end, y, size, written, i }) {
-  const { colours } = scene;
-  const { ending, apart } = film.stories;
-  const { name } = film.beats[beat];
-  const font = fontOf(scene, "token", size, 1);
-  ctx.font = font;
-  /** @param {string} text */
-  const wide = (text) => ctx.measureText(text).width;
-  const whole = start + ending;
-  const left = end - wide(whole);
-  const shown = Math.round(whole.length * written);
-  const begins = whole.length - ending.length;
-  if (shown > begins && written === 1) {
-    ctx.fillStyle = colours.accent;
-    ctx.globalAlpha = 0.18;
-    box(ctx, left + wide(start) - 5, y - size * 0.8, wide(ending) + 10, size * 1.6, 6);
-    ctx.fill();
-  }
-  write(ctx, whole.slice(0, shown), left, y, { font, colour: colours.text });
-  if (name !== "blind" || i === 2) return;
-  const at = left + wide(start.slice(0, start.indexOf(apart[i])));
-  const back = within(share, 0.55, 0.85); // moves from the sentence's end back to the word that differs
-  if (!back) return;
-  const [from, to] = [end - wide(whole.slice(-1)), at + wide(apart[i]) / 2];
-  ctx.strokeStyle = colours.accent;
-  ctx.lineWidth = 2.5;
-  ctx.globalAlpha = 1;
-  ctx.beginPath();
-  const high = y - size * 0.9;
-  for (let step = 0; step <= 40 * back; step += 1) {
-    const t = step / 40;
-    const [x, lift] = [between(from, to, t), Math.sin(Math.PI * t) * Math.min(48, size * 1.8)];
-    if (step) ctx.lineTo(x, high - lift);
-    else ctx.moveTo(x, high - lift);
-  }
-  ctx.stroke();
-  if (back < 1) return;
-  write(ctx, apart[i], at, y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });
+/** Returns where the bars of the next tokens are. @param {Stage} stage @param {number} top as a fraction of the height */
+function barsAt({ w, h, unit }, top, n = 3) {
+  const wide = Math.min(w - 48, 720 * unit);
+  const high = Math.min(52 * unit, (h * (0.96 - top)) / n);
+  return { x: (w - wide) / 2, y: h * top + high / 2, w: wide, high };
 }
 
-/**
- * Paints the bar for a next token. @param {Context} ctx @param {Scene} scene
- * @param {{
- *   token: string, p: number, x: number, y: number, w: number, high: number, grown: number, isBest: boolean,
- * }} bar
- */
-function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
-  const { colours } = scene;
-  ctx.fillStyle = colours.before;
-  ctx.globalAlpha = isBest ? 0.85 : 0.4;
-  box(ctx, x, y - high / 2, Math.max(2, (w - 56) * p * grown), high, 4);
+/** Paints the bar of one next token. @param {Stage} stage @param {[string, number]} next @param {{x: number, y: number, w: number, high: number}} place @param {number} grown @param {number} [alpha] */
+function bar(stage, [token, p], { x, y, w, high }, grown, alpha = grown) {
+  const { ctx, theme } = stage;
+  const size = Math.min(34, high * 0.6, w / 12);
+  const names = 0.34 * w;
+  word(stage, shortened(stage, token.trim() || "␣", names - 16, size), x + names - 16, y, size, { alpha, align: "right" });
+  const long = Math.max(3, (w - names - 4.4 * size) * p * grown);
+  ctx.globalAlpha = alpha;
+  ctx.fillStyle = theme.bright;
+  box(ctx, x + names, y - 0.55 * size, long, 1.1 * size, 4);
   ctx.fill();
-  const font = fontOf(scene, "token", Math.min(27, high * 0.62), 1, isBest ? 600 : 400);
-  write(ctx, spoken(token).trim(), x + 8, y + 1, { font, colour: colours.text, alpha: grown });
-  write(ctx, percent(p), x + w, y + 1, { font, colour: colours.text, align: "right", alpha: grown });
+  ctx.globalAlpha = 1;
+  note(stage, percent(p), x + names + long + 0.4 * size, y, { alpha, align: "left", colour: theme.text, size: 0.7 * size });
 }
 
-// Act 2
-
-/** Paints the text turning into the picture's rows. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
-function paintEntry(ctx, scene, moment) {
-  const { film, share, area, isNarrow } = moment;
-  const { data, place, colours, chosen } = scene;
-  if (share > 0.5) return;
-  const front = frontOf(area);
-  const size = isNarrow ? 16 : large(moment, 24);
-  let [x, y] = [front.x + 16, front.y + area.h * 0.4];
-  data.tokens.slice(0, chosen + 1).forEach((token, row) => {
-    const word = spoken(token);
-    ctx.font = fontOf(scene, "token", size, 1);
-    const wide = ctx.measureText(word).width;
-    if (x + wide > front.x + area.w - 16) [x, y] = [front.x + 16, y + 1.7 * size];
-    const moved = within(share, 0.14 + 0.004 * row, 0.42 + 0.004 * row);
-    const to = right(place.tokens);
-    const at = [between(x + wide, to, moved), between(y, middle(scene, row), moved)];
-    const font = fontOf(scene, "token", between(size, 13, moved), 1, row === chosen ? 600 : 400);
-    const isLow = !film.asked.includes(data.start + row); // the row is too low for a name
-    const alpha = Math.min(within(share, 0, 0.1), isLow ? 1 - moved : 1);
-    if (alpha > 0) write(ctx, word, at[0], at[1], { font, colour: row === chosen ? colours.accent : colours.text, align: "right", alpha });
-    x += wide;
-  });
+/** Shortens a token to a width. @param {Stage} stage @param {string} token @param {number} room @param {number} size */
+function shortened(stage, token, room, size) {
+  stage.ctx.font = font(stage, "serif", size);
+  let shown = token;
+  while (shown.length > 2 && stage.ctx.measureText(shown).width > room) shown = `${shown.slice(0, -2)}…`;
+  return shown;
 }
 
-/**
- * Paints the query visiting each key. Each score appears only after the visit; at the end, the scores become weights.
- * @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px
- */
-function paintAnswers(ctx, scene, moment, px) {
-  const { film, share, isNarrow } = moment;
-  const { data, place, images, colours, chosen } = scene;
-  const rows = askedRows(scene, film).reverse(); // from the token itself backwards
-  const [y, w, h] = [middle(scene, chosen), place.q.w, thickness(scene, chosen)];
-  const left = right(place.k) + 14;
-  visits(rows.length).forEach(({ leaves, arrives, answers, lands }, i) => {
-    const to = middle(scene, rows[i]);
-    const weight = data.row[rows[i]];
-    if (share > leaves && share < answers) {
-      const moved = within(share, leaves, arrives);
-      const [x, top] = [between(place.q.x, place.k.x, moved), between(y, to, moved) - h / 2];
-      ctx.drawImage(images.q, 0, chosen, images.q.width, 1, x, top, w, h);
-      ctx.strokeStyle = colours.accent;
-      ctx.lineWidth = 2.5;
-      ctx.strokeRect(x, top, w, h);
-      if (moved === 1) ctx.strokeRect(x - 4, top - 4, w + 8, h + 8); // the query has arrived
-    }
-    if (share <= answers) return;
-    const moved = within(share, answers, lands);
-    const grown = within(share, 0.74, 0.88);
-    const long = Math.max(2, (place.weights.w - 10) * weight * grown);
-    ctx.fillStyle = colours.head;
-    ctx.globalAlpha = 1;
-    if (grown) {
-      box(ctx, left, to - 12, long, 24, 4);
+/** Paints the line on which the next word will stand. @param {Stage} stage @param {Place} place @param {number} alpha */
+function gap({ ctx, theme }, { x, y, w, size }, alpha) {
+  ctx.globalAlpha = alpha;
+  ctx.fillStyle = theme.bright;
+  ctx.fillRect(x, y + 0.55 * size, Math.max(w, size), 3);
+  ctx.globalAlpha = 1;
+}
+
+/** Paints the text, and the likeliest next tokens. @param {Stage} stage @param {number} share */
+function paintText(stage, share) {
+  const places = laidOut(stage);
+  paintWords(stage, places, within(share, 0, 0.4));
+  gap(stage, places[places.length - 1], within(share, 0.4, 0.5));
+  const at = barsAt(stage, 0.62);
+  stage.next.slice(0, 3).forEach((each, i) => bar(stage, each, { ...at, y: at.y + i * at.high }, within(share, 0.55 + 0.06 * i, 0.8 + 0.06 * i)));
+}
+
+/** Paints an arch from the word that the prediction depends on. @param {Stage} stage @param {number} share */
+function paintCause(stage, share) {
+  const { text, theme, unit } = stage;
+  paintText(stage, 1);
+  const places = laidOut(stage);
+  const from = places.filter(({ at }) => text[at]?.cause);
+  const to = places[places.length - 1];
+  if (!from.length) return;
+  const [first, last] = [from[0], from[from.length - 1]];
+  const [left, right] = [first.x, last.y === first.y ? last.x + last.w : first.x + first.w];
+  const foot = { x: (left + right) / 2, y: first.y - 0.6 * first.size };
+  const end = { x: to.x + Math.max(to.w, to.size) / 2, y: to.y - 0.6 * to.size };
+  const isOneLine = first.y === places[0].y && to.y === first.y;
+  const path = isOneLine ? archPath(foot, end, foot.y - 8) : gapPath(foot, end, Math.max(12, Math.min(...places.map(({ x }) => x)) - 24), 0.25 * to.size);
+  word(stage, from.map(({ at }) => text[at].text).join("").trim(), left, first.y, first.size, { colour: theme.bright, alpha: within(share, 0.1, 0.25) });
+  line(stage, path, theme.bright, 5 * unit, within(share, 0.2, 0.6));
+}
+
+// 2. Two texts with the same ending
+
+/** Paints the two texts, and the predictions after each and after the ending alone. @param {Stage} stage @param {number} share */
+function paintStories(stage, share) {
+  const { stories, ctx, w, h, beat, beats, theme, unit } = stage;
+  const { starts, ending, apart, next } = stories;
+  const { name } = beats[beat];
+  const isNarrow = w < 700;
+  const wide = isNarrow ? w - 48 : Math.min(w * 0.5, 760);
+  const largest = 40 * unit;
+  ctx.font = font(stage, "serif", largest);
+  const longest = Math.max(...starts.map((start) => ctx.measureText(`${start} ${ending}`).width));
+  const size = largest * Math.min(1, wide / longest);
+  const end = isNarrow ? 24 + wide : w * 0.08 + wide;
+  const apartAt = name === "blind" ? 3 : 2;
+  const lined = name === "blind" ? within(share, 0, 0.2) : 0; // the two texts make room for a third line
+  [...starts.map((start) => `${start} `), ""].forEach((start, i) => {
+    if (i === 2 && name !== "blind") return;
+    const y = h * between((i + 0.55) / 2, (i + 0.6) / apartAt, i === 2 ? 1 : lined);
+    const written = name === "ending" ? within(share, 0.15 + 0.1 * i, 0.8) : i === 2 ? within(share, 0.2, 0.35) : 1;
+    const whole = start + ending;
+    ctx.font = font(stage, "serif", size);
+    const width = (/** @type {string} */ each) => ctx.measureText(each).width;
+    const left = end - width(whole);
+    const isWhole = written === 1;
+    const shared = isWhole ? width(ending) : 0;
+    if (isWhole) {
+      ctx.fillStyle = theme.line;
+      box(ctx, end - shared - 6, y - 0.75 * size, shared + 12, 1.5 * size, 8);
       ctx.fill();
-      const font = fontOf(scene, "note", isNarrow ? 15 : large(moment, 20), px, 600);
-      write(ctx, percent(weight), left + long + 7, to + 1, { font, colour: colours.text, alpha: grown });
-      return;
     }
-    ctx.beginPath();
-    ctx.arc(between(right(place.k), left + 10, moved), to, 4 + 6 * Math.sqrt(weight), 0, 7);
-    ctx.fill();
+    word(stage, whole.slice(0, Math.round(whole.length * written)), left, y, size);
+    const grown = name === "ending" ? 0 : name === "differ" ? within(share, 0.1 + 0.2 * i, 0.45 + 0.2 * i) : i === 2 ? within(share, 0.35, 0.55) : 1;
+    const high = Math.min(44 * unit, (h / apartAt) * 0.24);
+    const place = isNarrow ? { x: 12, w: w - 24, high, y: y + 1.1 * size + high / 2 } : { x: end + 24, w: w * 0.94 - end - 24, high, y };
+    const shown = next[i]?.slice(0, isNarrow ? 1 : 3) ?? [];
+    if (grown) shown.forEach((each, n) => bar(stage, each, { ...place, y: isNarrow ? place.y : y + (n - (shown.length - 1) / 2) * high }, grown));
+    if (name !== "blind" || i === 2) return;
+    const back = within(share, 0.6, 0.85);
+    ctx.font = font(stage, "serif", size);
+    const at = left + width(start.slice(0, start.indexOf(apart[i])));
+    const [from, to] = [end - 0.3 * size, at + width(apart[i]) / 2].map((x) => ({ x, y: y - 0.8 * size }));
+    line(stage, archPath(from, to, Math.min(1.6 * size, h / apartAt - 1.6 * size)), theme.bright, 3 * unit, back);
+    word(stage, apart[i], at, y, size, { colour: theme.bright, alpha: within(back, 0.8, 1) });
   });
-  const others = 1 - rows.reduce((sum, row) => sum + data.row[row], 0);
-  if (others < 0.005) return;
-  const note = t("film.others", { p: percent(others) });
-  write(ctx, note, left, bottom(scene) + 16 * px, { font: fontOf(scene, "note", large(moment, 14), px), colour: colours.muted, alpha: within(share, 0.8, 0.9) });
 }
 
-/** Paints the values flowing into the mix, each as thick as its weight. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
-function paintMixing(ctx, scene, { film, share }) {
-  const { data, place, images, chosen } = scene;
-  const end = thickness(scene, chosen);
-  for (const row of askedRows(scene, film)) {
-    const moved = within(share, 0.4, 0.85);
-    if (!moved || moved === 1) continue;
-    const h = Math.max(1, between(thickness(scene, row), end * data.row[row], moved));
-    const x = between(place.v.x, place.z.x, moved);
-    const y = between(middle(scene, row), middle(scene, chosen), moved);
-    ctx.globalAlpha = Math.min(1, 0.25 + 2 * data.row[row]);
-    ctx.drawImage(images.v, 0, row, images.v.width, 1, x, y - h / 2, place.v.w, h);
-    ctx.globalAlpha = 1;
-  }
+// 3. Attention: a column for each asked token, with its vectors below its name
+
+/** @param {Stage} stage */
+function columns({ asked, w, h, unit }) {
+  const wide = Math.min((w - 24) / asked.length, 260 * unit);
+  const left = (w - asked.length * wide) / 2;
+  const y = 0.34 * h;
+  const largest = Math.min(40 * unit, wide * 0.3);
+  const strip = { w: wide * 0.78, h: Math.min(30 * unit, 0.07 * h) };
+  const first = y + 0.7 * largest;
+  const rows = (h - first - strip.h / 2 - 30 * unit) / 2.4; // a label fits below the last one
+  return {
+    x: (/** @type {number} */ i) => left + (i + 0.5) * wide,
+    y,
+    row: (/** @type {number} */ n) => first + n * rows,
+    strip,
+    /** @param {Stage} stage @param {number} i */
+    size(stage, i) {
+      stage.ctx.font = font(stage, "serif", largest);
+      return largest * Math.min(1, (wide - 12) / stage.ctx.measureText(asked[i].replace(/^·/, "")).width);
+    },
+  };
 }
 
 /**
- * Paints the results from all heads flowing into one vector.
- * @param {Context} ctx @param {Scene} scene @param {Moment} moment
+ * Paints a vector, centred. @param {Stage} stage @param {string} name of the strip @param {number} row @param {number} x @param {number} y
+ * @param {{alpha?: number, w?: number, h?: number, label?: string, frame?: string}} [look]
  */
-function paintHeads(ctx, scene, { share }) {
-  const { place, headColours, chosen } = scene;
-  const moved = within(share, 0.15, 0.5);
-  if (moved === 1) return;
-  const step = Math.min(16, 180 / headColours.length);
-  headColours.forEach((colour, head) => {
-    if (head === scene.data.head) return;
-    const off = (head - (headColours.length - 1) / 2) * step;
-    ctx.globalAlpha = within(share, 0.02, 0.12);
-    ctx.fillStyle = colour;
-    const y = middle(scene, chosen) + off * (1 - moved);
-    ctx.fillRect(between(place.z.x, place.att.x, moved), y - step / 2 + 1, place.z.w * 0.8, step - 2);
+function vector(stage, name, row, x, y, { alpha = 1, w = columns(stage).strip.w, h = columns(stage).strip.h, label, frame } = {}) {
+  const { ctx, unit } = stage;
+  if (alpha <= 0.01) return;
+  const image = stage.images[name];
+  ctx.globalAlpha = alpha;
+  ctx.drawImage(image, 0, row, image.width, 1, x - w / 2, y - h / 2, w, h);
+  if (frame) {
+    ctx.strokeStyle = frame;
+    ctx.lineWidth = 2.5 * unit;
+    box(ctx, x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4, 4);
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 1;
+  if (label) note(stage, label, x, y + h / 2 + 13 * unit, { alpha });
+}
+
+/** Paints the words over their columns, and the stream's vectors. @param {Stage} stage @param {{alpha?: number, name?: string}} [look] */
+function paintColumns(stage, { alpha = 1, name = "pre" } = {}) {
+  const of = columns(stage);
+  paintWords(stage, laidOut(stage), 1, 1);
+  stage.asked.forEach((_, i) => vector(stage, name, i, of.x(i), of.row(0.45), { alpha }));
+}
+
+/** Paints arches from the asked tokens to the one that asks. @param {Stage} stage @param {number} head @param {number} grown @param {number} [alpha] */
+function arches(stage, head, grown, alpha = 1) {
+  const { asked, weights, theme, unit } = stage;
+  const of = columns(stage);
+  const last = asked.length - 1;
+  weights[head].forEach((weight, i) => {
+    const y = of.y - 0.7 * of.size(stage, last);
+    const [from, to] = [of.x(i), of.x(last)].map((x) => ({ x, y }));
+    const path = i === last ? `M${to.x - 6} ${y}C${to.x - 60 * unit} ${y - 64 * unit} ${to.x + 60 * unit} ${y - 64 * unit} ${to.x + 6} ${y}` : archPath(from, to, y - 8);
+    line(stage, path, theme.purple, (1 + 9 * weight) * unit, grown, alpha * (0.25 + 0.75 * weight));
+  });
+}
+
+/** Paints the text turning into columns of vectors. @param {Stage} stage @param {number} share */
+function paintRows(stage, share) {
+  const of = columns(stage);
+  paintWords(stage, laidOut(stage), 1, within(share, 0.2, 0.5));
+  stage.asked.forEach((_, i) => {
+    const grown = within(share, 0.5 + 0.05 * i, 0.7 + 0.05 * i);
+    vector(stage, "pre", i, of.x(i), between(of.y, of.row(0.45), grown), { alpha: grown });
+  });
+}
+
+/** Paints the query and the keys. @param {Stage} stage @param {number} share */
+function paintAsking(stage, share) {
+  const of = columns(stage);
+  const last = stage.asked.length - 1;
+  paintColumns(stage);
+  stage.asked.forEach((_, i) => {
+    const moved = within(share, 0.5 + 0.05 * i, 0.75 + 0.05 * i);
+    vector(stage, "k", i, of.x(i), between(of.row(0.45), of.row(1.4), moved), { alpha: moved, label: t("flow.short.k") });
+  });
+  const moved = within(share, 0.1, 0.4);
+  vector(stage, "q", last, of.x(last), between(of.row(0.45), of.row(2.4), moved), { alpha: moved, frame: stage.theme.purple, label: t("flow.short.q") });
+}
+
+/** Paints the query visiting each key; at the end, the scores become shares. @param {Stage} stage @param {number} share */
+function paintAnswers(stage, share) {
+  const { asked, weights, head, theme, ctx, unit } = stage;
+  const of = columns(stage);
+  const last = asked.length - 1;
+  const grown = within(share, 0.74, 0.9);
+  paintColumns(stage, { alpha: between(1, 0.4, within(share, 0, 0.1)) });
+  let at = of.x(last);
+  visits(asked.length).forEach(({ leaves, arrives, answers, lands }, n) => {
+    const i = last - n;
+    at = between(at, of.x(i), within(share, leaves, arrives));
+    const isMet = share >= arrives && share < lands;
+    vector(stage, "k", i, of.x(i), of.row(1.4), { label: t("flow.short.k"), frame: isMet ? theme.purple : "" });
+    const weight = weights[head][i];
+    const y = of.row(2.4);
+    if (share > answers && grown < 1) {
+      ctx.globalAlpha = within(share, answers, lands) * (1 - grown);
+      ctx.fillStyle = theme.purple;
+      ctx.beginPath();
+      ctx.arc(of.x(i), y + of.strip.h / 2 + 14 * unit, (4 + 8 * Math.sqrt(weight)) * unit, 0, 7);
+      ctx.fill();
+      ctx.globalAlpha = 1;
+    }
+    note(stage, percent(weight), of.x(i), y, { alpha: grown, colour: theme.text, size: (17 + 13 * weight) * unit });
+  });
+  vector(stage, "q", last, at, of.row(2.4), { alpha: 1 - within(share, 0.7, 0.76), frame: theme.purple });
+  arches(stage, head, grown);
+  const others = 1 - weights[head].reduce((sum, weight) => sum + weight, 0);
+  if (others > 0.005) note(stage, t("film.others", { p: percent(others) }), stage.w / 2, of.row(3), { alpha: within(share, 0.85, 0.95) });
+}
+
+/** Paints the values flowing into the mix, each as tall as its share. @param {Stage} stage @param {number} share */
+function paintMixing(stage, share) {
+  const { asked, weights, head } = stage;
+  const of = columns(stage);
+  const last = asked.length - 1;
+  paintColumns(stage);
+  arches(stage, head, 1);
+  const moved = within(share, 0.1, 0.35);
+  const flown = within(share, 0.45, 0.8);
+  asked.forEach((_, i) => {
+    const weight = weights[head][i];
+    vector(stage, "k", i, of.x(i), of.row(1.4), { alpha: 1 - within(share, 0, 0.12) });
+    vector(stage, "v", i, of.x(i), between(of.row(0.45), of.row(1.4), moved), { alpha: moved, label: `${t("flow.short.v")} · ${percent(weight)}` });
+    note(stage, percent(weight), of.x(i), of.row(2.4), { alpha: 1 - within(share, 0, 0.12), colour: stage.theme.text, size: (17 + 13 * weight) * stage.unit });
+    if (!flown || flown === 1) return;
+    const high = between(1, Math.max(0.06, weight), flown) * of.strip.h;
+    vector(stage, "v", i, between(of.x(i), of.x(last), flown), between(of.row(1.4), of.row(2.4), flown), { h: high, alpha: 0.9 });
+  });
+  vector(stage, "z", last, of.x(last), of.row(2.4), { alpha: within(share, 0.75, 0.85), frame: stage.theme.purple, label: t("flow.short.z") });
+}
+
+/** Paints the results of all heads flowing into the asking token's vector. @param {Stage} stage @param {number} share */
+function paintHeads(stage, share) {
+  const { asked, weights, head, theme, ctx } = stage;
+  const of = columns(stage);
+  const last = asked.length - 1;
+  paintColumns(stage);
+  weights.forEach((_, each) => {
+    const grown = each === head ? 1 : within(share, 0.1 + (0.25 * each) / weights.length, 0.3 + (0.25 * each) / weights.length);
+    arches(stage, each, grown, each === head ? 1 : 0.6);
+  });
+  asked.forEach((_, i) => vector(stage, "v", i, of.x(i), of.row(1.4), { alpha: 1 - within(share, 0, 0.15), label: t("flow.short.v") }));
+  const moved = within(share, 0.6, 0.85);
+  const [y, step] = [between(of.row(2.4), of.row(0.45), moved), of.strip.w / weights.length];
+  weights.forEach((_, each) => {
+    const shown = each === head ? 1 : within(share, 0.2 + (0.25 * each) / weights.length, 0.35 + (0.25 * each) / weights.length);
+    ctx.globalAlpha = shown * (1 - within(share, 0.8, 0.88)) * (each === head ? 1 : 0.55);
+    ctx.fillStyle = theme.purple;
+    const spread = 1 - within(share, 0.45, 0.6); // the outputs are placed side by side
+    ctx.fillRect(of.x(last) + (each - (weights.length - 1) / 2) * step * (1 + 0.35 * spread) - step / 2 + 1, y - of.strip.h / 2, step - 2, of.strip.h);
+  });
+  ctx.globalAlpha = 1;
+  vector(stage, "z", last, of.x(last), of.row(2.4), { alpha: 1 - within(share, 0, 0.2), frame: theme.purple });
+  vector(stage, "mid", last, of.x(last), of.row(0.45), { alpha: within(share, 0.8, 0.9), frame: share > 0.8 ? theme.purple : "" });
+}
+
+// 4. Layer after layer to the next token
+
+/** Returns where the neurons are, and the vector that they read. @param {Stage} stage */
+function aside({ w, h }) {
+  const isTall = w < h;
+  return isTall
+    ? { x: w / 2, y: 0.1 * h, left: 24, top: 0.34 * h, wide: w - 48, high: 0.6 * h }
+    : { x: 0.2 * w, y: 0.4 * h, left: 0.42 * w, top: 0.1 * h, wide: 0.5 * w, high: 0.8 * h };
+}
+
+/** Paints the neurons that respond to the token. @param {Stage} stage @param {number} share @param {number} [alpha] */
+function paintNeurons(stage, share, alpha = 1) {
+  const { ctx, asked, neurons, theme, unit } = stage;
+  const [of, place] = [columns(stage), aside(stage)];
+  const last = asked.length - 1;
+  const moved = within(share, 0, 0.2);
+  const x = between(of.x(last), place.x, moved);
+  const y = between(of.y, place.y, moved);
+  const size = of.size(stage, last);
+  asked.forEach((token, i) => {
+    if (i !== last) word(stage, token.replace(/^·/, ""), of.x(i), of.y, of.size(stage, i), { alpha: 1 - within(share, 0, 0.1), align: "center" });
+    if (i !== last) vector(stage, "pre", i, of.x(i), of.row(0.45), { alpha: 1 - within(share, 0, 0.1) });
+  });
+  weights(stage, 1 - within(share, 0, 0.1));
+  word(stage, asked[last].replace(/^·/, ""), x, y, size, { colour: theme.orange, align: "center", alpha });
+  const level = y + of.row(0.45) - of.y;
+  vector(stage, "mid", last, x, level, { alpha });
+  vector(stage, "post", last, x, level, { alpha: alpha * within(share, 0.8, 0.92) });
+  const across = Math.max(1, Math.round(Math.sqrt((neurons.length * place.wide) / place.high)));
+  const cell = Math.min(place.wide / across, place.high / Math.ceil(neurons.length / across));
+  const lit = within(share, 0.25, 0.7) * 1.001;
+  const isTall = stage.w < stage.h;
+  const [from, to] = isTall ? [{ x, y: level + of.strip.h }, { x, y: place.top - 6 }] : [{ x: x + of.strip.w / 2 + 8, y: level }, { x: place.left - 12, y: level }];
+  line(stage, `M${from.x} ${from.y}L${to.x} ${to.y}`, theme.muted, 2 * unit, within(share, 0.15, 0.25), 0.6 * alpha);
+  neurons.forEach((value, i) => {
+    const [column, row] = [i % across, Math.floor(i / across)];
+    const isLit = column / across < lit;
+    ctx.globalAlpha = alpha * moved * (isLit ? 0.12 + 0.88 * (value / 255) : 0.12);
+    ctx.fillStyle = isLit && value > 24 ? theme.text : theme.muted;
+    ctx.beginPath();
+    ctx.arc(place.left + (column + 0.5) * cell, place.top + (row + 0.5) * cell, 0.36 * cell, 0, 7);
+    ctx.fill();
   });
   ctx.globalAlpha = 1;
 }
 
-/** Paints the token names at the left edge, level with their rows. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {View} view */
-function pinNames(ctx, scene, moment, view) {
-  const { film, beat, share, area, height, isNarrow } = moment;
-  const names = large(moment, NAMES);
-  const { data, colours, chosen } = scene;
-  const shown = PINNED.includes(film.beats[Math.max(0, beat - 1)].name) ? 1 : within(share, 0.04, CAMERA);
-  const first = boxOf(scene, film.beats[beat].view, area).x;
-  ctx.fillStyle = colours.card;
-  ctx.globalAlpha = 0.92 * shown;
-  ctx.fillRect(0, 0, area.x + names - 8, height);
-  ctx.globalAlpha = 0.92 * within(share, 0.04, CAMERA);
-  ctx.fillRect(0, 0, (first - 8 - view.x) * view.scale, height);
-  const size = isNarrow ? 13 : large(moment, 17);
-  for (const row of askedRows(scene, film)) {
-    const y = (middle(scene, row) - view.y) * view.scale;
-    ctx.font = fontOf(scene, "token", size, 1, row === chosen ? 700 : 400);
-    const text = clipped(ctx, data.tokens[row], names - 8);
-    write(ctx, text, area.x + names - 14, y, { font: ctx.font, colour: row === chosen ? colours.accent : colours.text, align: "right", alpha: shown });
+/** Paints the arches of all heads. @param {Stage} stage @param {number} alpha */
+function weights(stage, alpha) {
+  if (alpha > 0.01) stage.weights.forEach((_, each) => arches(stage, each, 1, alpha * (each === stage.head ? 1 : 0.6)));
+}
+
+/** Returns where the guess after a layer stands. @param {Stage} stage @param {number} i */
+function guessAt({ w, h, unit, guesses }, i) {
+  const high = Math.min(72 * unit, (0.94 * h) / guesses.length);
+  const wide = Math.min(w - 32, 1000 * unit);
+  const left = (w - wide) / 2;
+  const y = (h - guesses.length * high) / 2 + (i + 0.5) * high;
+  const strip = { w: 0.2 * wide, h: 0.42 * high, x: left + 0.1 * wide };
+  const label = w < 560 ? { x: left, y: y + 0.42 * high } : { x: left + 0.23 * wide, y }; // below the strip on a narrow stage
+  return { y, strip, label, bar: { x: left + 0.28 * wide, y, w: 0.72 * wide, high } };
+}
+
+/** Paints the vector running through the layers, with what the model would predict after some of them. @param {Stage} stage @param {number} share */
+function paintLayers(stage, share) {
+  const { guesses, theme, unit, asked } = stage;
+  if (share < 0.15) paintNeurons(stage, 1, 1 - within(share, 0, 0.12));
+  const n = guesses.length;
+  const passed = share >= 0.9 ? n : Math.max(0, (share - 0.12) / 0.75) * n;
+  guesses.forEach(({ layer, token, p }, i) => {
+    const at = guessAt(stage, i);
+    const shown = within(passed, i, i + 0.6);
+    const above = i ? guessAt(stage, i - 1).y : at.y;
+    if (i && shown) line(stage, `M${at.strip.x} ${above + at.strip.h / 2}L${at.strip.x} ${at.y - at.strip.h / 2}`, theme.muted, 2 * unit, shown, 0.6);
+    vector(stage, "stack", i, at.strip.x, between(above, at.y, shown), { ...at.strip, alpha: shown });
+    note(stage, t("film.layer", { n: layer }), at.label.x, at.label.y, { alpha: shown, align: "left", size: 15 * unit, colour: layer === stage.layer ? theme.purple : theme.muted });
+    bar(stage, [token, p], at.bar, within(passed, i + 0.3, i + 0.9));
+  });
+  if (share < 0.3) {
+    const [place, of, at] = [aside(stage), columns(stage), guessAt(stage, 0)];
+    const moved = within(share, 0.04, 0.14);
+    vector(stage, "post", asked.length - 1, between(place.x, at.strip.x, moved), between(place.y + of.row(0.45) - of.y, at.y, moved), {
+      w: between(of.strip.w, at.strip.w, moved), h: between(of.strip.h, at.strip.h, moved), alpha: 1 - within(share, 0.14, 0.2),
+    });
   }
 }
 
-// Act 3
-
-/** Paints the vector running through all layers, with the predictions after some of them below. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
-function paintGuesses(ctx, scene, moment, px) {
-  const { film, share, isNarrow } = moment;
-  const { data, place, colours, chosen } = scene;
-  const y = middle(scene, chosen);
-  const xOf = (/** @type {number} */ layer) => centre(layer === data.layer ? place.post : place[`layer${layer}`]);
-  const passed = within(share, 0.2, 0.85);
-  const x = between(right(place.tokens), place.fin.x, passed);
-  if (passed > 0 && passed < 1) {
-    ctx.strokeStyle = colours.accent;
-    ctx.lineWidth = 3 * px;
-    ctx.beginPath();
-    ctx.arc(x, y, 12 * px, 0, 7);
-    ctx.stroke();
-  }
-  const slot = scene.width / film.guesses.length;
-  const low = bottom(scene) + 36 * px;
-  film.guesses.forEach(({ layer, token, p }, i) => {
-    const from = xOf(layer);
-    const shown = x >= from || share === 1 ? 1 : 0;
-    if (!shown) return;
-    const to = (i + 0.5) * slot;
-    ctx.strokeStyle = colours.muted;
-    ctx.globalAlpha = 0.5;
-    ctx.lineWidth = px;
-    ctx.beginPath();
-    ctx.moveTo(from, bottom(scene) + 6);
-    ctx.lineTo(to, low - 8 * px);
-    ctx.stroke();
-    const [small, strong] = isNarrow ? [10, 12] : [15, 24];
-    const note = fontOf(scene, "note", small, px);
-    write(ctx, t("film.layer", { n: layer }), to, low, { font: note, colour: colours.muted, align: "center" });
-    ctx.font = fontOf(scene, "token", strong, px, 600);
-    write(ctx, clipped(ctx, token, slot - 6 * px), to, low + (isNarrow ? 20 : 28) * px, { font: ctx.font, colour: colours.text, align: "center" });
-    write(ctx, p, to, low + (isNarrow ? 38 : 52) * px, { font: note, colour: colours.muted, align: "center" });
+/** Paints the last layer's guess becoming the first of the next tokens. @param {Stage} stage @param {number} share */
+function paintNext(stage, share) {
+  const { guesses, next } = stage;
+  const gone = 1 - within(share, 0, 0.15);
+  guesses.slice(0, -1).forEach(({ token, p }, i) => gone && bar(stage, [token, p], guessAt(stage, i).bar, 1, gone));
+  guesses.forEach(({ layer }, i) => {
+    const at = guessAt(stage, i);
+    vector(stage, "stack", i, at.strip.x, at.y, { ...at.strip, alpha: gone });
+    note(stage, t("film.layer", { n: layer }), at.label.x, at.label.y, { alpha: gone, align: "left", size: 15 * stage.unit });
+  });
+  const [from, to] = [guessAt(stage, guesses.length - 1).bar, barsAt(stage, 0.12, next.length)];
+  const moved = within(share, 0.1, 0.4);
+  next.forEach((each, i) => {
+    const end = { ...to, y: to.y + i * to.high };
+    const at = i ? end : { x: between(from.x, end.x, moved), y: between(from.y, end.y, moved), w: between(from.w, end.w, moved), high: between(from.high, end.high, moved) };
+    bar(stage, each, at, i ? within(share, 0.4 + 0.08 * i, 0.6 + 0.08 * i) : 1);
   });
 }
 
-/** Returns the position of a token's bar, from which its piece of the line moves. @param {Scene} scene @param {string} token */
-function barOf({ data, place, barsTop }, token) {
-  const n = data.next.findIndex(([each]) => each === token);
-  return { x: place.next.x, y: barsTop + (n < 0 ? data.next.length : n) * 26 + 13 };
-}
+/** Returns the line on which the chances are laid end to end. @param {Stage} stage */
+const lineAt = ({ w, h, unit }) => ({ x: Math.max(24, (w - 1000 * unit) / 2), y: 0.55 * h, w: Math.min(w - 48, 1000 * unit), high: 64 * unit });
 
-/** Paints the probabilities laid end to end, and the random number that falls on one of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
-function paintDraw(ctx, scene, moment, px) {
-  const { film, share, isNarrow } = moment;
-  const { colours } = scene;
-  const { pieces, chosen, number } = film.draw;
-  const line = lineOf(scene);
-  const [y, high] = [line.y + line.h * 0.55, 44];
-  const size = (isNarrow ? 13 : large(moment, 17)) * px;
-  if (number === null) return paintWinner(ctx, scene, pieces[0]?.[0] ?? "", share);
-  ctx.fillStyle = colours.surface;
-  ctx.globalAlpha = within(share, 0.2, 0.35);
-  ctx.fillRect(line.x, y - high / 2, line.w, high);
+/** Paints the chances laid end to end, and the random number that falls on one of them. @param {Stage} stage @param {number} share */
+function paintDraw(stage, share) {
+  const { ctx, next, draw, theme, unit } = stage;
+  const of = barsAt(stage, 0.12, next.length);
+  const { pieces, chosen, number } = draw;
+  const at = lineAt(stage);
+  if (number === null) {
+    next.forEach((each, i) => bar(stage, each, { ...of, y: of.y + i * of.high }, 1, i ? 1 - 0.7 * within(share, 0.3, 0.6) : 1));
+    return;
+  }
+  next.forEach((each, i) => bar(stage, each, { ...of, y: of.y + i * of.high }, 1, 1 - within(share, 0.02, 0.2)));
+  ctx.fillStyle = theme.line;
+  ctx.globalAlpha = within(share, 0.15, 0.3);
+  box(ctx, at.x, at.y - at.high / 2, at.w, at.high, 6);
+  ctx.fill();
+  ctx.save();
   pieces.forEach(([token, start, p], i) => {
-    const from = barOf(scene, token);
-    const moved = within(share, 0.22 + 0.03 * i, 0.5 + 0.03 * i);
+    const from = next.findIndex(([each]) => each === token);
+    const moved = within(share, 0.1 + 0.03 * i, 0.45 + 0.03 * i);
     if (!moved) return;
     const isDrawn = i === chosen && share > 0.8;
-    const [x, level, w] = [between(from.x, line.x + start * line.w, moved), between(from.y, y, moved), Math.max(1.5, p * line.w - 1.5)];
-    ctx.globalAlpha = share > 0.8 && !isDrawn ? 0.4 : 0.9;
-    ctx.fillStyle = isDrawn ? colours.accent : colours.before;
-    ctx.fillRect(x, level - high / 2, w, high);
-    ctx.font = `500 ${size}px ${scene.fonts.token.replace(/^\S+ /, "")}`;
-    const word = spoken(token).trim();
-    if (ctx.measureText(word).width < w - 6) write(ctx, word, x + w / 2, level, { font: ctx.font, colour: isDrawn ? colours.card : colours.text, align: "center" });
-  });
-  ctx.globalAlpha = 1;
-  const note = `${size}px ${scene.fonts.shape.replace(/^\S+ /, "")}`;
-  for (const end of [0, 1]) write(ctx, end ? "100%" : "0%", line.x + end * line.w, y + high / 2 + size, { font: note, colour: colours.muted, align: end ? "right" : "left", alpha: within(share, 0.2, 0.35) });
-  const fallen = within(share, 0.58, 0.8);
-  if (!fallen) return;
-  const [x, tip] = [line.x + number * line.w, between(line.y - 40, y - high / 2, fallen)];
-  ctx.fillStyle = colours.accent;
-  ctx.beginPath();
-  ctx.moveTo(x, tip + (fallen === 1 ? high : 0));
-  ctx.lineTo(x - 1.5, tip);
-  ctx.lineTo(x - 9, tip - 16);
-  ctx.lineTo(x + 9, tip - 16);
-  ctx.lineTo(x + 1.5, tip);
-  ctx.fill();
-  write(ctx, percent(number), x, tip - 16 - size * 0.8, { font: `600 ${size}px ${scene.fonts.shape.replace(/^\S+ /, "")}`, colour: colours.accent, align: "center" });
-}
-
-/** Paints the top token winning at temperature 0. @param {Context} ctx @param {Scene} scene @param {string} token @param {number} share */
-function paintWinner(ctx, scene, token, share) {
-  const { x, y } = barOf(scene, token);
-  ctx.strokeStyle = scene.colours.accent;
-  ctx.lineWidth = 3;
-  ctx.globalAlpha = within(share, 0.3, 0.6);
-  box(ctx, x - 4, y - 14, scene.place.next.w + 8, 28, 5);
-  ctx.stroke();
-  ctx.globalAlpha = 1;
-}
-
-/** Paints the drawn token moving to the end of the text. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
-function paintWritten(ctx, scene, moment) {
-  const { film, share, area, isNarrow } = moment;
-  const { colours } = scene;
-  const { pieces, chosen, number, written } = film.draw;
-  const front = frontOf(area);
-  const size = isNarrow ? 16 : large(moment, 26);
-  const font = fontOf(scene, "token", size, 1);
-  ctx.font = font;
-  /** @param {string} each */
-  const wide = (each) => ctx.measureText(each).width;
-  const word = written.replace(/\s+/g, " ");
-  let text = film.text;
-  while (wide(text + word) > area.w - 40 && text.length > 2) text = `… ${text.replace(/^… /, "").slice(1)}`;
-  const left = front.x + (area.w - wide(text + word)) / 2;
-  const y = front.y + area.h * 0.45;
-  write(ctx, text, left, y, { font, colour: colours.text });
-  const line = lineOf(scene);
-  const [, start, p] = pieces[chosen];
-  const from = number === null ? barOf(scene, pieces[chosen][0]) : { x: line.x + (start + p / 2) * line.w, y: line.y + line.h * 0.55 };
-  const moved = within(share, 0.08, 0.7);
-  const arc = Math.sin(Math.PI * moved) * area.h * 0.2;
-  const at = { x: between(from.x, left + wide(text), moved), y: between(from.y, y, moved) - arc };
-  if (moved === 1) {
-    ctx.fillStyle = colours.accent;
-    ctx.globalAlpha = 0.18;
-    box(ctx, at.x + wide(word) - wide(word.trimStart()) - 4, y - size * 0.8, wide(word.trim()) + 8, size * 1.6, 6);
+    const old = { x: of.x + 0.3 * of.w, y: of.y + (from < 0 ? next.length : from) * of.high, high: 0.6 * of.high };
+    const [x, y, high] = [between(old.x, at.x + start * at.w, moved), between(old.y, at.y, moved), between(old.high, at.high, moved)];
+    const w = Math.max(1.5, p * between(0.5 * of.w, at.w, moved) - 2);
+    ctx.globalAlpha = share > 0.8 && !isDrawn ? 0.35 : 1;
+    ctx.fillStyle = isDrawn ? theme.bright : theme.blue;
+    box(ctx, x + 1, y - high / 2, w, high, Math.min(4, w / 2));
     ctx.fill();
-  }
-  write(ctx, word, at.x, at.y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });
+    const size = Math.min(30 * unit, 0.6 * high);
+    ctx.font = font(stage, "serif", size);
+    if (ctx.measureText(token.trim()).width < w - 8) word(stage, token.trim(), x + 1 + w / 2, y, size, { align: "center", colour: isDrawn ? theme.stage : theme.text });
+  });
+  ctx.restore();
+  for (const end of [0, 1]) note(stage, end ? "100%" : "0%", at.x + end * at.w, at.y + at.high / 2 + 18 * unit, { align: end ? "right" : "left", alpha: within(share, 0.2, 0.35) });
+  const fallen = within(share, 0.58, 0.8) ** 2;
+  if (!fallen) return;
+  const [x, tip] = [at.x + number * at.w, between(0.05 * stage.h, at.y - at.high / 2 - 4, fallen)];
+  line(stage, `M${x - 10 * unit} ${tip - 18 * unit}L${x} ${tip}L${x + 10 * unit} ${tip - 18 * unit}`, theme.text, 3 * unit, 1);
+  line(stage, `M${x} ${tip - 44 * unit}L${x} ${tip}`, theme.text, 3 * unit, 1);
+  note(stage, percent(number), x, tip - 60 * unit, { colour: theme.text, size: 17 * unit, align: number < 0.1 ? "left" : number > 0.9 ? "right" : "center" });
+}
+
+/** Paints the drawn token moving to the end of the text. @param {Stage} stage @param {number} share */
+function paintWritten(stage, share) {
+  const { draw, theme, next } = stage;
+  const places = laidOut({ ...stage, next: [[draw.pieces[draw.chosen][0], 1]] });
+  const to = places[places.length - 1];
+  const [token, start, p] = draw.pieces[draw.chosen];
+  paintWords(stage, places, within(share, 0.1, 0.4));
+  gap(stage, to, 1 - within(share, 0.7, 0.9));
+  const at = lineAt(stage);
+  const of = barsAt(stage, 0.12, next.length);
+  const from = draw.number === null ? { x: of.x + 0.3 * of.w, y: of.y } : { x: at.x + (start + p / 2) * at.w, y: at.y };
+  const moved = within(share, 0.15, 0.75);
+  const size = between(30 * stage.unit, to.size, moved);
+  word(stage, token.trim(), between(from.x, to.x + to.w / 2, moved), between(from.y, to.y, moved), size, { colour: theme.bright, align: "center", weight: 600 });
 }

@@ -25,18 +25,6 @@ _TEMPLATE = """<figure class="gb-flow">
 <button type="button" class="gb-flow-more"></button></div>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 <div class="gb-tip gb-flow-tip" role="tooltip" hidden></div>
-<div class="gb-flow-film gb-film" hidden>
-<div class="gb-film-says"><small></small><h3></h3><p aria-live="polite"></p><details><summary></summary></details></div>
-<div class="gb-film-bar">
-<button type="button" class="gb-film-back">‹</button>
-<button type="button" class="gb-film-play">▶</button>
-<button type="button" class="gb-film-forward">›</button>
-<input type="range" min="0" step="0.05" value="0">
-<output></output>
-<button type="button" class="gb-film-screen"><svg viewBox="0 0 16 16" width="16" height="16" \
-aria-hidden="true"><path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4"/></svg></button>
-<button type="button" class="gb-film-leave"></button>
-</div></div>
 </figure>"""
 
 PARTS = (
@@ -48,13 +36,9 @@ PARTS = (
 def flow(name: str, **wired: Any) -> Part:
     """Return the picture.
 
-    A click or an arrow key raises `.select` with one of {"position"}, {"layer"}, {"head"}. The button sends {"rows"};
-    the film sends {"beat"}: the new beat's name, or None when the film is closed. The film raises `.input` when the
-    token that it has drawn should be added to the text. Space plays and pauses; the arrow keys, PageUp and PageDown
-    move between beats; Escape closes the film.
+    A click or an arrow key raises `.select` with one of {"position"}, {"layer"}, {"head"}. The button sends {"rows"}.
 
-    View data: the fields listed in `flow/scene.js`; `film/paint.js` describes the film. If there are no
-    tokens, nothing is shown.
+    View data: the fields listed in `flow/scene.js`. If there are no tokens, nothing is shown.
     """
     return widget("flow", name, template=_TEMPLATE, **wired)
 

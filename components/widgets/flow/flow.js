@@ -8,13 +8,11 @@ import { find, make, makeButton, modified, setCount, setHint, setText } from "..
 import { t } from "../i18n.js";
 import { decimal, isExact, percent } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
-import { createFilm } from "../film/film.js";
-import { filmHeights, paintFilm } from "../film/paint.js";
 import { createRequests } from "../requests.js";
 import { defineWidget } from "../runtime.js";
-import { ATTENTION, HEAD, NARROWEST, rowTops, TARGET } from "./layout.js";
+import { ATTENTION, HEAD, NARROWEST, TARGET } from "./layout.js";
 import { paint } from "./paint.js";
-import { bottom, centre, firstSeen, fitScene, heightOf, makeScene, right, shapeOf } from "./scene.js";
+import { bottom, centre, firstSeen, fitScene, makeScene, right, shapeOf } from "./scene.js";
 
 /** @typedef {import("./scene.js").Flow} Flow */
 /** @typedef {import("./scene.js").Scene} Scene */
@@ -32,22 +30,17 @@ function mount(root, host) {
   const more = find(root, ".gb-flow-more");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const requests = createRequests(host.send);
-  const film = createFilm(root, host, leaveFilm);
   /** @type {Partial<Flow> | null} */ let shown = null;
   let dark = false;
   /** @type {Scene | null} */ let scene = null;
   /** @type {import("./scene.js").Rows | null} */ let from = null; // the rows' previous positions while they move
   let moving = 0; // the animation's start in ms; 0 if there is none
-  /** @type {string | undefined} */ let leftAt; // the part at which the film was closed
   /** @type {Spot | null} */ let hot = null; // the spot under the pointer or focus
   /** @type {CanvasRenderingContext2D} */ let context;
 
   /** @param {Partial<Flow>} data */
   function draw(data) {
-    if (data !== shown) {
-      requests.answered(data);
-      film.update(data);
-    }
+    if (data !== shown) requests.answered(data);
     const again = data === shown && dark === host.dark;
     [shown, dark] = [data, host.dark];
     root.classList.toggle("gb-nothing", !data.tokens);
@@ -60,43 +53,12 @@ function mount(root, host) {
     if (!data.tokens) scene = null;
     else if (!again) build(/** @type {Flow} */ (data));
     if (!scene || scroller.clientWidth < 50) return;
-    if (film.isOpen()) return paintMoment(scene);
     if (scene.width !== Math.max(NARROWEST, scroller.clientWidth)) fit(scene);
-    if (leftAt) {
-      const button = parts.querySelector(`[data-part="${leftAt}"]`);
-      leftAt = undefined;
-      if (button instanceof HTMLElement) button.focus({ preventScroll: true });
-    }
     step(scene);
     scene.scrolled = scroller.scrollLeft;
     paint(context, scene);
     if (moving) host.redraw();
     else if (hot) point(hot.x === undefined || hot.y === undefined ? hot : spotAt(hot.x, hot.y), true);
-  }
-
-  /** Paints the film, which shows the same picture through its camera. @param {Scene} of */
-  function paintMoment(of) {
-    const moment = film.moment();
-    const { width, height } = moment;
-    const heights = filmHeights(of, moment.film);
-    const rows = { heights, tops: rowTops(heights) };
-    Object.assign(of, rows, { goal: rows, scrolled: 0, height: heightOf(of.data, heights) });
-    fitScene(of, width);
-    hot = null;
-    tip.hidden = laneMark.hidden = columnMark.hidden = true;
-    if (stage.style.width !== `${width}px` || stage.style.height !== `${height}px`) {
-      Object.assign(stage.style, { width: `${width}px`, height: `${height}px` });
-      context = sizedContext(canvas, width, height);
-    }
-    paintFilm(context, of, moment);
-  }
-
-  /** Returns to the whole picture, with the focus on the part that the film last showed. @param {string} [part] */
-  function leaveFilm(part) {
-    if (!scene) return;
-    build(scene.data);
-    leftAt = part;
-    host.redraw();
   }
 
   /** @param {Flow} data */
@@ -262,11 +224,11 @@ function mount(root, host) {
 
   more.addEventListener("click", () => shown?.offered_rows && host.send({ rows: shown.offered_rows }));
   scroller.addEventListener("scroll", () => host.redraw());
-  canvas.addEventListener("pointermove", (event) => film.isOpen() || point(under(event)));
+  canvas.addEventListener("pointermove", (event) => point(under(event)));
   canvas.addEventListener("pointerleave", () => point(null));
   canvas.addEventListener("click", (event) => {
     const spot = under(event);
-    if (!scene || !spot || film.isOpen()) return;
+    if (!scene || !spot) return;
     const { data } = scene;
     if (spot.layer !== undefined) select("layer", spot.layer, data.n_layer);
     else if (spot.row !== undefined && spot.part !== "next") select("position", data.start + spot.row, data.total);
@@ -291,7 +253,7 @@ function mount(root, host) {
     const [now, limit] = { position: [selected, total], head: [head, n_head], layer: [layer, n_layer] }[name];
     select(name, (requests.wanted()[name] ?? now) + move, limit);
   });
-  return { draw, destroy: film.destroy };
+  return { draw };
 }
 
 defineWidget("flow", mount);

@@ -38,9 +38,6 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number | null} [offered_rows]  an alternative number of tokens to show
  * @property {number} chosen  index of the token that follows in the text; -1 for none
  * @property {string} text  a sentence that describes the picture
- * @property {import("../film/paint.js").Film | null} [film]  the film that plays in the picture
- * @property {string | null} [beat]  the film's open beat
- * @property {string} [played]  the last beat that this page has reported reaching by playing
  *
  * @typedef {{heights: number[], tops: number[]}} Rows  px
  *
