@@ -36,6 +36,9 @@ function areDifferent(before, after) {
 }
 
 /** @param {string} search */
+const hasFilm = (search) => new URLSearchParams(search).has("film");
+
+/** @param {string} search */
 const stopOf = (search) => new URLSearchParams(search).get("stop");
 
 /** Sends the new address to the surrounding Spaces page. */
@@ -60,7 +63,8 @@ export function followHistory(store, send, remember) {
 
   /** @param {string} search @param {"pushState" | "replaceState"} how */
   function write(search, how) {
-    history[how](null, "", `${location.pathname}${search}${location.hash}`); // the full path, because the page has a base address
+    const before = how === "pushState" ? location.search : history.state?.before;
+    history[how]({ before }, "", `${location.pathname}${search}${location.hash}`); // the full path, because the page has a base address
     remember();
     tellParent();
   }
@@ -71,7 +75,10 @@ export function followHistory(store, send, remember) {
     const isOtherStop = stopOf(search) !== stopOf(location.search); // the class bar has its own back button for stops
     const isNew = (!isAnswer || address.at > asked) && areDifferent(location.search, search) && !isOtherStop;
     isAnswer = false;
-    if (search !== location.search) write(search, isNew ? "pushState" : "replaceState");
+    if (search === location.search) return;
+    const leavesFilm = hasFilm(location.search) && !hasFilm(search); // its entry goes, so that Back doesn't open it again
+    if (leavesFilm && history.state?.before === search) return history.back();
+    write(search, isNew && !leavesFilm ? "pushState" : "replaceState");
   });
   store.on("language", (chosen) => {
     const parameters = new URLSearchParams(location.search);

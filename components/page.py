@@ -38,9 +38,9 @@ from components.state.session import Session
 from components.state.store import SessionStore
 from components.tabs import activations, concepts, glossary, loss
 from components.tabs import course as build_tab
-from components.tabs.challenges.table import CHALLENGES
 from components.tabs.challenges.tab import challenge_key, open_challenge
 from components.tabs.challenges.tab import tab as challenges
+from components.tabs.challenges.table import CHALLENGES
 from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
 from components.tabs.inside import stream

@@ -21,7 +21,6 @@ from components.state.hidden import hide
 from components.state.session import Session
 from components.tabs.activations import swapped
 from components.tabs.change.edits import effect
-from components.tabs.inside.film import write_next
 from components.tabs.inside.scene import STEPS, Chosen
 from gpt import Edits, Generation, get_model
 
@@ -65,7 +64,7 @@ def drawn(renderer: Renderer) -> dict:
 
 
 def test_the_top_token_has_one_probability_in_every_tab(drawn: dict) -> None:
-    film, p = drawn["flow"]["film"], drawn["p"]
+    film, p = drawn["film"]["film"], drawn["p"]
     numbers = {
         "write": drawn["bars"]["bars"][0][2],
         "inside": drawn["flow"]["next"][0][1],
@@ -83,7 +82,7 @@ def test_the_top_token_has_one_probability_in_every_tab(drawn: dict) -> None:
         "change": drawn["change-says"]["text"],
         "activations": drawn["activation-swapped"]["text"],
         "caption": drawn["flow"]["words"]["next"],
-        "film": film["guesses"][-1]["p"],
+        "film": percent(film["guesses"][-1]["p"]),
     }
     assert [name for name, says in sentences.items() if drawn["says"] not in says] == []
 
@@ -115,17 +114,6 @@ def test_every_tab_shows_the_text_without_its_hidden_words(renderer: Renderer) -
         assert {name for name in differ if not name.startswith("card.")} <= {"in-force"}
     session.select(position=4)
     assert (session.selection.position, session.snapshot().position) == (6, 4)
-
-
-def test_the_film_leaves_out_hidden_words_and_writes_nothing(renderer: Renderer) -> None:
-    session = new_session()
-    hide(session, RAINING)
-    session.film = "next"
-    film, n = views_of(renderer, session, "inside")["flow"]["film"], len(session.document.ids)
-    assert not film["draw"]["writes"]
-    assert "hidden" in film["words"]["written"]["says"]
-    list(write_next(session, {}))
-    assert len(session.document.ids) == n
 
 
 @pytest.mark.parametrize(

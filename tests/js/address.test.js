@@ -6,7 +6,7 @@ import { beforeEach, test } from "node:test";
 import { followHistory } from "../../components/address.js";
 import { Store } from "../../components/widgets/store.js";
 
-const page = { entries: [], at: 0, sent: [], told: [], remembered: [], listeners: {}, now: 0 };
+const page = { entries: [], states: [], at: 0, sent: [], told: [], remembered: [], listeners: {}, now: 0 };
 const parent = { postMessage: (message, to) => page.told.push([message, to]) };
 Object.assign(globalThis, {
   window: { parent },
@@ -24,8 +24,13 @@ Object.assign(globalThis, {
     pushState: (state, title, address) => {
       page.entries.splice(page.at + 1, page.entries.length, address);
       page.at += 1;
+      page.states[page.at] = state;
     },
-    replaceState: (state, title, address) => (page.entries[page.at] = address),
+    replaceState: (state, title, address) => ([page.entries[page.at], page.states[page.at]] = [address, state]),
+    back: () => go(-1),
+    get state() {
+      return page.states[page.at];
+    },
   },
 });
 
@@ -38,7 +43,7 @@ const go = (step) => {
 };
 
 function open(search) {
-  Object.assign(page, { entries: [`/app/${search}`], at: 0, sent: [], told: [], remembered: [], now: 0 });
+  Object.assign(page, { entries: [`/app/${search}`], states: [], at: 0, sent: [], told: [], remembered: [], now: 0 });
   store = new Store();
   followHistory(store, (sent) => page.sent.push(sent), () => page.remembered.push(location.search));
 }
@@ -59,6 +64,17 @@ test("another tab or selection is an entry of the history, and another text of t
     "/app/?tab=why&film=2",
   ]);
   assert.equal(page.remembered.at(-1), "?tab=why&film=2");
+});
+
+test("Back closes the film, and a film that has been left is no entry of the history", () => {
+  name("");
+  name("film=1");
+  name("film=2");
+  name("");
+  assert.deepEqual([page.at, page.sent.at(-1).query], [0, ""]);
+  name("film=1", 9999);
+  name("tab=inside", 9999);
+  assert.deepEqual(page.entries, ["/app/", "/app/?tab=inside"]);
 });
 
 test("what the address was opened with is replaced, and it keeps the language and what is gradio's", () => {

@@ -61,7 +61,7 @@ class MainCause(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """One beat of the film: the key of its texts, "film.<name>" and "film.<name>.title", its chapter and duration in s."""
+    """One beat of the film: its texts' key, "film.<name>" and "film.<name>.title", its chapter and duration in s."""
 
     name: str
     chapter: int
@@ -136,9 +136,9 @@ def stories(s: Any) -> Stories:
 def draw_film(s: Any) -> Data:
     """Draw the film if it is open; until its numbers are ready, only which beat is open."""
     if s.film is None or s.text is None:
-        return {}
+        return {"beat": None, "film": None}
     chosen = s[Chosen]
-    opened = {"beat": beat_named(s.film), "played": chosen.film_played, "clicks": chosen.film_clicks}
+    opened = {"beat": beat_named(s.film), "played": chosen.film_played, "clicks": chosen.film_clicks, "film": None}
     try:
         return opened | {"plays": chosen.film_plays, "film": film(s, s.cached(scene_of), main_cause(s))}
     except Pending:

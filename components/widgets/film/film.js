@@ -10,7 +10,7 @@ import { paintFilm, prepared } from "./paint.js";
 import { beatAt } from "./time.js";
 
 /** @typedef {import("./paint.js").Film} Film */
-/** @typedef {{film?: Film, beat?: string, played?: string, clicks?: number, plays?: boolean}} Shown  film: missing until its numbers are ready */
+/** @typedef {{film?: Film | null, beat?: string | null, played?: string, clicks?: number, plays?: boolean}} Shown  film: null until its numbers are ready */
 
 const TELL_MS = 300; // beats shown for less time than this are not reported to the server
 const IDLE_MS = 3000; // without movement, after which the controls fade
@@ -59,7 +59,7 @@ function mount(element, host) {
     [...chapters.children].forEach((each, i) => {
       const [from, to] = [starts[first(i)], starts[first(i + 1)] ?? total()];
       /** @type {HTMLElement} */ (each).style.setProperty("--share", `${100 * Math.max(0, Math.min(1, (time - from) / (to - from)))}%`);
-      find(each, "button").toggleAttribute("aria-current", time >= from && (time < to || isOver));
+      find(each, "button").toggleAttribute("aria-current", time >= from && (time < to || to === total()));
     });
     setText(button("play"), isPlaying ? "❚❚" : "▶");
     button("play").hidden = still.matches;
@@ -78,7 +78,7 @@ function mount(element, host) {
   function tick(now) {
     frame = undefined;
     if (!isPlaying || !root.isConnected) return;
-    time = Math.min(until, time + Math.min(0.1, (now - before) / 1000));
+    time = Math.min(until, time + Math.max(0, Math.min(0.1, (now - before) / 1000))); // a frame may have begun before the click
     before = now;
     if (time >= until) isPlaying = false;
     render();
@@ -100,7 +100,8 @@ function mount(element, host) {
     if (!film) return false;
     if (time >= total() && by < 0) by = 0;
     const beat = at().beat + by;
-    if (beat < 0 || (by > 0 && time >= total())) {
+    const isLast = beat >= film.beats.length && (time >= total() || "class" in document.body.dataset);
+    if (beat < 0 || isLast) {
       clearTimeout(telling); // another stop may already have been requested
       return false;
     }
@@ -137,6 +138,9 @@ function mount(element, host) {
     [film, isPlaying, steppers.film, told] = [null, false, null, ""];
     removeEventListener("resize", fit);
     root.close();
+    for (const each of [find(root, "h2"), says]) setText(each, ""); // the next film begins on an empty stage
+    over.hidden = true;
+    canvas.width = 0;
   }
 
   function fit() {
@@ -165,8 +169,6 @@ function mount(element, host) {
     });
     setText(find(over, "h2"), t("film.end.title"));
     for (const each of over.querySelectorAll("button")) setText(each, t(`film.end.${each.dataset.next ?? "again"}`, { n: film.layer }));
-    if (!isFirst) jump(beat, shown.played ?? "");
-    known = beat;
     if (!isFirst) return fit();
     steppers.film = step;
     told = beat;
@@ -255,7 +257,9 @@ function mount(element, host) {
           root.focus();
           awake(true);
         }
-        if (data.film && !(isSame && film === data.film)) begin(data.film);
+        if (data.film && data.film !== film) begin(data.film);
+        else if (!isSame) jump(data.beat, data.played ?? "");
+        known = data.beat;
       }
     },
     destroy: () => document.removeEventListener("keydown", onKey),

@@ -300,7 +300,7 @@ function paintStories(stage, share) {
     ctx.font = font(stage, "serif", size);
     const at = left + width(start.slice(0, start.indexOf(apart[i])));
     const [from, to] = [end - 0.3 * size, at + width(apart[i]) / 2].map((x) => ({ x, y: y - 0.8 * size }));
-    line(stage, archPath(from, to, Math.min(1.6 * size, h / apartAt - 1.6 * size)), theme.bright, 3 * unit, back);
+    line(stage, archPath(from, to, Math.min(1.6 * size, h / apartAt - 1.6 * size, y - 0.8 * size - 4)), theme.bright, 3 * unit, back);
     word(stage, apart[i], at, y, size, { colour: theme.bright, alpha: within(back, 0.8, 1) });
   });
 }
@@ -420,7 +420,7 @@ function paintAnswers(stage, share) {
   vector(stage, "q", last, at, of.row(2.4), { alpha: 1 - within(share, 0.7, 0.76), frame: theme.purple });
   arches(stage, head, grown);
   const others = 1 - weights[head].reduce((sum, weight) => sum + weight, 0);
-  if (others > 0.005) note(stage, t("film.others", { p: percent(others) }), stage.w / 2, of.row(3), { alpha: within(share, 0.85, 0.95) });
+  if (others > 0.005) note(stage, t("film.others", { p: percent(others) }), stage.w / 2, of.row(2.4) + of.strip.h / 2 + 14 * unit, { alpha: within(share, 0.85, 0.95) });
 }
 
 /** Paints the values flowing into the mix, each as tall as its share. @param {Stage} stage @param {number} share */

@@ -16,7 +16,7 @@ from components.state.example import example
 from components.state.reads import Reads
 from components.state.selection import Selection
 from components.tabs.inside import heads, scene, stream, tab
-from components.tabs.inside.film import select_in_flow
+from components.tabs.inside.machine import select_in_flow
 from components.tabs.inside.scene import Chosen, recorded, select
 from components.tabs.inside.tab import select_in_path
 from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace, get_model

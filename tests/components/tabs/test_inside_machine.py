@@ -11,7 +11,7 @@ import torch
 
 from components.state.selection import Selection
 from components.tabs.inside import machine
-from components.tabs.inside.film import select_in_flow
+from components.tabs.inside.machine import select_in_flow
 from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording, pool_mean
 from components.tabs.inside.scene import FLOW_ROWS, Chosen
 from components.widgets.flow import PARTS
