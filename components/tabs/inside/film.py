@@ -223,7 +223,7 @@ def _strips(scene: Scene, asked: list[int]) -> dict[str, Data]:
     return streams | {name: _strip(getattr(vectors, name)[asked]) for name in "qkvz"}
 
 
-def _written(s: Snapshot, scene: Scene, asked: list[int], cause: Sequence[int]) -> list[Data]:
+def _written(s: Any, scene: Scene, asked: list[int], cause: Sequence[int]) -> list[Data]:
     """Return the end of the text as written, up to the followed token: each token with its place in the film.
 
     hidden: whether the model doesn't read it. asked: its index among the asked tokens, or -1. cause: whether it belongs
