@@ -138,6 +138,7 @@ function mount(element, host) {
     [film, isPlaying, steppers.film, told] = [null, false, null, ""];
     removeEventListener("resize", fit);
     root.close();
+    document.body.removeAttribute("data-film");
     for (const each of [find(root, "h2"), says]) setText(each, ""); // the next film begins on an empty stage
     over.hidden = true;
     canvas.width = 0;
@@ -255,6 +256,7 @@ function mount(element, host) {
           if ("class" in document.body.dataset) root.show(); // the class bar stays in reach
           else root.showModal();
           root.focus();
+          document.body.toggleAttribute("data-film", true);
           awake(true);
         }
         if (data.film && data.film !== film) begin(data.film);
