@@ -20,35 +20,47 @@ Activation = Literal["gelu_tanh", "gelu", "relu", "silu", "relu2"]
 Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
 QKNorm = bool | Literal["full"]
+ScalingKind = Literal["linear", "llama3", "yarn", "longrope"]
 MAX_WIDTH = 2**31 - 1  # limit on the total width of all heads
 MAX_FACTOR = 1e12  # limit on norm_eps, scales, caps and bases
 
 
 @dataclass(frozen=True)
 class RotaryScaling:
-    """Scaling of the rotary angles for longer texts (see `gpt.rotary.scale_frequencies`).
+    """Scaling of the rotary angles for longer texts (see `gpt.rotary.rotary_frequencies`).
 
     Attributes:
-        kind: "linear" divides all angles by the factor; "llama3" divides only the angles of slow rotations.
+        kind: "linear" divides all angles by the factor; "llama3" and "yarn" divide only those of slow rotations;
+            "longrope" divides each by a factor of its own.
         factor: Ratio of the new context length to the original one.
-        low_freq_factor: Rotations with fewer turns within original_context are fully scaled; "llama3" only.
-        high_freq_factor: Rotations with more turns within original_context are not scaled; "llama3" only.
+        low_freq_factor: Rotations with fewer turns within original_context are fully scaled; "llama3" and "yarn".
+        high_freq_factor: Rotations with more turns within original_context are not scaled; "llama3" and "yarn".
         original_context: Context length before scaling, in tokens.
+        attention_factor: Factor of all rotated queries and keys.
+        factors: One divisor for each rotated pair; "longrope" only.
+        truncate: Whether the range between the two numbers of turns is widened to whole pairs; "yarn" only.
     """
 
-    kind: Literal["linear", "llama3"]
+    kind: ScalingKind
     factor: float
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
     original_context: int = 8192
+    attention_factor: float = 1.0
+    factors: tuple[float, ...] = ()
+    truncate: bool = True
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, ("linear", "llama3"))
+        check_choice("kind", self.kind, get_args(ScalingKind))
         check_number("factor", self.factor, 1.0)
         check_number("low_freq_factor", self.low_freq_factor, 0.0)
         check_number("high_freq_factor", self.high_freq_factor, 0.0)
         check_above("high_freq_factor", self.high_freq_factor, self.low_freq_factor)
         check_integer("original_context", self.original_context, 1)
+        check_number("attention_factor", self.attention_factor, 0.0)
+        object.__setattr__(self, "factors", tuple(self.factors))
+        for each in self.factors:
+            check_number("factors", each, 0.0)
 
     @classmethod
     def of(cls, value: object) -> RotaryScaling | None:
@@ -175,6 +187,9 @@ class GPTConfig:
         if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
             raise GPTError("config.rotary_head_width", width=self.rotary_size)
         object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
+        scaling = self.rotary_scaling
+        if scaling is not None and scaling.kind == "longrope" and 2 * len(scaling.factors) != self.rotary_size:
+            raise GPTError("config.rotary_factors", n=len(scaling.factors), expected=self.rotary_size // 2)
         for name in ("qkv_bias", "proj_bias", "mlp_bias"):
             if getattr(self, name) == self.bias:
                 object.__setattr__(self, name, None)  # so that equal models have equal configurations

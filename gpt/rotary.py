@@ -18,27 +18,43 @@ def rotary_angles(
     positions: (T,) or (B, T). size: number of rotated dimensions per head. scaling: how to scale the frequencies.
     Returns two tensors, each (T, size) or (B, 1, T, size).
     """
-    frequencies = 1 / base ** (torch.arange(0, size, 2, device=positions.device).float() / size)  # (size / 2,)
-    if scaling is not None:
-        frequencies = scale_frequencies(frequencies, scaling)
+    frequencies = rotary_frequencies(size, base, scaling, positions.device)
+    factor = 1.0 if scaling is None else scaling.attention_factor
     angle = positions[..., None] * frequencies  # (..., T, size / 2)
     angle = torch.cat((angle, angle), dim=-1)
     angle = angle[:, None] if positions.dim() == 2 else angle
-    return angle.cos(), angle.sin()
+    return angle.cos() * factor, angle.sin() * factor
 
 
-def scale_frequencies(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
-    """Scale the frequencies for texts longer than the training texts.
+def rotary_frequencies(
+    size: int, base: float, scaling: RotaryScaling | None = None, device: torch.device | None = None
+) -> Tensor:
+    """Return the frequency of each rotated pair, (size / 2,), scaled for texts longer than the training texts.
 
     "linear" divides all frequencies by the factor (arXiv 2306.15595). "llama3" divides frequencies that make fewer than
     low_freq_factor turns in the original context, keeps those with more than high_freq_factor turns, and interpolates
-    in between (Llama 3.1's released code).
+    in between (Llama 3.1's released code). "yarn" does the same, but interpolates along the numbers of the pairs (arXiv
+    2309.00071). "longrope" divides each frequency by a factor that was searched for (arXiv 2402.13753).
     """
+    frequencies = 1 / base ** (torch.arange(0, size, 2, device=device).float() / size)
+    if scaling is None:
+        return frequencies
     if scaling.kind == "linear":
         return frequencies / scaling.factor
-    turns = scaling.original_context * frequencies / (2 * math.pi)
+    if scaling.kind == "longrope":
+        return frequencies / torch.tensor(scaling.factors, device=device)
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
-    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    if scaling.kind == "yarn":
+        pairs, context = size // 2, scaling.original_context
+        first, last = (pairs * math.log(context / (turns * 2 * math.pi)) / math.log(base) for turns in (high, low))
+        if scaling.truncate:
+            first, last = math.floor(first), math.ceil(last)
+        first, last = max(first, 0), min(last, size - 1)
+        numbers = torch.arange(pairs, device=device)
+        kept = 1 - ((numbers - first) / max(last - first, 0.001)).clamp(0, 1)
+    else:
+        turns = scaling.original_context * frequencies / (2 * math.pi)
+        kept = ((turns - low) / (high - low)).clamp(0, 1)
     return frequencies * (kept + (1 - kept) / scaling.factor)
 
 

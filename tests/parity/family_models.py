@@ -38,6 +38,9 @@ LLAMA3 = {
     "original_max_position_embeddings": 16,
 }
 LINEAR = {"rope_type": "linear", "rope_theta": 20000.0, "factor": 4.0}
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 12}
+LONG_ROPE = {"rope_type": "longrope", "rope_theta": 10000.0, "factor": 2.0, "original_max_position_embeddings": CONTEXT}
+LONG_ROPE |= {"short_factor": [1.0, 1.1, 1.3, 2.0], "long_factor": [1.0, 2.0, 4.0, 8.0]}
 LONG = {"rope_type": "default", "rope_theta": 1e6}
 CAPS = {"attn_logit_softcapping": 0.8, "final_logit_softcapping": 2.0}  # low enough that random models reach them
 SMALL = {"num_hidden_layers": 1, "num_attention_heads": 5, "hidden_size": 30, "intermediate_size": 7}
@@ -64,6 +67,11 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "llama 3": {**GROUPED, "rope_parameters": LLAMA3},
         "scaled, gelu, another eps": {"rope_parameters": LINEAR, "hidden_act": "gelu", "rms_norm_eps": 1e-2},
         "five heads, one layer": {**SMALL, "attention_bias": True},
+        "dynamic": {"rope_parameters": {**LINEAR, "rope_type": "dynamic"}},
+        "yarn, all options": {
+            "hidden_size": 64,
+            "rope_parameters": {**YARN, "beta_fast": 8, "beta_slow": 0.5, "mscale": 0.7, "mscale_all_dim": 1.2},
+        },
     },
     "mistral": {
         "no window": {**GROUPED, "sliding_window": None},
@@ -83,6 +91,7 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
             "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
         },
         "five heads, scaled": {**SMALL, "num_key_value_heads": 5, "rope_parameters": LINEAR},
+        "yarn": {**GROUPED, "hidden_size": 64, "rope_parameters": YARN},
     },
     "qwen3": {
         "wide heads, tied": {**WIDE_HEADS, **TIED},
@@ -96,6 +105,11 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
             "max_window_layers": 2,
         },
         "scaled, another eps": {**SMALL, "num_key_value_heads": 5, "head_dim": 4, "rope_parameters": LLAMA3},
+        "yarn between pairs": {
+            **GROUPED,
+            "head_dim": 24,
+            "rope_parameters": {**YARN, "truncate": False, "factor": 3.0},
+        },
     },
     "gemma3_text": {
         "five windows, one without": {**GROUPED, "head_dim": 10, "sliding_window": 4, "num_hidden_layers": 7},
@@ -160,6 +174,7 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
             "rope_parameters": {"partial_rotary_factor": 0.75, **LONG},
         },
         "five heads, one layer": {**SMALL, "rms_norm_eps": 1e-2},
+        "longrope": {"hidden_size": 32, "rope_parameters": LONG_ROPE},
         "window of the whole text, gelu": {"sliding_window": CONTEXT, "hidden_act": "gelu"},
     },
     "opt": {

@@ -26,6 +26,7 @@ from tests.parity.family_models import (
     TIED,
     UNTIED,
     WIDE_HEADS,
+    YARN,
     gemma_rope,
     subtract_norm_offsets,
 )
@@ -42,7 +43,7 @@ CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
             {"hidden_size": 40},
         ],
     ),
-    "qwen2": ("qwen2", [{**GROUPED, "rope_parameters": LONG}]),
+    "qwen2": ("qwen2", [{**GROUPED, "rope_parameters": LONG}, {"hidden_size": 64, "rope_parameters": YARN}]),
     "qwen3": ("qwen3", [{**WIDE_HEADS, **TIED}]),
     "gemma": ("gemma", [{**ONE_KEY_HEAD, "head_dim": 10}]),
     "gemma2": ("gemma2", [{**GROUPED, **CAPS, "head_dim": 10, "query_pre_attn_scalar": 10, "sliding_window": 4}]),
@@ -156,6 +157,10 @@ def metadata(writer: gguf.GGUFWriter, model: nn.Module, architecture: str) -> No
     if rope.get("rope_type") == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
+    if rope.get("rope_type") == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
 
 
 def write_gguf(

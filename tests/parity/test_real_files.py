@@ -92,11 +92,8 @@ REASONS = {
 OPTIONS = {
     "mirror__smollm-finetune": "is a classifier",
     "mirror__pythia-410m": "is a classifier",
-    "mirror__phi-3-mini": "type 'longrope'",
     "mlc__minicpm-moe-8x2b": "mixture of experts",
     "mlc__ministral3_3b_2512": "reads images",
-    "mlc__phi-3_5": "type 'longrope'",
-    "mlc__phi-4": "type 'longrope'",
 }
 
 WINDOW, CONTEXT, T = 5, 48, 20
@@ -147,6 +144,10 @@ def shrink(config: dict[str, Any]) -> dict[str, Any]:
         small["num_key_value_heads"] = kv_heads
     if config.get("head_dim") is not None:
         small["head_dim"] = head_dim
+    scaling = config.get("rope_scaling") or {}
+    if "short_factor" in scaling:
+        n = int(head_dim * share) // 2
+        small["rope_scaling"] = scaling | {name: scaling[name][:n] for name in ("short_factor", "long_factor")}
     sizes = {"layers": n_layer, "heads": n_head, "width": n_head * head_dim}
     small |= {each: sizes[name] for name, names in NAMES.items() for each in names if each in config}
     return small | {name: config[name][:n_layer] for name in BY_LAYER if config.get(name)}

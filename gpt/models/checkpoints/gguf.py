@@ -30,7 +30,7 @@ from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
 from gpt.models.checkpoints.untrusted import MAX_TEXT_BYTES, Damaged, map_file
 from gpt.models.checkpoints.vocabularies import PlainIds, vocabulary_or_ids
 from gpt.models.memory import release_file_pages
-from gpt.rotary import scale_frequencies
+from gpt.rotary import rotary_frequencies
 from gpt.tokenizer import Vocabulary
 
 FUSED = "h.{n}.attn.c_attn"
@@ -75,6 +75,7 @@ BIASES = {"qkv_bias": ("attn_q", "attn_qkv"), "proj_bias": ("attn_output",), "ml
 NUMBERS = {*(key for _, key in KEYS), "attention.value_length", "attention.sliding_window", "rope.scaling.factor"}
 WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 SCALED, SCALING = "rope.scaling.type", "rope.scaling.factor"
+ORIGINAL = "rope.scaling.original_context_length"
 # Keys that change the computation and are not read, and the values at which they do not change it.
 REFUSED = {
     "expert_count": (0,),
@@ -208,7 +209,7 @@ def check_values(values: Mapping[str, Any], family: Layout) -> None:
         is_read = key == "use_parallel_residual" and "parallel" in {**family.stated, **family.options}
         if values.get(key, without_effect[0]) not in without_effect and not is_read:
             raise GPTError("gguf.option", option=key, value=values[key])
-    if (kind := values.get(SCALED, "none")) not in ("none", "linear"):
+    if (kind := values.get(SCALED, "none")) not in ("none", "linear", "yarn"):
         raise GPTError("gguf.option", option=SCALED, value=kind)
     if values.get("attention.value_length") != values.get("attention.key_length"):
         raise GPTError("gguf.option", option="attention.value_length", value=values.get("attention.value_length"))
@@ -223,6 +224,9 @@ def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None)
     rope: dict[str, Any] = {"rope_type": "default"}
     if values.get(SCALED) == "linear":
         rope = {"rope_type": "linear", "factor": values.get(SCALING, 1.0)}
+    if values.get(SCALED) == "yarn":
+        rope = {"rope_type": "yarn", "factor": values.get(SCALING, 1.0)}
+        rope |= {"original_max_position_embeddings": values.get(ORIGINAL) or values.get("context_length")}
     size = values.get("rope.dimension_count", head_size)
     if "rotary_share" in family.stated:
         rope["partial_rotary_factor"] = rotary_share(size, head_size)
@@ -302,8 +306,8 @@ def llama3_scaling(base: float, size: int, factors: Tensor) -> dict[str, Any]:
             slow, fast = near - at_near / slope, near + (1 - at_near) / slope
         context = max(1, round(2 * math.pi / max(slow, 1e-9)))
         low, high = (context * frequency / (2 * math.pi) for frequency in (slow, fast))
-        scaled = scale_frequencies(frequencies, RotaryScaling("llama3", factor, low, high, context))
-        if torch.allclose(scaled, frequencies * found, rtol=1e-5, atol=0):
+        scaled = rotary_frequencies(size, base, RotaryScaling("llama3", factor, low, high, context))
+        if torch.allclose(scaled.double(), frequencies * found, rtol=1e-5, atol=0):
             rope = {"rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high}
             return {**rope, "original_max_position_embeddings": context}
     elif factor == 1:

@@ -26,6 +26,7 @@ from gpt.models.checkpoints.gguf import (
     FUSED,
     KEYS,
     NAMES,
+    ORIGINAL,
     PATTERN,
     ROPE_FACTORS,
     SCALED,
@@ -56,7 +57,7 @@ from gpt.models.checkpoints.tokenizer_json import SPACE
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import config_values, effective, is_same, to_weights
 from gpt.models.checkpoints.writing import read_config as config_of
-from gpt.rotary import scale_frequencies
+from gpt.rotary import rotary_frequencies
 from gpt.tokenizer import Tokenizer, Vocabulary
 
 Kind = Literal["F32", "F16", "Q8_0"]
@@ -140,8 +141,10 @@ def options(family: Layout, config: GPTConfig) -> dict[str, Any]:
         found["rope.dimension_count"] = config.rotary_size
         if config.window_rotary_base is not None and "window_rotary_base" in theirs:
             found["rope.freq_base_swa"] = config.window_rotary_base
-        if config.rotary_scaling is not None and config.rotary_scaling.kind == "linear":
-            found |= {SCALED: "linear", SCALING: config.rotary_scaling.factor}
+        scaling = config.rotary_scaling
+        if scaling is not None and scaling.kind in ("linear", "yarn"):
+            found |= {SCALED: scaling.kind, SCALING: scaling.factor}
+            found |= {ORIGINAL: scaling.original_context} if scaling.kind == "yarn" else {}
     windows = [config.window_of(layer) is not None for layer in range(config.n_layer)]
     if any(windows) and config.window is not None and config.window < config.block_size:
         found[WINDOW] = config.window
@@ -169,9 +172,8 @@ def read_back(metadata: dict[str, Any], config: GPTConfig) -> GPTConfig:
 
 def rope_factors(config: GPTConfig) -> Tensor:
     """Return what Llama 3's scaling divides each frequency by."""
-    assert config.rotary_scaling is not None
-    frequencies = 1 / config.rotary_base ** (torch.arange(0, config.rotary_size, 2).float() / config.rotary_size)
-    return frequencies / scale_frequencies(frequencies, config.rotary_scaling)
+    size, base = config.rotary_size, config.rotary_base
+    return rotary_frequencies(size, base) / rotary_frequencies(size, base, config.rotary_scaling)
 
 
 def write(path: Path, metadata: dict[str, Any], tensors: dict[str, Tensor], kind: Kind) -> None:

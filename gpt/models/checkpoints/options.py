@@ -25,6 +25,9 @@ CLASSIFIERS = re.compile(r"For(Sequence|Token)Classification|ForQuestionAnswerin
 CLASSIFIER_HEADS = re.compile(r"(score|classifier|qa_outputs|classification_head(\.\w+)?)\.weight")
 SKIPS_ROTATION = "no_rope_layer_interval"
 GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
+# {kind of scaling: the options it needs}. The first name of longrope was "su".
+SCALING = {"linear": ("factor",), "llama3": ("factor", "low_freq_factor", "high_freq_factor"), "yarn": ()}
+SCALING |= dict.fromkeys(("longrope", "su"), ("short_factor",))
 # {transformers' name: our name} for activation functions.
 ACTIVATIONS = {
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate"), "gelu_tanh"),
@@ -123,6 +126,9 @@ def read_family_options(config: Values) -> Options:
         if family.options.get("position") == "rotary":
             options["block_size"] = min(options["block_size"], MAX_CONTEXT)
             options |= read_rotary(family, values)
+            scaling = options.get("rotary_scaling")
+            if scaling is not None and scaling.kind == "longrope":  # longer texts have other factors throughout
+                options["block_size"] = min(options["block_size"], scaling.original_context)
         options["unrotated_layers"] = read_unrotated_layers(family, values, options["n_layer"])
         if "rotary_size" in options:
             options["rotary_share"] = rotary_share(options.pop("rotary_size"), options["n_embd"] // options["n_head"])
@@ -195,17 +201,36 @@ def check_complete(values: Values, names: Collection[str]) -> None:
 
 
 def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
-    """Read the scaling of rotary angles. Raises ValueError for an unsupported kind."""
+    """Read the scaling of rotary angles. Raises ValueError for an unsupported kind.
+
+    Dynamic scaling begins beyond max_position_embeddings, where our contexts end.
+    """
     kind = rope_type(rope)
-    if kind == "default":
+    if kind in ("default", "dynamic"):
         return None
-    if kind not in ("linear", "llama3"):
-        raise GPTError("layout.rope_type", value=kind, known="default, linear, llama3")
-    check_complete(rope, ("factor",) if kind == "linear" else ("factor", "low_freq_factor", "high_freq_factor"))
+    if kind not in SCALING:
+        raise GPTError("layout.rope_type", value=kind, known="default, linear, dynamic, llama3, yarn, longrope")
+    check_complete(rope, SCALING[kind])
+    longest = values["max_position_embeddings"]
+    stated = rope.get("original_max_position_embeddings") or values.get("original_max_position_embeddings")
+    context = stated or longest
+    factor = longest / context if rope.get("factor") is None else rope["factor"]
+    attention = rope.get("attention_factor")
     if kind == "linear":
-        return RotaryScaling("linear", rope["factor"])
-    context = rope.get("original_max_position_embeddings", values["max_position_embeddings"])
-    return RotaryScaling("llama3", rope["factor"], rope["low_freq_factor"], rope["high_freq_factor"], context)
+        return RotaryScaling("linear", factor)
+    if kind == "llama3":
+        return RotaryScaling("llama3", factor, rope["low_freq_factor"], rope["high_freq_factor"], context)
+    length = math.log(max(factor, 1.0))
+    if kind == "yarn":
+        mscale, all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
+        if attention is None and mscale and all_dim:
+            attention = (0.1 * mscale * length + 1) / (0.1 * all_dim * length + 1)
+        turns = rope.get("beta_slow") or 1, rope.get("beta_fast") or 32
+        attention = 0.1 * length + 1 if attention is None else attention
+        return RotaryScaling("yarn", factor, *turns, context, attention, truncate=rope.get("truncate", True))
+    attention = math.sqrt(1 + length / math.log(context)) if attention is None else attention
+    given: Options = {"original_context": context, "attention_factor": attention, "factors": rope["short_factor"]}
+    return RotaryScaling("longrope", max(factor, 1.0), **given)
 
 
 def rope_type(rope: Values) -> Any:

@@ -177,12 +177,17 @@ def rope_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
     if (scaling := config.rotary_scaling) is not None:
         rope |= {"rope_type": scaling.kind, "factor": scaling.factor}
+        low, high = scaling.low_freq_factor, scaling.high_freq_factor
         if scaling.kind == "llama3":
-            rope |= {
-                "low_freq_factor": scaling.low_freq_factor,
-                "high_freq_factor": scaling.high_freq_factor,
-                "original_max_position_embeddings": scaling.original_context,
-            }
+            rope |= {"low_freq_factor": low, "high_freq_factor": high}
+        if scaling.kind == "yarn":
+            rope |= {"beta_slow": low, "beta_fast": high, "truncate": scaling.truncate}
+        if scaling.kind == "longrope":  # the long factors, for longer texts than ours, are not kept
+            rope |= {name: list(scaling.factors) for name in ("short_factor", "long_factor")}
+        if scaling.kind != "linear":
+            rope["original_max_position_embeddings"] = scaling.original_context
+        if scaling.kind in ("yarn", "longrope"):
+            rope["attention_factor"] = scaling.attention_factor
     if "rotary_share" in family.stated:
         rope["partial_rotary_factor"] = config.rotary_share
     older = {} if scaling is None else {"rope_scaling": rope}

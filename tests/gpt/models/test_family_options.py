@@ -123,8 +123,8 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({**GEMMA, "use_bidirectional_attention": True}, "use_bidirectional_attention=True changes the mathematics"),
         ({**GEMMA, "rope_parameters": {"sliding_attention": LINEAR}}, "type 'linear'"),
         (
-            {**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0}},
-            "type 'yarn' are not implemented: known types are default",
+            {**LLAMA, "rope_scaling": {"type": "ntk", "factor": 4.0}},
+            "type 'ntk' are not implemented: known types are default",
         ),
         ({**LLAMA, "rope_scaling": {"type": "linear"}}, "does not state factor"),
         ({**LLAMA, "rope_scaling": "linear"}, "config.json is damaged"),
@@ -151,6 +151,7 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({**GPT2, "scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True changes"),
         ({**TINY, "model_type": "gpt_neo", "attention_types": [[["local"], 10**12]]}, "attention_types="),
         ({**TINY, "model_type": "phi", "qk_layernorm": True}, "qk_layernorm=True"),
+        ({**TINY, "model_type": "phi3", "rope_scaling": {"type": "longrope", "long_factor": [1.0]}}, "short_factor"),
         ({**TINY, "model_type": "opt", "do_layer_norm_before": False}, "do_layer_norm_before=False"),
         ({**TINY, "model_type": "stablelm", "use_parallel_residual": True}, "use_parallel_residual=True"),
         ({**TINY, "model_type": "olmo", "clip_qkv": 8.0}, "clip_qkv=8.0"),

@@ -206,7 +206,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(
         ({"general.architecture": ["llama"]}, "of the architecture"),
         ({"llama.embedding_length": "wide"}, "embedding_length='wide' in this GGUF file changes the mathematics"),
         ({"llama.attention.head_count": [4, 2]}, r"attention\.head_count=\[4, 2\]"),
-        ({"llama.rope.scaling.type": "yarn"}, r"rope\.scaling\.type='yarn'"),
+        ({"llama.rope.scaling.type": "longrope"}, r"rope\.scaling\.type='longrope'"),
         ({"llama.rope.dimension_count": 2}, r"rope\.dimension_count=2"),
         ({"llama.attention.key_length": 2**40}, r"attention\.value_length=6"),
         ({"llama.expert_count": 8}, "expert_count=8"),
