@@ -67,7 +67,7 @@ def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     train.locator("#train-heads .gb-heads-grid").press("End")  # a key that the grid does not handle
     train.locator("#train-heads .gb-heads-grid").press("Enter")
     expect(train.locator("#train-heatmap .gb-says")).to_contain_text("At step 0, ")
-    train.locator("#train-player .gb-film-play").click()
+    train.locator("#train-player button").click()
     expect(says).to_contain_text("At step 50, the loss is")
     with train.expect_download() as download:
         train.locator("#train-download").click()

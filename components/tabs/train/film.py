@@ -14,14 +14,15 @@ from components.cards.card import Card
 from components.figures.maps import attention_heatmap
 from components.i18n import t
 from components.kit import card, case, column, columns, lead, picture, question, row, says, section
-from components.labels import listed, marked, percent, quoted, token_text, visible
+from components.labels import listed, percent, quoted, token_text, visible
 from components.state.reads import Computed
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.widgets.chart import Drawing
 from components.widgets.flow import flow
+from components.widgets.growth import growth, growth_data
 from components.widgets.heads import heads, heads_data, max_pooled, thumbnail_side
-from components.widgets.simple import player, table
+from components.widgets.simple import table
 from gpt import LoadedModel, SamplingParams
 from gpt.training.live_run import Evaluation, LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun
@@ -162,19 +163,20 @@ def select_in_machine(film: Film, session: Session, sent: dict[str, Any]) -> Non
         film.change(session, **{"layer": shown.layer, "head": shown.head} | chosen)
 
 
+def is_task(shown: Shown) -> bool:
+    """Return whether the model has learned a task, whose answers are right or wrong."""
+    return shown.evaluation.accuracy is not None
+
+
 def samples_sentence(shown: Shown) -> str:
-    """Return the sentence above the samples."""
-    step, samples = f"{shown.evaluation.step:,}", shown.evaluation.samples
-    if shown.evaluation.accuracy is None:
-        return t("train.samples.says.text", step=step)
+    """Return the sentence above the answers."""
+    samples = shown.evaluation.samples
     right = sum(bool(sample.correct) for sample in samples)
-    return t("train.samples.says", step=step, right=right, n=len(samples))
+    return t("train.samples.says", step=f"{shown.evaluation.step:,}", right=right, n=len(samples))
 
 
 def samples_rows(shown: Shown) -> dict[str, Any]:
-    """List the model's answers beside the correct ones, or nothing for a text."""
-    if shown.evaluation.accuracy is None:
-        return {"rows": []}
+    """List the model's answers beside the correct ones."""
     head = [t(f"train.samples.{key}") for key in ("given", "written", "expected")]
     rows = [
         [
@@ -186,14 +188,6 @@ def samples_rows(shown: Shown) -> dict[str, Any]:
         for sample in shown.evaluation.samples
     ]
     return {"rows": [[*head, ""], *rows]}
-
-
-def sample_text(shown: Shown) -> str:
-    """Show a sample from a model trained on a text, or nothing for a task."""
-    if shown.evaluation.accuracy is not None:
-        return ""
-    text = "".join(each.prompt + each.text for each in shown.evaluation.samples)
-    return "\n".join(map(marked, text.split("\n")))
 
 
 def labels(run: Run) -> list[str]:
@@ -244,15 +238,25 @@ def heatmap(shown: Shown) -> Drawing:
     return figure, text
 
 
-def player_data(shown: Shown) -> dict[str, Any]:
-    """Return the number of moments in the film and the index of the displayed one."""
-    evaluations = shown.progress.evaluations
-    step = t("train.film.step", step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
-    return {"moments": len(evaluations), "moment": evaluations.index(shown.evaluation), "text": step}
+def player_card(film: Film) -> Callable[[], Card]:
+    """Return the card with the scrubber over the evaluations, and what the model wrote if it has learned a text."""
+
+    def draw(s: Any) -> dict[str, Any]:
+        shown = film.shown(s)
+        assert shown is not None
+        evaluations = shown.progress.evaluations
+        texts = ["" if is_task(shown) else "".join(x.prompt + x.text for x in each.samples) for each in evaluations]
+        moments = ((each.step, text, each.val_loss) for each, text in zip(evaluations, texts, strict=True))
+        title = t("hero.learned" if film.name == "learned" else "train.film.name")
+        return growth_data(title, moments, steps=shown.progress.steps, moment=evaluations.index(shown.evaluation))
+
+    name = film.name
+    player = growth(f"{name}-player", draw=draw, on_input=partial(choose_moment, film))
+    return card(f"{name}-scrubber", case(f"{name}-moments", film.is_shown, {True: player}), classes="")
 
 
 def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
-    """Return the card with the player, which stays in view, and the pictures of the step that it shows.
+    """Return the card with the pictures of the displayed step.
 
     machine: runs the forward pass over the example.
     """
@@ -273,17 +277,16 @@ def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
         return lambda s: draw(film.shown(s))  # type: ignore[arg-type]
 
     name = film.name
-    step = player(f"{name}-player", draw=of(player_data), on_input=partial(choose_moment, film))
     grid = heads(f"{name}-heads", hint="steps", draw=of(overview), on=partial(choose_head, film))
     pictures = column(
-        row(step, classes="gb-card gb-train-player"),
         row(
             section(
                 question("train.samples.question"),
                 says(f"{name}-samples-says", of(samples_sentence), kind="caption"),
                 table(f"{name}-samples", draw=of(samples_rows)),
-                says(f"{name}-sample", of(sample_text)),
                 grow=1,
+                name=f"{name}-answers",
+                show=of(is_task),
             ),
             section(
                 question("train.attention.question"),

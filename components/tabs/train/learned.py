@@ -13,7 +13,7 @@ from components.kit import Tab, button, card, question, says, section
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.train.curve import curve_card
-from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, shown_at
+from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, player_card, shown_at
 from gpt.training.recorded_run import RecordedRun, bundled_recording, recording_command
 
 tab = Tab("learned")
@@ -66,6 +66,7 @@ def build_learned(events: Events, machine: Machine) -> None:
     """Build and wire the tab. machine: runs the forward pass shown in the picture of the model."""
     copying = button("learned-copying", "learned.copying", show_copying, show=RECORDED.is_shown)
     whose = section(question("learned.question"), says("learned-film", about), copying)
+    hero = player_card(RECORDED)()
     with gr.Row(elem_classes="gb-cards gb-train"):
         shown, loss = card("learned-shown", whose, classes="")(), curve_card(RECORDED)()
-    add_cards(events, {tab.name: [shown, loss, film_card(RECORDED, machine)()]})
+    add_cards(events, {tab.name: [hero, shown, loss, film_card(RECORDED, machine)()]})

@@ -41,7 +41,7 @@ from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
 from components.tabs.train.choices import UploadedText
 from components.tabs.train.curve import curve_card
-from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, is_number, shown_at
+from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, is_number, player_card, shown_at
 from components.tabs.train.scaling import scaling_card
 from gpt.training.data import MAX_TEXT_BYTES
 from gpt.training.live_run import LiveRun, RunProgress
@@ -383,6 +383,9 @@ def build_train(events: Events, machine: Machine, write: Callable[[Session], Ite
             shown = Card("train-shown", whose, classes="")
         loss = curve_card(OWN, progress_of)()
     events.on(file.upload, take_file, [file])
-    add_cards(events, {tab.name: [task, code, run, shown, loss, film_card(OWN, machine)(), scaling_card()()]})
+    add_cards(
+        events,
+        {tab.name: [task, code, run, shown, loss, player_card(OWN)(), film_card(OWN, machine)(), scaling_card()()]},
+    )
     events.show(texts, lambda s: {"visible": is_text(s)})
     events.show(file, lambda s: {"label": t("train.upload")})

@@ -1,4 +1,4 @@
-"""What a model wrote at each moment of its training, with a slider over the moments. The browser has all of them."""
+"""What a model wrote at each moment of its training, with a slider over the moments, on which its loss is drawn."""
 
 from __future__ import annotations
 
@@ -18,10 +18,21 @@ _TEMPLATE = """<figure class="gb-growth" hidden>
 
 
 def growth(name: str, **wired: Any) -> Part:
-    """Return the picture, which is hidden if there are no moments."""
-    return widget("growth", name, template=_TEMPLATE, **wired)
+    """Return the picture, which is hidden if there are fewer than two moments.
+
+    `.input` requests a moment with the payload {"moment"}, a 0-based index, if the server shows what belongs to it. The
+    next moment is requested once the last one is shown.
+    """
+    return widget("growth", name, template=_TEMPLATE, latest=True, **wired)
 
 
-def growth_data(title: str, moments: Iterable[tuple[int, str, float]]) -> dict[str, Any]:
-    """Return the data. moments: step, text and validation loss in nats for each."""
-    return {"title": title, "moments": [[step, text, round(loss, 3)] for step, text, loss in moments]}
+def growth_data(
+    title: str, moments: Iterable[tuple[int, str, float]], *, steps: int | None = None, moment: int | None = None
+) -> dict[str, Any]:
+    """Return the data.
+
+    moments: step, text and validation loss in nats for each. steps: length of the training; defaults to the last step.
+    moment: index of the one whose pictures the page shows; None if there are none.
+    """
+    rows = [[step, text, round(loss, 3)] for step, text, loss in moments]
+    return {"title": title, "moments": rows, "steps": steps or (rows[-1][0] if rows else 0), "moment": moment}

@@ -25,6 +25,7 @@ from components.tabs.train.film import (
     choose_head,
     choose_moment,
     film_card,
+    player_card,
     select_in_machine,
     shares_of_next,
     shown_at,
@@ -104,7 +105,7 @@ def known(name: str) -> bool:
 def drawn(session: Session) -> dict:
     """Return the data of the views of a newly opened page."""
     session.sent.clear()
-    cards = train.run_card(RunQueue(), iter), curve_card(OWN, progress_of), film_card(OWN, ExamplePass)
+    cards = train.run_card(RunQueue(), iter), curve_card(OWN, progress_of), player_card(OWN), film_card(OWN, ExamplePass)
     return Drawn(session, train.tab, *cards).update()
 
 
@@ -284,7 +285,7 @@ def film_views(watching: Session, film: Film = RECORDED) -> dict:
     """Return the data of the views of a newly opened page."""
     watching.sent.clear()
     tab = train.tab if film is OWN else learned.tab
-    views = Drawn(watching, tab, curve_card(film), film_card(film, ExamplePass)).update()
+    views = Drawn(watching, tab, player_card(film), curve_card(film), film_card(film, ExamplePass)).update()
     return {name.removeprefix(f"{film.name}-"): data for name, data in views.items()}
 
 
@@ -311,12 +312,12 @@ def test_everything_moves_with_the_step_and_the_head_stays(watching: Session) ->
     for moment, step in enumerate(STEPS):
         choose_moment(RECORDED, watching, {"moment": moment})
         shown = film_views(watching)
-        assert (shown["player"]["moment"], shown["player"]["moments"]) == (moment, 3)
+        assert (shown["player"]["moment"], len(shown["player"]["moments"])) == (moment, 3)
         assert marked_step(shown["curve"]["figure"]) == max(step, ZERO_AT)
         assert f"At step {step}, the loss is {5 - step / 100:.2f} nats" in shown["curve"]["text"]
         assert f"layer 1, head 0 puts {percent(INDUCTION[step])}" in shown["curve"]["text"]
         assert "between step 10 and step 100" in shown["curve"]["note"]
-        assert shown["sample"]["text"] == f"Once at step {step}"
+        assert shown["player"]["moments"][moment][1] == f"Once at step {step}"
         assert f"At step {step} the outlined head, layer 1, head 0" in shown["heads"]["text"]
         assert shown["heatmap"]["text"].startswith(f"At step {step}, layer 1, head 0")
         assert shown["heatmap"]["figure"]["data"][0]["zmax"] == 1
