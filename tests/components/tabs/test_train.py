@@ -105,7 +105,12 @@ def known(name: str) -> bool:
 def drawn(session: Session) -> dict:
     """Return the data of the views of a newly opened page."""
     session.sent.clear()
-    cards = train.run_card(RunQueue(), iter), curve_card(OWN, progress_of), player_card(OWN), film_card(OWN, ExamplePass)
+    cards = (
+        train.run_card(RunQueue(), iter),
+        curve_card(OWN, progress_of),
+        player_card(OWN),
+        film_card(OWN, ExamplePass),
+    )
     return Drawn(session, train.tab, *cards).update()
 
 
