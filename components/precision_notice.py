@@ -10,7 +10,7 @@ from components.labels import percent
 from components.state.reads import Computed
 from gpt import LoadedModel
 from gpt.models.checkpoints.gguf import bits_of
-from gpt.models.precision_error import PrecisionError, precision_error
+from gpt.models.registry import PrecisionError, precision_error
 
 
 @Computed

@@ -25,6 +25,12 @@ def is_number(value: object) -> TypeGuard[float]:
         return False
 
 
+def require(condition: object, key: str, /, **values: object) -> None:
+    """Raise GPTError with this key and these values unless the condition is true."""
+    if not condition:
+        raise GPTError(key, **values)
+
+
 def check_integer(name: str, value: object, low: int, high: int | None = None) -> None:
     """Require an integer of at least `low` and, unless `high` is None, at most `high`."""
     if not is_integer(value) or value < low or (high is not None and value > high):

@@ -28,7 +28,7 @@ def classes() -> Iterator[str]:
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
     """Yield each call in gpt that constructs an error from a key, with its location."""
-    names = {*classes(), "super().__init__"}
+    names = {*classes(), "super().__init__", "require"}
     for path, tree in TREES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in names and texts(node):

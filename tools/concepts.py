@@ -35,8 +35,7 @@ from gpt.checks import check_integer, check_layer
 from gpt.edits import Edits, Hook
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.models.concept_files import CONCEPTS, load_concepts, save_concepts
-from gpt.models.loading import LoadedModel
+from gpt.models.loading import CONCEPTS, LoadedModel, load_concepts, save_concepts
 from gpt.models.sources import load_model
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace

@@ -65,13 +65,10 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
 
     Downloads the configuration first, so that unsupported models are rejected before their weights are downloaded.
 
-    Args:
-        repo_id: Name of the repository, "owner/name", or of a GGUF file in one, "owner/name:file.gguf".
-        progress: Called with the downloaded and total bytes. Defaults to a progress bar on the terminal.
-
-    Raises:
-        HubUnreachable: If the hub is unreachable and the cache has no copy.
-        ValueError: If the model does not exist or is not supported.
+    repo_id: Name of the repository, "owner/name", or of a GGUF file in one, "owner/name:file.gguf".
+    progress: Called with the downloaded and total bytes. Defaults to a progress bar on the terminal.
+    Raises HubUnreachable if the hub is unreachable and the cache has no copy, and ValueError if the model does not
+    exist or is not supported.
     """
     if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
         return folder
@@ -99,18 +96,13 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         raise GPTError("hub.unknown", name=repo_id) from None
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
-            raise lacks(repo_id, wanted) from None
+            raise GPTError("hub.format", name=repo_id, file=wanted) from None
         reason = network_reason(error)
     except NETWORK_ERRORS as error:
         reason = network_reason(error)
     if (folder := cached_folder(whole)) is not None:
         return folder
     raise HubUnreachable("hub.unreachable", name=repo_id, reason=reason)
-
-
-def lacks(repo_id: str, file: str) -> GPTError:
-    """Return the error for a repository without a required file."""
-    return GPTError("hub.format", name=repo_id, file=file)
 
 
 def network_reason(error: Exception) -> object:
@@ -138,16 +130,11 @@ def cached_folder(repo_id: str) -> Path | None:
     for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))
-            weights = next((cached_weights(folder / file) for file in WEIGHT_NAMES if (folder / file).is_file()), [])
+            weights = next((listed_files(folder / file) for file in WEIGHT_NAMES if (folder / file).is_file()), [])
             has_weights = bool(weights) and all((folder / file).is_file() for file in weights)
             if has_weights and any((folder / file).is_file() for file in FILES):
                 return folder
     return None
-
-
-def cached_weights(path: Path) -> list[str]:
-    """Return the names of the weight files, given the path of an index or of a single weight file."""
-    return listed_files(path) if path.name in INDEXES else [path.name]
 
 
 def has_file(repo_id: str, name: str) -> bool:
@@ -165,8 +152,8 @@ def weight_names(repo_id: str) -> list[str]:
     """Return the first of WEIGHT_NAMES that the repository has. If it is an index, return the files that it lists."""
     for name in WEIGHT_NAMES:
         if has_file(repo_id, name):
-            return cached_weights(Path(hf_hub_download(repo_id, name))) if name in INDEXES else [name]
-    raise lacks(repo_id, WEIGHTS)
+            return listed_files(Path(hf_hub_download(repo_id, name))) if name in INDEXES else [name]
+    raise GPTError("hub.format", name=repo_id, file=WEIGHTS)
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, cast, get_args, overload
+from pathlib import Path
+from typing import Literal, NamedTuple, cast, get_args
 from weakref import WeakKeyDictionary
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
-from gpt.analysis.concepts import Concepts
+from gpt.analysis.concepts import WINDOW, Concepts, Dictionary, NamedConcept
 from gpt.analysis.tracing import trace_text
-from gpt.checks import check_choice, is_integer
+from gpt.checks import check_choice, is_integer, require
+from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import DeployedModel
@@ -23,10 +26,10 @@ from gpt.inference.engine import MAX_TEXTS, Engine
 from gpt.inference.packed_weights import SMALL_WEIGHT, half_dtype, multiplications_per_token, pack, packs_float32
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
-from gpt.inputs import Text, Texts, ids_of
+from gpt.inputs import Text, ids_of
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint
-from gpt.models.concept_files import load_concepts
+from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.memory import return_free_memory
 from gpt.read_only import freeze
 from gpt.tokenizer import Vocabulary
@@ -34,6 +37,12 @@ from gpt.trace import Trace
 
 Precision = Literal["fp32", "half", "int8"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfloat16, "int8": torch.int8}
+
+# Files next to the weights: dictionaries of concepts, and names written by hand.
+CONCEPTS, NAMES = "concepts.safetensors", "concepts.json"
+SCALE = ".scale"  # suffix for a matrix's scales
+FIELDS = tuple(field.name for field in fields(Dictionary))
+FLOATS = ("encoder", "decoder", "bias", "center", "share", "peaks")
 
 _engine_lock = threading.Lock()  # since Python 3.12, cached_property has no lock
 GPU_DEVICE = "cuda"  # device on ZeroGPU
@@ -89,19 +98,9 @@ class LoadedModel:
         mask = [[0] * (T - len(row)) + [1] * len(row) for row in rows]
         return Tokens(torch.tensor(padded, device=self.device), torch.tensor(mask, device=self.device))
 
-    @overload
-    def trace(
-        self, text: Text, edits: Edits | None = None, *, gradients: bool = False, only: Collection[str] = ()
-    ) -> Trace: ...
-    @overload
-    def trace(
-        self, text: Texts, edits: Edits | None = None, *, gradients: bool = False, only: Collection[str] = ()
-    ) -> list[Trace]: ...
-    def trace(
-        self, text: Text | Texts, edits: Edits | None = None, *, gradients: bool = False, only: Collection[str] = ()
-    ) -> Trace | list[Trace]:
-        """Trace a pass over a text, or each of several, including norms and logits. See `gpt.trace_text`."""
-        return trace_text(self, text, edits, full=True, gradients=gradients, only=only)
+    def trace(self, text: Text, edits: Edits | None = None, *, gradients: bool = False) -> Trace:
+        """Trace a pass over a text, including norms, head outputs and logits. gradients: see `Trace`."""
+        return trace_text(self, text, edits, full=True, gradients=gradients)
 
     @property
     def engine(self) -> Engine:
@@ -179,8 +178,7 @@ def build(
     Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.
     """
-    if trainable and precision == "int8":
-        raise GPTError("precision.int8_trainable")
+    require(not (trainable and precision == "int8"), "precision.int8_trainable")
     folder = None if untrained else checkpoint.folder
     concepts = None if folder is None else load_concepts(folder, checkpoint.config)
 
@@ -243,3 +241,71 @@ def gpu_copy(loaded: LoadedModel) -> LoadedModel:
         _copies[loaded.model] = deepcopy(loaded.model).to(GPU_DEVICE)
         freeze(loaded.model)
     return replace(loaded, model=_copies[loaded.model], device=torch.device(GPU_DEVICE))
+
+
+def save_concepts(folder: Path, concepts: Concepts) -> None:
+    """Write the dictionaries: matrices in int8 with a float16 scale per row, everything else in float16."""
+    tensors = {"text": concepts.text.to(torch.int32)}
+    for layer, dictionary in concepts.dictionaries.items():
+        for name in FIELDS:
+            key, value = f"{layer}.{name}", getattr(dictionary, name)
+            if name in ("encoder", "decoder"):
+                tensors[key], tensors[key + SCALE] = int8_rows(value)
+            elif name == "active":
+                tensors[key] = torch.tensor(value)
+            else:
+                tensors[key] = (value.half() if name in FLOATS else value).contiguous()
+    save_file(tensors, folder / CONCEPTS)
+
+
+def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Quantise a matrix to int8 (n, C) with a float16 scale per row (n,)."""
+    scale = (weight.abs().amax(dim=1) / 127).half().clamp(min=torch.finfo(torch.float16).tiny)
+    return (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8), scale
+
+
+def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
+    """Return the concepts in a model's folder, or None if it has none."""
+    path = folder / CONCEPTS
+    if not path.is_file():
+        return None
+    tensors = open_safetensors(path)
+    layers = sorted({int(name.split(".")[0]) for name in tensors if name.endswith(".active")})
+    try:
+        dictionaries = {layer: read_dictionary(tensors, layer) for layer in layers}
+        fits = all(fits_model(each, layer, config) for layer, each in dictionaries.items())
+        concepts = Concepts(dictionaries, tensors["text"], read_names(folder / NAMES, dictionaries))
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
+        fits = False
+    require(fits and layers, "concepts.other_model", file=path.name)
+    return concepts
+
+
+def read_dictionary(tensors: dict[str, Tensor], layer: int) -> Dictionary:
+    """Return a layer's dictionary from the tensors of a file."""
+
+    def read(name: str) -> Tensor:
+        value = tensors[f"{layer}.{name}"]
+        if name in ("encoder", "decoder"):
+            return value.float() * tensors[f"{layer}.{name}{SCALE}"].float()[:, None]
+        return value.float() if name in FLOATS else value
+
+    tables = {name: read(name) for name in FIELDS if name != "active"}
+    return Dictionary(active=int(tensors[f"{layer}.active"]), **tables)
+
+
+def fits_model(each: Dictionary, layer: int, config: GPTConfig) -> bool:
+    """Return whether a layer's dictionary has the sizes of a model."""
+    n, k = len(each.bias), each.starts.shape[1]
+    shapes = (each.encoder.shape, each.decoder.shape, each.center.shape, each.peaks.shape, each.tints.shape)
+    known = ((n, config.n_embd), (n, config.n_embd), (config.n_embd,), (n, k), (n, k, WINDOW))
+    ids = torch.cat([each.tokens.flatten(), each.promotes.flatten()])
+    is_known = int(ids.max()) < config.vocab_size
+    return layer < config.n_layer and tuple(map(tuple, shapes)) == known and 0 < each.active <= n and is_known
+
+
+def read_names(path: Path, dictionaries: dict[int, Dictionary]) -> tuple[NamedConcept, ...]:
+    """Return the concepts named by hand that exist."""
+    entries = read_json(path, list) if path.is_file() else []
+    named = (NamedConcept(**entry | {"words": tuple(entry.get("words", ()))}) for entry in entries)
+    return tuple(each for each in named if 0 <= each.feature < len(dictionaries[each.layer].bias))

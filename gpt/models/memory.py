@@ -68,14 +68,18 @@ def limit_arenas() -> None:
     By default, glibc creates up to eight arenas per core. In each arena, memory in use can prevent freed memory from
     returning to the system: with 16 arenas, a process used 50 MB more after a few thousand texts.
     """
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
+    call_glibc("mallopt", M_ARENA_MAX, 2)
 
 
 def return_free_memory() -> None:
     """Make glibc's allocator return freed memory to the system. Does nothing with other allocators."""
+    call_glibc("malloc_trim", 0)
+
+
+def call_glibc(name: str, *arguments: int) -> None:
+    """Call a function of the C library, if it has it."""
     with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
+        getattr(ctypes.CDLL(None), name)(*arguments)
 
 
 def release_file_pages(tensors: Iterable[Tensor]) -> None:

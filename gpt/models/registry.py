@@ -1,4 +1,7 @@
-"""Registry of shared models. Each model is loaded only once, and evicted when it is unused and memory is needed."""
+"""Registry of shared models. Each model is loaded only once, and evicted when it is unused and memory is needed.
+
+`precision_error` compares a shared model with a float32 copy.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ from weakref import WeakKeyDictionary, ref
 
 import torch
 
+from gpt.analysis.predictions import kl_divergence
 from gpt.background import Progress
-from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import AnyModel, named, with_tokenizer
-from gpt.models.checkpoints import AttnScale, Hints, main_file
+from gpt.models.checkpoints import Hints, main_file
 from gpt.models.checkpoints.untrusted import not_readable
 from gpt.models.loading import (
     DTYPES,
@@ -42,6 +45,7 @@ from gpt.models.loading import (
 )
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source, load_model
+from gpt.tokenizer import prompt_ids
 
 _log = logging.getLogger(__name__)
 
@@ -59,18 +63,15 @@ class Load:
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> Load:
-        """Return a finished load."""
         load = cls()
         load.result.set_result(loaded)
         return load
 
     @property
     def loaded(self) -> LoadedModel | None:
-        """The model, or None while it loads."""
         return self.result.result() if self.result.done() else None
 
     def report(self, done: int, total: int) -> None:
-        """Store the progress of the download, in bytes."""
         self.bytes_done, self.bytes_total = done, total
 
     def wait(self, progress: Progress | None) -> LoadedModel:
@@ -141,36 +142,23 @@ class Registry:
 
     def title(self, name: str) -> str:
         """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, once loaded, the layout."""
-        load = self._loads.get(name)
-        loaded = None if load is None else load.loaded
+        loaded = load.loaded if (load := self._loads.get(name)) is not None else None
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
     def memory_of_listed(self, name: str) -> int | None:
         """Return the memory needed by a model in HUB_MODELS in this registry's precision, or None for other models."""
-        model = HUB_MODELS.get(name)
-        return None if model is None else model.n_parameters * DTYPES[self.precision].itemsize
+        return HUB_MODELS[name].n_parameters * DTYPES[self.precision].itemsize if name in HUB_MODELS else None
 
     def given_options(self, name: str) -> dict[str, object]:
         """Return the hints that were given for a model, as arguments for `load_model`."""
-        source = self._sources.get(name)
-        return {} if source is None else source.hints.given()
+        return {} if (source := self._sources.get(name)) is None else source.hints.given()
 
-    def add(
-        self,
-        name_or_path: str | Path,
-        n_head: int | None = None,
-        *,
-        activation: Activation | None = None,
-        attn_scale: AttnScale | None = None,
-        names: Path | str | None = None,
-        weights: str | None = None,
-        name: str | None = None,
-    ) -> str:
+    def add(self, name_or_path: str | Path, n_head: int | None = None, *, name: str | None = None, **hints: Any) -> str:
         """Register a path or a hub repository without loading it, and return its name.
 
-        n_head, activation, attn_scale, names, weights: see `gpt.models.checkpoints.Hints`.
+        n_head, hints: see `gpt.models.checkpoints.Hints`.
         """
-        source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names, weights))
+        source = find_source(name_or_path, Hints(n_head, **hints))
         name = name or str(name_or_path)
         with self._lock:
             listed = name in MODELS and name in self._sources
@@ -184,27 +172,24 @@ class Registry:
         files: Sequence[str | Path],
         n_head: int | None = None,
         *,
-        activation: Activation | None = None,
-        attn_scale: AttnScale | None = None,
-        names: Path | str | None = None,
-        weights: str | None = None,
         name: str | None = None,
         listed: bool = True,
+        **hints: Any,
     ) -> str:
         """Load a checkpoint from files, register it, and return its name.
 
         files: the weights, config.json and vocabulary. They are linked or copied to a folder that `remove` deletes.
-        n_head, activation, attn_scale, names, weights: see `gpt.models.checkpoints.Hints`.
+        n_head, hints: see `gpt.models.checkpoints.Hints`.
         name: defaults to the name of the weight file. A number is appended if the name is taken.
         listed: whether `names` includes the model.
         Raises ValueError if the model cannot be loaded; nothing is registered in that case.
         """
-        hints, folder = Hints(n_head, activation, attn_scale, names, weights), folder_of(files)
+        given, folder = Hints(n_head, **hints), folder_of(files)
         wanted = name or main_file(Path(folder.name))
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))
             name = next(name for name in chain([wanted], numbered) if name not in self._sources)
-            self._sources[name] = Source(Path(folder.name), hints, listed=listed, folder=folder)
+            self._sources[name] = Source(Path(folder.name), given, listed=listed, folder=folder)
         try:
             self.get(name)
         except BaseException:
@@ -389,8 +374,56 @@ named.append(as_loaded)
 
 
 def _reduce(loaded: LoadedModel) -> Any:
-    """Copy or pickle a shared model by name."""
     return (get_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(replace(loaded), 4)
 
 
 copyreg.pickle(LoadedModel, _reduce)
+
+
+# Text on which predictions in reduced precision are compared with those in float32.
+TEXT = (
+    "Once upon a time, there was a little girl named Lily. She loved to play outside in the park with her friends. "
+    "One day she found a small red ball under a big tree. The ball was old and dirty, but Lily did not mind. She took "
+    'it home and washed it. In the evening her father said: "What a nice ball you have! Where did you find it?"'
+)
+N_RANDOM_IDS = 128  # used if the vocabulary cannot encode the text
+
+
+@dataclass(frozen=True)
+class PrecisionError:
+    """Differences between a model's predictions and those in float32.
+
+    kl: mean Kullback-Leibler divergence per position, in bits. logit: largest difference between logits. top_1:
+    fraction of positions at which the most likely token is the same.
+    """
+
+    kl: float
+    logit: float
+    top_1: float
+
+
+_comparing = threading.Lock()  # one comparison at a time, because each needs memory for a float32 copy
+_errors: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
+
+
+def precision_error(loaded: LoadedModel) -> PrecisionError:
+    """Compare a shared model with a temporary float32 copy. The result is cached."""
+    with _comparing:
+        if loaded not in _errors:
+            _errors[loaded] = compare(loaded, float32_copy(loaded.name))
+        return _errors[loaded]
+
+
+@torch.inference_mode()
+def compare(loaded: LoadedModel, exact: LoadedModel, text: str = TEXT) -> PrecisionError:
+    """Compare a model with its float32 copy on a text, or on random ids if the vocabulary cannot encode it."""
+    config = exact.model.config
+    try:
+        ids = prompt_ids(exact.tokenizer, text)
+    except ValueError:
+        ids = torch.randint(config.vocab_size, (N_RANDOM_IDS,), generator=torch.Generator().manual_seed(0)).tolist()
+    idx = torch.tensor([ids[: config.block_size]])
+    expected, found = (one.model(idx.to(one.device))[0].float().cpu() for one in (exact, loaded))  # (T, vocab_size)
+    kl = kl_divergence(expected.log_softmax(dim=-1), found.log_softmax(dim=-1)).mean().item()
+    same = (expected.argmax(dim=-1) == found.argmax(dim=-1)).double().mean().item()
+    return PrecisionError(kl, (expected - found).abs().max().item(), same)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,16 +33,14 @@ UNTRAINED = "untrained"  # the bundled model's configuration and vocabulary with
 class Corpus:
     """The training data of a model.
 
-    Attributes:
-        languages: ISO 639-1 codes of the languages that the model can write.
-        facts: Whether the texts contain facts about the world, which the model needs to answer factual questions.
+    languages: ISO 639-1 codes of the languages that the model can write. facts: whether the texts contain facts about
+    the world, which the model needs to answer factual questions.
     """
 
     languages: tuple[str, ...] = ("en",)
     facts: bool = True
 
     def fits(self, language: str, *, facts: bool) -> bool:
-        """Return whether the model can continue text in a language. facts: whether the text requires facts."""
         return language in self.languages and (self.facts or not facts)
 
 
@@ -53,13 +52,7 @@ MANY = Corpus(("en", "zh", "fr", "es", "de", "it", "pt", "ru", "ja", "ko", "ar",
 
 @dataclass(frozen=True)
 class HubModel:
-    """A model on the Hugging Face hub that the page offers.
-
-    Attributes:
-        title: Display name.
-        n_parameters: Number of parameters; tied weights count once.
-        corpus: The model's training data.
-    """
+    """A model on the Hugging Face hub that the page offers. n_parameters: tied weights count once."""
 
     title: str
     n_parameters: int
@@ -92,8 +85,7 @@ MODELS = (*TRAINED_HERE, UNTRAINED, *HUB_MODELS)
 
 def corpus_of(name: str) -> Corpus | None:
     """Return the training data of a listed model, or None for other models and for untrained ones."""
-    model = HUB_MODELS.get(name)
-    return TRAINED_HERE.get(name) if model is None else model.corpus
+    return HUB_MODELS[name].corpus if name in HUB_MODELS else TRAINED_HERE.get(name)
 
 
 @dataclass(frozen=True)
@@ -113,7 +105,6 @@ class Source:
 
     @property
     def is_here(self) -> bool:
-        """Whether the model can be opened without downloading it."""
         return isinstance(self.location, Path) or hub.cached_folder(self.location) is not None
 
     @property
@@ -141,10 +132,7 @@ class Source:
 
 
 def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
-    """Find the source for a name in MODELS, a path, or a hub repository, tried in this order.
-
-    Raises ValueError for anything else.
-    """
+    """Find the source for a name in MODELS, a path, or a hub repository, tried in this order."""
     name = str(name_or_path)
     if name == UNTRAINED:
         return Source(BUNDLED, hints, untrained=True)
@@ -152,20 +140,12 @@ def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
         return Source(ASSETS / name, hints)
     if name in MODELS:
         return Source(name, hints)
-    if path := _existing(name):
-        return Source(path, hints)
+    with suppress(OSError, RuntimeError, ValueError):  # name too long, unknown user, or null byte
+        if (path := Path(name).expanduser()).exists():
+            return Source(path, hints)
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*(:[\w-][\w./-]*\.gguf)?", name):
         raise GPTError("model.unknown_source", name=name, models=", ".join(MODELS))
     return Source(name, hints)
-
-
-def _existing(name: str) -> Path | None:
-    """Return the path with this name if it exists, else None."""
-    try:
-        path = Path(name).expanduser()
-        return path if path.exists() else None
-    except (OSError, RuntimeError, ValueError):  # name too long, unknown user, or null byte
-        return None
 
 
 def available_device(device: str | torch.device) -> torch.device:

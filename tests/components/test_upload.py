@@ -28,8 +28,7 @@ from components.tabs.playground.upload import (
 from gpt import Generation, get_model
 from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import PlainIds
-from gpt.models.precision_error import precision_error
-from gpt.models.registry import configure, remove_model
+from gpt.models.registry import configure, precision_error, remove_model
 from tests.components.drawing import compute_now, spoken_in
 from tests.conftest import randomized
 from tests.parity.named_models import LectureGPT, NumberedGPT, NumpyGPT

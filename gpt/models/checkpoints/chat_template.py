@@ -47,22 +47,25 @@ class ChatTemplate:
             "variables": {**self.tokens, "add_generation_prompt": True},
         }
         answer = ask(json.dumps(request))
-        if "text" not in answer:
-            raise failure(answer)
+        if "refused" in answer:
+            raise GPTError("chat.refused", reason=short(answer["refused"]))
+        if "error" in answer:
+            limits = {
+                "time": GPTError("chat.time"),
+                "memory": GPTError("chat.memory"),
+                "length": GPTError("chat.length"),
+            }
+            raise limits.get(answer["error"]) or GPTError("chat.template", reason=short(answer["error"]))
         return answer["text"]
 
 
 def ask(request: str) -> dict[str, Any]:
     """Run `render_chat.py` and return its response, or {"error": "time"} if it takes too long."""
-    limits = (str(MAX_CPU_SECONDS), str(MAX_BYTES), str(MAX_TEXT_CHARS))
+    limits = map(str, (MAX_CPU_SECONDS, MAX_BYTES, MAX_TEXT_CHARS))
+    command = [sys.executable, "-I", "-S", str(PROGRAM), *FOLDERS, *limits]
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", str(PROGRAM), *FOLDERS, *limits],
-            input=request.encode(),
-            capture_output=True,
-            timeout=MAX_SECONDS,
-            env={},
-            check=False,
+            command, input=request.encode(), capture_output=True, timeout=MAX_SECONDS, env={}, check=False
         )
     except subprocess.TimeoutExpired:
         return {"error": "time"}
@@ -72,23 +75,6 @@ def ask(request: str) -> dict[str, Any]:
         return json.loads(done.stdout)
     except ValueError:  # out of memory while writing the response
         return {"error": "memory"}
-
-
-def failure(answer: dict[str, Any]) -> GPTError:
-    """Return the error for a response without text."""
-    if "refused" in answer:
-        return GPTError("chat.refused", reason=short(answer["refused"]))
-    limits = {
-        "time": GPTError("chat.time"),
-        "memory": GPTError("chat.memory"),
-        "length": GPTError("chat.length"),
-    }
-    return limits.get(answer["error"]) or template_failed(answer["error"])
-
-
-def template_failed(reason: object) -> GPTError:
-    """Return the error for a failing template."""
-    return GPTError("chat.template", reason=short(reason))
 
 
 def short(reason: object) -> str:

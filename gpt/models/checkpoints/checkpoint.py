@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
@@ -88,7 +89,6 @@ class Checkpoint:
         return sum(tensor.numel() for part in copied for tensor in part) * torch.float32.itemsize
 
     def need_memory(self, n_bytes: int) -> None:
-        """Raise ValueError unless `n_bytes` bytes are free."""
         if n_bytes > (free := free_memory()):
             raise GPTError("memory.checkpoint", need=format_bytes(n_bytes), free=format_bytes(free))
 
@@ -112,7 +112,6 @@ class Checkpoint:
             model.lm_head.weight = model.wte.weight
 
     def _read(self, names: Iterable[str], dtype: torch.dtype, matrices: torch.dtype | None) -> dict[str, Tensor]:
-        """Copy these weights and release the mapped pages of their files."""
         parts = {name: self.weights[name] for name in names}
         state = {
             name: self._weight(name, matrices if matrices and part[0].dim() == 2 else dtype)
@@ -159,8 +158,7 @@ def read_contents(path: Path, hints: Hints) -> Contents:
     """Return the contents of a checkpoint, or of an adapter's base model with the adapter merged into it."""
     if is_adapter(path):
         base = Path(base_of(path, hints.base))
-        if not base.exists():
-            raise GPTError("adapter.base", base=base)
+        require(base.exists(), "adapter.base", base=base)
         reader, files = find_files(base)
         return merged(reader.read(files, hints), path)
     reader, files = find_files(path)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.layouts import INFER, LAYOUT_FILE, Hints, Layout, read_layout
 from gpt.models.checkpoints.options import Beside
@@ -97,17 +98,14 @@ STARTS = {  # by the first bytes
 class Contents:
     """The contents of a checkpoint's files.
 
-    Attributes:
-        tensors: Weights by their stored names, memory-mapped or `Deferred`.
-        vocabulary: Returns the vocabulary, with its chat template, for a model with a given number of tokens.
-        config: Options as in config.json, in our own format or, with a "model_type", in that of transformers.
-        settings: Another file next to the weights that states options.
-        entries: The other entries of a torch.save file.
-        layout: Names of the weights, if a reader or a person gives them. By default they are detected.
-        folder: Folder that contains the files.
-        family: Family of config's model_type, with the names and the storage format of these weights, if transformers
-            has others.
-        stored_as: Type in which most of the weights are quantised, such as "Q4_K".
+    tensors: Weights by their stored names, memory-mapped or `Deferred`.
+    vocabulary: Returns the vocabulary, with its chat template, for a model with a given number of tokens.
+    config: Options as in config.json, in our own format or, with a "model_type", in that of transformers.
+    settings: Another file next to the weights that states options. entries: The other entries of a torch.save file.
+    layout: Names of the weights, if a person gives them. By default they are detected.
+    family: Family of config's model_type, with the names and the storage format of these weights, if transformers
+        has others.
+    stored_as: Type in which most of the weights are quantised, such as "Q4_K".
     """
 
     tensors: Mapping[str, Tensor]
@@ -124,13 +122,10 @@ class Contents:
 class Reader(NamedTuple):
     """A reader of one file format.
 
-    Attributes:
-        title: Name of the format.
-        find: Returns the files to read, given a file or a folder; an empty list if it has another format.
-        read: Reads these files. Raises ValueError if they are damaged or not supported.
+    find: Returns the files to read, given a file or a folder; an empty list if it has another format.
+    read: Reads these files. Raises ValueError if they are damaged or not supported.
     """
 
-    title: str
     find: Callable[[Path], list[Path]]
     read: Callable[[list[Path], Hints], Contents]
 
@@ -140,10 +135,9 @@ class Deferred(Tensor):
 
     Views of it are deferred as well; any other operation reads it. `numbers_of` reads several at a time.
 
-    Args:
-        read: Returns the numbers. May return them in the given data type if that saves memory.
-        like: A tensor on the meta device with the shape and the data type of what `read` returns.
-        view_of: Returns this tensor, given the whole one; for views.
+    read: Returns the numbers. May return them in the given data type if that saves memory.
+    like: A tensor on the meta device with the shape and the data type of what `read` returns.
+    view_of: Returns this tensor, given the whole one; for views.
     """
 
     read: Callable[[torch.dtype], Tensor]
@@ -225,7 +219,10 @@ def read_vocabulary(folder: Path, entries: Mapping[str, object], n_vocab: int) -
 def weight_files(path: Path) -> list[Path]:
     """Return the weight files in a folder or an index. For a weight file, return only that file."""
     if path.is_file():
-        return shards(path) if path.name.endswith(INDEX_SUFFIX) else [path]
+        files = [path.with_name(name) for name in listed_files(path)]
+        for file in files:
+            require(file.is_file(), "checkpoint.missing_file", index=path.name, file=file.name)
+        return files
     for name in (WEIGHTS, *INDEXES):
         if (path / name).is_file():
             return weight_files(path / name)
@@ -238,8 +235,7 @@ def weight_files(path: Path) -> list[Path]:
     others = [file for file in files if file.suffix in SUFFIXES and not NO_WEIGHTS.match(file.name)]
     if other := next((error for file in others or files if (error := other_format(file))), None):
         raise other
-    if not others:
-        raise GPTError("checkpoint.no_weights")
+    require(others, "checkpoint.no_weights")
     if not usual and len(others) > 1:
         raise several_files(others)
     return usual[:1] or others
@@ -254,22 +250,15 @@ def several_files(files: Sequence[Path]) -> GPTError:
     )
 
 
-def shards(index: Path) -> list[Path]:
-    """Return the files that an index lists. Raises ValueError if a file is missing or in another folder."""
-    names = listed_files(index)
-    for name in names:
-        if not (index.parent / name).is_file():
-            raise GPTError("checkpoint.missing_file", index=index.name, file=name)
-    return [index.parent / name for name in names]
-
-
-def listed_files(index: Path) -> list[str]:
-    """Return the names of the files that an index lists. Raises ValueError for files outside the index's folder."""
-    listed = read_json(index, dict).get("weight_map")
+def listed_files(path: Path) -> list[str]:
+    """Return the names of the files that an index lists, or the name of a weight file itself."""
+    if not path.name.endswith(INDEX_SUFFIX):
+        return [path.name]
+    listed = read_json(path, dict).get("weight_map")
     names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
-    suffix = Path(index.name.removesuffix(INDEX_SUFFIX)).suffix
+    suffix = Path(path.name.removesuffix(INDEX_SUFFIX)).suffix
     if not names or not all(re.fullmatch(rf"\w[\w.-]*\{suffix}", name) for name in names):
-        raise GPTError("file.damaged", file=index.name, reason=f"weight_map: {names[:3]}")
+        raise GPTError("file.damaged", file=path.name, reason=f"weight_map: {names[:3]}")
     return names
 
 
@@ -322,8 +311,7 @@ def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict
     else:
         raise GPTError("checkpoint.unknown_format", file=path.name)
     found = models_in(saved)
-    if not found:
-        raise GPTError("checkpoint.no_state_dict", file=path.name)
+    require(found, "checkpoint.no_state_dict", file=path.name)
     names = list(found) if wanted is None else [wanted]
     if len(names) > 1 or names[0] not in found:
         raise WeightsUnknown("checkpoint.several_states", file=path.name, names=", ".join(found))
@@ -333,24 +321,18 @@ def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict
 
 def models_in(saved: object) -> dict[str, tuple[str, StateDict]]:
     """Return {name of a model: (the entry that contains it, its weights)}. Without entries, the name is empty."""
+    own = tensors_in(saved)
+    inside = {str(name): tensors_in(value) for name, value in as_dict(saved).items() if "optim" not in str(name)}
+    largest = max(map(len, inside.values()), default=0)
+    if len(own) >= max(largest, 1):
+        inside = {"": own}
+    else:
+        inside = {name: tensors for name, tensors in inside.items() if 2 * len(tensors) > largest}
     found: dict[str, tuple[str, StateDict]] = {}
-    for entry, weights in state_dicts(saved).items():
+    for entry, weights in inside.items():
         models = models_inside(weights) or {entry: weights}
         found |= {name: (entry, model) for name, model in models.items()}
     return found
-
-
-def state_dicts(saved: object) -> dict[str, StateDict]:
-    """Return {entry: weights} for the state dicts of models in a file, or only "" if the file is a state dict."""
-    own = tensors_in(saved)
-    entries = saved.items() if isinstance(saved, dict) else ()
-    inside = {
-        str(name): tensors for name, value in entries if "optim" not in str(name) and (tensors := tensors_in(value))
-    }
-    largest = max(map(len, inside.values()), default=0)
-    if len(own) >= max(largest, 1):
-        return {"": own}
-    return {name: tensors for name, tensors in inside.items() if 2 * len(tensors) > largest}
 
 
 def tensors_in(value: object) -> StateDict:
@@ -374,6 +356,7 @@ def module_tensors(module: Record) -> StateDict:
 
 
 def as_dict(value: object) -> dict[Any, Any]:
+    """Return a dictionary, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -415,4 +398,4 @@ def other_format(file: Path, start: bytes = b"") -> GPTError | None:
     return GPTError("checkpoint.other_format", file=file.name, format=name, advice=advice)
 
 
-WEIGHT_FILES = Reader("safetensors, PyTorch", weight_files, read_weights)
+WEIGHT_FILES = Reader(weight_files, read_weights)

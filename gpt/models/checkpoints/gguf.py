@@ -20,11 +20,12 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
 from gguf.quants import dequantize
 from torch import Tensor
 
+from gpt.checks import require
 from gpt.config import RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import CONFIG, Contents, Deferred, Reader, several_files
-from gpt.models.checkpoints.layouts import SEPARATE, Hints, Layout, RotaryPairs
+from gpt.models.checkpoints.layouts import SEPARATE, Hints, Layout
 from gpt.models.checkpoints.options import FULL, WINDOWED, rotary_share
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
 from gpt.models.checkpoints.untrusted import MAX_TEXT_BYTES, Damaged, map_file
@@ -92,25 +93,13 @@ REFUSED = {
 ROPE_FACTORS = "rope_freqs.weight"
 MAX_LAYERS = 10_000
 LARGEST = {"Gemma 2": 46, "Gemma 3": 62}  # layers of the models of 27B, which scale scores by another width
-# {architecture of llama.cpp: (key of FAMILIES, see `Layout.rotary_pairs`)}
-ARCHITECTURES: dict[str, tuple[str, RotaryPairs]] = {
-    "gpt2": ("gpt2", "half"),
-    "llama": ("llama", "interleaved"),
-    "qwen2": ("qwen2", "half"),
-    "qwen3": ("qwen3", "half"),
-    "gemma": ("gemma", "half"),
-    "gemma2": ("gemma2", "half"),
-    "gemma3": ("gemma3_text", "half"),
-    "gptneox": ("gpt_neox", "half"),
-    "phi2": ("phi", "half"),
-    "phi3": ("phi3", "half"),
-    "starcoder": ("gpt_bigcode", "half"),
-    "starcoder2": ("starcoder2", "half"),
-    "stablelm": ("stablelm", "half"),
-    "olmo": ("olmo", "interleaved"),
-    "olmo2": ("olmo2", "half"),
-    "smollm3": ("smollm3", "interleaved"),
+# {architecture of llama.cpp: key of FAMILIES}
+ARCHITECTURES = {
+    **{name: name for name in ("gpt2", "llama", "qwen2", "qwen3", "gemma", "gemma2")},
+    **{"gemma3": "gemma3_text", "gptneox": "gpt_neox", "phi2": "phi", "phi3": "phi3", "starcoder": "gpt_bigcode"},
+    **{name: name for name in ("starcoder2", "stablelm", "olmo", "olmo2", "smollm3")},
 }
+IN_PAIRS = ("llama", "olmo", "smollm3")  # rotate neighbouring dimensions
 MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
 FORMATS = {"UINT8": "B", "INT8": "b", "UINT16": "H", "INT16": "h", "UINT32": "I", "INT32": "i", "FLOAT32": "f"}
 FORMATS |= {"BOOL": "?", "UINT64": "Q", "INT64": "q", "FLOAT64": "d"}
@@ -124,7 +113,8 @@ CHUNK = 2**18  # numbers that are dequantised at a time
 def parts_of(path: Path) -> list[Path]:
     """Return the GGUF file at a path or in a folder, all its parts if it is split, or [] if there is another format."""
     if path.is_file():
-        return split_parts(path) if is_gguf(path) else []
+        with path.open("rb") as file:
+            return split_parts(path) if file.read(4) == MAGIC else []
     found = sorted(each for each in path.glob("*.gguf") if each.is_file())
     if not found or (path / CONFIG).is_file():
         return []
@@ -150,16 +140,12 @@ def split_parts(path: Path) -> list[Path]:
 
 
 def read(parts: list[Path], hints: Hints) -> Contents:
-    """Read a GGUF file.
-
-    Raises ValueError if it is damaged, or for an architecture or an option that is not implemented.
-    """
+    """Read a GGUF file."""
     file = read_gguf(parts)
     tensors = dict(file.tensors)
     factors = tensors.pop(ROPE_FACTORS, None)
     config = read_config(file, factors)
-    pairs = ARCHITECTURES[file.metadata["general.architecture"]][1]
-    family = gguf_family(FAMILIES[config["model_type"]], tensors, pairs)
+    family = gguf_family(FAMILIES[config["model_type"]], tensors, file.metadata["general.architecture"])
 
     def vocabulary(n_vocab: int) -> Vocabulary:
         return vocabulary_or_ids(
@@ -181,9 +167,8 @@ def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
     for key in NUMBERS & values.keys():
         if isinstance(value := values[key], list) and value and value.count(value[0]) == len(value):
             values[key] = value[0]  # one for each layer
-        if not isinstance(values[key], int | float):
-            raise GPTError("gguf.option", option=key, value=value)
-    model_type = ARCHITECTURES[name][0]
+        require(isinstance(values[key], int | float), "gguf.option", option=key, value=value)
+    model_type = ARCHITECTURES[name]
     if model_type == "llama" and values.get(WINDOW):
         model_type = "mistral"  # llama.cpp has one architecture for both
     family = FAMILIES[model_type]
@@ -265,7 +250,7 @@ def read_window(family: Layout, values: Mapping[str, Any]) -> dict[str, Any]:
     return config
 
 
-def gguf_family(family: Layout, named: Mapping[str, Tensor], pairs: RotaryPairs) -> Layout:
+def gguf_family(family: Layout, named: Mapping[str, Tensor], architecture: str) -> Layout:
     """Return the family with the names and the storage format that its weights have in GGUF."""
     has_fused = "blk.0.attn_qkv.weight" in named
     roles = {role: theirs for role, theirs in family.names.items() if role not in (FUSED, *SEPARATE)}
@@ -283,7 +268,7 @@ def gguf_family(family: Layout, named: Mapping[str, Tensor], pairs: RotaryPairs)
         transposed=(),
         qkv_order="qkv",
         norm_offset=0.0,
-        rotary_pairs=pairs,
+        rotary_pairs="interleaved" if architecture in IN_PAIRS else "half",
     )
 
 
@@ -342,10 +327,7 @@ class QuantizedRows:
 
 @dataclass(frozen=True, eq=False)
 class GGUFFile:
-    """The contents of a GGUF file.
-
-    kinds: {name of a quantisation type, or of a data type: numbers stored in it}.
-    """
+    """The contents of a GGUF file. kinds: {name of a quantisation type, or of a data type: numbers stored in it}."""
 
     metadata: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -362,35 +344,23 @@ def bits_of(kind: str) -> int:
     return int(match[0]) if (match := re.search(r"\d+", kind)) else 32
 
 
-def is_gguf(path: Path) -> bool:
-    """Return whether a file begins as GGUF does."""
-    with path.open("rb") as file:
-        return file.read(4) == MAGIC
-
-
 def read_gguf(paths: Sequence[Path]) -> GGUFFile:
-    """Read a GGUF file, or the parts of one; the first contains the metadata.
-
-    Raises ValueError if a file is damaged, or has a version or a type that cannot be read.
-    """
-    first, *others = map(read_part, paths)
-    for path, part in zip(paths[1:], others, strict=True):
-        if double := first.tensors.keys() & part.tensors.keys():
-            raise GPTError("gguf.damaged", file=path.name, reason=min(double))
-        first.tensors.update(part.tensors)
-        first.kinds.update({kind: n + first.kinds.get(kind, 0) for kind, n in part.kinds.items()})
-    return first
-
-
-def read_part(path: Path) -> GGUFFile:
-    """Read one file."""
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return Header(path, data).read()
-    except (Damaged, struct.error, UnicodeDecodeError, OverflowError, ValueError, RuntimeError) as error:
-        if isinstance(error, GPTError):
+    """Read a GGUF file, or the parts of one; the first contains the metadata."""
+    whole = GGUFFile({}, {}, {})
+    for path in paths:
+        try:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                part = Header(path, data).read()
+            if double := whole.tensors.keys() & part.tensors.keys():
+                raise Damaged(min(double))
+        except GPTError:
             raise
-        raise GPTError("gguf.damaged", file=path.name, reason=error) from None
+        except (Damaged, struct.error, OverflowError, ValueError, RuntimeError) as error:
+            raise GPTError("gguf.damaged", file=path.name, reason=error) from None
+        whole.metadata.update(part.metadata if path == paths[0] else {})
+        whole.tensors.update(part.tensors)
+        whole.kinds.update({kind: n + whole.kinds.get(kind, 0) for kind, n in part.kinds.items()})
+    return whole
 
 
 class Header:
@@ -477,7 +447,6 @@ class Header:
     def tensor(
         self, whole: torch.UntypedStorage, name: str, shape: tuple[int, ...], kind: GGMLQuantizationType, start: int
     ) -> Tensor:
-        """Return a memory-mapped tensor, or a matrix that is dequantised later."""
         n_block, n_bytes = GGML_QUANT_SIZES[kind]
         if not shape or 0 in shape or shape[-1] % n_block:
             raise Damaged(f"{name} {shape}")
@@ -501,4 +470,4 @@ def shortest(value: float) -> float:
     return float(str(np.float32(value)))
 
 
-GGUF = Reader("GGUF", parts_of, read)
+GGUF = Reader(parts_of, read)

@@ -16,7 +16,7 @@ from gguf.constants import GGMLQuantizationType, GGUFValueType, LlamaFileType
 from gguf.quants import quantize
 from torch import Tensor
 
-from gpt.checks import check_choice
+from gpt.checks import check_choice, require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
@@ -79,8 +79,7 @@ def save_gguf(
     """
     check_choice("kind", kind, get_args(Kind))
     path = Path(path)
-    if path.exists():
-        raise GPTError("gguf.exists", path=path)
+    require(not path.exists(), "gguf.exists", path=path)
     network, tokenizer = with_tokenizer(model)
     found = (
         (metadata, tensors)
@@ -88,8 +87,7 @@ def save_gguf(
         if (tensors := to_weights(network, family, config)) is not None
     )
     metadata, tensors = next(found, ({}, {}))
-    if not tensors:
-        raise GPTError("gguf.no_architecture")
+    require(tensors, "gguf.no_architecture")
     if metadata["general.architecture"] in OWN_HEAD and network.config.tie_weights:
         tensors["output.weight"] = tensors["token_embd.weight"]
     if (scaling := network.config.rotary_scaling) is not None and scaling.kind == "llama3":
@@ -107,8 +105,8 @@ def candidates(config: GPTConfig, layout: str) -> Iterator[tuple[dict[str, Any],
 
     layout: The layout that the model was read from. Its family is tried first.
     """
-    known = sorted(ARCHITECTURES.items(), key=lambda item: FAMILIES[item[1][0]].title not in layout)
-    for name, (model_type, pairs) in known:
+    known = sorted(ARCHITECTURES.items(), key=lambda item: FAMILIES[item[1]].title not in layout)
+    for name, model_type in known:
         values = config_values(model_type, config)
         theirs = config_of(values)
         if theirs is None or not is_same(config, theirs):
@@ -117,7 +115,7 @@ def candidates(config: GPTConfig, layout: str) -> Iterator[tuple[dict[str, Any],
         metadata = {"general.architecture": name}
         metadata |= {f"{name}.{key}": value for key, value in options(family, config).items()}
         stored = {NAMES[FUSED].replace("{n}", "0") + ".weight": torch.empty(0)} if FUSED in family.names else {}
-        family = gguf_family(family, stored, pairs)
+        family = gguf_family(family, stored, name)
         is_ignored = f"{name}.{WINDOW}" in metadata and f"{name}.{PATTERN}" not in metadata  # by llama.cpp
         is_ignored |= name in NO_HEAD and not config.tie_weights
         if not is_ignored and is_same(config, read_back(metadata, config)):

@@ -15,9 +15,9 @@ from typing import Any
 import regex
 import tokenizers
 
-from gpt.checks import check_token_id
+from gpt.checks import check_token_id, require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.chat_template import TEMPLATE_KEY, ChatTemplate, template_failed
+from gpt.models.checkpoints.chat_template import TEMPLATE_KEY, ChatTemplate
 from gpt.models.checkpoints.tokenizer_json import (
     SEQUENCES,
     TokenizerJson,
@@ -110,7 +110,6 @@ class HuggingFaceTokenizer(Vocabulary):
         self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True
 
     def _id_of(self, name: str) -> int | None:
-        """Return the id of a token, or None if the model lacks it."""
         found = self._tokenizer.token_to_id(name)
         return found if found is not None and found < self.n_vocab else None
 
@@ -153,8 +152,7 @@ class HuggingFaceTokenizer(Vocabulary):
             before = [] if first else [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACES[0]}]
             text = self._render([*before, {"role": "user", "content": PLACES[1]}])
             start, found, end = text.partition(PLACES[1])
-            if not found or not (first or PLACES[0] in start):
-                raise template_failed("no content")
+            require(found and (first or PLACES[0] in start), "chat.template", reason="no content")
             start = start.rpartition(PLACES[0])[2]
             ids = self._encode_rendered(start + PLACES[1] + end, is_start=first)
             read = text_with_names(self, ids, strips_space=first and self.strips_space)
@@ -197,7 +195,6 @@ class HuggingFaceTokenizer(Vocabulary):
         return (self.encode if begins else self.encode_continuation)(text.translate(WITHOUT_MARKS)) if text else []
 
     def write(self, folder: Path) -> None:
-        """Write tokenizer.json and its settings."""
         self._tokenizer.save(str(folder / TOKENIZER_JSON), pretty=False)
         settings = {"tokenizer_class": "PreTrainedTokenizerFast", **self.settings.tokens}
         if self.settings.chat is not None:
@@ -345,6 +342,7 @@ def valid_text(text: str) -> str:
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
+    """Write a JSON file."""
     path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from gpt.checks import require
 from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.models.checkpoints.layouts import (
@@ -57,16 +58,11 @@ class Module:
         return self.shapes.get("weight", ())
 
     def has(self, pattern: str | re.Pattern[str]) -> bool:
-        """Return whether the pattern matches a whole word in the name."""
         return any(re.fullmatch(pattern, word) for word in words(self.name.split("{n}")[-1]))
 
 
 def infer_layout(named: Mapping[str, Tensor]) -> Layout:
-    """Infer the layout of weights whose names match no known layout.
-
-    Raises ValueError if anything is missing or unclear. The error's "draft" is a layout file with the roles that were
-    found.
-    """
+    """Infer the layout of weights whose names match no known layout."""
     floating = {name: tuple(tensor.shape) for name, tensor in named.items() if tensor.is_floating_point()}
     inference = Inference(floating)
     try:
@@ -98,7 +94,6 @@ class Inference:
         self.transposed: list[str] = []
 
     def layout(self) -> Layout:
-        """Return the layout. Raises ValueError if anything is missing or unclear."""
         self.find_blocks()
         self.find_norms()
         self.find_attention()
@@ -163,7 +158,6 @@ class Inference:
         self.outside = modules({name: shape for name, shape in self.shapes.items() if name not in inside})
 
     def find_norms(self) -> None:
-        """Find the two norms of a block and the final norm."""
         self.take("ln_f", [module for module in self.outside if module.shape == (self.width,)], self.outside)
         norms = [module for module in self.block if module.shape == (self.width,)]
         if len(norms) != 2:
@@ -178,7 +172,6 @@ class Inference:
         self.take("h.{n}.ln_2", [norm for norm in norms if norm in self.block], self.block)
 
     def find_attention(self) -> None:
-        """Find the query, key and value matrices, fused or separate, and the output projection."""
         C = self.width
         fused = [
             m for m in self.block if m.shape in ((3 * C, C), (C, 3 * C)) and m.has(FUSED) and not m.has(FEED_FORWARD)
@@ -212,7 +205,6 @@ class Inference:
         return [module for module in self.block if is_square(module)]
 
     def shared(self) -> list[Module]:
-        """Return the matrices with rows for only some of the heads: keys and values that several query heads share."""
         narrow = [m for m in self.block if len(m.shape) == 2 and m.shape[1] == self.width and m.shape[0] > 0]
         return [m for m in narrow if m.shape[0] < self.width and self.width % m.shape[0] == 0]
 
@@ -267,8 +259,7 @@ class Inference:
             self.transposed += ["lm_head"] if module.shape[0] == C != module.shape[1] else []
             group.remove(module)
         self.take("wte", group, self.outside)
-        if not positions:
-            raise GPTError("layout.no_positions")
+        require(positions, "layout.no_positions")
 
 
 def numbers(module: Module) -> list[int]:

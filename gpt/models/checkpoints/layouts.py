@@ -14,7 +14,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from gpt.checks import check_choice, check_integer, is_number
+from gpt.checks import check_choice, check_integer, is_number, require
 from gpt.config import Activation, GPTConfig, RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import read_json
@@ -191,12 +191,10 @@ class Layout:
 
     @property
     def theirs(self) -> dict[str, str]:
-        """{our option: name in config.json}."""
         return {ours: theirs for ours, (theirs, _) in self.stated.items()}
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """{name in config.json: value that transformers uses if it is missing}."""
         return {theirs: value for theirs, value in self.stated.values() if value is not STATED} | dict(self.others)
 
     @property
@@ -209,17 +207,16 @@ class Layout:
         return self.attn_scale is None and any("{h}" in name for name in self.names.values())
 
     def to_json(self) -> str:
-        """Return the contents of a layout file, with one line per name."""
         width = max(map(len, self.names)) + 4
         rows = [f"    {json.dumps(ours) + ':':{width}}{json.dumps(theirs)}" for ours, theirs in self.names.items()]
         lines = ['  "names": {\n' + ",\n".join(rows) + "\n  }"]
-        lines += [f'  "transposed": {json.dumps(self.transposed)}'] if self.transposed else []
-        lines += [f'  "qkv_order": {json.dumps(self.qkv_order)}'] if self.qkv_order != "qkv" else []
-        lines += [f'  "n_head": {self.n_head}'] if self.n_head is not None else []
-        lines += [f'  "attn_scale": {json.dumps(self.attn_scale)}'] if self.attn_scale is not None else []
-        lines += [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in self.options.items()]
-        lines += [f'  "rotary_pairs": {json.dumps(self.rotary_pairs)}'] if "position" in self.options else []
-        return "{\n" + ",\n".join([*lines, f'  "activation": {json.dumps(self.activation)}']) + "\n}"
+        usual = Layout("", {})
+        names = ("transposed", "qkv_order", "n_head", "attn_scale")
+        other = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(usual, name)}
+        other |= {**self.options, **({"rotary_pairs": self.rotary_pairs} if "position" in self.options else {})}
+        other["activation"] = self.activation
+        lines += [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in other.items()]
+        return "{\n" + ",\n".join(lines) + "\n}"
 
 
 @dataclass(frozen=True)
@@ -367,10 +364,7 @@ GPT2_LAYOUTS = {
 
 
 def read_layout(path: Path) -> Layout:
-    """Read a layout file: {"names": {our name: stored name}} and, as needed, the other fields of `Layout`.
-
-    Raises ValueError if the file is not a valid layout.
-    """
+    """Read a layout file: {"names": {our name: stored name}} and, as needed, the other fields of `Layout`."""
     content = read_json(path, dict)
     names = content.pop("names", None)
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
@@ -382,25 +376,29 @@ def read_layout(path: Path) -> Layout:
     for role in transposed:
         check_choice("transposed", role, (*MATRICES, *SEPARATE, "wte", "lm_head"))
     for ours, theirs in names.items():
-        if theirs == "?":
-            raise GPTError("layout.file", file=path.name, reason=f'{ours} is still "?"')
+        require(theirs != "?", "layout.file", file=path.name, reason=f'{ours} is still "?"')
         if theirs.count("{n}") != ours.count("{n}") or theirs.count("{h}") > 1:
             raise GPTError("layout.file", file=path.name, reason=f"{theirs} must have {{n}} once in a block, else not")
-    qkv_order, n_head = content.pop("qkv_order", "qkv"), content.pop("n_head", None)
-    activation, rotary_pairs = content.pop("activation", "gelu"), content.pop("rotary_pairs", "half")
-    attn_scale = content.pop("attn_scale", None)
-    check_choice("qkv_order", qkv_order, QKV_ORDERS)
-    check_choice("activation", activation, get_args(Activation))
-    check_choice("rotary_pairs", rotary_pairs, get_args(RotaryPairs))
-    check_attn_scale(attn_scale)
-    if n_head is not None:
-        check_integer("n_head", n_head, 1)
-    known_options(content, set(LAYOUT_OPTIONS), path.name)
-    heads = content.get("n_kv_head", 1)
-    GPTConfig(n_head=heads, n_embd=8, head_dim=8, **content)  # raises ValueError for invalid values
-    return Layout(
-        CUSTOM, names, activation, transposed, qkv_order, n_head, 0.0, attn_scale, rotary_pairs, options=content
+    given = Layout(
+        CUSTOM,
+        names,
+        content.pop("activation", "gelu"),
+        transposed,
+        content.pop("qkv_order", "qkv"),
+        content.pop("n_head", None),
+        attn_scale=content.pop("attn_scale", None),
+        rotary_pairs=content.pop("rotary_pairs", "half"),
+        options=content,
     )
+    check_choice("qkv_order", given.qkv_order, QKV_ORDERS)
+    check_choice("activation", given.activation, get_args(Activation))
+    check_choice("rotary_pairs", given.rotary_pairs, get_args(RotaryPairs))
+    check_attn_scale(given.attn_scale)
+    if given.n_head is not None:
+        check_integer("n_head", given.n_head, 1)
+    known_options(content, set(LAYOUT_OPTIONS), path.name)
+    GPTConfig(n_head=content.get("n_kv_head", 1), n_embd=8, head_dim=8, **content)  # raises for invalid values
+    return given
 
 
 def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:

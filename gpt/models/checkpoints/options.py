@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 from torch import Tensor
 
-from gpt.checks import check_integer, is_integer, is_number
+from gpt.checks import check_integer, is_integer, is_number, require
 from gpt.config import Activation, GPTConfig, RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS
@@ -53,8 +53,7 @@ def check_config(config: Values) -> Layout | None:
         known = ", ".join(FAMILIES)
         if (reason := refusal_reason(config)) is not None:
             raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
-        if config.get("auto_map"):
-            raise GPTError("layout.remote_code", model_type=model_type)
+        require(not config.get("auto_map"), "layout.remote_code", model_type=model_type)
         raise GPTError("layout.model_type", model_type=model_type, known=known)
     if quantized := config.get("quantization_config"):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else None
@@ -104,10 +103,7 @@ def refusal_reason(config: Values) -> GPTError | None:
 
 
 def read_family_options(config: Values) -> Options:
-    """Return the options of a model in FAMILIES, under GPTConfig's names.
-
-    Raises ValueError if an option is missing, damaged, or not supported.
-    """
+    """Return the options of a model in FAMILIES, under GPTConfig's names."""
     family = FAMILIES[config.get("model_type", GPT2)]
     values = {**family.defaults, **config}
     for option, value in family.required.items():
@@ -190,8 +186,7 @@ def read_rotary(family: Layout, values: Values) -> Options:
 
 def check_implemented(option: str, value: object, implemented: object) -> None:
     """Raise ValueError if an option has an unsupported value."""
-    if value not in (implemented, None):
-        raise GPTError("layout.option_value", option=option, value=value, implemented=implemented)
+    require(value in (implemented, None), "layout.option_value", option=option, value=value, implemented=implemented)
 
 
 def check_complete(values: Values, names: Collection[str]) -> None:
@@ -334,10 +329,7 @@ class Beside(NamedTuple):
 
 
 def options_beside(beside: Beside) -> Options:
-    """Return the options in a file of unknown format.
-
-    Raises ValueError for a value of the wrong type or an activation function that is not implemented.
-    """
+    """Return the options in a file of unknown format."""
     found: Options = {}
     for _, place in places(beside.options):
         for ours, theirs, value in synonyms_in(place):
@@ -388,7 +380,7 @@ def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, str, Any]]:
 
 
 def our_activation(option: str, value: object) -> object:
-    """Return our name for an activation function. Raises ValueError if it is not implemented."""
+    """Return our name for an activation function."""
     if not isinstance(value, str) or value in get_args(Activation):
         return value
     if value.lower() not in ACTIVATIONS:

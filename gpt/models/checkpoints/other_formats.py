@@ -18,12 +18,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.chat_template import ChatTemplate
+from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import ADAPTER_CONFIG, Contents, Deferred, Reader, numbers_of, open_weights
 from gpt.models.checkpoints.hugging_face_tokenizer import TokenizerSettings, library_vocabulary
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.tokenizer_formats import (
+    QWEN_SPLIT,
     byte_level_json,
     fields,
     letters_and_merges,
@@ -85,11 +88,9 @@ def merged(base: Contents, adapter: Path) -> Contents:
         else:  # a weight that was trained as a whole, or a bias
             tensors[base_name(bare(module), names, tensors, config)] = tensor
     for module, pair in parts.items():
-        if pair.keys() != {"A", "B"}:
-            raise GPTError("adapter.misfit", file=file.name, name=module)
+        require(pair.keys() == {"A", "B"}, "adapter.misfit", file=file.name, name=module)
         name = base_name(f"{bare(module)}.weight", names, tensors, config)
-        if name not in tensors:
-            raise GPTError("adapter.misfit", file=file.name, name=module)
+        require(name in tensors, "adapter.misfit", file=file.name, name=module)
         in_first = bool(options.get("fan_in_fan_out")) and not own and not module.endswith((*EMBEDDINGS, *HEADS))
         turned = in_first or module.endswith(EMBEDDINGS)
         tensors[name] = added(tensors[name], pair["A"], pair["B"], scale_of(module, pair["A"], options), turned, file)
@@ -161,13 +162,13 @@ NANOCHAT_OPTIONS = {
     "n_embd": "hidden_size",
 }
 NANOCHAT_NAMES = {
-    "wte": "model.embed_tokens",
-    "attn.c_q": "self_attn.q_proj",
-    "attn.c_k": "self_attn.k_proj",
-    "attn.c_v": "self_attn.v_proj",
-    "attn.c_proj": "self_attn.o_proj",
-    "mlp.c_fc": "mlp.fc1",
-    "mlp.c_proj": "mlp.fc2",
+    "wte": "wte",
+    "h.{n}.attn.q": "h.{n}.attn.c_q",
+    "h.{n}.attn.k": "h.{n}.attn.c_k",
+    "h.{n}.attn.v": "h.{n}.attn.c_v",
+    "h.{n}.attn.c_proj": "h.{n}.attn.c_proj",
+    "h.{n}.mlp.c_fc": "h.{n}.mlp.c_fc",
+    "h.{n}.mlp.c_proj": "h.{n}.mlp.c_proj",
     "lm_head": "lm_head",
 }
 START, END = "<|bos|>", "<|assistant_end|>"
@@ -191,29 +192,22 @@ def find_model(path: Path) -> list[Path]:
 
 
 def read_nanochat(files: list[Path], hints: Hints) -> Contents:
-    """Read a model as transformers' NanoChat, with nanochat's own epsilon.
-
-    Raises ValueError for the models of 2026, which are not implemented.
-    """
+    """Read a model as transformers' NanoChat, with nanochat's own epsilon."""
     model, meta = files[0], read_json(meta_of(files[0]), dict)
     stated = meta.get("model_config")
     if not isinstance(stated, dict) or not NANOCHAT_OPTIONS.keys() <= stated.keys():
         raise GPTError("file.damaged", file=meta_of(model).name, reason=f"model_config {sorted(NANOCHAT_OPTIONS)}")
     tensors, _ = open_weights(model, hints.weights)
-    names = {strip_wrappers(name): name for name in tensors}
-    if newer := [name for name in names if re.search(r"lambdas|value_embeds|ve_gate|smear|backout", name)]:
-        raise GPTError("layout.nanochat_2026", file=model.name, names=", ".join(newer[:3]))
-    found = {}
-    for name, original in names.items():
-        block, _, role = re.sub(r"^h\.(\d+)\.", r"model.layers.\1./", name).rpartition("/")
-        role = role.removesuffix(".weight")
-        tensor = tensors[original]
-        padded = role in ("wte", "lm_head")  # to a multiple of 64
-        found[f"{block}{NANOCHAT_NAMES.get(role, role)}.weight"] = tensor[: stated["vocab_size"]] if padded else tensor
+    if newer := [name for name in tensors if re.search(r"lambdas|value_embeds|ve_gate|smear|backout", name)]:
+        raise GPTError("layout.nanochat_2026", file=model.name, names=", ".join(map(strip_wrappers, newer[:3])))
+    for name in [name for name in tensors if name.endswith(("wte.weight", "lm_head.weight"))]:
+        tensors[name] = tensors[name][: stated["vocab_size"]]  # without padding to a multiple of 64
     options: dict[str, Any] = {theirs: stated[ours] for ours, theirs in NANOCHAT_OPTIONS.items()}
     options |= {"model_type": "nanochat", "intermediate_size": 4 * stated["n_embd"]}
     options["rms_norm_eps"] = torch.finfo(torch.float32).eps
-    return Contents(found, partial(nanochat_vocabulary, model.parent), options, folder=model.parent)
+    family = replace(FAMILIES["nanochat"], names=NANOCHAT_NAMES, prefix="")
+    vocabulary = partial(nanochat_vocabulary, model.parent)
+    return Contents(tensors, vocabulary, options, folder=model.parent, family=family)
 
 
 def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
@@ -226,10 +220,7 @@ def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     ranks, special, pattern = (parts.get(name) for name in ("mergeable_ranks", "special_tokens", "pat_str"))
     if not isinstance(ranks, dict) or not isinstance(special, dict) or not all(type(each) is bytes for each in ranks):
         raise GPTError("file.damaged", file=path.name, reason="mergeable_ranks, special_tokens")
-    content = byte_level_json(*letters_and_merges(ranks))
-    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    byte_level = content["pre_tokenizer"]["pretokenizers"][-1] | {"use_regex": False}
-    content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, byte_level]}
+    content = byte_level_json(*letters_and_merges(ranks), splits=[QWEN_SPLIT | {"pattern": {"Regex": pattern}}])
     put_around_texts(content, special, START, None)
     chat = ChatTemplate(TEMPLATE) if END in special else None
     ends = tuple(special[name] for name in (END, START) if name in special)
@@ -238,11 +229,11 @@ def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     return library_vocabulary(content, n_vocab, TOKENIZER, settings, more)
 
 
-NANOCHAT = Reader("nanochat (model_*.pt, meta_*.json)", find_model, read_nanochat)
+NANOCHAT = Reader(find_model, read_nanochat)
 
 
 OPTIONS, VOCAB, MERGES = "hparams.json", "encoder.json", "vocab.bpe"
-MAGIC, FOOTER_BYTES, BLOCK_TRAILER_BYTES = 0xDB4775248B80FB57, 48, 5
+MAGIC, FOOTER_BYTES = 0xDB4775248B80FB57, 48
 TYPES = {1: torch.float32, 2: torch.float64, 3: torch.int32, 9: torch.int64, 14: torch.bfloat16, 19: torch.float16}
 NAME = re.compile(r"model/(?:h(\d+)/)?([\w/]+?)(?:/(w|b|g))?")
 LEAVES = {"w": "weight", "g": "weight", "b": "bias", None: "weight"}
@@ -342,4 +333,4 @@ def read_tensor(entry: bytes, whole: torch.UntypedStorage) -> Tensor:
     return torch.empty(0, dtype=dtype).set_(whole[start : start + n_bytes]).view(shape)
 
 
-OPENAI = Reader("OpenAI GPT-2 (hparams.json, model.ckpt.*)", find_index, read_openai)
+OPENAI = Reader(find_index, read_openai)

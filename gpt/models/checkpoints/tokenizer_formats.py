@@ -17,6 +17,7 @@ from typing import Any
 
 import tiktoken
 
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, ChatTemplate, read_chat_template
 from gpt.models.checkpoints.hugging_face_tokenizer import (
@@ -49,24 +50,27 @@ QWEN_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-NFC = {"type": "NFC"}
-DIGITS = {"type": "Digits", "individual_digits": True}
+NFC, DIGITS = {"type": "NFC"}, {"type": "Digits", "individual_digits": True}
 QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
-GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
-# Normalizer and pre-tokenizers before ByteLevel, for each transformers class that reads the two files.
-CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
-    GPT2_CLASS: (None, []),
-    "CodeGenTokenizer": (None, []),
-    NEOX_CLASS: (NFC, []),
-    QWEN_CLASS: (NFC, [QWEN_SPLIT]),
+LLAMA3_SPLIT = QWEN_SPLIT | {"pattern": {"Regex": QWEN_PATTERN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")}}
+# {llama.cpp's name for a way to split texts into words: (normalizer, what splits them; GPT-2's pattern is last)}
+SPLITS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    **dict.fromkeys(("gpt-2", "phi-2", "mpt", "jais", "exaone4"), (None, [])),
+    "olmo": (NFC, []),
+    **dict.fromkeys(("starcoder", "refact", "command-r", "smollm", "codeshell", "minerva-7b"), (None, [DIGITS])),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (NFC, [QWEN_SPLIT])),
+    "stablelm2": (None, [QWEN_SPLIT]),
+    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "falcon3", "dbrx", "smaug-bpe"), (None, [LLAMA3_SPLIT])),
 }
-ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")  # classes that do not identify a family
-# Class for each model_type in config.json, used if tokenizer_config.json does not name a class.
-MODEL_TYPES = {
-    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), GPT2_CLASS),
-    **dict.fromkeys(("gpt_neox", "olmo", "mpt"), NEOX_CLASS),
-    **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), QWEN_CLASS),
+STARTS_WITH_BOS = ("llama-bpe", "llama3", "llama-v3", "falcon3")  # these also keep whole words
+# The same for transformers' classes, or for a model_type if tokenizer_config.json names no class. None: `usual_split`.
+CLASSES: dict[str, str | None] = {
+    **dict.fromkeys(("GPT2Tokenizer", "CodeGenTokenizer"), None),
+    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), None),
+    **dict.fromkeys(("GPTNeoXTokenizer", "gpt_neox", "olmo", "mpt"), "olmo"),
+    **dict.fromkeys(("Qwen2Tokenizer", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "qwen2"),
 }
+ANY_CLASS = ("", "PreTrainedTokenizer", "TokenizersBackend")  # classes that do not identify a family
 MANY_MERGES = 5000  # if there are more merges than this but none with a digit, the family splits off digits
 BERT_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
 BERT_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
@@ -160,36 +164,32 @@ def put_around_texts(content: dict[str, Any], ids: Mapping[str, int], first: str
     A token without an id is left out.
     """
 
-    def part(text: str, number: int) -> list[dict[str, Any]]:
-        one = {"Sequence": {"id": text, "type_id": number}}
-        before, after = (
-            [{"SpecialToken": {"id": name, "type_id": number}}] if name in ids else [] for name in (first, last)
-        )
-        return [*(before if number == 0 else []), one, *after]
-
-    names = [name for name in (first, last) if name is not None and name in ids]
-    if names:
+    before, after = ([name] if name is not None and name in ids else [] for name in (first, last))
+    if before or after:
+        single: list[dict[str, Any]] = [{"Sequence": {"id": "A", "type_id": 0}}]
+        single[:0] = [{"SpecialToken": {"id": name, "type_id": 0}} for name in before]
+        single += [{"SpecialToken": {"id": name, "type_id": 0}} for name in after]
         content["post_processor"] = {
             "type": "TemplateProcessing",
-            "single": part("A", 0),
-            "pair": part("A", 0) + part("B", 1),
-            "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in names},
+            "single": single,
+            "pair": [*single, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in (*before, *after)},
         }
 
 
 def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
     """Convert vocab.json and merges.txt to the contents of a tokenizer.json.
 
-    Args:
-        settings: Contents of tokenizer_config.json; may be empty.
-        model_type: The family according to config.json, or None.
-
-    Raises:
-        ValueError: If a file is damaged, or the family's rule for splitting text is unknown.
+    settings: Contents of tokenizer_config.json. model_type: The family according to config.json, or None.
+    Raises ValueError if a file is damaged, or the family's rule for splitting text is unknown.
     """
     vocab, merges = read_json(folder / VOCAB_JSON, dict), read_merges(folder / MERGES_TXT)
-    family = splitting_class(settings, model_type)
-    return byte_level_json(vocab, merges, family=family, prefix_space=settings.get("add_prefix_space") is True)
+    named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
+    named = str(model_type or "gpt2") if named in ANY_CLASS else named
+    if named not in CLASSES:
+        raise GPTError("vocabulary.class", file=MERGES_TXT, name=named[:40], needed=TOKENIZER_JSON)
+    split = CLASSES[named] or usual_split(merges)
+    return byte_level_json(vocab, merges, *SPLITS[split], prefix_space=settings.get("add_prefix_space") is True)
 
 
 def read_merges(path: Path) -> list[list[str]]:
@@ -198,14 +198,23 @@ def read_merges(path: Path) -> list[list[str]]:
     return [line.rstrip("\r").split(" ") for line in lines if line.strip() and not line.startswith("#version")]
 
 
+def usual_split(merges: Sequence[Sequence[str]]) -> str:
+    """Return how a vocabulary like GPT-2's splits texts, given the pairs that it merges."""
+    has_digits = any(re.search("[0-9]", "".join(pair)) for pair in merges)
+    return "gpt-2" if has_digits or len(merges) <= MANY_MERGES else "smollm"
+
+
 def byte_level_json(
-    vocab: Mapping[str, int], merges: Sequence[Sequence[str]], *, family: str = GPT2_CLASS, prefix_space: bool = False
+    vocab: Mapping[str, int],
+    merges: Sequence[Sequence[str]],
+    normalizer: Any = None,
+    splits: Sequence[dict[str, Any]] = (),
+    *,
+    prefix_space: bool = False,
 ) -> dict[str, Any]:
-    """Return the contents of a tokenizer.json. family: A key of CLASSES, which determines how text is split."""
-    normalizer, splits = CLASSES[family]
-    if not splits and len(merges) > MANY_MERGES and not any(re.search("[0-9]", "".join(pair)) for pair in merges):
-        splits = [DIGITS]
-    parts = {"add_prefix_space": prefix_space, "trim_offsets": True, "use_regex": QWEN_SPLIT not in splits}
+    """Return the contents of a tokenizer.json for byte-level BPE. normalizer, splits: See SPLITS."""
+    by_pattern = any(each["type"] == "Split" for each in splits)
+    parts = {"add_prefix_space": prefix_space, "trim_offsets": True, "use_regex": not by_pattern}
     return {
         "version": "1.0",
         "added_tokens": [],
@@ -217,19 +226,10 @@ def byte_level_json(
     }
 
 
-def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
-    """Return the key of CLASSES named in the settings. Defaults to the model family's class, then to GPT-2's."""
-    named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
-    if not named or named in ANY_CLASS:
-        named = GPT2_CLASS if model_type is None else MODEL_TYPES.get(str(model_type), str(model_type))
-    if named not in CLASSES:
-        raise GPTError("vocabulary.class", file=MERGES_TXT, name=named[:40], needed=TOKENIZER_JSON)
-    return named
-
-
 def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
     """Create a tokenizer for a vocabulary in tiktoken's format that lacks some bytes, which tiktoken cannot handle."""
-    content = byte_level_json(*letters_and_merges(ranks))
+    ids, merges = letters_and_merges(ranks)
+    content = byte_level_json(ids, merges, *SPLITS[usual_split(merges)])
     more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
     return library_vocabulary(content, n_vocab, file, more=more)
 
@@ -245,10 +245,7 @@ def is_bert(tokens: list[str]) -> bool:
 
 
 def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what transformers makes of BERT's vocab.txt. settings: contents of tokenizer_config.json.
-
-    Raises ValueError for a class that splits texts in its own way.
-    """
+    """Return what transformers makes of BERT's vocab.txt. settings: contents of tokenizer_config.json."""
     named = str(settings.get("tokenizer_class") or BERT_CLASSES[0]).removesuffix("Fast")
     if named not in (*BERT_CLASSES, *ANY_CLASS):
         raise GPTError("vocabulary.class", file=VOCAB_TXT, name=named[:40], needed=TOKENIZER_JSON)
@@ -268,10 +265,7 @@ def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sentence_piece_json(path: Path) -> dict[str, Any]:
-    """Return the contents of a tokenizer.json that encodes like a SentencePiece model.
-
-    Raises ValueError if the file is damaged or of a kind that the `tokenizers` library cannot express.
-    """
+    """Return the contents of a tokenizer.json that encodes like a SentencePiece model."""
     try:
         return converted(read_bytes(path))
     except (AttributeError, IndexError, KeyError, TypeError, UnicodeDecodeError, struct.error):
@@ -331,9 +325,10 @@ def pieces_json(
         model["unk_token"] = pieces[unknown[0]][0] if unknown else None
     steps = list(steps)  # in SentencePiece's order
     if joins_spaces:
-        steps += [replacement({"Regex": EDGES}, ""), replacement({"Regex": " {2,}"}, " ")]
+        steps += [{"type": "Replace", "pattern": {"Regex": EDGES}, "content": ""}]
+        steps += [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
     steps += [{"type": "Prepend", "prepend": SPACE if escapes else " "}] if has_prefix else []
-    steps += [replacement({"String": " "}, SPACE)] if escapes else []
+    steps += [{"type": "Replace", "pattern": {"String": " "}, "content": SPACE}] if escapes else []
     pattern = "|".join(re.escape(piece) for piece in sorted(whole, key=len, reverse=True))
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     return {
@@ -360,11 +355,6 @@ def merges_of(pieces: list[tuple[str, float, int]]) -> list[tuple[str, str]]:
         if piece[:cut] in normal and piece[cut:] in normal
     ]
     return [(left, right) for _, left, right in sorted(found)]
-
-
-def replacement(pattern: dict[str, str], content: str) -> dict[str, Any]:
-    """Return a normalizer that replaces a pattern."""
-    return {"type": "Replace", "pattern": pattern, "content": content}
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
@@ -421,8 +411,7 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
     parts = [bytes([byte]) for byte in token]
     while len(parts) > 2:
         lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))
-        if lowest >= rank:
-            raise GPTError("vocabulary.not_a_merge", token=rank)
+        require(lowest < rank, "vocabulary.not_a_merge", token=rank)
         parts[at : at + 2] = [parts[at] + parts[at + 1]]
     return parts[0], parts[1]
 
@@ -442,36 +431,17 @@ def bpe_tokenizer(ranks: dict[bytes, int], special: Mapping[str, int], n_vocab: 
 PLACE = "tokenizer.ggml"
 BYTE_LEVEL, BY_SCORES = "gpt2", "llama"  # values of tokenizer.ggml.model
 FILLER = re.compile(r"\[PAD\d+\]")  # the converter's name for ids without a token
-LLAMA3_SPLIT = QWEN_SPLIT | {"pattern": {"Regex": QWEN_PATTERN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")}}
-# {tokenizer.ggml.pre: (normalizer, what splits a text into words before the bytes are merged; GPT-2's pattern is last)}
-SPLITS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
-    **dict.fromkeys(("gpt-2", "phi-2", "mpt", "jais", "exaone4"), (None, [])),
-    "olmo": (NFC, []),
-    **dict.fromkeys(("starcoder", "refact", "command-r", "smollm", "codeshell", "minerva-7b"), (None, [DIGITS])),
-    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (NFC, [QWEN_SPLIT])),
-    "stablelm2": (None, [QWEN_SPLIT]),
-    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "falcon3", "dbrx", "smaug-bpe"), (None, [LLAMA3_SPLIT])),
-}
-STARTS_WITH_BOS = ("llama-bpe", "llama3", "llama-v3", "falcon3")  # and keep whole words
 # Pattern of models converted before the metadata named one.
 OLD_FILES = {"qwen2": "qwen2", "qwen3": "qwen2", "gptneox": "olmo", "starcoder": "starcoder", "starcoder2": "starcoder"}
-ROLES = {
-    "bos_token": "bos",
-    "eos_token": "eos",
-    "unk_token": "unknown",
-    "sep_token": "seperator",
-    "pad_token": "padding",
-}
+ROLES = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown"}
+ROLES |= {"sep_token": "seperator", "pad_token": "padding"}
 ENDS = ("eos", "eot", "eom")
 # Control tokens that end a reply, by name, because many files state only the end of a text.
 END_NAMES = ("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>")
 
 
 def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> HuggingFaceTokenizer | None:
-    """Return the vocabulary for a model with n_vocab tokens, or None if the metadata contains none.
-
-    Raises ValueError if it is damaged, or of a kind or with a pattern that is not implemented.
-    """
+    """Return the vocabulary for a model with n_vocab tokens, or None if the metadata contains none."""
     kind = metadata.get(f"{PLACE}.model")
     if kind in (None, "none", "no_vocab"):
         return None
@@ -481,10 +451,21 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> Hugg
     starts = metadata.get(f"{PLACE}.add_bos_token")
     if kind == BYTE_LEVEL:
         pre = str(metadata.get(f"{PLACE}.pre", "default"))
-        content = byte_level_content(metadata, tokens, pre, file)
+        pre = OLD_FILES.get(str(metadata.get("general.architecture")), "gpt-2") if pre == "default" else pre
+        require(pre in SPLITS, "vocabulary.option", file=file, name=f"{PLACE}.pre {pre}")
+        known = {text: i for i, text in enumerate(tokens) if not FILLER.fullmatch(text)}
+        content = byte_level_json(known, listed(metadata, "merges", str, file), *SPLITS[pre])
+        content["model"]["ignore_merges"] = pre in STARTS_WITH_BOS
         starts = pre in STARTS_WITH_BOS if starts is None else starts
     elif kind == BY_SCORES:
-        content = sentence_piece_content(metadata, tokens, types, file)
+        scores = listed(metadata, "scores", float, file, n=len(tokens))
+        kinds = [UNUSED if of == USER_DEFINED else of for of in types]  # whole words become added tokens
+        content = pieces_json(
+            list(zip(tokens, scores, kinds, strict=True)),
+            has_bytes=BYTE in types,
+            has_prefix=metadata.get(f"{PLACE}.add_space_prefix") is not False,
+            joins_spaces=metadata.get(f"{PLACE}.remove_extra_whitespaces") is True,
+        )
         starts = starts is not False
     else:
         raise GPTError("vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
@@ -515,38 +496,3 @@ def listed(metadata: Mapping[str, Any], name: str, kind: type, file: str, n: int
     if not isinstance(found, list) or any(type(each) is not kind for each in found) or n not in (None, len(found)):
         raise GPTError("vocabulary.parts", file=file)
     return found
-
-
-def byte_level_content(metadata: Mapping[str, Any], tokens: list[str], pre: str, file: str) -> dict[str, Any]:
-    """Return the contents of a tokenizer.json for GPT-2's kind of BPE. pre: name of the pattern that splits texts."""
-    merges = listed(metadata, "merges", str, file)
-    if pre == "default":
-        pre = OLD_FILES.get(str(metadata.get("general.architecture")), "gpt-2")
-    if pre not in SPLITS:
-        raise GPTError("vocabulary.option", file=file, name=f"{PLACE}.pre {pre}")
-    normalizer, splits = SPLITS[pre]
-    content = byte_level_json({text: i for i, text in enumerate(tokens) if not FILLER.fullmatch(text)}, merges)
-    by_bytes = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": splits in ([], [DIGITS]),
-    }
-    content["normalizer"] = normalizer
-    content["pre_tokenizer"]["pretokenizers"] = [*splits, by_bytes]
-    content["model"]["ignore_merges"] = pre in STARTS_WITH_BOS
-    return content
-
-
-def sentence_piece_content(
-    metadata: Mapping[str, Any], tokens: list[str], types: list[int], file: str
-) -> dict[str, Any]:
-    """Return the contents of a tokenizer.json for SentencePiece's kind of BPE. Whole words become added tokens."""
-    scores = listed(metadata, "scores", float, file, n=len(tokens))
-    kinds = [UNUSED if of == USER_DEFINED else of for of in types]
-    return pieces_json(
-        list(zip(tokens, scores, kinds, strict=True)),
-        has_bytes=BYTE in types,
-        has_prefix=metadata.get(f"{PLACE}.add_space_prefix") is not False,
-        joins_spaces=metadata.get(f"{PLACE}.remove_extra_whitespaces") is True,
-    )

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import regex
 
-from gpt.checks import is_integer
+from gpt.checks import is_integer, require
 from gpt.errors import GPTError
 
 CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
@@ -77,16 +77,12 @@ class TokenizerJson:
 
 
 def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
-    """Check a file for a model with n_vocab tokens and return its properties. Adds a decoder if the file has none.
-
-    Raises ValueError if the file is unsupported or does not fit the model.
-    """
+    """Check a file for a model with n_vocab tokens and return its properties. Adds a decoder if the file has none."""
     model, added = content.get("model"), content.get("added_tokens") or []
     if not isinstance(model, dict) or not isinstance(added, list):
         raise GPTError("vocabulary.parts", file=file)
     kind, merges = kind_of(model), model.get("merges", [])
-    if kind not in MODELS:
-        raise GPTError("vocabulary.option", file=file, name=str(kind))
+    require(kind in MODELS, "vocabulary.option", file=file, name=str(kind))
     if not isinstance(merges, list) or not all(
         isinstance(token, dict) and isinstance(token.get("content"), str) and token["content"] for token in added
     ):
@@ -147,8 +143,7 @@ def ids_of_tokens(model: Mapping[str, Any], file: str) -> dict[str, int]:
     else:
         raise GPTError("vocabulary.parts", file=file)
     valid = n and all(type(token_id) is int and token_id >= 0 for token_id in vocab.values())
-    if not valid or len(set(vocab.values())) != n:
-        raise GPTError("vocabulary.ids", file=file)
+    require(valid and len(set(vocab.values())) == n, "vocabulary.ids", file=file)
     return vocab
 
 
@@ -229,8 +224,7 @@ def flat_parts(part: object, file: str) -> Iterator[dict[str, Any]]:
             yield part
             continue
         inner = [part[key] for key in SEQUENCES if key in part]
-        if len(inner) != 1 or not isinstance(inner[0], list):
-            raise GPTError("vocabulary.parts", file=file)
+        require(len(inner) == 1 and isinstance(inner[0], list), "vocabulary.parts", file=file)
         waiting += reversed(inner[0])
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm
 
-from gpt.checks import is_integer
+from gpt.checks import is_integer, require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import meta_model
@@ -141,10 +141,7 @@ def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, object], hin
 def detect_family(
     named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints, family: Layout
 ) -> Translated:
-    """Translate the weights of a model from a known family. The configuration determines every option.
-
-    Raises ValueError if the weights or the hints contradict the configuration.
-    """
+    """Translate the weights of a model from a known family. The configuration determines every option."""
     stated = read_family_options(config)
     weights, layout = translate_family(named, family, stated)
     layout = replace(layout, n_head=None)  # n_head comes from the configuration
@@ -162,7 +159,7 @@ def detect_family(
 
 
 def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> Translated:
-    """Check the weights and leave out those that are not used. Raises ValueError if they do not fit."""
+    """Check the weights and sort them into the model's order. Raises ValueError if they do not fit."""
     expected = expected_shapes(config)
     unused = {name for name in weights.keys() - expected.keys() if is_unused(name, weights)}
     weights = {name: part for name, part in weights.items() if name not in unused}
@@ -197,8 +194,7 @@ def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         name = strip_wrappers(name)
         if BUFFERS.search(name):
             continue
-        if name in named:
-            raise GPTError("layout.duplicate", name=name)
+        require(name not in named, "layout.duplicate", name=name)
         named[name] = tensor
     return named
 
@@ -244,10 +240,7 @@ def is_written_by_transformers(named: Mapping[str, Tensor], family: Layout) -> b
 
 
 def stated_options(layout: Layout, beside: Beside | None, entries: Mapping[str, object], sizes: Options) -> Options:
-    """Return the options found next to the weights or in the checkpoint's other entries.
-
-    Raises ValueError with both values if the two sources contradict each other.
-    """
+    """Return the options found next to the weights or in the checkpoint's other entries."""
     model_args = entries.get(MODEL_ARGS)
     if layout.title == NANOGPT and isinstance(model_args, dict):
         known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
@@ -277,10 +270,7 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
 
 
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
-    """Combine the weights' sizes, the stated options and the hints into a configuration.
-
-    Raises ValueError with both values if two sources disagree, and HeadsUnknown or ScaleUnknown if a value is missing.
-    """
+    """Combine the weights' sizes, the stated options and the hints into a configuration."""
     found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
     check_sizes(stated, found)
     known = {name: value for name, value in stated.items() if value is not None} | found
@@ -348,10 +338,7 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
 
 
 def read_heads(weights: Weights, layout: Layout) -> Options:
-    """Return the sizes of the heads in the book's Llama 3.2 and Qwen3, which state no options.
-
-    Raises ValueError for another Llama, whose rotary angles may be scaled differently.
-    """
+    """Return the sizes of the heads in the book's Llama 3.2 and Qwen3, which state no options."""
     if layout.title not in (BOOK_LLAMA.title, BOOK_QWEN.title):
         return {}
     q, k, _ = weights["h.0.attn.c_attn.weight"]
@@ -459,8 +446,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     found: dict[str, dict[Place, Tensor]] = {}
     for name, tensor in named.items():
         ours, place = our_name(name, layout)
-        if place in found.setdefault(ours, {}):
-            raise GPTError("layout.duplicate", name=name)
+        require(place not in found.setdefault(ours, {}), "layout.duplicate", name=name)
         found[ours][place] = tensor
     if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # block numbers start at 1
         found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - 1}", ours): parts for ours, parts in found.items()}

@@ -28,6 +28,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.memory import format_bytes
 
@@ -63,8 +64,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors in a safetensors file. Raises ValueError if it is damaged or its header is too large."""
     with path.open("rb") as file:
         n_bytes = int.from_bytes(file.read(8), "little")
-    if n_bytes > MAX_HEADER_BYTES:
-        raise GPTError("checkpoint.header_size", file=path.name, n=n_bytes, limit=MAX_HEADER_BYTES)
+    require(n_bytes <= MAX_HEADER_BYTES, "checkpoint.header_size", file=path.name, n=n_bytes, limit=MAX_HEADER_BYTES)
     try:
         return load_file(path)
     except (SafetensorError, ValueError, RuntimeError, KeyError) as error:
@@ -73,8 +73,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
 
 def existing(path: Path) -> Path:
     """Return the path of a file or a folder. Raises ValueError if it does not exist."""
-    if not (path.is_file() or path.is_dir()):
-        raise GPTError("file.unknown", path=path)
+    require(path.is_file() or path.is_dir(), "file.unknown", path=path)
     return path
 
 
@@ -87,6 +86,7 @@ def unreadable(path: Path, error: Exception) -> GPTError:
 
 
 def not_readable(path: Path, error: OSError) -> GPTError:
+    """Return the error for a file that the operating system cannot read."""
     return GPTError("file.unreadable", file=path.name, reason=error.strerror or error)
 
 
@@ -94,8 +94,7 @@ def read_bytes(path: Path) -> bytes:
     """Read a file of at most MAX_TEXT_BYTES. Raises ValueError if it is larger."""
     with path.open("rb") as file:
         data = file.read(MAX_TEXT_BYTES + 1)  # the reported size can be 0, as for files in /proc
-    if len(data) > MAX_TEXT_BYTES:
-        raise GPTError("file.too_large", file=path.name, limit=MAX_TEXT_BYTES)
+    require(len(data) <= MAX_TEXT_BYTES, "file.too_large", file=path.name, limit=MAX_TEXT_BYTES)
     return data
 
 
@@ -130,6 +129,10 @@ def read_yaml(path: Path) -> dict[str, object]:
         with suppress(ValueError):
             value[name] = float(text) if isinstance(text, str) else text
     return {str(name): each for name, each in value.items()}
+
+
+class RunsCode(Exception):
+    """Raised for a pickle that names a function of the standard library."""
 
 
 class Name(str):
@@ -194,7 +197,12 @@ class PlainUnpickler(pickle._Unpickler):
         return self.load_storage(pid)
 
     def find_class(self, module: str, name: str) -> Name:
-        return checked_name(module, name)
+        """Return the full name, as in Python 3. Raises RunsCode for what could run code, such as `os.system`."""
+        module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+        full = Name(f"{module}.{name}")
+        if module.partition(".")[0] in sys.stdlib_module_names and not PLAIN.fullmatch(full):
+            raise RunsCode(full)
+        return full
 
     def get_extension(self, code: int) -> None:
         raise pickle.UnpicklingError("unexpected extension")
@@ -239,19 +247,6 @@ class PlainUnpickler(pickle._Unpickler):
         pickle.ADDITEMS[0]: dispatch[pickle.APPENDS[0]],
         pickle.FROZENSET[0]: dispatch[pickle.TUPLE[0]],
     }
-
-
-def checked_name(module: str, name: str) -> Name:
-    """Return the full name, as in Python 3. Raises RunsCode for what could run code, such as `os.system`."""
-    module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
-    full = Name(f"{module}.{name}")
-    if module.partition(".")[0] in sys.stdlib_module_names and not PLAIN.fullmatch(full):
-        raise RunsCode(full)
-    return full
-
-
-class RunsCode(Exception):
-    """Raised for a pickle that names a function of the standard library."""
 
 
 def add_items(target: Any, values: list[Any]) -> dict[Any, Any]:
@@ -405,9 +400,10 @@ def map_file(path: Path) -> torch.UntypedStorage:
 
 
 def data_type(kind: str) -> torch.dtype:
+    """Return the data type of a storage class, such as "torch.FloatStorage"."""
     return STORAGES[kind.rpartition(".")[2].removesuffix("Storage")]
 
 
 def numbers(kind: str, storage: torch.UntypedStorage) -> Tensor:
-    """Return the numbers in a storage. kind: its class, such as "torch.FloatStorage"."""
+    """Return the numbers in a storage as a flat tensor."""
     return torch.empty(0, dtype=data_type(kind)).set_(storage)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpt.checks import check_token_id, is_integer
+from gpt.checks import check_token_id, is_integer, require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON, HuggingFaceTokenizer
 from gpt.models.checkpoints.tokenizer_formats import (
@@ -70,19 +70,14 @@ class PlainIds(Vocabulary):
         self.n_vocab, self.problem = n_vocab, problem
 
     def encode(self, text: str) -> list[int]:
-        ids = []
+        last = self.n_vocab - 1
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
-                raise self._not_an_id(word[:20])
+                if self.problem is None:
+                    raise GPTError("vocabulary.none", last=last, word=word[:20])
+                raise GPTError("vocabulary.unread", reason=self.problem, last=last, word=word[:20])
             check_token_id(int(word), self.n_vocab)
-            ids.append(int(word))
-        return ids
-
-    def _not_an_id(self, word: str) -> GPTError:
-        """Return the error for a word that is not a token id."""
-        if self.problem is None:
-            return GPTError("vocabulary.none", last=self.n_vocab - 1, word=word)
-        return GPTError("vocabulary.unread", reason=self.problem, last=self.n_vocab - 1, word=word)
+        return [int(word) for word in text.split()]
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -94,9 +89,7 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
 
     Also reads SETTINGS_FILES and config.json in the same folder, but not the weights, so a vocabulary can be checked
     before the weights are downloaded. Ids missing from the vocabulary become tokens such as "<50300>".
-
-    Raises:
-        ValueError: If a file is damaged, has an unsupported format, or has more tokens than the model.
+    Raises ValueError if a file is damaged, has an unsupported format, or has more tokens than the model.
     """
     found: Tokenizer | TokenTable
     file = library_file(folder)
@@ -142,8 +135,7 @@ def pad_vocabulary(found: Tokenizer | TokenTable, n_vocab: int) -> Tokenizer | T
     """Pad a vocabulary to n_vocab tokens. Raises ValueError if it is larger."""
     if found.n_vocab == n_vocab:
         return found
-    if found.n_vocab > n_vocab:
-        raise GPTError("vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
+    require(found.n_vocab <= n_vocab, "vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
     if isinstance(found, Tokenizer):
         return bpe_tokenizer(found.encoding._mergeable_ranks, special_tokens(found), n_vocab)
     return found.padded(n_vocab)
@@ -158,7 +150,7 @@ def read_table(path: Path, n_vocab: int) -> list[str] | None:
 
 def read_nanogpt_meta(path: Path) -> TokenTable:
     """Read nanoGPT's meta.pkl: a pickled {"itos": {id: character}, ...}."""
-    meta = read_pickle(path)
+    meta = read_pickle(path)  # {"itos": {id: character}, ...}
     tokens = tokens_of(meta.get("itos")) if isinstance(meta, dict) else None
     if tokens is None:
         raise GPTError("vocabulary.nanogpt", file=path.name)
@@ -185,17 +177,11 @@ def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
 
 
 class TokenTable(Vocabulary):
-    """A vocabulary that lists each token's text. Names such as <eos> are control tokens.
-
-    Raises ValueError unless the tokens are distinct strings.
-    """
+    """A vocabulary that lists each token's text. Names such as <eos> are control tokens."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        found = different_texts(tokens)
-        if found is None:
-            raise GPTError("vocabulary.table")
-        self.tokens = found
-        self.n_vocab = len(tokens)
+        self.tokens, self.n_vocab = different_texts(tokens) or [], len(tokens)
+        require(self.tokens, "vocabulary.table")
         self._ids = {token: token_id for token_id, token in enumerate(tokens)}
         self.special_ids = frozenset(i for token, i in self._ids.items() if len(token) > 1 and CONTROL.fullmatch(token))
         named = {token.lower(): i for token, i in self._ids.items() if i in self.special_ids}
@@ -225,6 +211,7 @@ class TokenTable(Vocabulary):
         """
         splits, is_lower = self._library_splits(), all(token == token.lower() for token in self._plain())
         unknown = "<unk>" if self.unknown_id is None else self.tokens[self.unknown_id]
+        joins = self.strips_space
         return {
             "version": "1.0",
             "added_tokens": [
@@ -235,9 +222,7 @@ class TokenTable(Vocabulary):
             "normalizer": {"type": "Lowercase"} if is_lower and isinstance(self, Words) else None,
             "pre_tokenizer": {"type": "Sequence", "pretokenizers": splits},
             "post_processor": None,
-            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}
-            if self.strips_space
-            else {"type": "Fuse"},
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True} if joins else {"type": "Fuse"},
             "model": {"type": "WordLevel", "vocab": self._ids, "unk_token": unknown},
         }
 
@@ -246,7 +231,6 @@ class TokenTable(Vocabulary):
         """Return what `split` does as parts of a tokenizer.json."""
 
     def _plain(self) -> list[str]:
-        """Return the tokens that are not control tokens."""
         return [token for token, token_id in self._ids.items() if token_id not in self.special_ids]
 
     @abstractmethod
@@ -254,19 +238,15 @@ class TokenTable(Vocabulary):
         """Return the error for a part that is missing from the table."""
 
     def listed(self, separator: str) -> str:
-        """Return the first tokens in the vocabulary, for an error message."""
         plain = self._plain()
         more = "…" if len(plain) > MAX_LISTED_TOKENS else ""
         return separator.join(visible(token) for token in plain[:MAX_LISTED_TOKENS]) + more
 
 
 class Characters(TokenTable):
-    """One token for each character, as in nanoGPT's character models."""
-
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__(tokens)
-        if any(len(token) > 1 for token in self._plain()):
-            raise GPTError("vocabulary.table")
+        require(not any(len(token) > 1 for token in self._plain()), "vocabulary.table")
 
     def split(self, text: str) -> Iterator[str]:
         return iter(text)
@@ -275,8 +255,8 @@ class Characters(TokenTable):
         return [library_split(r"[\s\S]")]
 
     def unknown(self, part: str) -> GPTError:
-        part, known = visible(part), self.listed("")
-        return GPTError("vocabulary.unknown_character", character=part, n=len(self._plain()), known=known)
+        n, known = len(self._plain()), self.listed("")
+        return GPTError("vocabulary.unknown_character", character=visible(part), n=n, known=known)
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_CONFIG, TOKE
 from gpt.models.checkpoints.layouts import Layout
 from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SKIPS_ROTATION, WINDOWED, read_family_options
 from gpt.models.checkpoints.tokenizer_formats import SETTINGS_FILES, write_gpt2_files
-from gpt.models.checkpoints.translate import expected_shapes, role_of
+from gpt.models.checkpoints.translate import expected_shapes, role_of, translate_family, whole, with_half_pairs
 from gpt.models.checkpoints.vocabularies import FILES, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
@@ -104,16 +105,14 @@ def save_hugging_face(
 
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:
+    """Write config.json next to the weights."""
     write_json(folder / CONFIG, config)
     shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only the owner can read
 
 
 @contextmanager
 def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
-    """Yield a temporary folder. Its files replace the old model if the block ends without an error.
-
-    Raises ValueError if `folder` is a file, or contains a model and `overwrite` is False.
-    """
+    """Yield a temporary folder. Its files replace the old model if the block ends without an error."""
     if folder.is_file() or (not overwrite and any((folder / name).exists() for name in (CONFIG, WEIGHTS))):
         raise GPTError("save.exists", folder=folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -263,75 +262,59 @@ def effective(config: GPTConfig) -> dict[str, Any]:
 
 
 def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tensor] | None:
-    """Return the weights under the family's names, or None if one of them would need two different values."""
-    config = model.config
+    """Return the weights under the family's names, or None if one of them would need two different values.
+
+    Empty weights are translated as if they had been read. Ours are copied into the views that this returns.
+    """
     ours = {name: ordinary(value).detach().cpu().float() for name, value in model.state_dict().items()}
-    for name, shape in expected_shapes(replace(theirs, tie_weights=config.tie_weights)).items():
-        if name.endswith(".bias"):
-            ours.setdefault(name, torch.zeros(shape))
-    found: dict[str, Tensor] = {}
-    for name, value in their_parts(ours, family, config):
-        if config.tie_weights and name == family.names["lm_head"] + ".weight":
-            continue
-        if name in found and not torch.equal(found[name], value):
-            return None
-        found[name] = value.contiguous()
-    for fused, parts in family.split.items():
-        for name in [name for name in found if f".{parts[0]}." in name]:
-            rows = [found.pop(name.replace(parts[0], part)) for part in parts]
-            found[name.replace(parts[0], fused)] = torch.cat(rows)
+    theirs = replace(theirs, tie_weights=model.config.tie_weights)
+    found = {name: torch.zeros(shape) for name, shape in stored_shapes(family, theirs).items()}
+    weights, _ = translate_family(found, family, dataclasses.asdict(theirs))
+    if family.rotary_pairs != "half":
+        weights = with_half_pairs(weights, theirs, family)
     if family.normed_embedding:  # its rows x become x / sqrt(mean(x^2) + eps), whose mean square is below 1
-        squares = ours["wte.weight"].double().square().mean(dim=1, keepdim=True)
+        embedding = ours.pop("wte.weight")
+        squares = embedding.double().square().mean(dim=1, keepdim=True)
         if squares.max() > 1 + NORM_ERROR:
             return None
-        scale = (config.norm_eps / (1 - squares).clamp(min=NORM_ERROR)).sqrt()
-        found[f"{family.names['wte']}.weight"] = (ours["wte.weight"] * scale).float()
-    if family.plain_norms:
-        norms = [name for name, value in found.items() if "norm" in name and value.dim() == 1]
-        if any(not torch.equal(found[name], torch.full_like(found[name], name.endswith("weight"))) for name in norms):
-            return None
-        found = {name: value for name, value in found.items() if name not in norms}
+        scale = (theirs.norm_eps / (1 - squares).clamp(min=NORM_ERROR)).sqrt()
+        found[f"{family.names['wte']}.weight"] = (embedding * scale).float()
+    files = {tensor.untyped_storage().data_ptr() for tensor in found.values()}
+    if theirs.tie_weights:
+        del ours["lm_head.weight"]
+    values = {name: value for name, value in ours.items() if name in weights}  # `is_same`: others have no effect
+    for name, value in values.items():
+        if family.norm_offset and value.dim() == 1 and name.endswith(".weight"):
+            values[name] = value = value - family.norm_offset
+        for part, rows in zip(weights[name], value.split([len(part) for part in weights[name]]), strict=True):
+            if part.untyped_storage().data_ptr() in files:  # norms without weights are not stored
+                part.copy_(rows)
+    if any(not torch.equal(whole(weights[name]), value) for name, value in values.items()):
+        return None
     head = family.names["lm_head"]
     return {name if name.startswith(f"{head}.") else family.prefix + name: value for name, value in found.items()}
 
 
-def their_parts(ours: dict[str, Tensor], family: Layout, config: GPTConfig) -> Iterable[tuple[str, Tensor]]:
-    """Yield the name, without the prefix, and the value of each weight."""
-    rows = [n * config.head_size for n in (config.n_head, config.kv_heads, config.kv_heads)]
-    for name, value in ours.items():
+def stored_shapes(family: Layout, config: GPTConfig) -> dict[str, tuple[int, ...]]:
+    """Return {name, without the prefix: shape} for the weights that a family stores."""
+    heads, shapes = dict(zip("qkv", (config.n_head, config.kv_heads, config.kv_heads), strict=True)), {}
+    for name, shape in expected_shapes(config).items():
         module, _, leaf = name.rpartition(".")
-        role, n = role_of(module), module.split(".")[1] if module.startswith("h.") else ""
-        if role == "h.{n}.attn.c_attn":
-            parts = list(value.split(rows))
-            if family.rotary_pairs != "half":
-                parts[:2] = [in_pairs(part, family, config) for part in parts[:2]]
-            if "h.{n}.attn.q" in family.names:
-                for letter, part in zip("qkv", parts, strict=True):
-                    yield f"{family.names[f'h.{{n}}.attn.{letter}'].format(n=n)}.{leaf}", part
-                continue
-            if family.qkv_order == "heads":
-                parts = [torch.stack([part.unflatten(0, (config.n_head, -1)) for part in parts], dim=1).flatten(0, 2)]
-            value = torch.cat(parts)
-        if role not in family.names:
-            continue  # the family lacks this part; `is_same` has ensured that it has no effect
-        if family.transposed:
-            value = transposed(name, value)
-        if family.norm_offset and value.dim() == 1 and leaf == "weight":
-            value = value - family.norm_offset
-        if skipped := family.skip_rows.get(role):
-            value = torch.cat([value.new_zeros(skipped, value.shape[1]), value])
-        yield f"{family.names[role].format(n=n)}.{leaf}", value
+        parts = {role_of(module): shape}
+        if module.endswith("c_attn") and "h.{n}.attn.q" in family.names:
+            parts = {f"h.{{n}}.attn.{x}": (n * config.head_size, *shape[1:]) for x, n in heads.items()}
+        for role, size in parts.items():
+            if role in family.names and not (family.plain_norms and re.search(r"ln_|_norm", role)):
+                size = size[::-1] if role in family.transposed else size
+                size = (size[0] + family.skip_rows.get(role, 0), *size[1:])
+                shapes[family.names[role].replace("{n}", name.split(".")[1]) + f".{leaf}"] = size
+    for fused, names in family.split.items():
+        for name in [name for name in shapes if f".{names[0]}." in name]:
+            stacked = [shapes.pop(name.replace(names[0], part)) for part in names]
+            shapes[name.replace(names[0], fused)] = (sum(size[0] for size in stacked), *stacked[0][1:])
+    return shapes
 
 
 def transposed(name: str, tensor: Tensor) -> Tensor:
     """Convert a weight from our orientation to that of transformers, or vice versa. Returns a view."""
     return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
-
-
-def in_pairs(rows: Tensor, family: Layout, config: GPTConfig) -> Tensor:
-    """Reorder rows of queries or keys as a family rotates them; see `translate.with_half_pairs`."""
-    heads = rows.unflatten(0, (-1, config.head_size))
-    first, second, rest = heads.split([config.rotary_size // 2] * 2 + [config.head_size - config.rotary_size], dim=1)
-    if family.rotary_pairs == "backwards":
-        return torch.cat([second, first, rest], dim=1).flatten(0, 1)
-    return torch.cat([torch.stack([first, second], dim=2).flatten(1, 2), rest], dim=1).flatten(0, 1)

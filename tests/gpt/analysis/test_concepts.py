@@ -11,7 +11,7 @@ from gpt import Edits, Trace, get_model
 from gpt.analysis.concept_graph import Removed, _Linear, concept_graph, logits_without
 from gpt.analysis.concepts import Concepts, NamedConcept, trace_activity
 from gpt.edits import Hook, Patch, Steering
-from gpt.models.concept_files import CONCEPTS, NAMES, load_concepts, save_concepts
+from gpt.models.loading import CONCEPTS, NAMES, load_concepts, save_concepts
 from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
 from tests.gpt.fake_models import family_model, tiny_model, tiny_tokenizer
 

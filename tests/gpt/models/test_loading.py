@@ -18,8 +18,7 @@ from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import Precision, build, checked_precision, memory_of
 from gpt.models.memory import free_memory
-from gpt.models.precision_error import compare, precision_error
-from gpt.models.registry import Registry, configure
+from gpt.models.registry import Registry, compare, configure, precision_error
 from gpt.models.sources import BUNDLED, load_model
 from gpt.read_only import ReadOnlyTensor
 from tests.conftest import randomized

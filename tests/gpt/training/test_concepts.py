@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from gpt import load_model, save_model
-from gpt.models.concept_files import CONCEPTS
+from gpt.models.loading import CONCEPTS
 from gpt.training.autoencoder import Autoencoder
 from tests.gpt.fake_models import tiny_model
 from tools.concepts import main
