@@ -150,8 +150,8 @@ function laidOut(stage) {
       room -= wide;
       for (; i < end; i += 1) lines[lines.length - 1].push(i);
     }
-    const high = 1.7 * size;
-    if (size > 12 && (lines.length * high > 0.46 * h || widths.some((each) => each > w - 48))) continue;
+    const high = (lines.length > 2 ? 1.45 : 1.7) * size;
+    if (size > 12 && (lines.length * high > 0.5 * h || widths.some((each) => each > w - 48))) continue;
     const top = Math.max(0.32 * h - ((lines.length - 1) * high) / 2, 1.6 * size);
     return lines.flatMap((each, row) => {
       const skipped = tokens[each[0]].startsWith(" ") ? space : 0;
@@ -363,8 +363,9 @@ function arches(stage, head, grown, alpha = 1) {
   const last = asked.length - 1;
   weights[head].forEach((weight, i) => {
     const y = of.y - 0.7 * of.size(stage, last);
-    const [from, to] = [of.x(i), of.x(last)].map((x) => ({ x, y }));
-    const path = i === last ? `M${to.x - 6} ${y}C${to.x - 60 * unit} ${y - 64 * unit} ${to.x + 60 * unit} ${y - 64 * unit} ${to.x + 6} ${y}` : archPath(from, to, y - 8);
+    const off = 5 * unit * (head - stage.head); // the heads' arches stand beside each other
+    const [from, to] = [of.x(i), of.x(last)].map((x) => ({ x: x + off, y }));
+    const path = i === last ? `M${to.x - 6} ${y}C${to.x - 60 * unit} ${y - 64 * unit} ${to.x + 60 * unit} ${y - 64 * unit} ${to.x + 6} ${y}` : archPath(from, to, y - 8 - Math.abs(off));
     line(stage, path, theme.purple, (1 + 9 * weight) * unit, grown, alpha * (0.25 + 0.75 * weight));
   });
 }
