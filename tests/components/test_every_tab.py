@@ -56,6 +56,7 @@ def views_of(renderer: Renderer, session: Session, *tabs: str) -> dict[str, dict
 def drawn(renderer: Renderer) -> dict:
     session = new_session()
     session.film = "next"
+    session.change(Chosen, step="numbers")
     session.settings = session.settings.with_value("temperature", 1.5)
     logits = session.document.logits(len(session.document.ids) - 1)
     shares = [(logits / temperature).softmax(0).max().item() for temperature in (1.5, 1)]
