@@ -19,7 +19,7 @@ from components.render import Lines
 from components.share.handlers import link_menu
 from components.state.selection import NEWEST
 from components.state.session import Session
-from components.text_views import attention_shade, document_lines, head_name
+from components.text_views import attention_shade, document_lines, head_name, shading_legend
 from components.widgets.frame import frame_widget
 from components.widgets.tokens import tokens
 from components.words import word_name, words_of
@@ -73,6 +73,7 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     first = row(name, model, _always(language), menu, classes="gb-frame")
     dock = row(
         tokens("dock", draw=strip, one_line=True, on=select_token),
+        says("dock-legend", shading_legend, kind="caption"),
         says("in-force", in_force, kind="caption"),
         says("selected", selected, kind="caption"),
         button("dock-stop", "stop", stop, queue="stop", enabled=lambda s: s.generating),

@@ -116,6 +116,15 @@ def attention_shade(text: Text, selection: Selection) -> str:
     return shade_value(weights[position, : position + 1].cpu().numpy())
 
 
+def shading_legend(s: Any) -> str:
+    """Explain the colours of the text's tokens in a strip."""
+    if s.text is None or s.text.n_read == 0:
+        return ""
+    if s.selection.shading != "attention":
+        return t(f"strip.hint.{s.selection.shading}")
+    return t("strip.hint.attention", token=quoted(s.text.tokenizer, s.text.ids[s.position]))
+
+
 def next_token_bars(
     document: Generation,
     position: int,

@@ -8,7 +8,7 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from components.figures.palette import DIVERGING, SEQUENTIAL, Pair, colorscale
+from components.figures.palette import ATTENTION, DIVERGING, SEQUENTIAL, Pair, colorscale
 from components.figures.style import (
     ALL_LABELS,
     LABEL,
@@ -116,7 +116,7 @@ def attention_heatmap(
     rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
     return figure(
         [
-            _cells(np.where(masked, np.nan, weights), 0, strongest, SEQUENTIAL, tip, **gaps),
+            _cells(np.where(masked, np.nan, weights), 0, strongest, ATTENTION, tip, **gaps),
             {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},
         ],
         names_axis(numbered_keys, showticklabels=False, range=[-0.5, n_key - 0.5]),

@@ -54,6 +54,14 @@ SEQUENTIAL: tuple[Pair, ...] = (
     Pair("#1f1a5a", "#b6fce8"),
 )
 
+ATTENTION: tuple[Pair, ...] = (
+    Pair("#f7f3fa", "#1f1c26"),
+    Pair("#dcc9ea", "#3d2f4f"),
+    Pair("#b98fd4", "#664885"),
+    Pair("#9560bf", "#9467bd"),
+    Pair("#6a3494", "#c898ef"),
+)
+
 DIVERGING: tuple[Pair, ...] = (
     Pair("#772e11", "#fcc687"),
     Pair("#b1521b", "#d98c4c"),
@@ -78,7 +86,7 @@ HEAD_HUES: dict[str, Pair] = {  # keyed by the head's role, as in gpt.analysis
 
 CURVES: tuple[Pair, ...] = (HEAD_HUES["previous_token"], HEAD_HUES["first_token"], HEAD_HUES["duplicate_token"])
 
-_EVERY = (*PALETTE.values(), *SEQUENTIAL, *DIVERGING, *HEAD_HUES.values())
+_EVERY = (*PALETTE.values(), *SEQUENTIAL, *ATTENTION, *DIVERGING, *HEAD_HUES.values())
 DARK_PARTNERS: dict[str, str] = {pair.light: pair.dark for pair in _EVERY}
 
 

@@ -21,7 +21,7 @@ from components.state.example import first_prompt
 from components.state.hidden import hide_again
 from components.state.selection import NEWEST, Shading
 from components.state.session import Session
-from components.state.settings import LIMITS, Settings, sampling_params, sampling_values
+from components.state.settings import LIMITS, MoreControls, Settings, sampling_params, sampling_values
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
 from gpt import (
@@ -81,6 +81,8 @@ def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[
         session.language = language
     if link.parameters.keys() - VIEW:
         yield from _generate(session, link)
+    if link.parameters.keys() & {*LIMITS, "shading"} - {"temperature"}:
+        session.change(MoreControls, open=True)
     if session.document is not None:
         _select(session, session.document, link, tabs)
     for name in pages.keys() & link.parameters.keys():

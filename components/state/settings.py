@@ -98,6 +98,13 @@ def sampling_params(*, seed: object = None, **values: object) -> SamplingParams:
 
 
 @dataclass(frozen=True)
+class MoreControls:
+    """open: whether the Write tab shows every control, not only those that a first visit needs."""
+
+    open: bool = False
+
+
+@dataclass(frozen=True)
 class Settings:
     """The settings next to the prompt.
 

@@ -4,13 +4,12 @@
  * @property {string[]} [tokens]  if empty, nothing is shown
  * @property {string} [name]  the text's name for screen readers
  * @property {[number, number, number, number][]} [arcs]  from, to, weight in 0..1, head
- * @property {number} [n_head]  number of heads in a layer
  * @property {boolean} [is_flat]  whether to reserve no space for arcs
  * @property {boolean} [selectable]  whether tokens can be selected
  * @property {number} [selected]  the selected position; -1 for none
  */
 
-import { headColour } from "./canvas.js";
+import { themed } from "./canvas.js";
 import { find, makeButton, makeShape, setCount, setText } from "./dom.js";
 import { defineWidget } from "./runtime.js";
 import { visible } from "./text.js";
@@ -41,7 +40,7 @@ function mount(root, host) {
   const [svg, text] = [find(root, "svg", SVGSVGElement), find(root, ".gb-arcs-text")];
 
   /** @param {Arcs} data */
-  function draw({ tokens = [], name = "", arcs = [], n_head = 1, is_flat = false, selectable = false, selected = -1 }) {
+  function draw({ tokens = [], name = "", arcs = [], is_flat = false, selectable = false, selected = -1 }) {
     root.classList.toggle("gb-nothing", !tokens.length);
     text.setAttribute("aria-label", name);
     text.classList.toggle("gb-flat", is_flat);
@@ -53,11 +52,11 @@ function mount(root, host) {
       if (selectable) nodes[i].setAttribute("aria-pressed", String(i === selected));
       else nodes[i].removeAttribute("aria-pressed");
     });
-    drawArcs(arcs, n_head, nodes);
+    drawArcs(arcs, nodes);
   }
 
-  /** @param {[number, number, number, number][]} arcs @param {number} n_head @param {HTMLCollectionOf<HTMLButtonElement>} nodes */
-  function drawArcs(arcs, n_head, nodes) {
+  /** @param {[number, number, number, number][]} arcs @param {HTMLCollectionOf<HTMLButtonElement>} nodes */
+  function drawArcs(arcs, nodes) {
     svg.replaceChildren();
     const around = svg.getBoundingClientRect();
     const place = (/** @type {number} */ i) => {
@@ -65,8 +64,8 @@ function mount(root, host) {
       const [top, bottom] = [box.top, box.bottom].map((y) => Math.round(y - around.top));
       return { x: Math.round(box.left + box.width / 2 - around.left), top: top - 2, bottom: bottom + 2 };
     };
-    for (const [from, to, weight, head] of arcs) {
-      const [{ d, end }, colour] = [arcBetween(place(from), place(to)), headColour(head, n_head, host.dark)];
+    for (const [from, to, weight] of arcs) {
+      const [{ d, end }, colour] = [arcBetween(place(from), place(to)), themed(root, "attention")];
       const look = { stroke: colour, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": (0.2 + 0.75 * weight).toFixed(2) };
       svg.append(makeShape("path", { d, ...look }));
       svg.append(makeShape("circle", { cx: end.x, cy: end.y, r: 3.5, fill: colour, "fill-opacity": look["stroke-opacity"] }));

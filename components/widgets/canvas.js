@@ -1,16 +1,7 @@
-// Canvases in device pixels, images made from numbers, and colours: of the theme, of numbers and of heads.
+// Canvases in device pixels, images made from numbers, and colours: of the theme and of numbers.
 
 /** Returns a colour or typeface from the theme. @param {Element} root @param {string} name */
 export const themed = (root, name) => getComputedStyle(root).getPropertyValue(`--gb-${name}`).trim();
-
-/**
- * Returns a head's hue; hues are evenly spaced and avoid the selection's orange.
- * @param {number} head @param {number} count number of heads @param {boolean} dark
- */
-export function headColour(head, count, dark) {
-  const hue = (100 + (275 * (head + 0.5)) / count) % 360;
-  return `oklch(${dark ? 0.77 : 0.56} 0.14 ${hue.toFixed(1)})`;
-}
 
 /** Packs a pixel of ImageData into one number. @param {number} r @param {number} g @param {number} b */
 const pixel = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;

@@ -68,12 +68,12 @@ export function drawMatrix(canvas, matrix, room, largest) {
   ctx.drawImage(image, side, top, wide * columns, cell * rows);
   ctx.strokeStyle = themed(canvas, "line");
   ctx.strokeRect(side - 0.5, top - 0.5, wide * columns + 1, cell * rows + 1);
-  const [text, accent, mono] = ["text", "accent", "mono"].map((name) => themed(canvas, name));
+  const [text, mono] = ["text", "mono"].map((name) => themed(canvas, name));
   ctx.textBaseline = "middle";
 
   /** @param {string} label @param {boolean} strong @param {number} length @param {number} x @param {number} y */
   const write = (label, strong, length, x, y) => {
-    ctx.fillStyle = strong ? accent : text;
+    ctx.fillStyle = text;
     ctx.font = `${strong ? "600 " : ""}${LABEL}px ${mono}`;
     ctx.fillText(clipped(ctx, label, length), x, y);
   };
@@ -87,7 +87,7 @@ export function drawMatrix(canvas, matrix, room, largest) {
     write(columnLabels?.[i] ?? "", i === column, top - 8, 0, 0);
     ctx.restore();
   }
-  ctx.strokeStyle = accent;
+  ctx.strokeStyle = text;
   if (row >= 0) ctx.strokeRect(side - 0.5, top + row * cell - 0.5, wide * columns + 1, cell + 1);
   ctx.lineWidth = 2;
   if (row >= 0 && column >= 0) ctx.strokeRect(side + column * wide - 1, top + row * cell - 1, wide + 2, cell + 2);

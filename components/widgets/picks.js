@@ -1,6 +1,5 @@
 // Layer and head pickers made of buttons.
 
-import { headColour } from "./canvas.js";
 import { make, makeButton } from "./dom.js";
 
 /** @typedef {(change: Record<string, number>) => void} Want */
@@ -15,15 +14,13 @@ export function pickButton(text, title, pressed, act) {
 }
 
 /**
- * Makes a button for each head, in the head's colour.
- * @param {number} count @param {boolean} dark @param {string} word the word "head" in the page's language
+ * Makes a button for each head.
+ * @param {number} count @param {string} word the word "head" in the page's language
  * @param {(head: number) => boolean} pressed @param {(head: number) => void} act
  */
-export function headButtons(count, dark, word, pressed, act) {
+export function headButtons(count, word, pressed, act) {
   return Array.from({ length: count }, (_, head) => {
-    const button = pickButton(count > 16 ? "" : String(head), `${word} ${head}`, pressed(head), () => act(head));
-    button.style.setProperty("--hue", headColour(head, count, dark));
-    return button;
+    return pickButton(count > 16 ? "" : String(head), `${word} ${head}`, pressed(head), () => act(head));
   });
 }
 
@@ -44,10 +41,10 @@ export function drawLayerPick(group, { layer, n_layer }, word, want) {
   ]);
 }
 
-/** Draws the head buttons, grouping heads that share keys and values. @param {HTMLElement} group @param {{head: number, n_head: number, kv_heads: number}} at @param {boolean} dark @param {string} word @param {Want} want */
-export function drawHeadPicks(group, { head, n_head, kv_heads }, dark, word, want) {
+/** Draws the head buttons, grouping heads that share keys and values. @param {HTMLElement} group @param {{head: number, n_head: number, kv_heads: number}} at @param {string} word @param {Want} want */
+export function drawHeadPicks(group, { head, n_head, kv_heads }, word, want) {
   group.setAttribute("aria-label", word);
-  const buttons = headButtons(n_head, dark, word, (each) => each === head, (each) => want({ head: each }));
+  const buttons = headButtons(n_head, word, (each) => each === head, (each) => want({ head: each }));
   const size = n_head / kv_heads;
   buttons.forEach((button, each) => button.classList.toggle("gb-first-of-group", size > 1 && each > 0 && each % size === 0));
   replaceButtons(group, [make("span", "", word), ...buttons]);

@@ -16,8 +16,10 @@ FINISHED = re.compile("length reached|ended the text|context is full|stopped")
 def open_playground(page, address):
     page.goto(address)
     expect(page.locator("#bars [role=option]").first).to_be_visible()
-    expect(says(page, "heatmap")).not_to_be_empty()
     expect(page.locator("#first-screen")).to_have_count(0)
+    if page.locator("#more-controls").is_visible() and not page.locator("#heatmap").is_visible():
+        page.locator("#more-controls").click()
+    expect(says(page, "heatmap")).not_to_be_empty()
     open_strip(page)
 
 

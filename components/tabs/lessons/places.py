@@ -9,6 +9,7 @@ from typing import Protocol
 from components.state.admission import admitted
 from components.state.adoption import adopt, load_with_progress
 from components.state.session import Session
+from components.state.settings import MoreControls
 from components.state.snapshot import Message
 from components.tabs.lessons.course import BY_KEY
 from components.tabs.lessons.figure import EXAMPLE, Open, checked_ids
@@ -51,6 +52,7 @@ def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterat
         tabs.set_shape(session, place.shape, skeleton=place.skeleton)
     yield from _take_text(loaded, session)
     session.tab = place.tab
+    session.change(MoreControls, open=True)
     if place.tab == "loss":
         yield from tabs.score_text(session, text=state.text)
 

@@ -278,18 +278,6 @@ def _label(document: Generation, line: _Line) -> str:
 # Token by token
 
 
-def hint(s: Any) -> str:
-    """Explain the shading."""
-    shading = s.selection.shading
-    if s.text is None:
-        return ""
-    if shading != "attention":
-        return t(f"strip.hint.{shading}")
-    if s.text.n_read == 0:
-        return ""
-    return t("strip.hint.attention", token=quoted(s.text.tokenizer, s.text.ids[s.position]))
-
-
 def draw(s: Any) -> dict[str, Any]:
     """Show how the selected token was sampled, or explain why there is nothing to show."""
     if s.written is None:

@@ -383,7 +383,7 @@ def _end_unless_pending(session: Session, turn: int) -> None:
 
 
 def status(s: Any) -> str:
-    """Return the progress, the run, the last action or, if there is none, what a click on a word does."""
+    """Return the progress, the run, the last action or, until a word is hidden, what a click on one does."""
     if s.progress is not None:
         return t(s.progress.key, **s.progress.values)
     if s.text is None:
@@ -401,7 +401,7 @@ def status(s: Any) -> str:
             return text
         return f"{text} · {t(f'finish.{s.finish_reason}', limit=s.text.config.block_size)}"
     if s.last_action is None or s.last_action.key == "status.ready":
-        return t("prompt.hint")
+        return "" if s.hidden else t("prompt.hint")
     return t(s.last_action.key, **s.last_action.values)
 
 

@@ -25,6 +25,7 @@ from components.kit import (
     question,
     row,
     says,
+    section,
     title_row,
 )
 from components.limits import MAX_LENGTH
@@ -34,12 +35,13 @@ from components.share.handlers import files_menu
 from components.state.example import EXAMPLES, language_of_model
 from components.state.hidden import HiddenState
 from components.state.selection import Shading
-from components.state.settings import LIMITS, PACES
+from components.state.session import Session
+from components.state.settings import LIMITS, PACES, MoreControls
 from components.tabs.playground import box, editing, generation, prediction
 from components.tabs.playground.prediction import tab
 from components.tabs.playground.stages import pipeline
 from components.tabs.playground.upload import build_upload
-from components.text_views import AVERAGE, head_choices
+from components.text_views import AVERAGE, head_choices, shading_legend
 from components.widgets.composer import composer
 from components.widgets.growth import growth
 from components.widgets.simple import choices, draw, predictions, steer, tree
@@ -54,12 +56,9 @@ def build_playground(events: Events, frame: Frame, open_film: Handler, *, upload
     with gr.Column(elem_classes="gb-playground"):
         write = Card("write", *_write(open_film), classes="gb-card gb-prompt")
         learning = Card("learning", growth("hero-growth", draw=prediction.learned), classes="")
-        with gr.Row(elem_classes="gb-cards"):
-            attention = Card("attention", *_attention(), classes="gb-card gb-live")
-            settings = Card("settings", *_settings())
-            text = Card("text", *_text(), classes="gb-card gb-text")
+        controls = Card("controls", _controls(), classes="")
         more = [build_upload(events)] if uploads else []
-    add_cards(events, {"": frame.cards, tab.name: [write, learning, attention, settings, text, *more]})
+    add_cards(events, {"": frame.cards, tab.name: [write, learning, controls, *more]})
 
 
 def _write(open_film: Handler) -> tuple[Part, ...]:
@@ -128,7 +127,6 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
                 ),
                 classes="gb-run",
             ),
-            _run("step", generation.step, enabled=lambda s: not s.generating),
             check_box(
                 "chat",
                 label="chat",
@@ -138,6 +136,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
                 show=lambda s: s.loaded is not None and s.loaded.tokenizer.is_chat,
             ),
             _slider("temperature"),
+            button("more-controls", _more_label, show_more),
             row(
                 button("open-film", "film.open", open_film),
                 button("write-own", "hero.write"),  # selects the text, see hero.js
@@ -145,6 +144,29 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
             ),
             classes="gb-buttons",
         ),
+    )
+
+
+def show_more(session: Session) -> None:
+    """Show or hide the controls that a first visit doesn't need."""
+    session.change(MoreControls, open=not session.state(MoreControls).open)
+
+
+def _more_label(s: Any) -> str:
+    return t("controls.less" if s[MoreControls].open else "controls.more")
+
+
+def _controls() -> Part:
+    """Return the attention heatmap, the sampling settings, and the text with its branches."""
+    return column(
+        row(
+            section(*_attention(), classes="gb-live"),
+            section(*_settings()),
+            section(*_text(), classes="gb-text"),
+            classes="gb-cards",
+        ),
+        name="controls",
+        show=lambda s: s[MoreControls].open,
     )
 
 
@@ -177,7 +199,6 @@ def _reason() -> Part:
         ),
         row(
             button("hide-main", prediction.hide_label, prediction.hide_main, enabled=prediction.can_hide),
-            button("attention-off", prediction.attention_label, prediction.switch_attention),
             classes="gb-small",
         ),
         steer("concepts", draw=steer_data, on=turn),
@@ -198,7 +219,12 @@ def _attention() -> tuple[Part, ...]:
         beside=True,
     )
     return (
-        title_row(question("attention.question"), layer_select("layer", beside=True), head),
+        title_row(
+            question("attention.question"),
+            layer_select("layer", beside=True),
+            head,
+            button("attention-off", prediction.attention_label, prediction.switch_attention),
+        ),
         picture("heatmap", prediction.heatmap, clickable=True, on=prediction.select_row),
     )
 
@@ -274,6 +300,7 @@ def _text() -> tuple[Part, ...]:
         _examples(),
         says("dropped", editing.dropped, kind="caption"),
         row(
+            _run("step", generation.step, enabled=lambda s: not s.generating),
             _run("undo", editing.undo, enabled=lambda s: s.can_undo),
             _run("redo", editing.redo, enabled=lambda s: s.can_redo and not s.generating),
             _run("again", generation.written(generation.prepare_again), enabled=can_go_on),
@@ -286,7 +313,7 @@ def _text() -> tuple[Part, ...]:
             "token-by-token",
             "strip.question",
             tokens("strip", view="dock", curve=True, empty="page", on=editing.select_token),
-            row(says("hint", editing.hint, kind="caption"), shading, classes="gb-strip-tools"),
+            row(says("hint", shading_legend, kind="caption"), shading, classes="gb-strip-tools"),
             draw("draw", draw=editing.draw),
             row(
                 _run("back", editing.go_back, enabled=editing.is_earlier),

@@ -1,13 +1,12 @@
 // Arches over a text, from the words that a prediction depends on to the predicted word. In the first line, an arch rises
-// with its length. Elsewhere, it runs in the gaps above the lines, and between two lines in the left margin.
+// with its length. Elsewhere, it stays in the gap above its line; between two lines, it bends around the left margin.
 
 import { makeShape } from "../dom.js";
 
 const [LOWEST, HIGHEST] = [40, 140]; // limits on an arch's height in px
 const MAX_BETWEEN = 4; // arches in the gaps between lines
 const RISING = 0.17; // height per px of length
-const CORNER = 8; // radius of the corners of an arch between lines, in px
-const [MARGIN, LANE] = [10, 5]; // distance from the text to the first arch in the margin, and between arches, in px
+const [MARGIN, LANE] = [24, 5]; // room in the left margin, and between two arches there, in px
 
 /** @typedef {{x: number, y: number}} Place  the top centre of a token, in px */
 
@@ -22,17 +21,14 @@ export function archPath(from, to, room) {
 }
 
 /**
- * Returns an arch in the gaps above two lines or, if it stays in one line, above that line.
- * @param {Place} from @param {Place} to @param {number} left x of its part in the margin @param {number} gap distance from
- *   a line to the arch above it, in px
+ * Returns an arch between two lines: through the gap above each, and around the left margin.
+ * @param {Place} from @param {Place} to @param {number} reach px into the margin @param {number} gap distance from a line to
+ *   the arch above it, in px
  */
-export function gapPath(from, to, left, gap) {
-  const c = Math.min(CORNER, gap);
-  const [y0, y1] = [from.y - gap, to.y - gap];
-  const [up, down] = [`M${from.x} ${from.y}V${y0 + c}Q${from.x} ${y0}`, `H${to.x - c}Q${to.x} ${y1} ${to.x} ${y1 + c}V${to.y}`];
-  if (from.y === to.y) return `${up} ${from.x + c} ${y0}${down}`;
-  const turn = to.y > from.y ? c : -c;
-  return `${up} ${from.x - c} ${y0}H${left + c}Q${left} ${y0} ${left} ${y0 + turn}V${y1 - turn}Q${left} ${y1} ${left + c} ${y1}${down}`;
+export function marginPath(from, to, reach, gap) {
+  const [y0, y1, bulge] = [from.y - gap, to.y - gap, (-4 / 3) * reach];
+  const [rise, fall] = [Math.min(24, from.x / 2), Math.min(24, to.x / 2)]; // px along the lines
+  return `M${from.x} ${from.y}Q${from.x} ${y0} ${from.x - rise} ${y0}H0C${bulge} ${y0} ${bulge} ${y1} 0 ${y1}H${to.x - fall}Q${to.x} ${y1} ${to.x} ${to.y}`;
 }
 
 /**
@@ -51,14 +47,15 @@ export function drawArcs(svg, copy, arcs, selected, pulses) {
   if (!to) return svg.replaceChildren();
   const first = placeOf(0)?.y ?? 0;
   const gap = round(0.12 * parseFloat(getComputedStyle(svg).lineHeight));
+  const between = 2.5 * gap; // room for an arch within a line that has one above it
   const rising = [...arcs].sort((a, b) => a[1] - b[1]);
   const paths = rising.flatMap(([position, weight], i) => {
     const from = placeOf(position);
     const rank = arcs.length - 1 - i;
-    const isArch = from?.y === to.y && to.y === first;
-    if (!from || (!isArch && rank >= MAX_BETWEEN)) return [];
-    const d = isArch ? archPath(from, to, first - 4) : gapPath(from, to, -MARGIN - LANE * rank, gap);
-    const width = 1 + (isArch ? 5 : 2) * weight;
+    const isFirst = from?.y === to.y && to.y === first;
+    if (!from || (!isFirst && rank >= MAX_BETWEEN)) return [];
+    const d = from.y === to.y ? archPath(from, to, isFirst ? first - 4 : between) : marginPath(from, to, MARGIN - LANE * rank, gap);
+    const width = 1 + (isFirst ? 5 : 2) * weight;
     return [makeShape("path", { d, "stroke-width": width.toFixed(2), "stroke-opacity": (0.2 + 0.7 * weight).toFixed(2) })];
   });
   const drawn = paths.map((path) => path.outerHTML).join("");

@@ -36,7 +36,7 @@ export function paintTokens(ctx, scene) {
     write(ctx, text, edge, y + 0.5, { font: fonts.token, colour, align: "right", alpha: row === chosen ? 1 : 0.6 + 0.4 * Math.min(1, 4 * weight) });
     if (row !== chosen) return;
     const room = ctx.measureText(text).width + 12;
-    ctx.strokeStyle = colours.accent;
+    ctx.strokeStyle = colours.text;
     ctx.lineWidth = 2;
     box(ctx, edge - room + 6, y - 11.5, room, 23, 6);
     ctx.stroke();

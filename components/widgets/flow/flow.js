@@ -67,7 +67,7 @@ function mount(root, host) {
     scene = makeScene(data, root, host);
     glide(before, scene);
     drawLayerPick(layerPick, data, t("flow.layer"), requests.want);
-    drawHeadPicks(headPicks, data, host.dark, t("flow.head"), requests.want);
+    drawHeadPicks(headPicks, data, t("flow.head"), requests.want);
   }
 
   /**

@@ -2,7 +2,7 @@
 
 import { bytes } from "../numbers.js";
 import { picture } from "../canvas.js";
-import { divergingMap, headColour, themed } from "../canvas.js";
+import { divergingMap, themed } from "../canvas.js";
 import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } from "./layout.js";
 
 /**
@@ -61,10 +61,10 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
 
 export const OF_HEAD = ["q", "k", "weights", "v", "z"]; // columns drawn in the head's colour
 
-/** @param {HTMLElement} root @param {number} head @param {number} count @param {boolean} dark */
-function themeColours(root, head, count, dark) {
+/** @param {HTMLElement} root */
+function themeColours(root) {
   const names = ["surface", "card", "text", "muted", "line", "accent", "before", "after"];
-  return { ...Object.fromEntries(names.map((name) => [name, themed(root, name)])), head: headColour(head, count, dark) };
+  return { ...Object.fromEntries(names.map((name) => [name, themed(root, name)])), head: themed(root, "attention") };
 }
 
 /** @param {HTMLElement} root */
@@ -100,8 +100,8 @@ export function makeScene(data, root, host) {
     goal,
     images: stripImages(data, divergingMap(root)),
     weights: bytes(data.weights ?? ""),
-    colours: themeColours(root, data.head, data.n_head, host.dark),
-    headColours: Array.from({ length: data.n_head }, (_, head) => headColour(head, data.n_head, host.dark)),
+    colours: themeColours(root),
+    headColours: Array(data.n_head).fill(themed(root, "attention")),
     fonts: themeFonts(root),
     chosen: data.selected - data.start,
     height: heightOf(data, heights),

@@ -14,7 +14,7 @@
  * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head at a higher resolution
  */
 
-import { contextOf, headColour, mapTo, picture, sizedContext, themed } from "../canvas.js";
+import { contextOf, mapTo, picture, sizedContext, themed } from "../canvas.js";
 import { find, modified, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../numbers.js";
@@ -84,7 +84,7 @@ function mount(root, host) {
   /** @type {number[] | null} */ let spot = null; // the head under the pointer or chosen with keys; null for the selected head
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let resting;
 
-  const map = (/** @type {number} */ head) => mapTo(root, headColour(head, size.n_head, host.dark));
+  const map = () => mapTo(root, themed(root, "attention"));
 
   /**
    * Returns a thumbnail in which faint weights stay visible.
@@ -100,9 +100,9 @@ function mount(root, host) {
     if (spot && (spot[0] >= n_layer || spot[1] >= n_head)) spot = null;
     shares = new Uint16Array(bytes(packed).buffer);
     if (rows === shown?.rows && dark === host.dark) return;
-    const maps = Array.from({ length: n_head }, (_, head) => map(head));
+    const colours = map();
     const pictures = headPictures(joined(rows.map(bytes)), n_layer * n_head, side);
-    images = pictures.map((levels, i) => thumbnail(levels, side, maps[i % n_head]));
+    images = pictures.map((levels) => thumbnail(levels, side, colours));
   }
 
   /** @param {Heads["closer"]} sent */
@@ -110,7 +110,7 @@ function mount(root, host) {
     closer = null;
     if (!sent) return;
     const [levels] = headPictures(bytes(sent.rows), 1, sent.side);
-    closer = { layer: sent.layer, head: sent.head, image: thumbnail(levels, sent.side, map(sent.head)) };
+    closer = { layer: sent.layer, head: sent.head, image: thumbnail(levels, sent.side, map()) };
   }
 
   /**

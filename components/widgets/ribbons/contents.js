@@ -1,6 +1,5 @@
 // What the two flows show: words through attention heads, and words through concepts, to the predicted token.
 
-import { headColour } from "../canvas.js";
 import { t } from "../i18n.js";
 import { percent } from "../numbers.js";
 
@@ -37,8 +36,8 @@ const WIDEST = 64; // maximum width in px of one head's ribbon
  * @property {{edge: import("./layout.js").Edge, look: Look}[]} edges
  */
 
-/** @param {OfHeads & Answer} data @param {boolean} isNarrow @param {boolean} isDark @returns {Contents} */
-export function ofHeads({ tokens = [], heads = [], weights = [], n_head: count = 1, before = 0, off, name }, isNarrow, isDark) {
+/** @param {OfHeads & Answer} data @param {boolean} isNarrow @returns {Contents} */
+export function ofHeads({ tokens = [], heads = [], weights = [], before = 0, off, name }, isNarrow) {
   const falls = heads.map(([, , without]) => 1 - without / before);
   const unit = Math.min(WIDTH_ALL / (falls.reduce((sum, fall) => sum + fall, 0) || 1), WIDEST / Math.max(...falls, 1e-9));
   const widths = falls.map((fall) => Math.max(2, fall * unit));
@@ -60,7 +59,6 @@ export function ofHeads({ tokens = [], heads = [], weights = [], n_head: count =
     const title = t(isNarrow ? "why.flow.head.short" : "why.flow.head", { layer, head });
     const look = {
       isOff: has("heads", [layer, head]),
-      style: `--hue: ${headColour(head, count, isDark)}`,
       sends: { part: "heads", place: [layer, head] },
       says: t("why.flow.head.off", { layer, head, before: percent(before), after: percent(without) }),
     };
@@ -69,13 +67,13 @@ export function ofHeads({ tokens = [], heads = [], weights = [], n_head: count =
   const edges = heads.flatMap(([layer, head], h) =>
     reads[h].map((width, i) => {
       const edge = /** @type {import("./layout.js").Edge} */ ([0, i, h, width]);
-      const { isOff: isHeadOff, style } = nodes[h];
-      if (!tokens[i]) return { edge, look: { isOff: isHeadOff, style, css: "gb-ribbon-rest" } };
+      const { isOff: isHeadOff } = nodes[h];
+      if (!tokens[i]) return { edge, look: { isOff: isHeadOff, css: "gb-ribbon-rest" } };
       const [position, token] = tokens[i];
       const isSwitched = has("reads", [layer, head, position]);
       const says = t("why.flow.read.off", { layer, head, token, p: percent(weights[h][i]) });
       const sends = { part: "reads", place: [layer, head, position] };
-      return { edge, look: { isOff: isSwitched || isHeadOff || words[i].isOff, isSwitched, style, sends, says } };
+      return { edge, look: { isOff: isSwitched || isHeadOff || words[i].isOff, isSwitched, sends, says } };
     }),
   );
   const columns = [

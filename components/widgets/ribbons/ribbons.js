@@ -50,10 +50,11 @@ function mount(root, host) {
     const isEmpty = concepts ? !concepts.length : !heads.length;
     root.hidden = isEmpty && !data.is_pending;
     root.classList.toggle("gb-pending", isEmpty);
+    root.classList.toggle("gb-concepts", Boolean(concepts));
     if (isEmpty) return;
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
-    const { name, columns, edges } = concepts ? ofConcepts(data) : ofHeads(data, isNarrow, host.dark);
+    const { name, columns, edges } = concepts ? ofConcepts(data) : ofHeads(data, isNarrow);
     const end = isNarrow ? 100 : 155; // leaves room for "70% → 56%"
     const least = isNarrow ? 12 : Math.max(32, (width - end) * 0.09); // px between columns
     const box = (width - end) / columns.length - least;

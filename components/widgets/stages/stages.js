@@ -21,7 +21,7 @@
 
 import { bytes } from "../numbers.js";
 import { contextOf, sizedContext } from "../canvas.js";
-import { divergingMap, headColour, mapTo, themed } from "../canvas.js";
+import { divergingMap, mapTo, themed } from "../canvas.js";
 import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
@@ -72,7 +72,7 @@ function mount(root, host) {
   // A selected pair whose key comes after its query; it is shown here but not in other tabs.
   /** @type {[number, number] | null} */ let chosen = null;
 
-  const colour = () => (data ? headColour(data.head, data.n_head, host.dark) : "");
+  const colour = () => themed(root, "attention");
   const token = (/** @type {"queries" | "keys"} */ side, /** @type {number} */ i) => `“${data?.[side].tokens[i]}”`;
   const within = ({ start, tokens } = { start: 0, tokens: [""] }, /** @type {number} */ position) => position >= start && position < start + tokens.length;
 
@@ -87,7 +87,7 @@ function mount(root, host) {
     const [query, key] = chosen ?? [given.query, given.key];
     cell = [query - given.queries.start, key - given.keys.start];
     drawLayerPick(find(root, ".gb-picks-layer"), given, t("stages.layer"), requests.want);
-    drawHeadPicks(find(root, ".gb-picks-heads"), given, host.dark, t("stages.head"), requests.want);
+    drawHeadPicks(find(root, ".gb-picks-heads"), given, t("stages.head"), requests.want);
     drawThumbnails(given);
   }
 
@@ -192,7 +192,7 @@ function mount(root, host) {
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(image, 0, 0, MAP_EDGE, MAP_EDGE);
     const unit = MAP_EDGE / total;
-    ctx.strokeStyle = themed(root, "accent");
+    ctx.strokeStyle = themed(root, "text");
     ctx.lineWidth = 2;
     ctx.strokeRect(keys.start * unit, queries.start * unit, keys.tokens.length * unit, queries.tokens.length * unit);
   }

@@ -99,6 +99,7 @@ function mount(root, host) {
     const [most, data] = shade.split(":");
     [largest, levels] = shade ? [Number(most), new Uint16Array(bytes(data).buffer)] : [0, null];
     root.classList.toggle("gb-shaded", Boolean(levels));
+    root.dataset.shade = meaning;
   }
 
   function drawShade() {
