@@ -217,13 +217,6 @@ def test_a_config_json_beside_inferred_names_counts_and_a_contradiction_names_bo
         open_checkpoint(tmp_path / "mine.pt", names="infer")
 
 
-def test_sizes_of_nanogpts_defaults_beside_its_model_args_are_ignored(tmp_path: Path) -> None:
-    model = randomized(NanoGPT())
-    config = {"n_layer": 12, "n_head": 12, "n_embd": 768, "block_size": 1024, "dataset": "x"}
-    torch.save({"model": model.state_dict(), "model_args": model.model_args, "config": config}, tmp_path / "ckpt.pt")
-    assert_same_logits(tmp_path, model)
-
-
 @pytest.mark.parametrize(
     "entries",
     [

@@ -18,13 +18,6 @@ from tests.gpt.fake_models import family_model, tiny_model, tiny_tokenizer
 DOG = NamedConcept(0, 1, {"en": "dog", "zh": "狗"}, 1.5, ("dog",))
 
 
-def test_only_the_strongest_features_are_active_and_stand_for_the_stream():
-    dictionary = axis_dictionary(4, active=2)
-    activity = dictionary.activity(torch.tensor([[3.0, 1.0, -5.0, 2.0], [-1.0, -1.0, -1.0, 4.0]]))
-    assert activity.tolist() == [[3, 0, 0, 2], [0, 0, 0, 4]]
-    assert dictionary.reconstruction(activity).tolist() == activity.tolist()
-
-
 def test_the_features_of_a_trace_leave_out_the_first_token_of_the_text():
     loaded, concepts, trace = tiny_model(), axis_concepts(1), Trace()
     loaded.model(torch.tensor([[97, 98, 99]]), trace=trace)

@@ -65,18 +65,6 @@ def test_a_head_set_by_hand_scores_one_in_its_role():
     assert roles.same_token[1, 0] == roles.induction[1, 1] == roles.induction[0].max() == 0
 
 
-def test_scores_of_a_uniform_head_are_its_fractions_of_targets():
-    ids = [7, 8, 7, 7, 9, 8]
-    fair = torch.ones(6, 6).tril()
-    roles = head_roles(trace_of((fair / fair.sum(dim=-1, keepdim=True))[None]), ids)
-    rows = torch.tensor([1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 6])
-    assert_close(roles.previous_token[0, 0], rows.mean())
-    assert_close(roles.first_token[0, 0], rows.mean())
-    assert_close(roles.same_token[0, 0], torch.tensor([1 / 3, 2 / 4, 1 / 6]).mean())  # tokens 2, 3 and 5
-    # targets: token 1 for query 2, token 1 for query 3, token 2 for query 5
-    assert_close(roles.induction[0, 0], torch.tensor([1 / 3, 1 / 4, 1 / 6]).mean())
-
-
 @pytest.mark.parametrize("start", [None, 5])
 def test_repeated_random_ids_are_two_copies_of_different_ids_after_start(start):
     config = GPTConfig(vocab_size=61, block_size=64, n_layer=1, n_head=1, n_embd=2)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpt import Generation, SamplingParams
-from gpt.documents.document import CHOSEN, MAX_TOKENS, TYPED, Origin, Token, TokenTree
+from gpt.documents.document import CHOSEN, TYPED, Origin
 from tests.gpt.documents.fresh_document import GREEDY, WARM, all_logits, assert_equals_fresh, state
 from tests.gpt.fake_models import forced_model, tiny_model
 
@@ -140,18 +140,6 @@ def test_a_copy_has_the_branches_and_an_independent_history(document):
     assert_equals_fresh(other)
     document.undo()
     assert_equals_fresh(document)
-
-
-def test_a_tree_refuses_cycles_a_second_root_and_too_many_tokens():
-    root = Token(1, None, TYPED)
-    with pytest.raises(ValueError, match="first token cannot follow another one"):
-        TokenTree([Token(1, 0, TYPED)])
-    for parent in (None, 1, 2, -1):
-        with pytest.raises(ValueError, match="must follow one of 0 to 0"):
-            TokenTree([root, Token(2, parent, TYPED)])
-    tree = TokenTree([root] + [Token(2, 0, CHOSEN)] * (MAX_TOKENS - 1))
-    with pytest.raises(ValueError, match=r"at most 65,536 tokens"):
-        tree.add(3, TYPED, 0)
 
 
 NODE_BYTES = (3 * 2 * 16 + 16) * 4  # float32 keys, values and queries of two layers, and a final-norm state
@@ -313,18 +301,6 @@ def test_calls_that_change_nothing_leave_no_action(written):
     assert state(written) == text
     written.undo()
     assert written.ids == written.prompt_ids
-
-
-def test_a_space_at_the_end_is_an_action_like_any_other(written):
-    text, n = written.text, len(written.ids)
-    written.retype([], n, " ")
-    written.retype([1], n, joined=False)
-    written.undo()
-    assert written.text == f"{text} "
-    written.undo()
-    assert written.text == text
-    written.redo()
-    assert written.text == f"{text} "
 
 
 def test_the_prompt_of_a_text_that_is_nothing_else_changes_and_stays_the_prompt():

@@ -130,14 +130,6 @@ def test_a_prompt_of_p_tokens_yields_up_to_block_size_minus_p_plus_one_steps(n_p
     assert steps[-1].position == 8
 
 
-def test_the_same_seed_gives_the_same_text_and_another_seed_another(loaded):
-    def text(seed):
-        return [step.token_id for step in generate(loaded, "the", SamplingParams(temperature=2.0, seed=seed), 15)]
-
-    assert text(4) == text(4)
-    assert len({tuple(text(seed)) for seed in range(5)}) == 5
-
-
 @pytest.mark.parametrize(
     ("prompt", "said"), [("a" * 25, "25 tokens, 1 more than the context of 24"), ([260], "260"), ([-1], "-1")]
 )
@@ -402,11 +394,6 @@ def test_texts_end_before_their_next_token_once_the_engine_is_stopped(endless, o
     assert list(steps) == []
 
 
-def test_what_to_do_when_full_is_checked(endless):
-    with pytest.raises(ValueError, match="on_full"):
-        generate(endless, PROMPT, GREEDY, 5, on_full="wrap")
-
-
 def test_a_batch_gives_each_prompt_its_own_continuation(endless):
     prompts = ["the cat", PROMPT, "a", [5], "the", "", [7, 8, 9] * 4]
     params = SamplingParams(temperature=1.2, seed=2)
@@ -444,10 +431,3 @@ def test_the_traces_of_the_steps_are_those_of_the_finished_text(family):
         generate(family, PROMPT, WARM, 6, on_full="crop", trace=True)
     with pytest.raises(ValueError, match="use SamplingParams"):
         generate(family, PROMPT, WARM, 6, edits=Edits(hooks=(Hook("logits", None, abs),)))
-
-
-def test_a_batch_with_a_wrong_prompt_is_refused_before_any_token(endless):
-    with pytest.raises(ValueError, match="500"):
-        generate_batch(endless, ["the", [500]], GREEDY, 5)
-    with pytest.raises(ValueError, match="prompts must be a list"):
-        generate_batch(endless, "the", GREEDY, 5)

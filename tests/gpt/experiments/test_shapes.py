@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -31,9 +29,8 @@ from gpt.experiments.shapes import (
     parameter_parts,
     weight_shapes,
 )
-from gpt.experiments.speed import generation_passes, next_token_cost
+from gpt.experiments.speed import next_token_cost
 from gpt.model import GPT
-from gpt.models.checkpoints.vocabularies import Characters
 from gpt.presets import PRESETS
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import Tokenizer
@@ -93,14 +90,6 @@ def test_the_weights_are_those_of_the_model(config: GPTConfig, skeleton: bool) -
     )
 
 
-def test_the_curriculum_s_configuration_has_the_printed_numbers() -> None:
-    assert count_parameters(UNTIED_124M) == 163_009_536
-    assert count_parameters(replace(UNTIED_124M, tie_weights=True)) == 124_412_160
-    assert f"{4 * count_parameters(UNTIED_124M) / 2**20:.2f}" == "621.83"
-    parts = parameter_parts(UNTIED_124M)
-    assert parts["head"] == parts["token_embedding"] == 50_257 * 768
-
-
 @pytest.mark.parametrize(
     ("name", "millions"), [("gpt2", 124), ("gpt2-medium", 355), ("gpt2-large", 774), ("gpt2-xl", 1558)]
 )
@@ -153,15 +142,6 @@ def test_multiplications_are_those_that_torch_counts(model: GPT, cached: bool) -
     assert 2 * cost.multiplications == counter.get_total_flops()  # one addition per multiplication
 
 
-def test_without_a_cache_every_token_is_read_again() -> None:
-    config = GPTConfig(n_layer=2, n_head=2, n_embd=8, vocab_size=10, block_size=16)
-    head = 8 * 10
-    for length in (1, 5, 16):
-        once = next_token_cost(config, length, cached=True).multiplications - head
-        again = next_token_cost(config, length, cached=False).multiplications - head
-        assert again == length * once
-
-
 def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
     config = model.config
     cache = KVCache(config)
@@ -175,30 +155,6 @@ def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
     assert next_token_cost(config, 7, cached=False, kernel="sdpa").weight_bytes == 0
 
 
-@pytest.mark.parametrize("cached", [True, False])
-def test_passes_of_a_generation_are_those_of_transformers(
-    twins: Callable[..., tuple[Any, GPT]], monkeypatch: pytest.MonkeyPatch, cached: bool
-) -> None:
-    reference, ours = twins(vocab_size=61, n_positions=16, n_layer=3, n_head=3, n_embd=24)
-    found: list[tuple[int, int, int]] = []
-    forward = reference.transformer.forward
-
-    def counted(input_ids: torch.Tensor, **others: Any) -> Any:
-        # transformers 5.24 renamed past_key_values to cache.
-        cache = others.get("cache", others.get("past_key_values"))
-        n_cached = 0 if cache is None else cache.get_seq_length()
-        filled = cache.layers if n_cached else []
-        found.append((input_ids.shape[1], n_cached, sum(layer.keys.nbytes + layer.values.nbytes for layer in filled)))
-        return forward(input_ids, **others)
-
-    monkeypatch.setattr(reference.transformer, "forward", counted)
-    reference.generation_config.eos_token_id = None
-    reference.generate(torch.tensor([IDS]), max_new_tokens=6, do_sample=False, use_cache=cached)
-    passes = generation_passes(ours.config, len(IDS), len(IDS) + 5, cached=cached)
-    assert [(each.n_computed, each.n_cached, each.cache_bytes) for each in passes] == found
-    assert sum(each.n_computed for each in passes) == (12 if cached else 7 + 8 + 9 + 10 + 11 + 12)
-
-
 SMALL = GPTConfig(vocab_size=261, block_size=20, n_layer=3, n_head=3, n_embd=12)
 
 FEW_IDS = [1, 5, 9, 2, 5]
@@ -208,20 +164,6 @@ of_every_family = pytest.mark.parametrize("name", families(*FAMILIES))
 
 def config_of(name: str) -> GPTConfig:
     return replace(FAMILIES[name], vocab_size=261)
-
-
-@of_every_family
-def test_the_skeleton_is_the_head_of_the_embeddings(name: str) -> None:
-    config = config_of(name)
-    model = skeleton(config).eval()
-    idx = torch.tensor([FEW_IDS])
-    with torch.inference_mode():
-        x = config.embedding_scale * model.wte.weight[idx]
-        x = x if model.wpe is None else x + model.wpe.weight[: len(FEW_IDS)]
-        logits = torch.nn.functional.linear(x, model.lm_head.weight, model.lm_head.bias)
-        if (cap := config.logit_softcap) is not None:
-            logits = (logits / cap).tanh() * cap
-        torch.testing.assert_close(model(idx), logits)
 
 
 @of_every_family
@@ -280,13 +222,6 @@ def test_a_resized_vocabulary_encodes_every_text(byte_tokenizer: Tokenizer, size
     assert all(vocabulary.token_bytes(token_id) for token_id in range(size))
     with pytest.raises(ValueError, match="does not exist"):
         vocabulary.token_bytes(size)
-
-
-def test_vocabularies_that_cannot_be_cut_are_refused(byte_tokenizer: Tokenizer) -> None:
-    with pytest.raises(ValueError, match="at least 257 tokens"):
-        resize_vocabulary(byte_tokenizer, 256)
-    with pytest.raises(ValueError, match="cannot be cut down to 2"):
-        resize_vocabulary(Characters(["a", "b", "c"]), 2)
 
 
 def test_the_budget_is_shared_and_released(byte_tokenizer: Tokenizer) -> None:

@@ -161,21 +161,6 @@ def test_small_work_runs_on_one_thread_and_the_setting_is_restored():
 
 
 @needsopenmp
-def test_a_thread_that_is_new_to_torch_is_limited_as_well():
-    seen = []
-
-    def work():
-        with threads_for(0):
-            seen.append(torch.get_num_threads())
-        seen.append(torch.get_num_threads())
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [1, torch.get_num_threads()]
-
-
-@needsopenmp
 @pytest.mark.skipif(not TASKS.exists(), reason="this system does not list threads")
 def testopenmp_threads_end_after_large_work():
     seen: list[int] = []

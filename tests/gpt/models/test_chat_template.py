@@ -229,14 +229,6 @@ def test_messages_of_another_form_are_refused(tmp_path: Path, messages: Any, sai
         Generation(loaded(ours), messages)
 
 
-def test_a_model_without_a_template_refuses_messages(tmp_path: Path) -> None:
-    write_family(tmp_path, "pythia")
-    found = find_vocabulary(tmp_path, N_VOCAB)
-    assert not found.is_chat
-    with pytest.raises(ValueError, match="has no chat template"):
-        Generation(loaded(found), [USER])
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("template", "said"),

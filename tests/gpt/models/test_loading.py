@@ -19,7 +19,7 @@ from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import Precision, build, checked_precision, memory_of
 from gpt.models.memory import free_memory
 from gpt.models.registry import Registry, compare, configure, precision_error
-from gpt.models.sources import BUNDLED, load_model
+from gpt.models.sources import load_model
 from gpt.read_only import ReadOnlyTensor
 from tests.conftest import randomized
 from tests.gpt.fake_models import tiny_tokenizer
@@ -273,11 +273,6 @@ def test_float32_weights_stay_in_their_file_and_refuse_changes_that_would_not_re
     assert memory_of(checkpoint, "fp32", CPU, deployed=True) == 0
     usual = build("tiny", checkpoint, CPU, "fp32")
     torch.testing.assert_close(mapped.model(IDS), usual.model(IDS))
-
-
-def test_weights_in_half_precision_are_copied() -> None:
-    checkpoint = open_checkpoint(BUNDLED)
-    assert memory_of(checkpoint, "fp32", CPU, deployed=True) == checkpoint.n_bytes(torch.float32)
 
 
 def test_listed_models_are_deployed_and_uploads_are_not(folder: Path) -> None:

@@ -218,15 +218,6 @@ def test_a_source_that_changes_while_it_loads_is_loaded_again(folders: list[Path
     assert registry.get(name) is now
 
 
-def test_a_load_that_cannot_begin_is_tried_again(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    registry, (name, *_) = registry_for(folders, 4)
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no more threads")))
-        with pytest.raises(RuntimeError, match="no more threads"):
-            registry.get(name)
-    assert registry.get(name).name == name
-
-
 def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
     registry, names = registry_for(folders, 3)
     first = [id(registry.get(name).model) for name in names[:3]]

@@ -30,7 +30,7 @@ from gpt.models.checkpoints.vocabularies import (
 from gpt.models.sources import load_model
 from gpt.tokenizer import TextDecoder, Tokenizer, Vocabulary, prompt_ids, prompt_text, save_vocabulary, start_ids
 from tests.gpt.models.tiny import tiny
-from tests.gpt.models.tokenizer_families import byte_level, corpus, sentence_piece, texts, trained
+from tests.gpt.models.tokenizer_families import byte_level, corpus, texts, trained
 
 TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wörld 你好 🙂", "x" * 50, ""]
 
@@ -128,24 +128,6 @@ def test_a_padded_table_encodes_in_transformers_as_here(tmp_path: Path, tokens: 
     assert theirs(text)["input_ids"] == ours.encode(text)
     assert theirs.decode(ours.encode(text)) == ours.decode(ours.encode(text))
     assert (theirs.eos_token_id, ours.decode([63]), ours.special_ids >= {63}) == (ours.eot_id, "<63>", True)
-
-
-def test_special_tokens_before_the_bytes_keep_their_ids(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
-    folder = tmp_path / "theirs"
-    folder.mkdir()
-    write_gpt2_files(byte_tokenizer, folder)
-    ids = json.loads((folder / "vocab.json").read_text())
-    moved = {"<s>": 0, "<pad>": 1} | {token: i + 2 for token, i in ids.items()}
-    (folder / "vocab.json").write_text(json.dumps(moved))
-    found = find_vocabulary(folder, 270)
-    assert found.encode("the") == [i + 2 for i in byte_tokenizer.encode("the")]
-    assert found.token_bytes(0) == b"<s>"
-    assert found.eot_id == byte_tokenizer.eot_id + 2
-    assert found.token_bytes(269) == b"<269>"
-    save_model(tmp_path / "ours", tiny(vocab_size=270), found)
-    again = load_model(tmp_path / "ours").tokenizer
-    assert all(again.token_bytes(i) == found.token_bytes(i) for i in range(270))
-    assert again.encode("the 你") == found.encode("the 你")
 
 
 @pytest.mark.parametrize(
@@ -378,17 +360,6 @@ def test_two_files_of_an_unknown_class_are_refused(tmp_path: Path) -> None:
         find_vocabulary(tmp_path, N_VOCAB)
 
 
-@pytest.mark.thorough
-def test_merges_may_have_another_order_than_their_ids(tmp_path: Path) -> None:
-    tokenizer = byte_level(None)
-    content = json.loads(tokenizer.to_str())
-    content["model"]["merges"].reverse()
-    theirs = Library.from_str(json.dumps(content))
-    write_pair(tmp_path, theirs)
-    assert [theirs.encode(text).ids for text in texts()] != [tokenizer.encode(text).ids for text in texts()]
-    check_equal(find_vocabulary(tmp_path, N_VOCAB), theirs)
-
-
 # Copies
 def hard_one(folder: Path) -> HuggingFaceTokenizer:
     """Return a vocabulary with everything: two files, missing bytes, added tokens after a gap, a prefix, ends."""
@@ -438,11 +409,3 @@ def test_a_saved_model_has_the_same_vocabulary(tmp_path: Path, to: str) -> None:
     else:
         save_hugging_face(model, tmp_path / "saved", found)
     assert same(load_model(tmp_path / "saved").tokenizer, found)
-
-
-@pytest.mark.thorough
-def test_a_vocabulary_with_bytes_as_fallback_keeps_an_unknown_token(tmp_path: Path) -> None:
-    """If a byte is missing, the library writes "<unk>", which can make up a whole text."""
-    theirs = without(sentence_piece(["<unk>", "<s>"], prepend=""), ["<0xF0>"])
-    theirs.save(str(tmp_path / "tokenizer.json"))
-    assert theirs.token_to_id("<unk>") in find_vocabulary(tmp_path, N_VOCAB).encode("a \U0001f9ff b")

@@ -18,6 +18,7 @@ from gpt.generate import generate
 from gpt.models.sources import load_model
 from gpt.sampling import SamplingParams
 from gpt.training.command_line import main
+from tools.model_card import main as write_card
 
 pytestmark = pytest.mark.thorough
 
@@ -51,6 +52,7 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model(
     assert len(text) == 12
     assert set(text) <= set(TEXT)
 
+    assert write_card([str(tmp_path / "teas"), "--data", "A song.", "--language", "en"]) == 0
     _, front, body = (best / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     assert yaml.safe_load(front)["language"] == "en"
     n_held_back = len(TEXT) - int(0.9 * len(TEXT))

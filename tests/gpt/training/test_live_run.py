@@ -65,19 +65,6 @@ def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
 
 
 @pytest.mark.usefixtures("few_examples")
-@pytest.mark.parametrize(
-    ("name", "limit"),
-    [("n_layer", 4), ("n_head", 8), ("n_embd", 128), ("batch_size", 64), ("steps", 5000)],
-)
-def test_recipes_beyond_the_limits_are_refused(name: str, limit: int) -> None:
-    value = 2 * limit
-    with pytest.raises(ValueError, match=f"{name} must be at most {limit} for live training, not {value}"):
-        LiveRun(TaskDataset(TASKS["add"]), replace(TINY, **{name: value}))
-    with pytest.raises(ValueError, match="block_size must be at most 128"):
-        LiveRun(TextDataset("abc " * 1000, block_size=256), TINY)
-
-
-@pytest.mark.usefixtures("few_examples")
 @pytest.mark.usefixtures("few_evaluations")
 @pytest.mark.parametrize("units", ["characters", "bytes"])
 def test_a_text_is_learned_and_continued(units: str) -> None:

@@ -30,7 +30,7 @@ from gpt.training.data import (
 )
 from gpt.training.evaluation import Score, sample, score_stories, windows
 from gpt.training.recipe import Recipe
-from tools.poems import Poem, distinct, prepared, write_prepared
+from tools.poems import Poem
 
 
 class Numbers:
@@ -54,12 +54,6 @@ def test_stories_are_split_at_end_of_text_and_stripped(tmp_path: Path) -> None:
         "One.\n\nStill one.\n<|endoftext|>\n\n  Zwei: äöü 🙂 \n<|endoftext|>\n \n<|endoftext|>\n", encoding="utf-8"
     )
     assert read_stories(path) == ["One.\n\nStill one.", "Zwei: äöü 🙂"]
-
-
-def test_a_text_without_end_of_text_is_one_story(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("First line\nsecond line\n", encoding="utf-8")
-    assert read_stories(path) == ["First line\nsecond line"]
 
 
 def test_a_file_saved_on_windows_has_the_stories_of_the_same_file_saved_elsewhere(tmp_path: Path) -> None:
@@ -96,11 +90,6 @@ def test_every_story_is_in_exactly_one_part_and_no_part_is_empty(n: int, held_ba
     assert sorted(training + validation) == sorted(stories)
     assert training
     assert len(validation) == min(max(1, round(n * held_back)), n - 1)
-
-
-def test_the_end_of_a_single_story_is_held_back() -> None:
-    assert split_stories(["abcdefghij"], 0.2, seed=1) == (["abcdefgh"], ["ij"])
-    assert split_stories(["abcdefghij"], 0.0, seed=1) == (["abcdefghi"], ["j"])
 
 
 def test_merges_are_those_computed_by_hand() -> None:
@@ -255,17 +244,6 @@ def test_a_poem_has_a_title_and_verses():
     assert Poem.of_text(poem.text) == poem
     assert poem.verses == ["春眠不觉晓", "处处闻啼鸟", "夜来风雨声", "花落知多少"]
     assert Poem.of_text(MOON).title == ""
-
-
-def test_of_poems_that_share_half_their_verses_one_is_kept_and_some_lose_their_title(tmp_path):
-    spring, moon = Poem.of_text(SPRING), Poem.of_text(MOON)
-    half = Poem("又", (spring.couplets[0], "一二三四五，六七八九十。"))
-    assert list(distinct([spring, half, moon, moon])) == [spring, moon]
-    many = [Poem("题", (f"{i:05d}，{i + 500:05d}。",) * 2) for i in range(400)]
-    assert 0.1 < sum(not text.startswith("《") for text in prepared(many)) / 400 < 0.3
-    (tmp_path / "poems.txt").write_text(f"{SPRING}\n{END_OF_TEXT}\n{MOON}\n{END_OF_TEXT}\n", encoding="utf-8")
-    write_prepared(str(tmp_path / "poems.txt"), str(tmp_path / "out.txt"))
-    assert (tmp_path / "out.txt").read_text(encoding="utf-8").count(END_OF_TEXT) == 2
 
 
 def test_stories_can_be_read_by_characters_of_which_the_rare_are_neither_learned_nor_scored(tmp_path):

@@ -162,16 +162,6 @@ def test_updates_are_those_of_plain_torch(factor: float) -> None:
     assert_close(trainer.model.h[0].mlp.c_fc.weight, model.h[0].mlp.c_fc.weight)
 
 
-def test_training_on_the_same_rows_lowers_their_loss() -> None:
-    trainer = make_trainer()
-    before = trainer.loss(BATCH)
-    losses = [trainer.update(BATCH) for _ in range(10)]
-    assert before == pytest.approx(np.log(261), abs=0.1)  # the loss of a uniform distribution
-    assert losses[-1] < losses[0] - 0.5
-    assert trainer.loss(BATCH) < losses[0] - 0.5
-    assert (trainer.step, trainer.n_tokens, trainer.losses) == (10, 10 * 4 * 16, losses)
-
-
 def test_state_and_load_continue_bit_for_bit_dropout_included() -> None:
     first, second, whole = (make_trainer() for _ in range(3))
     for step in range(6):
