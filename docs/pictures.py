@@ -1,10 +1,10 @@
-"""Take pictures of the running app for the README.
+"""Take pictures of the running app for the README, and of the figures in the Python guide.
 
-    python docs/pictures.py [--chromium PROGRAM] [--stills]
+    python docs/pictures.py [--chromium PROGRAM] [--stills] [--figures]
 
 Starts the app in this process, and a headless Chromium. Writes docs/glassbox.webp (a new visitor hides a word, then
-looks at the training), docs/playground.png, docs/inside.png and docs/why.png. Needs the packages in
-requirements-dev.txt.
+looks at the training), docs/playground.png, docs/inside.png and docs/why.png. Draws each `figure` in
+docs/python.md that a picture follows. Needs the packages in requirements-dev.txt.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import plotly.graph_objects as go
 from PIL import Image
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
@@ -27,6 +29,7 @@ FOLDER = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 SIZE: ViewportSize = {"width": 1120, "height": 720}
 STILL: ViewportSize = {"width": 1280, "height": 800}
+FIGURE: ViewportSize = {"width": 860, "height": 600}
 STORY = "prompt=Lily+had+a+cat.+One+day,+the+cat+ran+away.+Lily+looked+for+her&text="
 STILLS = {  # address, and an element to wait for
     "playground": ("", "#hide-main:not([disabled])"),
@@ -84,6 +87,19 @@ def stills(page: Page, url: str) -> None:
         shot(page).save(FOLDER / f"{name}.png", optimize=True)
 
 
+def figures(page: Page) -> None:
+    """Write the pictures of docs/python.md: run each example that a picture follows, and draw its figure."""
+    page.set_viewport_size(FIGURE)
+    guide = (FOLDER / "python.md").read_text(encoding="utf-8")
+    for code, name in re.findall(r"```python\n((?:(?!```).)*)```\n\n!\[[^\]]*\]\(([^)]+)\)", guide, flags=re.DOTALL):
+        names: dict[str, object] = {}
+        exec(compile(code, name, "exec"), names)
+        page.set_content(go.Figure(names["figure"]).to_html(include_plotlyjs=True, config={"staticPlot": True}))
+        plot = page.locator(".js-plotly-plot .main-svg").first
+        plot.wait_for()
+        Image.open(io.BytesIO(plot.screenshot())).convert("RGB").save(FOLDER / name, optimize=True)
+
+
 def moving(browser: Browser, url: str) -> None:
     """Write the animation, of two new visitors."""
     pages = (browser.new_context(viewport=SIZE, locale="en-US").new_page() for _ in range(2))
@@ -101,7 +117,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chromium", default=os.environ.get("CHROMIUM") or shutil.which("chromium"))
     parser.add_argument("--stills", action="store_true", help="take only the still pictures")
+    parser.add_argument("--figures", action="store_true", help="draw only the figures of the Python guide")
     args = parser.parse_args()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=args.chromium, args=FLAGS)
+        figures(browser.new_page())
+        browser.close()
+    if args.figures:
+        return
     _, url, _ = build_app().launch(prevent_thread_lock=True, quiet=True, **launch_options())
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=args.chromium, args=FLAGS)
