@@ -40,7 +40,7 @@ def test_two_commands_do_all_the_set_up():
 
 
 EXAMPLES = [
-    pytest.param(code, id=f"{name}-{number}")
+    pytest.param(code, id=f"{name}-{number}", marks=[pytest.mark.thorough] if "n=200" in code else [])
     for name, text in PAGES.items()
     for number, code in enumerate(blocks(text, "python"))
     if "gradio_client" not in code
