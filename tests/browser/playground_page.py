@@ -35,7 +35,7 @@ def tab(page, name):
 
 def show_step(page, name):
     """Choose how much of the machine is shown."""
-    page.locator("#inside-step").get_by_text(name, exact=True).click()
+    page.locator("#inside-step").get_by_role("radio", name=name, exact=True).check()
 
 
 def open_tab(page, id, language="en"):
