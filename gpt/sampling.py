@@ -1,7 +1,8 @@
 """Choose a token from logits: pure functions over the whole vocabulary, then one reproducible draw.
 
 The stages follow the order and arithmetic of transformers' logits processors (`generation/logits_process.py`):
-repetition penalty, temperature, top-k, top-p, min-p. The draw inverts the cumulative distribution at a uniform number
+repetition penalty, temperature, top-k, top-p, min-p. llama.cpp and mlx-lm apply the temperature last, which keeps fewer
+tokens above a temperature of 1 and more below it. The draw inverts the cumulative distribution at a uniform number
 that depends only on the seed and the position.
 """
 
@@ -11,15 +12,23 @@ import hashlib
 import math
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.checks import check_above, check_below_one, check_integer, check_number, check_token_id, is_number
+from gpt.checks import (
+    check_above,
+    check_below_one,
+    check_integer,
+    check_number,
+    check_switch,
+    check_token_id,
+    is_number,
+)
 from gpt.errors import GPTError
 
 LIKELY = 4096  # number of largest logits that top-p searches for its cutoff before sorting the whole vocabulary
@@ -39,6 +48,8 @@ class SamplingParams:
     min_p: keeps tokens whose probability is at least this fraction of the largest (arXiv 2407.01082).
     repetition_penalty: above 1 lowers the logits of tokens that have occurred before (arXiv 1909.05858).
     seed: determines every draw; None chooses a random seed.
+    temperature_last: applies the temperature after top-k, top-p and min-p, which then see the distribution at 1.
+    repetition_window: penalises only tokens among this many at the end of the text; None penalises all of its tokens.
 
     Raises ValueError if a setting is out of range; the message names the value and the limit.
     """
@@ -49,6 +60,8 @@ class SamplingParams:
     min_p: float | None = None
     repetition_penalty: float | None = None
     seed: int | None = None
+    temperature_last: bool = field(default=False, kw_only=True)
+    repetition_window: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_number("temperature", self.temperature, 0)
@@ -63,6 +76,14 @@ class SamplingParams:
             check_above("repetition_penalty", self.repetition_penalty, 0)
         if self.seed is not None:
             check_integer("seed", self.seed, 0)
+        check_switch("temperature_last", self.temperature_last)
+        if self.repetition_window is not None:
+            check_integer("repetition_window", self.repetition_window, 1)
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are on, by name."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:
@@ -79,7 +100,7 @@ StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_
 class Stages:
     """Next-token distribution after each stage: float32 on the CPU, (vocab_size,), summing to 1.
 
-    A stage that is off equals the previous one, and `final` equals the last stage.
+    A stage that is off equals the previous one, and `final` equals the last stage; see `stage_order`.
 
     Attributes:
         kept: (vocab_size,), True for tokens that no stage has removed.
@@ -112,7 +133,7 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
     probs = [softmax(rows[0])]
     for before, after in pairwise(rows):
         probs.append(probs[-1] if after is before else softmax(after))
-    after_stages = dict(zip(("raw", *get_args(StageName)), [*probs, probs[-1]], strict=True))
+    after_stages = dict(zip(("raw", *stage_order(params), "final"), [*probs, probs[-1]], strict=True))
     kept = torch.from_numpy(rows[-1] > -math.inf)
     return Stages(**after_stages, kept=kept, entropy=entropy_bits(probs[-1].double()).item())
 
@@ -161,7 +182,7 @@ def sample(logits: Tensor, params: SamplingParams, *, position: int, previous_id
 def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:
     """Return `inverse_cdf(distribution(...).final, u)` without computing the other distributions."""
     if params.temperature == 0:
-        return int(apply_repetition_penalty(check_logits(logits), params.repetition_penalty, previous_ids).argmax())
+        return int(penalised(check_logits(logits), params, previous_ids).argmax())
     return inverse_cdf(softmax(stage_logits(logits, params, previous_ids)[-1]), u)
 
 
@@ -200,10 +221,17 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
     This uses NumPy because its overhead per call is a third of torch's.
     """
     raw = check_logits(logits)
-    rows = [raw, apply_repetition_penalty(raw, params.repetition_penalty, previous_ids)]
-    for name, stage in STAGES:
-        rows.append(stage(rows[-1], getattr(params, name)))
+    rows = [raw, penalised(raw, params, previous_ids)]
+    stages = dict(STAGES)
+    for name in stage_order(params)[1:]:
+        rows.append(stages[name](rows[-1], getattr(params, name)))
     return rows
+
+
+def stage_order(params: SamplingParams) -> tuple[StageName, ...]:
+    """Return the names of all stages but "final" in the order in which they are applied."""
+    penalty, temperature, *filters, _ = get_args(StageName)
+    return (penalty, *filters, temperature) if params.temperature_last else (penalty, temperature, *filters)
 
 
 def check_logits(logits: Tensor) -> np.ndarray:
@@ -217,6 +245,14 @@ def check_logits(logits: Tensor) -> np.ndarray:
     if not np.isfinite(raw.max()):
         raise GPTError("sampling.logits_not_finite")
     return raw
+
+
+def penalised(logits: np.ndarray, params: SamplingParams, previous_ids: Sequence[int]) -> np.ndarray:
+    """Apply the repetition penalty to the ids in its window."""
+    window = params.repetition_window
+    return apply_repetition_penalty(
+        logits, params.repetition_penalty, previous_ids if window is None else previous_ids[-window:]
+    )
 
 
 def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous_ids: Sequence[int]) -> np.ndarray:

@@ -36,6 +36,8 @@ class TextEndpoints(Endpoints):
         stop: list[str] | None = None,
         delta: bool = False,
         special: bool = False,
+        repetition_window: int = 0,
+        temperature_last: bool = False,
     ) -> Iterator[str]:
         """Continue a prompt or a chat, token by token. Only one of the two is required.
 
@@ -54,6 +56,8 @@ class TextEndpoints(Endpoints):
             stop: list of stop sequences; generation ends before the first one that occurs
             delta: send only the characters added since the last update, instead of the whole new text
             special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
+            repetition_window: penalise only tokens among this many at the end of the text; 0 penalises all its tokens
+            temperature_last: apply the temperature after top_k, top_p and min_p, as llama.cpp does
         Returns:
             the new text so far: "" at first, then updated after every token, or several under load
         """
@@ -64,6 +68,8 @@ class TextEndpoints(Endpoints):
             top_p=top_p,
             min_p=min_p,
             repetition_penalty=repetition_penalty,
+            repetition_window=repetition_window,
+            temperature_last=temperature_last,
             seed=seed,
         )
         limit = loaded.model.config.block_size * (2 if on_full == "crop" else 1)
@@ -117,6 +123,7 @@ class TextEndpoints(Endpoints):
         min_p: float = 0.0,
         model: str = "",
         special: bool = False,
+        temperature_last: bool = False,
     ) -> list[NextToken]:
         """Get the most probable next tokens. Only the prompt is required.
 
@@ -129,11 +136,14 @@ class TextEndpoints(Endpoints):
             min_p: keep tokens with at least this share of the best token's probability; 0 keeps all
             model: name from the page's list; "" is the model the app was started with
             special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
+            temperature_last: apply the temperature after top_k, top_p and min_p, as llama.cpp does
         Returns:
             a list, best first: token_id, token, probability with these settings, raw_probability and its logarithm
         """
         loaded = self.find_model(model)
-        params = sampling_params(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+        params = sampling_params(
+            temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, temperature_last=temperature_last
+        )
         count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
         document = read(loaded, prompt, special=special)
         stages = distribution(document.logits(document.n_read - 1), params)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +26,7 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
     runs = [(origin, [*run]) for origin, run in groupby(positions, key=document.origin)]
     drawn = [origin.params for origin, _ in runs if origin.params is not None]
     seed = params.seed if params.seed is not None else drawn[-1].seed if drawn else None
-    own = SamplingParams(**{name: getattr(params, name) for name in LIMITS}, seed=seed)
+    own = replace(params, seed=seed)
     values: dict[str, Any] = {"model": document.loaded.name, **_prompt(document), **settings(params)}
     if seed is not None:
         values["seed"] = seed
@@ -68,7 +69,7 @@ def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingPara
 
 def settings(params: SamplingParams) -> dict[str, Any]:
     """Return the enabled settings."""
-    return {name: value for name in LIMITS if (value := getattr(params, name)) is not None}
+    return {name: +value for name, value in params.given().items() if name in LIMITS}  # +True is 1
 
 
 def shown_prompt(document: Generation) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, get_args
 
 from components.errors import PageError, localize_error
 from components.i18n import t
@@ -22,7 +22,7 @@ from components.state.session import Session
 from components.state.snapshot import Message
 from gpt import Edits, Generation, list_models
 from gpt.documents.saved_document import SavedDocument
-from gpt.documents.snippets import python_snippet
+from gpt.documents.snippets import Engine, engine_snippet, python_snippet
 
 MAX_PROBLEM_CHARS = 300  # maximum length of an error message, which may quote a long text from a file
 MAX_NAME_CHARS = 80
@@ -47,7 +47,8 @@ def link_menu() -> Part:
 
 def files_menu() -> Part:
     """Return the menu below the text for saving programs and for saving or opening files."""
-    items: list[str | list[str]] = ["python", ["save", "text", "document", "csv"], "open"]
+    elsewhere, save = ["elsewhere", *get_args(Engine)], ["save", "text", "document", "csv"]
+    items: list[str | list[str]] = ["python", elsewhere, save, "open"]
     wired: dict[str, Any] = {"draw": lambda s: {"answer": s[ShareState].file}, "on": answer_files, "queue": "model"}
     return menu.menu("share-files", items, largest=menu.LARGEST, **wired)
 
@@ -94,6 +95,10 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
         hidden = sorted(session.snapshot().hidden)
         program = python_snippet(document, session.edits, session.edits_on, hidden)
         return menu.copied(program, t("share.python.copied"), t("share.manual"))
+    if isinstance(what, str) and what in get_args(Engine):
+        params = replace(session.settings.sampling(), seed=session.settings.typed_seed())
+        program = engine_snippet(what, document.ids, params, session.settings.length)
+        return menu.copied(program, t("share.elsewhere.copied"), t("share.manual"))
     if what == "text":
         file = files.text_file(document)
     elif what == "document":

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from components.errors import PageError
 from components.i18n import LANGUAGES
-from components.state.settings import INTEGERS, LIMITS, checked_number
+from components.state.settings import INTEGERS, LIMITS, checked_number, params_of
 from gpt import SamplingParams
 from gpt.documents.document import OriginKind
 
@@ -141,7 +141,7 @@ def _run(text: str) -> LinkedRun:
     if settings and "seed" not in settings:
         raise PageError("error.link_value", value=text[:40])
     count = _whole(parts[1], least=1)
-    params = SamplingParams(**settings) if settings else None
+    params = params_of(settings) if settings else None
     return LinkedRun("sampled", count=count, params=params, after_space=bool(parts[2]))
 
 
@@ -156,8 +156,7 @@ def _write_run(run: LinkedRun) -> str:
     if run.params is None:
         return count
     names = {name: letter for letter, name in _LETTERS.items()}
-    given = [(names[field.name], getattr(run.params, field.name)) for field in fields(SamplingParams)]
-    return count + "".join(f"{letter}{value!r}" for letter, value in given if value is not None)
+    return count + "".join(f"{names[name]}{+value!r}" for name, value in run.params.given().items())  # +True is 1
 
 
 PARAMETERS: dict[str, Parameter] = {

@@ -34,10 +34,15 @@ LIMITS = {
     "top_p": Limit(0.01, 1.0, 0.01, default=1.0, off=1.0, letter="p"),
     "min_p": Limit(0.0, 1.0, 0.01, default=0.0, off=0.0, letter="m"),
     "repetition_penalty": Limit(1.0, 2.0, 0.05, default=1.0, off=1.0, letter="r"),
+    "repetition_window": Limit(0, 512, 1, default=0, off=0, letter="w"),
+    "temperature_last": Limit(0, 1, 1, default=0, off=0, letter="l"),
 }
+SWITCHES = ("temperature_last",)  # settings that are 0 or 1 in links
 PACES = (4, 8, 16, 0)  # tokens per second; 0 means full speed
 INTEGERS = (
+    *SWITCHES,
     "top_k",
+    "repetition_window",
     "seed",
     "max_new_tokens",
     "k",
@@ -89,12 +94,25 @@ def max_new_tokens(value: object) -> int:
 
 
 def sampling_params(*, seed: object = None, **values: object) -> SamplingParams:
-    """Return checked sampling parameters; missing and disabled settings become None."""
+    """Return checked sampling parameters; missing and disabled settings have their defaults."""
     checked: dict[str, Any] = {}
     for name, value in values.items():
-        number = checked_number(name, value, LIMITS[name].low, LIMITS[name].high)
-        checked[name] = None if number == LIMITS[name].off else number
-    return SamplingParams(**checked, seed=None if seed is None else int(checked_number("seed", seed, 0)))
+        number = checked_setting(name, value)
+        if number != LIMITS[name].off:
+            checked[name] = number
+    return params_of(checked | {"seed": None if seed is None else int(checked_number("seed", seed, 0))})
+
+
+def checked_setting(name: str, value: object) -> float | int:
+    """Return a number within the setting's limits; a switch may also be a bool. Raises ValueError for anything else."""
+    if name in SWITCHES and isinstance(value, bool):
+        return int(value)
+    return checked_number(name, value, LIMITS[name].low, LIMITS[name].high)
+
+
+def params_of(values: dict[str, Any]) -> SamplingParams:
+    """Return sampling parameters from numbers, in which switches are 0 or 1. Raises ValueError if one is invalid."""
+    return SamplingParams(**{name: value == 1 if name in SWITCHES else value for name, value in values.items()})
 
 
 @dataclass(frozen=True)
@@ -117,6 +135,8 @@ class Settings:
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
+    repetition_window: int = 0
+    temperature_last: int = 0
     length: int = 100
     seed: str = ""
     pace: int = 8
@@ -134,7 +154,7 @@ class Settings:
         if name == "length":
             value = min(max_new_tokens(value), MAX_LENGTH)
         else:
-            value = checked_number(name, clamped(name, value), LIMITS[name].low, LIMITS[name].high)
+            value = checked_setting(name, clamped(name, value))
         changes: dict[str, Any] = {name: value}
         return replace(self, **changes)
 
@@ -159,4 +179,4 @@ class Settings:
 def sampling_values(params: SamplingParams) -> dict[str, Any]:
     """Return the slider values for sampling parameters, with each disabled setting at its `off` value."""
     given = {name: getattr(params, name) for name in LIMITS}
-    return {name: LIMITS[name].off if value is None else value for name, value in given.items()}
+    return {name: LIMITS[name].off if value is None else +value for name, value in given.items()}  # +True is 1

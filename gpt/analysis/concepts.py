@@ -35,7 +35,9 @@ class Dictionary:
     """The n features of one layer, with examples from a held-out text.
 
     encoder, decoder: (n, C); bias: (n,); center: (C,). A stream x is approximately activity @ decoder + center.
-    active: maximum number of active features per token. share: (n,), fraction of tokens on which a feature is active.
+    active: maximum number of active features per token; n for a dictionary without a limit. threshold: (n,), the value
+    that each feature's activity must exceed (JumpReLU, arXiv 2407.14435), or None for 0.
+    share: (n,), fraction of tokens on which a feature is active.
     tokens: (n, 8), ids of the tokens on which the feature is most often strong; promotes: (n, 8), ids of the next
     tokens whose probability rises most when the feature is added. starts: (n, 12), start of each snippet in the text;
     peaks: (n, 12), highest activity in each snippet, in descending order; tints: (n, 12, WINDOW), uint8, activity on
@@ -53,11 +55,17 @@ class Dictionary:
     starts: Tensor
     peaks: Tensor
     tints: Tensor
+    threshold: Tensor | None = None
 
     def activity(self, x: Tensor) -> Tensor:
         """Compute the activity of each feature, at most `active` of them nonzero: (..., C) -> (..., n)."""
-        values, features = F.linear(x, self.encoder, self.bias).topk(self.active, dim=-1)
-        return torch.zeros(*x.shape[:-1], len(self.bias), device=x.device).scatter(-1, features, values.relu())
+        scores = F.linear(x, self.encoder, self.bias)
+        if self.threshold is not None:
+            scores = scores.where(scores > self.threshold, 0)
+        if self.active == len(self.bias):
+            return scores.relu()
+        values, features = scores.topk(self.active, dim=-1)
+        return torch.zeros_like(scores).scatter(-1, features, values.relu())
 
     def activity_of(self, feature: int, x: Tensor) -> Tensor:
         """Compute the activity of one feature: (..., C) -> (...)."""

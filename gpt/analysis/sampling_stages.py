@@ -6,14 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gpt.checks import check_token_id
-from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, rank_of, stage_logits, top_ids
+from gpt.sampling import (
+    SamplingParams,
+    StageName,
+    entropy_bits,
+    inverse_cdf,
+    rank_of,
+    stage_logits,
+    stage_order,
+    top_ids,
+)
 
 
 @dataclass(frozen=True)
@@ -48,14 +57,14 @@ class SamplingStage:
 
 
 def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
-    """Apply the sampling stages to logits (vocab_size,). Returns their effects, ending with the combined "final" stage.
+    """Apply the sampling stages to logits (vocab_size,). Returns their effects in the order in which they are
+    applied, ending with the combined "final" stage.
 
     Takes the same arguments as `distribution`.
     """
     rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
-    *names, final = get_args(StageName)
-    stages = [_stage(name, *pair) for name, pair in zip(names, pairwise(rows), strict=True)]
-    return [*stages, _stage(final, rows[0], rows[-1])]
+    stages = [_stage(name, *pair) for name, pair in zip(stage_order(params), pairwise(rows), strict=True)]
+    return [*stages, _stage("final", rows[0], rows[-1])]
 
 
 def _stage(name: StageName, before: Tensor, after: Tensor) -> SamplingStage:

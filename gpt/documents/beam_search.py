@@ -67,8 +67,9 @@ class Beam:
 class BeamSearch:
     """Search for the best continuations of a document without changing it. Each step extends all beams by one token.
 
-    `candidates` lists the candidates of all steps, 2 x width per step, each after its parent. `finished` lists up to
-    `width` finished texts, best first. `done` becomes True when the search ends.
+    `candidates` lists the candidates of all steps, each after its parent. As in transformers, there are width times 2
+    per step, or times one more than the number of end tokens. `finished` lists up to `width` finished texts, best
+    first. `done` becomes True when the search ends.
 
     Args:
         document: The text to continue.
@@ -124,7 +125,8 @@ class BeamSearch:
             raise GPTError("beam.search_finished")
         log_p = self._logits().log_softmax(dim=1).cpu()  # (beams, vocab_size)
         totals = log_p + self._totals[:, None]
-        count = min(2 * self.width, totals.numel())
+        ends = self.document.loaded.tokenizer.eot_ids
+        count = min(max(2, 1 + len(ends)) * self.width, totals.numel())
         values, indices = totals.flatten().topk(count)
         possible = values > -math.inf
         values, indices = values[possible], indices[possible]
@@ -134,11 +136,11 @@ class BeamSearch:
         kept: list[int] = []
         new: list[Candidate] = []
         for order, (row, token_id, total) in enumerate(zip(rows.tolist(), ids.tolist(), values.tolist(), strict=True)):
-            ends = last or token_id in self.document.loaded.tokenizer.eot_ids
+            is_end = last or token_id in ends
             outcome: Outcome = "pruned"
-            if ends and order < self.width:
+            if is_end and order < self.width:
                 outcome = "finished"
-            elif not ends and len(kept) < self.width:
+            elif not is_end and len(kept) < self.width:
                 outcome = "kept"
                 kept.append(order)
             candidate = Candidate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from gpt.checks import check_integer, is_integer
@@ -56,7 +56,7 @@ class SavedDocument:
         more = {"edits": self.edits, "dropped": self.dropped, "held": self.held}
         body |= {name: value for name, value in more.items() if value}
         return json.dumps(
-            head | body | {"settings": [asdict(params) for params in settings], "tokens": tokens}, indent=1
+            head | body | {"settings": [params.given() for params in settings], "tokens": tokens}, indent=1
         )
 
     @classmethod

@@ -1,16 +1,19 @@
-"""Generate Python programs that reproduce a document with this package."""
+"""Generate programs that reproduce a document with this package, or continue it with another engine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+import json
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any, Literal, get_args
 
+from gpt.checks import check_choice
 from gpt.documents.document import Origin
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.generation import Generation
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import given_options
 from gpt.models.sources import MODELS
@@ -100,7 +103,94 @@ def tokens_as_python(document: Generation, positions: range, *, prompt: bool = F
 
 
 def params_as_python(params: SamplingParams) -> str:
-    """Return the settings that are not None as Python code."""
-    values = {field.name: getattr(params, field.name) for field in fields(params)}
-    parts = [f"{name}={value!r}" for name, value in values.items() if value is not None]
-    return f"SamplingParams({', '.join(parts)})"
+    """Return the settings that are on as Python code."""
+    return f"SamplingParams({as_arguments(params.given())})"
+
+
+Engine = Literal["transformers", "vllm", "llama_cpp", "ctranslate2"]
+
+
+def engine_snippet(engine: str, ids: Sequence[int], params: SamplingParams, max_new_tokens: int) -> str:
+    """Return a program, or for llama.cpp a request to its server, that continues a text with the same distribution.
+
+    The draws themselves differ, because every engine has its own random numbers. Engines differ in their defaults,
+    orders and windows, so that equally named settings often mean something else: see docs/sampling.md.
+
+    engine: one of Engine. Raises ValueError if it cannot compute this distribution; the message names the setting.
+    """
+    check_choice("engine", engine, get_args(Engine))
+    cuts = [name for name in ("top_p", "min_p") if getattr(params, name) not in (None, {"top_p": 1, "min_p": 0}[name])]
+    last = params.temperature_last and bool(cuts) and params.temperature not in (0, 1)  # top-k alone commutes with it
+    penalty = params.repetition_penalty if params.repetition_penalty != 1 else None
+    windowed = penalty is not None and params.repetition_window is not None
+    impossible: dict[str, bool] = {
+        "transformers": {"repetition_window": windowed},
+        "vllm": {
+            "repetition_window": windowed,
+            "temperature_last": last,
+            "top_p + min_p": len(cuts) == 2,  # it applies min-p first
+        },
+        "llama_cpp": {},
+        "ctranslate2": {
+            "repetition_penalty": penalty is not None,  # it leaves out the prompt
+            "temperature_last": last,
+            "min_p": "min_p" in cuts,
+        },
+    }[engine]
+    for name, is_met in impossible.items():
+        if is_met and not (params.temperature == 0 and "repetition" not in name):
+            raise GPTError("snippet.engine", engine=engine, name=name)
+    shared: dict[str, Any] = {"temperature": params.temperature, "top_k": params.top_k or 0}
+    shared |= {"top_p": params.top_p or 1.0, "min_p": params.min_p or 0.0}
+    if engine == "llama_cpp":
+        cut = ["top_k", "top_p", "min_p"]
+        samplers = ["penalties", *([*cut, "temperature"] if params.temperature_last else ["temperature", *cut])]
+        window = params.repetition_window or max(4096, len(ids) + max_new_tokens)
+        request: dict[str, Any] = {"prompt": [*ids], "n_predict": max_new_tokens, "samplers": samplers, **shared}
+        request |= {"repeat_penalty": penalty or 1.0, "repeat_last_n": window}
+        return json.dumps(request | ({} if params.seed is None else {"seed": params.seed})) + "\n"
+    if engine == "vllm":
+        shared |= {"repetition_penalty": penalty or 1.0, "max_tokens": max_new_tokens}
+        seed = "" if params.seed is None else f", seed={params.seed}"
+        return f"""from vllm import LLM, SamplingParams
+
+params = SamplingParams({as_arguments(shared)}{seed})
+outputs = LLM("path/to/model").generate({{"prompt_token_ids": {[*ids]!r}}}, params)
+print(outputs[0].outputs[0].text)
+"""
+    if engine == "ctranslate2":
+        top_k = 1 if params.temperature == 0 else params.top_k or 0  # 1 is its default
+        settings: dict[str, Any] = {"max_length": max_new_tokens, "sampling_topk": top_k}
+        settings |= {"sampling_topp": params.top_p or 1.0}
+        settings |= {"sampling_temperature": params.temperature or 1.0, "include_prompt_in_result": False}
+        return f"""import ctranslate2
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("path/to/model")
+tokens = tokenizer.convert_ids_to_tokens({[*ids]!r})
+results = ctranslate2.Generator("path/to/converted-model").generate_batch([tokens], {as_arguments(settings)})
+print(tokenizer.decode(results[0].sequences_ids[0]))
+"""
+    options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "do_sample": params.temperature != 0}
+    options |= {"repetition_penalty": penalty or 1.0}
+    lines = ["import torch", "from transformers import AutoModelForCausalLM", "", f"ids = torch.tensor([{[*ids]!r}])"]
+    more = ""
+    if last:
+        kinds = {"top_k": "TopKLogitsWarper", "top_p": "TopPLogitsWarper", "min_p": "MinPLogitsWarper"}
+        made = [f"t.{kinds[name]}({getattr(params, name)!r})" for name in (["top_k"] if params.top_k else []) + cuts]
+        made.append(f"t.TemperatureLogitsWarper({params.temperature!r})")
+        lines.insert(1, "import transformers as t")
+        lines.append(f"order = t.LogitsProcessorList([{', '.join(made)}])")
+        options |= {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+        more = ", logits_processor=order"
+    elif options["do_sample"]:
+        options |= {name: value for name, value in shared.items() if name != "min_p" or value}
+    lines += [] if params.seed is None else [f"torch.manual_seed({params.seed})"]
+    lines += ['model = AutoModelForCausalLM.from_pretrained("path/to/model")']
+    lines += [f"written = model.generate(ids, attention_mask=ids * 0 + 1, {as_arguments(options)}{more})"]
+    return "\n".join([*lines, "print(written[0].tolist())", ""])
+
+
+def as_arguments(values: Mapping[str, Any]) -> str:
+    """Return Python code for keyword arguments."""
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())

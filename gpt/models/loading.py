@@ -29,9 +29,11 @@ from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import Text, ids_of
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint
+from gpt.models.checkpoints.tokenizer_formats import suggested_sampling
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.memory import return_free_memory
 from gpt.read_only import freeze
+from gpt.sampling import SamplingParams
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 
@@ -42,7 +44,7 @@ DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfl
 CONCEPTS, NAMES = "concepts.safetensors", "concepts.json"
 SCALE = ".scale"  # suffix for a matrix's scales
 FIELDS = tuple(field.name for field in fields(Dictionary))
-FLOATS = ("encoder", "decoder", "bias", "center", "share", "peaks")
+FLOATS = ("encoder", "decoder", "bias", "center", "share", "peaks", "threshold")
 
 _engine_lock = threading.Lock()  # since Python 3.12, cached_property has no lock
 GPU_DEVICE = "cuda"  # device on ZeroGPU
@@ -68,7 +70,8 @@ class LoadedModel:
     `load_model(..., trainable=True)` gives ordinary weights.
     layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model is then
     used only for inspection. concepts: concepts from the checkpoint's folder, if any. stored_as: type
-    in which most weights were quantised, such as "Q4_K".
+    in which most weights were quantised, such as "Q4_K". suggested: sampling settings that
+    generation_config.json names, if any; they are never applied by themselves.
     """
 
     name: str
@@ -80,6 +83,7 @@ class LoadedModel:
     deployed: DeployedModel | None = None
     concepts: Concepts | None = None
     stored_as: str = ""
+    suggested: SamplingParams | None = None
 
     @property
     def weight_format(self) -> str:
@@ -181,9 +185,10 @@ def build(
     require(not (trainable and precision == "int8"), "precision.int8_trainable")
     folder = None if untrained else checkpoint.folder
     concepts = None if folder is None else load_concepts(folder, checkpoint.config)
+    suggested = None if folder is None else suggested_sampling(folder)
 
     def finished(model: GPT) -> LoadedModel:
-        known = (checkpoint.layout, deployed, concepts, "" if untrained else checkpoint.stored_as)
+        known = (checkpoint.layout, deployed, concepts, "" if untrained else checkpoint.stored_as, suggested)
         return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known)
 
     if deployed is not None and precision == "fp32" and not untrained:
@@ -249,6 +254,8 @@ def save_concepts(folder: Path, concepts: Concepts) -> None:
     for layer, dictionary in concepts.dictionaries.items():
         for name in FIELDS:
             key, value = f"{layer}.{name}", getattr(dictionary, name)
+            if value is None:
+                continue
             if name in ("encoder", "decoder"):
                 tensors[key], tensors[key + SCALE] = int8_rows(value)
             elif name == "active":
@@ -290,7 +297,7 @@ def read_dictionary(tensors: dict[str, Tensor], layer: int) -> Dictionary:
             return value.float() * tensors[f"{layer}.{name}{SCALE}"].float()[:, None]
         return value.float() if name in FLOATS else value
 
-    tables = {name: read(name) for name in FIELDS if name != "active"}
+    tables = {name: read(name) for name in FIELDS if name != "active" and f"{layer}.{name}" in tensors}
     return Dictionary(active=int(tensors[f"{layer}.active"]), **tables)
 
 
@@ -300,8 +307,9 @@ def fits_model(each: Dictionary, layer: int, config: GPTConfig) -> bool:
     shapes = (each.encoder.shape, each.decoder.shape, each.center.shape, each.peaks.shape, each.tints.shape)
     known = ((n, config.n_embd), (n, config.n_embd), (config.n_embd,), (n, k), (n, k, WINDOW))
     ids = torch.cat([each.tokens.flatten(), each.promotes.flatten()])
+    is_active = 0 < each.active <= n and (each.threshold is None or len(each.threshold) == n)
     is_known = int(ids.max()) < config.vocab_size
-    return layer < config.n_layer and tuple(map(tuple, shapes)) == known and 0 < each.active <= n and is_known
+    return layer < config.n_layer and tuple(map(tuple, shapes)) == known and is_active and is_known
 
 
 def read_names(path: Path, dictionaries: dict[int, Dictionary]) -> tuple[NamedConcept, ...]:

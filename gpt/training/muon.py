@@ -27,9 +27,9 @@ def orthogonal(matrix: Tensor) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """Muon with Nesterov momentum, for matrices. lr: learning rate, scaled to match AdamW's step size.
 
-    Source: Jordan et al. (2024), with the step size of arXiv 2502.16982. Equivalent to `torch.optim.Muon`, except that
-    it computes in the dtype of the weights. `torch.optim.Muon` computes in bfloat16, which is many times slower on CPUs
-    without bfloat16 instructions.
+    Source: Jordan et al. (2024), with the step size of arXiv 2502.16982. Equivalent to `torch.optim.Muon` with
+    `adjust_lr_fn="match_rms_adamw"`, which is not its default, except that it computes in the dtype of the weights.
+    `torch.optim.Muon` computes in bfloat16, which is many times slower on CPUs without bfloat16 instructions.
     """
 
     def __init__(self, params: Iterable[Any], lr: float, weight_decay: float, momentum: float = 0.95) -> None:

@@ -116,6 +116,7 @@ def test_a_temperature_near_zero_is_greedy_and_a_huge_one_is_uniform():
         *(("min_p", value) for value in (-0.01, 1.01, math.nan, "0", False)),
         *(("repetition_penalty", value) for value in (0, -1, math.inf, math.nan, "1", True)),
         *(("seed", value) for value in (-1, 1.5, "7", True)),
+        *(("repetition_window", value) for value in (0, 1.5, True)),
     ],
 )
 def test_a_setting_out_of_range_is_refused_with_name_and_value(name, value):
@@ -184,6 +185,8 @@ def test_sample_token_equals_inverse_cdf_of_the_final_distribution(vocab_size):
         SamplingParams(1.4, top_p=0.8),
         SamplingParams(0.9, top_k=40, top_p=0.95, min_p=0.02, repetition_penalty=1.2),
         SamplingParams(30.0, min_p=0.5),
+        SamplingParams(2.0, min_p=0.1, repetition_penalty=1.5, repetition_window=2, temperature_last=True),
+        SamplingParams(0.0, top_k=5, temperature_last=True),
     ):
         for position in range(40):
             logits = torch.randn(vocab_size).mul(2).round(decimals=1)  # with ties

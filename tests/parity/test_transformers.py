@@ -90,18 +90,20 @@ def test_loss_and_its_gradient_are_those_of_transformers(twins):
 
 
 def processed(logits, params, previous_ids):
-    """Return the logits after each of transformers' processors, in generate()'s order."""
-    processors = [
-        RepetitionPenaltyLogitsProcessor(params.repetition_penalty) if params.repetition_penalty else None,
-        TemperatureLogitsWarper(params.temperature),
-        TopKLogitsWarper(params.top_k) if params.top_k else None,
-        TopPLogitsWarper(params.top_p) if params.top_p else None,
-        MinPLogitsWarper(params.min_p) if params.min_p is not None else None,
-    ]
-    row, ids = logits[None], torch.tensor([previous_ids])
-    for processor in processors:
+    """Yield each stage and transformers' logits after it, in generate()'s order or with the temperature last."""
+    temperature = {"temperature": TemperatureLogitsWarper(params.temperature)}
+    processors = {
+        "repetition_penalty": params.repetition_penalty and RepetitionPenaltyLogitsProcessor(params.repetition_penalty),
+        **({} if params.temperature_last else temperature),
+        "top_k": params.top_k and TopKLogitsWarper(params.top_k),
+        "top_p": params.top_p and TopPLogitsWarper(params.top_p),
+        "min_p": None if params.min_p is None else MinPLogitsWarper(params.min_p),
+        **temperature,
+    }
+    row, ids = logits[None], torch.tensor([previous_ids[-(params.repetition_window or 99) :]])
+    for name, processor in processors.items():
         row = row if processor is None else processor(ids, row)
-        yield row[0]
+        yield name, row[0]
 
 
 @pytest.mark.parametrize(("vocab_size", "temperature"), [(1, 1.0), (2, 0.01), (7, 10.0), (257, 0.7), (3000, 1.0)])
@@ -117,11 +119,12 @@ def test_every_stage_is_that_of_transformers(vocab_size, temperature):
             top_p=choice([None, 0.1, 0.5, 0.9, 0.999, 1.0]),
             min_p=choice([None, 0.0, 0.05, 0.5, 1.0]),
             repetition_penalty=choice([None, 1.2, 0.8, 5.0]),
+            repetition_window=choice([None, 1, 20]),
+            temperature_last=choice([False, True]),
         )
         previous_ids = torch.randint(vocab_size, (choice([1, 40]),)).tolist()
         stages = distribution(logits, params, previous_ids=previous_ids)
-        names = ("repetition_penalty", "temperature", "top_k", "top_p", "min_p")
-        for name, expected in zip(names, processed(logits, params, previous_ids), strict=True):
+        for name, expected in processed(logits, params, previous_ids):
             assert_close(getattr(stages, name), expected.softmax(dim=-1), atol=1e-6, rtol=0, msg=f"{name} {params}")
 
 

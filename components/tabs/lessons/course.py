@@ -320,7 +320,7 @@ LESSONS: tuple[Lesson, ...] = (
         15,
         (
             Code("gpt.sampling", "STAGES"),
-            Code("gpt.sampling", "stage_logits", ("raw =", "rows =", "for name, stage in")),
+            Code("gpt.sampling", "stage_logits", ("raw =", "rows =", "for name in")),
             Code("gpt.sampling", "keep_top_k"),
             Code("gpt.sampling", "inverse_cdf", ("target =", "descending =", "sums =", "rank =", "tied =", "return")),
         ),

@@ -18,7 +18,7 @@ from components.state.hidden import show_all
 from components.state.knowledge import fitting_model, is_known_to
 from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
-from components.state.settings import LIMITS
+from components.state.settings import LIMITS, clamped, sampling_values
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured, min_update_interval
 from components.state.typed_text import name_spans, rest_ids, shown_tokens
@@ -461,16 +461,24 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+def presets(s: Any) -> dict[str, dict[str, Any]]:
+    """Return the presets by name: those above, and the settings that the model's own files suggest."""
+    own = None if s.loaded is None else s.loaded.suggested
+    if own is None:
+        return PRESETS
+    return PRESETS | {"own": {name: clamped(name, value) for name, value in sampling_values(own).items()}}
+
+
 def choose_preset(session: Session, name: object) -> None:
     """Apply a preset of sampling settings."""
-    if name in PRESETS:
-        session.settings = replace(session.settings, **PRESETS[name])
+    if name in (known := presets(session)):
+        session.settings = replace(session.settings, **known[name])
 
 
 def preset_of(s: Any) -> str | None:
     """Return the name of the preset with the present settings, or None if no preset matches."""
     now = {name: getattr(s.settings, name) for name in LIMITS}
-    return next((name for name, values in PRESETS.items() if values == now), None)
+    return next((name for name, values in presets(s).items() if values == now), None)
 
 
 def set_value(name: str, session: Session, value: object) -> None:

@@ -113,7 +113,9 @@ def _stage_name(view: PipelineView, stage: SamplingStage) -> str:
     name = _name(stage.name)
     if stage.name == "final":
         return name
-    value = getattr(view.params, stage.name)
+    value, window = getattr(view.params, stage.name), view.params.repetition_window
+    if stage.name == "repetition_penalty" and value is not None and window is not None:
+        return f"{name} {value:g} {t('pipeline.window', n=window)}"
     return f"{name} {t('pipeline.off') if value is None else f'{value:g}'}"
 
 
@@ -258,8 +260,11 @@ def follow_picked(session: Session, picked: object) -> None:
         follow(session, picked[0])
 
 
-def pipeline(choose: Handler) -> Part:
-    """Return the stages, collapsed at first and drawn only while open. choose: inserts the clicked token."""
+def pipeline(choose: Handler, *settings: Part) -> Part:
+    """Return the stages, collapsed at first and drawn only while open.
+
+    choose: inserts the clicked token. settings: controls above the stages.
+    """
 
     def stage_picture(s: Any) -> dict[str, Any] | None:
         view = s.cached(pipeline_of)
@@ -280,6 +285,7 @@ def pipeline(choose: Handler) -> Part:
         "pipeline",
         "pipeline.more",
         column(
+            *settings,
             says("pipeline-lead", lead, kind="caption"),
             choice(Chosen.unit, "pipeline.unit"),
             picture(

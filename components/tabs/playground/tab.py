@@ -235,13 +235,13 @@ def _settings() -> tuple[Part, ...]:
         question("pipeline"),
         choice(
             "preset",
-            lambda s: [(t(f"preset.{name}"), name) for name in generation.PRESETS],
+            lambda s: [(t(f"preset.{name}"), name) for name in generation.presets(s)],
             label="preset",
             value=generation.preset_of,
             on=generation.choose_preset,
         ),
         row(
-            *(_slider(name) for name in LIMITS if name != "temperature"),
+            *(_slider(name) for name in ("top_k", "top_p", "min_p", "repetition_penalty")),
             slider("length", 1, MAX_LENGTH, 1, info="length.info", **_setting("length")),
             text_box("seed", max_length=18, placeholder="seed.placeholder", **_setting("seed")),
             select(
@@ -249,7 +249,11 @@ def _settings() -> tuple[Part, ...]:
             ),
             classes="gb-settings",
         ),
-        pipeline(editing.choose),
+        pipeline(
+            editing.choose,
+            _slider("repetition_window"),
+            check_box("temperature-last", **_setting("temperature_last")),
+        ),
     )
 
 

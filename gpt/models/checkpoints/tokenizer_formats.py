@@ -37,6 +37,7 @@ from gpt.models.checkpoints.tokenizer_json import (
     usual_decoder,
 )
 from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_text
+from gpt.sampling import SamplingParams
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer
 
 VOCAB_JSON, MERGES_TXT, CONFIG = "vocab.json", "merges.txt", "config.json"
@@ -129,6 +130,18 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
     end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
     chat = read_chat_template(folder, settings, tokens)
     return library_vocabulary(content, n_vocab, file, TokenizerSettings(tokens, end_ids, chat), more)
+
+
+def suggested_sampling(folder: Path) -> SamplingParams | None:
+    """Return the sampling settings that generation_config.json names, or None if it names none or invalid ones."""
+    path = folder / GENERATION_CONFIG
+    given = read_json(path, dict) if path.is_file() else {}
+    names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+    values = {name: given[name] for name in names if given.get(name) is not None}
+    try:
+        return SamplingParams(**values) if values else None
+    except GPTError:
+        return None
 
 
 def added_beside(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from components.share.document_link import document_values, replay, shown_prompt
 from components.share.link import MAX_LINK, PARAMETERS, decode, encode
-from components.state.settings import LIMITS, sampling_params
+from components.state.settings import INTEGERS, LIMITS, params_of, sampling_params
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import EOT, N_VOCAB, tiny_model
 
@@ -28,10 +28,12 @@ params = st.builds(  # settings that may have sampled a token
     top_p=st.none() | shares,
     min_p=st.none() | shares,
     repetition_penalty=st.none() | numbers,
+    repetition_window=st.none() | st.integers(1, 10**4),
+    temperature_last=st.booleans(),
     seed=seeds,
 )
 sliders = {
-    name: st.integers(int(limit.low), int(limit.high)) if name == "top_k" else st.floats(limit.low, limit.high)
+    name: st.integers(int(limit.low), int(limit.high)) if name in INTEGERS else st.floats(limit.low, limit.high)
     for name, limit in LIMITS.items()
 }
 sliders = {name: values.filter(lambda x: x == 0 or x > 1e-9) for name, values in sliders.items()}
@@ -106,8 +108,8 @@ def test_opening_a_link_writes_the_same_tokens_each_in_the_same_way(data):
     values, refused = decode(encode(document_values(document, now)))
     assert refused == []
     again = Generation(TINY, values.get("prompt", values.get("prompt_ids")))
-    given = {name: values.get(name) for name in LIMITS}
-    list(replay(again, values["text"], SamplingParams(**given, seed=values["seed"])))
+    given = {name: values[name] for name in (*LIMITS, "seed") if name in values}
+    list(replay(again, values["text"], params_of(given)))
     assert again.ids == document.ids
     positions = range(document.n_prompt, len(document.ids))
     assert [again.origin(i) for i in positions] == [document.origin(i) for i in positions]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,13 @@ from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, generat
 from gpt.documents import generation as documents
 from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.tokenizer_formats import suggested_sampling
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import add_model, remove_model
 from tests.components.drawing import as_read, compute_now
 from tests.components.tabs.playground_session import PICTURES, drawn, ids, new_session, run, type_in, write
 from tests.gpt.documents.fake_cluster import FakeCluster, deployed
+from tests.gpt.fake_models import tiny_model
 
 PROMPT = "Once upon a time"
 
@@ -307,3 +310,15 @@ def test_a_text_that_waits_for_its_cluster_can_be_stopped(
     run(frames)
     assert ids(remote) == before
     assert remote.progress is None
+
+
+def test_the_settings_that_a_model_suggests_are_offered_and_not_applied(tmp_path, written):
+    (tmp_path / "generation_config.json").write_text('{"do_sample": true, "temperature": 0.6, "top_k": 1000}')
+    session = new_session(written)
+    session.loaded = replace(tiny_model(), suggested=suggested_sampling(tmp_path))
+    assert generation.preset_of(session) == "balanced"
+    generation.choose_preset(session, "own")
+    assert (session.settings.temperature, session.settings.top_k) == (0.6, 200)  # within the slider
+    assert generation.preset_of(session) == "own"
+    (tmp_path / "generation_config.json").write_text('{"temperature": "hot"}')
+    assert suggested_sampling(tmp_path) is None

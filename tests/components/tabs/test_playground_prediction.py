@@ -176,6 +176,13 @@ def pipeline_at_end(params=EVERYTHING, followed=97):
     return views.PipelineView(DOCUMENT, LAST, params, followed)
 
 
+def test_the_stages_are_in_the_order_in_which_they_are_applied():
+    params = replace(EVERYTHING, temperature_last=True, repetition_window=8)
+    rows = views.stage_table(pipeline_at_end(params))[1:]
+    names = ["repetition 1.3 (last 8)", "Top-k 40", "Top-p 0.9", "Min-p 0.05", "temperature 0.8", "all settings"]
+    assert [row[0] for row in rows] == names
+
+
 def test_the_table_of_stages_adds_up():
     head, *rows = views.stage_table(pipeline_at_end())
     assert head == ["stage", "removes", "entropy, bits", "perplexity"]

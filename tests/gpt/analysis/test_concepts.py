@@ -1,9 +1,13 @@
 """Concepts and their graph; the dictionaries bundled with the models."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from torch.testing import assert_close
 
 from benchmarks.concepts import measure
 from components.concepts import LIMIT, N_CHIPS
@@ -12,6 +16,7 @@ from gpt.analysis.concept_graph import Removed, _Linear, concept_graph, logits_w
 from gpt.analysis.concepts import Concepts, NamedConcept, trace_activity
 from gpt.edits import Hook, Patch, Steering
 from gpt.models.loading import CONCEPTS, NAMES, load_concepts, save_concepts
+from gpt.models.sae_lens import load_sae, save_sae
 from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
 from tests.gpt.fake_models import family_model, tiny_model, tiny_tokenizer
 
@@ -225,3 +230,42 @@ def test_enough_concepts_are_offered_with_strengths_that_the_slider_has(concepts
 @pytest.mark.parametrize("number", [0, 1])
 def test_texts_mention_a_concept_that_is_turned_up_and_are_still_texts(loaded, concepts, number):
     assert measure(loaded, concepts.offered[number]).passes
+
+
+SAE_LENS = (
+    Path(__file__).parents[1] / "models" / "sae_lens"
+)  # written by sae-lens 6.54.12, with values that it computed
+
+
+@pytest.mark.parametrize(("name", "place"), [("standard", 0), ("topk", 1), ("jumprelu", 1)])
+def test_a_dictionary_of_sae_lens_has_its_values_and_is_written_back(tmp_path, name, place):
+    expected = load_file(SAE_LENS / name / "expected.safetensors")
+    layer, dictionary = load_sae(SAE_LENS / name)
+    assert layer == place
+    save_sae(dictionary, tmp_path, layer=layer)
+    concepts = Concepts({1: dictionary}, torch.arange(9))
+    save_concepts(tmp_path, concepts)
+    config = replace(tiny_model().model.config, n_embd=4, n_head=1)
+    kept = load_concepts(tmp_path, config).dictionaries[1]
+    assert (kept.active, kept.threshold is None) == (dictionary.active, dictionary.threshold is None)
+    for each in (dictionary, load_sae(tmp_path)[1]):
+        assert_close(each.activity(expected["x"]), expected["activity"])
+        assert_close(each.reconstruction(expected["activity"]), expected["reconstruction"])
+        assert concepts.steering(1, 3, 2.0).value.tolist() == pytest.approx((2 * each.decoder[3]).tolist())
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"architecture": "gated"}, "architecture 'gated'"),
+        ({"normalize_activations": "layer_norm"}, "normalize_activations 'layer_norm'"),
+        ({"metadata": {"hook_name": "blocks.1.attn.hook_z"}}, "hook_name 'blocks.1.attn.hook_z'"),
+        ({"k": 7}, "fitting k"),
+    ],
+)
+def test_what_a_dictionary_cannot_express_is_refused_by_name(tmp_path, changes, named):
+    (tmp_path / "sae_weights.safetensors").write_bytes((SAE_LENS / "topk" / "sae_weights.safetensors").read_bytes())
+    config = json.loads((SAE_LENS / "topk" / "cfg.json").read_text(encoding="utf-8"))
+    (tmp_path / "cfg.json").write_text(json.dumps(config | changes), encoding="utf-8")
+    with pytest.raises(ValueError, match=named):
+        load_sae(tmp_path)

@@ -11,16 +11,18 @@ from typing import get_args
 
 import pytest
 import torch
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 import gpt
-from gpt import Edits, Generation, SamplingParams, Steering, add_model, add_upload, get_model
+from gpt import Edits, Generation, SamplingParams, Steering, add_model, add_upload, distribution, get_model
 from gpt.analysis.patching import is_patch_of_model, patch_from
 from gpt.config import Activation
 from gpt.documents.edit_text import MAX_FACTOR, edits_as_python, format_edits, parse_edits
 from gpt.documents.saved_document import SavedDocument
-from gpt.documents.snippets import loading_line, python_snippet
+from gpt.documents.snippets import engine_snippet, loading_line, python_snippet
 from gpt.edits import PATCHABLE
 from gpt.models.registry import remove_model
 from tests.conftest import randomized
@@ -161,14 +163,17 @@ def run(snippet, of="document"):
     return names if of is None else names[of]
 
 
+AGAIN = SamplingParams(2.0, top_p=0.9, repetition_penalty=1.2, seed=6, temperature_last=True, repetition_window=5)
+
+
 def written():
     document = Generation(tiny_model(), "the cat")
     list(document.steps(SamplingParams(temperature=3.0, top_k=100, seed=5), 4))
     document.append(99)
     document.append(0)
     document.append_text(" a")
-    document.step(SamplingParams(temperature=2.0, top_p=0.9, repetition_penalty=1.2, seed=6))
-    document.step(SamplingParams(temperature=2.0, top_p=0.9, repetition_penalty=1.2, seed=6))
+    document.step(AGAIN)
+    document.step(AGAIN)
     return document
 
 
@@ -360,3 +365,63 @@ def test_vectors_of_no_concept_have_no_text_and_must_fit_the_model():
         assert Edits(steering=(wrong, vector)).fitting(config) == Edits(steering=(vector,))
     with pytest.raises(ValueError, match="must be a tensor"):
         Steering(0, [1.0])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(temperature=0.8, seed=3),  # generate() alone would keep 50
+        SamplingParams(temperature=0.7, top_k=20, top_p=0.9, min_p=0.05, repetition_penalty=1.3),
+        SamplingParams(temperature=1.5, top_k=90, top_p=0.8, min_p=0.05, temperature_last=True),
+        SamplingParams(temperature=0, repetition_penalty=1.3),
+    ],
+)
+@torch.inference_mode()
+def test_the_program_for_transformers_has_the_same_distribution(twins, params):
+    reference, _ = twins(vocab_size=97, n_positions=16, n_layer=1, n_head=2, n_embd=8)
+    reference.lm_head.weight.mul_(20)
+    generate, scores = reference.generate, []
+
+    def one_step(ids, **options):
+        options |= {"max_new_tokens": 1, "return_dict_in_generate": True, "output_scores": True}
+        scores.append(generate(ids, **options).scores[0][0])
+        return ids
+
+    ids = [5, 6, 7, 5]
+    program = engine_snippet("transformers", ids, params, 9)
+    reference.generate = one_step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", lambda path: reference)
+        exec(program, {"print": lambda _: None})
+    expected = distribution(reference(torch.tensor([ids])).logits[0, -1], params, previous_ids=ids)
+    if params.temperature == 0:
+        assert scores[0].argmax() == expected.final.argmax()
+    else:
+        assert_close(scores[0].softmax(dim=0), expected.final, atol=1e-6, rtol=0)
+
+
+def test_the_settings_for_other_engines_have_their_orders_and_names():
+    params = SamplingParams(0.8, top_k=40, top_p=0.9, repetition_penalty=1.1, seed=3, repetition_window=64)
+    request = json.loads(engine_snippet("llama_cpp", [5, 6], params, 9))
+    assert request["samplers"] == ["penalties", "temperature", "top_k", "top_p", "min_p"]
+    assert (request["repeat_penalty"], request["repeat_last_n"], request["seed"]) == (1.1, 64, 3)
+    request = json.loads(engine_snippet("llama_cpp", [5, 6], replace(params, temperature_last=True), 9))
+    assert request["samplers"][-1] == "temperature"
+    greedy = SamplingParams(0)
+    assert "sampling_topk=1," in engine_snippet("ctranslate2", [5], greedy, 9)
+    assert "temperature=0, top_k=0" in engine_snippet("vllm", [5], greedy, 9)
+
+
+@pytest.mark.parametrize(
+    ("engine", "params", "named"),
+    [
+        ("transformers", SamplingParams(repetition_penalty=1.1, repetition_window=64), "repetition_window"),
+        ("vllm", SamplingParams(top_p=0.9, min_p=0.1), "top_p \\+ min_p"),
+        ("vllm", SamplingParams(1.5, top_p=0.9, temperature_last=True), "temperature_last"),
+        ("ctranslate2", SamplingParams(repetition_penalty=1.1), "repetition_penalty"),
+        ("ctranslate2", SamplingParams(min_p=0.1), "min_p"),
+    ],
+)
+def test_what_an_engine_cannot_compute_is_named(engine, params, named):
+    with pytest.raises(ValueError, match=f"^{engine} cannot .* its {named} differs"):
+        engine_snippet(engine, [5], params, 9)
