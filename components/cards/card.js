@@ -83,6 +83,11 @@ const BUILDERS = {
     const title = make("summary");
     element.append(title, ...children.map(build));
     element.addEventListener("toggle", () => act(element.open));
+    element.addEventListener("keydown", ({ key }) => {
+      if (key !== "Escape" || !element.open || !element.querySelector(":scope > .gb-menu")) return;
+      element.open = false;
+      title.focus();
+    });
     return { element, set: ({ title: text }) => setText(title, text) };
   },
 
