@@ -1,7 +1,7 @@
 // Paints a moment of the film. Whatever stays moves from where the last beat has left it to where the next one needs it.
 
 import { picture, divergingMap, themed } from "../canvas.js";
-import { archPath, gapPath } from "../composer/arcs.js";
+import { archPath, marginPath } from "../composer/arcs.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../numbers.js";
 import { box, write } from "../flow/shapes.js";
@@ -252,10 +252,16 @@ function paintCause(stage, share) {
   const [left, right] = [first.x, last.y === first.y ? last.x + last.w : first.x + first.w];
   const foot = { x: (left + right) / 2, y: first.y - 0.6 * first.size };
   const end = { x: to.x + Math.max(to.w, to.size) / 2, y: to.y - 0.6 * to.size };
-  const isOneLine = first.y === places[0].y && to.y === first.y;
-  const path = isOneLine ? archPath(foot, end, foot.y - 8) : gapPath(foot, end, Math.max(12, Math.min(...places.map(({ x }) => x)) - 24), 0.25 * to.size);
+  const edge = Math.min(...places.map(({ x }) => x)); // of the text; an arch between two lines runs beside it
+  const isOneLine = to.y === first.y;
+  const shift = isOneLine ? 0 : edge;
+  const [start, goal] = [foot, end].map(({ x, y }) => ({ x: x - shift, y }));
+  const room = first.y === places[0].y ? foot.y - 8 : 0.5 * first.size;
+  const path = isOneLine ? archPath(start, goal, room) : marginPath(start, goal, Math.min(40, edge - 6), 0.25 * to.size);
   word(stage, from.map(({ at }) => text[at].text).join("").trim(), left, first.y, first.size, { colour: theme.bright, alpha: within(share, 0.1, 0.25) });
+  stage.ctx.translate(shift, 0);
   line(stage, path, theme.bright, 5 * unit, within(share, 0.2, 0.6));
+  stage.ctx.translate(-shift, 0);
 }
 
 // 2. Two texts with the same ending
