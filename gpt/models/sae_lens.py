@@ -60,9 +60,9 @@ def load_sae(folder: Path) -> tuple[int | None, Dictionary]:
     if config.get("rescale_acts_by_decoder_norm"):
         norm = decoder.norm(dim=1)
         encoder, bias, decoder = encoder * norm[:, None], bias * norm, decoder / norm[:, None]
-    none = torch.full((n, 1), NONE, dtype=torch.int32)
-    no_tints = torch.zeros(n, 1, WINDOW, dtype=torch.uint8)
-    examples = (torch.zeros(n), none, none, none, torch.ones(n, 1), no_tints)
+    tokens, promotes, starts = (torch.full((n, 1), NONE, dtype=torch.int32) for _ in range(3))
+    tints = torch.zeros(n, 1, WINDOW, dtype=torch.uint8)
+    examples = (torch.zeros(n), tokens, promotes, starts, torch.ones(n, 1), tints)
     encoder = encoder.contiguous()
     return layer, Dictionary(encoder, decoder, bias, center, active, *examples, tensors.get("threshold"))
 
