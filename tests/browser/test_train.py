@@ -49,7 +49,7 @@ def set_number(page, name, value):
 def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     choose(train, "task", "Reverse")
     expect(train.locator("#train-about")).to_contain_text("in reverse")
-    choose(train, "n_embd", "32")
+    choose(train, "n-embd", "32")
     set_number(train, "steps", 50)
     train.locator("#train-start").click()
     expect(train.locator("#train-curve .main-svg").first).to_be_in_viewport(ratio=1)
