@@ -201,6 +201,7 @@ def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict
     ]
     return {
         "theme": THEME,
+        "favicon_path": Path(__file__).with_name("favicon.svg"),  # the arch of the logo
         "js": ON_OPEN,
         "app_kwargs": {"routes": ROUTES, "middleware": middleware},
         "max_threads": MAX_MODEL_EVENTS + 3 * MAX_CONCURRENT_EVENTS + 64,

@@ -48,6 +48,7 @@ const OF_SESSION = ["session", "saved", "voice", "restore"];
 const LONGEST_REST = 100; // ms
 const LONGEST_PRESS = 1000; // ms
 const PRESSED = "a, button, label, summary, [role=button], [role=option]";
+const HELD_MS = 2000; // how long what was pressed stays under the pointer
 
 /** @type {Map<string, Mount>} */
 const definitions = new Map();
@@ -72,6 +73,9 @@ let raise = () => {};
 let mirrors = "";
 // After a frame, the page pauses drawing for as long as drawing took, which leaves time for events and for the text.
 let restsUntil = 0;
+/** What was pressed last and the block around it, with their distances from the page's top in px. @type {[Element, number][]} */
+let held = [];
+let heldUntil = 0;
 // Nothing is drawn before this time: drawing might replace the button being pressed, and its click would be lost.
 let pressedUntil = 0;
 
@@ -259,6 +263,7 @@ function drawStale() {
     else delete each.element.dataset.waiting;
     attempt(each.element, data.failed, () => each.widget.draw(data));
   }
+  keepPressed();
   const ended = performance.now();
   restsUntil = ended + Math.min(LONGEST_REST, ended - began);
 }
@@ -303,6 +308,31 @@ function watchPage() {
   watchPixelRatio();
 }
 
+/** @param {Element} element */
+const fromTop = (element) => element.getBoundingClientRect().top + scrollY;
+
+/** Scrolls by as much as the content above has moved what was pressed. */
+function keepPressed() {
+  if (performance.now() > heldUntil) return hold(null);
+  const [element, top] = held.find(([each]) => each.getClientRects().length) ?? [];
+  if (!element || top === undefined) return;
+  const moved = fromTop(element) - top;
+  if (!moved) return;
+  held = held.map(([each]) => [each, fromTop(each)]);
+  scrollBy({ top: moved, behavior: "instant" });
+}
+
+/** @param {Element | null} element */
+function hold(element) {
+  const block = element?.parentElement?.closest("[id]");
+  held = element && block && !isPinned(element) ? [element, block].map((each) => [each, fromTop(each)]) : [];
+  heldUntil = held.length ? performance.now() + HELD_MS : Infinity;
+  document.documentElement.style.overflowAnchor = held.length ? "none" : ""; // the browser would scroll as well
+}
+
+/** @param {Element | null} element @returns {boolean} whether it stays in the window when the page scrolls */
+const isPinned = (element) => element !== null && (/sticky|fixed/.test(getComputedStyle(element).position) || isPinned(element.parentElement));
+
 function watchPresses() {
   /** @param {Event & { key?: string }} event */
   const press = ({ target, key = " " }) => {
@@ -311,6 +341,8 @@ function watchPresses() {
   const release = () => setTimeout(() => (pressedUntil = 0)); // the click comes first
   for (const begin of ["pointerdown", "keydown"]) addEventListener(begin, press, true);
   for (const end of ["pointerup", "pointercancel", "keyup"]) addEventListener(end, release, true);
+  addEventListener("click", ({ target }) => target instanceof Element && hold(target.closest(`${PRESSED}, input`)), true);
+  new ResizeObserver(keepPressed).observe(document.body);
 }
 
 function watchPixelRatio() {

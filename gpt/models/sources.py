@@ -60,7 +60,7 @@ class HubModel:
 
 
 HUB_MODELS = {
-    "distilgpt2": HubModel("DistilGPT2", 81_912_576),
+    "distilgpt2": HubModel("DistilGPT-2", 81_912_576),
     "gpt2": HubModel("GPT-2 small", 124_439_808),
     "gpt2-medium": HubModel("GPT-2 medium", 354_823_168),
     "gpt2-large": HubModel("GPT-2 large", 774_030_080),

@@ -193,6 +193,7 @@ def draw_foot(s: Any) -> dict[str, Any]:
         "open": challenge.key,
         "verdict": localize_error(problem) if isinstance(problem, ValueError) else verdict,
         "solved": found is not None and found.verdict.done,
+        "tried": s[Play].answer != Answer(challenge.text),
         "score": None if found is None else found.verdict.score,
         "attempts": t("challenges.attempts", n=s[Play].attempts) if s[Play].attempts else "",
         "learned": t(f"challenge.{challenge.key}.learned"),

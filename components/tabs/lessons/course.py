@@ -1,4 +1,4 @@
-"""The course: the lessons in order, from the configuration to what has changed since GPT-2."""
+"""The course: the lessons in order, from a text's tokens to what has changed since GPT-2."""
 
 from __future__ import annotations
 
@@ -89,20 +89,6 @@ HEADS = {"counts": (1, 5), "rhymes": (4, 3), "above": (4, 5)}
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson(
-        "configuration",
-        "vectors",
-        1,
-        (
-            Code(
-                "gpt.config",
-                "GPTConfig",
-                ("vocab_size", "block_size", "n_", "bias", "tie_weights", "activation", "pos"),
-            ),
-        ),
-        Place("shapes", PRESETS["gpt2"]),
-        words="config hyperparameter preset context window 超参数 上下文长度",
-    ),
-    Lesson(
         "tokenizer",
         "vectors",
         2,
@@ -139,6 +125,20 @@ LESSONS: tuple[Lesson, ...] = (
         (positions.SECTION,),
         beat="rows",
         words="wpe positional encoding sinusoidal learned 位置嵌入 位置编码 正弦",
+    ),
+    Lesson(
+        "configuration",
+        "vectors",
+        1,
+        (
+            Code(
+                "gpt.config",
+                "GPTConfig",
+                ("vocab_size", "block_size", "n_", "bias", "tie_weights", "activation", "pos"),
+            ),
+        ),
+        Place("shapes", PRESETS["gpt2"]),
+        words="config hyperparameter preset context window 超参数 上下文长度",
     ),
     Lesson(
         "layer_norm",

@@ -35,7 +35,7 @@ TITLES = {
     "gpt2-medium": "GPT-2 medium",
     "gpt2-large": "GPT-2 large",
     "gpt2-xl": "GPT-2 XL",
-    "distilgpt2": "DistilGPT2",
+    "distilgpt2": "DistilGPT-2",
 }  # names of the published presets
 
 

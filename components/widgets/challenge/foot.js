@@ -4,6 +4,7 @@
  * @property {string | null} [open]  the challenge's key; without it, nothing is shown
  * @property {string} [verdict]
  * @property {boolean} [solved]
+ * @property {boolean} [tried]  whether there is an answer yet
  * @property {number | null} [score]  for goals that can be exceeded
  * @property {string} [attempts]  a sentence
  * @property {string} [learned]
@@ -32,6 +33,7 @@ function mount(root, host) {
     if (!data.open) return;
     const solved = data.solved === true;
     root.classList.toggle("gb-solved", solved);
+    root.classList.toggle("gb-wrong", !solved && data.tried === true);
     setText(find(root, ".gb-standing"), data.verdict ?? "");
     setText(find(root, ".gb-learned"), solved ? (data.learned ?? "") : "");
     setText(find(hint, "summary"), t("challenges.hint"));

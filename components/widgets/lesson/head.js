@@ -92,7 +92,7 @@ function mount(root, host) {
   const list = contents(find(root, ".gb-contents", HTMLDetailsElement), host, go);
   /** @type {LessonHead} */ let shown = {};
   let asked = -1; // the last requested lesson
-  /** @type {LessonHead["lessons"]} */ let numbered; // the lessons numbered on the page
+  /** @type {LessonHead["lessons"]} */ let named; // the lessons named on the page
 
   /** @param {number} to */
   function go(to) {
@@ -101,18 +101,18 @@ function mount(root, host) {
     host.send({ lesson: to });
   }
 
-  /** Builds the numbers for all lessons, by part. */
+  /** Builds the parts, each with the titles of its lessons. Only those of the open part are visible. */
   function makeParts() {
-    const lessons = (numbered = shown.lessons) ?? [];
+    const lessons = (named = shown.lessons) ?? [];
     parts.replaceChildren();
-    lessons.forEach(({ part }, i) => {
+    lessons.forEach(({ part, title }, i) => {
       if (part !== lessons[i - 1]?.part) {
         const group = make("li");
-        group.append(make("span", "", part), make("ol", "gb-steps"));
+        group.append(make("a", "gb-part", part, { href: `?lesson=${keys[i]}` }), make("ol", "gb-steps"));
         parts.append(group);
       }
       const item = make("li");
-      item.append(make("a", "gb-step", String(i + 1), { href: `?lesson=${keys[i]}` }));
+      item.append(make("a", "gb-step", title, { href: `?lesson=${keys[i]}` }));
       parts.lastElementChild?.lastElementChild?.append(item);
     });
   }
@@ -121,9 +121,9 @@ function mount(root, host) {
     if (typeof shown.index !== "number") return;
     const { done } = progress.read();
     const levels = keys.map((key) => done[key] || 0);
-    const steps = parts.querySelectorAll("a");
+    const steps = parts.querySelectorAll(".gb-step");
     levels.forEach((level, i) => {
-      const step = steps[i];
+      const step = /** @type {HTMLElement} */ (steps[i]);
       const state = ["", t("lessons.seen"), t("lessons.answered")][level];
       step.dataset.level = String(level);
       step.title = `${i + 1} · ${shown.lessons?.[i].title}${state ? ` (${state})` : ""}`;
@@ -144,7 +144,7 @@ function mount(root, host) {
     asked = index;
     const lesson = data.lessons?.[index];
     find(root, "nav").setAttribute("aria-label", t("lessons.name"));
-    if (data.lessons !== numbered) makeParts();
+    if (data.lessons !== named) makeParts();
     find(root, "h2").textContent = `${index + 1} · ${lesson?.title}`;
     find(root, ".gb-lesson-says").textContent = lesson?.says ?? "";
     back.textContent = `← ${t("lessons.previous")}`;
@@ -161,7 +161,7 @@ function mount(root, host) {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     if (!link || modified(event) || event.shiftKey) return; // opens in another browser tab
     event.preventDefault();
-    go([...parts.querySelectorAll("a")].indexOf(link));
+    go(keys.indexOf(new URL(link.href).searchParams.get("lesson") ?? ""));
   });
   back.addEventListener("click", () => go((shown.index ?? 0) - 1));
   on.addEventListener("click", () => go((shown.index ?? 0) + 1));
