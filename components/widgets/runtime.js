@@ -47,8 +47,9 @@ import { Store } from "./store.js";
 const OF_SESSION = ["session", "saved", "voice", "restore"];
 const LONGEST_REST = 100; // ms
 const LONGEST_PRESS = 1000; // ms
-const PRESSED = "a, button, label, summary, [role=button], [role=option]";
+const PRESSED = "a, button, label, summary, [role=button], [role=option], [role=gridcell], [role=switch]";
 const HELD_MS = 2000; // how long what was pressed stays under the pointer
+const KEPT_PX = 64; // what is above it is filled up to its former height if it has become less tall by at most this
 
 /** @type {Map<string, Mount>} */
 const definitions = new Map();
@@ -255,7 +256,11 @@ function drawStale() {
   scheduled = false;
   const began = performance.now();
   const due = [...stale].filter(({ widget, place }) => widget.always || place.getClientRects().length);
-  for (const each of due) each.width = each.element.clientWidth; // before anything is drawn: one layout for all
+  // before anything is drawn: one layout for all
+  const heights = due.map((each) => {
+    if (each.width !== (each.width = each.element.clientWidth)) each.element.style.minHeight = "";
+    return isAbovePressed(each.element) ? each.element.offsetHeight : 0;
+  });
   for (const each of due) {
     stale.delete(each);
     const data = store.view(each.view);
@@ -263,6 +268,10 @@ function drawStale() {
     else delete each.element.dataset.waiting;
     attempt(each.element, data.failed, () => each.widget.draw(data));
   }
+  due.forEach(({ element }, i) => {
+    const lost = heights[i] && heights[i] - element.offsetHeight;
+    if (lost > 0 && lost <= KEPT_PX) element.style.minHeight = `${heights[i]}px`;
+  });
   keepPressed();
   const ended = performance.now();
   restsUntil = ended + Math.min(LONGEST_REST, ended - began);
@@ -321,6 +330,9 @@ function keepPressed() {
   held = held.map(([each]) => [each, fromTop(each)]);
   scrollBy({ top: moved, behavior: "instant" });
 }
+
+/** @param {Element} element */
+const isAbovePressed = (element) => performance.now() < heldUntil && held.length > 0 && (held[0][0].compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING) !== 0 && !element.contains(held[0][0]);
 
 /** @param {Element | null} element */
 function hold(element) {
