@@ -36,6 +36,11 @@ _QUESTION = re.compile(
     r"|.*\b(was|were) (born|founded|invented|discovered) (in|by)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
+_CODE = re.compile(
+    r"^\s*(def|class|function) \w+\s*[({:]|^\s*(import|#include|const|var) \S|=>|==|!=|&&|</?\w+>"
+    r"|\w\([^()\n]*\)\s*[:{;=]|[{}]\s*$",
+    re.MULTILINE,
+)
 MAX_QUESTION_WORDS = 20
 
 
@@ -58,7 +63,16 @@ def is_about_facts(text: str) -> bool:
 def is_known_to(model: str, text: str) -> bool:
     """Return whether a model was trained on texts like this one, or True if unknown."""
     corpus = corpus_of(model)
-    return corpus is None or not text.strip() or corpus.fits(language_of(text), facts=is_about_facts(text))
+    if corpus is None or len(text) < MIN_LETTERS:
+        return True
+    if not is_prose(text):
+        return corpus.facts
+    return corpus.fits(language_of(text), facts=is_about_facts(text))
+
+
+def is_prose(text: str) -> bool:
+    """Return whether a text has letters and is not code."""
+    return any(map(str.isalpha, text)) and _CODE.search(text) is None
 
 
 def fitting_model(models: Sequence[str], text: str) -> str | None:

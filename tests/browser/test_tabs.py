@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from components.navigation import INNER
 from components.tabs.compare import beams
 from tests.browser.playground_page import open_playground, open_tab, says, switch_theme
 
@@ -172,3 +173,54 @@ def test_a_link_restores_edits_and_switches_by_mouse_keyboard_and_slider_change_
     expect(lead).to_contain_text("layer 1 attention off; layer 1, head 1 off")
     page.locator("#change-switches input[type=range]").fill("0.5")
     expect(lead).to_contain_text("layer 1, head 1 × 0.5")
+
+
+# Gives each visible control of the open tab a number: two of each group, no navigation, and nothing that unfolds.
+PRESSABLE = """() => {
+  const radios = "label:has(> input[type=radio]:not(:checked))";
+  const kinds = `button, input[type=checkbox], ${radios}, [role=gridcell], [role=option], [role=button]`;
+  const leaves = ".gb-lesson-go, .gb-back, .gb-on, .gb-lesson-film, #compare-part, #generate, #more-controls";
+  const apart = `[role=tablist], [aria-hidden=true], .modebar, .gb-copy, .gb-film, ${leaves}`;
+  const panel = [...document.querySelectorAll("[role=tabpanel]")].filter((each) => each.checkVisibility()).at(-1);
+  const groups = new Map();
+  return [...panel.querySelectorAll(kinds)].filter((each) => {
+    if (!each.checkVisibility({ visibilityProperty: true, opacityProperty: true }) || each.disabled) return false;
+    if (each.closest(apart) || each.clientHeight < 4) return false;
+    const group = each.closest("[role=listbox], [role=grid], fieldset, ol, table, svg") ?? each.parentElement;
+    groups.set(group, (groups.get(group) ?? 0) + 1);
+    return groups.get(group) <= 2;
+  }).map((each, n) => (each.dataset.press = String(n)));
+}"""
+WATCH_SHIFTS = """() => {
+  window.shifts = [];
+  window.changed = performance.now();
+  const keep = (list) => window.shifts.push(...list.getEntries().map((entry) => entry.value));
+  new PerformanceObserver(keep).observe({ type: "layout-shift" });
+  const changes = new MutationObserver(() => (window.changed = performance.now()));
+  changes.observe(document.body, { subtree: true, childList: true, attributes: true });
+}"""
+QUIET = "() => performance.now() - window.changed > 700"
+
+
+@pytest.mark.parametrize("name", ["playground", *(each for ids in INNER.values() for each in ids)])
+def test_what_is_pressed_stays_under_the_pointer_and_the_page_around_it_keeps_still(stay, site, name):
+    page = stay(lambda page: open_playground(page, site), anew=True)
+    open_tab(page, name)
+    page.evaluate(WATCH_SHIFTS)
+    page.wait_for_function(QUIET)
+    moved = {}
+    for n in page.evaluate(PRESSABLE):
+        pressed = page.locator(f"[data-press='{n}']")
+        if not pressed.count() or not pressed.is_visible() or not pressed.is_enabled():
+            continue  # an earlier press has removed it
+        pressed.scroll_into_view_if_needed()
+        page.wait_for_function(QUIET)
+        page.evaluate("window.shifts = []")
+        what, before = pressed.evaluate("(each) => [each.textContent, each.closest('[id]').id]"), pressed.bounding_box()
+        pressed.click()
+        page.wait_for_function(QUIET)
+        after = pressed.bounding_box() if pressed.count() else None
+        shift = page.evaluate("window.shifts.reduce((sum, each) => sum + each, 0)")
+        if shift > 0.02 or (after and abs(after["y"] - before["y"]) > 2):
+            moved[str(what)] = shift, before, after
+    assert moved == {}

@@ -185,7 +185,7 @@ def draw_flow(s: Any) -> dict[str, Any]:
             "heads": [list(head) for head, _ in found.heads if head in off.heads],
             "reads": [list(read) for read in reads if read in off.reads],
         },
-        "says": _flow_says(e, off, known.probability, p),
+        "says": _flow_says(e, off, known.probability, p, [p for _, p in (*found.words, *found.heads)]),
         "name": e.token_name,
     }
 
@@ -205,10 +205,14 @@ def _word(e: Explained, word: range) -> str:
     return e.tokenizer.decode([ids[position] for position in word]).strip() or short(e.tokenizer, ids[word.start])
 
 
-def _flow_says(e: Explained, off: Ablation, whole: float, p: Tensor | None) -> str:
-    """Describe the prediction without the parts that are off. `whole` is the probability with everything on."""
+def _flow_says(e: Explained, off: Ablation, whole: float, p: Tensor | None, each: Sequence[float]) -> str:
+    """Describe the prediction without the parts that are off.
+
+    whole: the probability with everything on. each: the probability without each of the parts shown.
+    """
     if off == Ablation():
-        return t("why.flow.hint")
+        same = {percent(p) for p in (whole, *each)}
+        return t("why.flow.hint") if len(same) > 1 else t("why.flow.none", token=e.token_name, p=same.pop())
     if p is None:
         return t("why.flow.busy")
     text = _without_says(e, _parts_off(e, off), whole, p[e.prediction.token].item())

@@ -53,7 +53,7 @@ export function ofHeads({ tokens = [], heads = [], weights = [], before = 0, off
     const says = t("why.flow.token.off", { token: word, before: percent(before), after: percent(without) });
     const sends = { part: "tokens", place: [position] };
     const isOff = has("tokens", [position]);
-    return { text: `${shortened(word)} → ${percent(without)}`, size, css: "gb-ribbon-token", isOff, sends, says, writes: null };
+    return { text: `${shortened(word)} ${isNarrow ? "" : "→ "}${percent(without)}`, size, css: "gb-ribbon-token", isOff, sends, says, writes: null };
   });
   const nodes = heads.map(([layer, head, without], h) => {
     const title = t(isNarrow ? "why.flow.head.short" : "why.flow.head", { layer, head });

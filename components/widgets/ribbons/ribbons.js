@@ -55,12 +55,11 @@ function mount(root, host) {
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
     const { name, columns, edges } = concepts ? ofConcepts(data) : ofHeads(data, isNarrow);
-    const end = isNarrow ? 100 : 155; // leaves room for "70% → 56%"
+    const end = isNarrow ? 88 : 155; // leaves room for "70% → 56%"
     const least = isNarrow ? 12 : Math.max(32, (width - end) * 0.09); // px between columns
     const box = (width - end) / columns.length - least;
-    const taken = columns.reduce((sum, each) => sum + (each.width ?? box), end);
-    const gap = (width - taken) / columns.length;
-    const widths = columns.map((each) => each.width ?? box);
+    const widths = columns.map((each) => Math.min(each.width ?? box, box));
+    const gap = (width - end - widths.reduce((sum, each) => sum + each, 0)) / columns.length;
     const left = widths.map((_, c) => widths.slice(0, c).reduce((sum, each) => sum + each + gap, 0));
     const right = left.map((x, c) => x + widths[c]);
     const { places, ribbons, writes, height } = arrange(
@@ -80,6 +79,8 @@ function mount(root, host) {
         group.append(makeShape("rect", { x: left[c], y: y + TOP - tall / 2, width: widths[c], height: tall - 4, rx: 6 }));
         group.append(write(given ? node.text : cut(node.text, widths[c]), left[c] + widths[c] / 2, y + TOP + 3, "", "middle"));
         place(group, node);
+        const label = find(group, "text", SVGTextElement);
+        if (label.getComputedTextLength() > widths[c] - 8) setAll(label, { textLength: widths[c] - 8, lengthAdjust: "spacingAndGlyphs" });
       });
     });
     svg.append(...answer(cut(target, end + 8, 9.6), before, after, width - end + 8, end - 8, height / 2 + TOP));

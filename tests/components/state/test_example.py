@@ -79,7 +79,10 @@ def test_a_question_of_fact_is_not_a_story(text: str, is_fact: bool) -> None:
 def test_a_model_that_is_added_with_its_languages_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_known_to("stories", "Tom had a dog")
     assert not is_known_to("stories", "The capital of France is")
-    assert not is_known_to("stories", "Жила-была девочка")
+    for odd in ("Жила-была девочка", "😀😀 😀", "    ", "1 + 1 = 2", "def f(x):\n    return x", "if (a == b) {"):
+        assert not is_known_to("stories", odd)
+    assert is_known_to("stories", 'Tom had two dogs (and a cat); "Look!" he said')
+    assert is_known_to("distilgpt2", "def f(x):")
     assert is_known_to("untrained", "从前有一个小女孩")  # its training texts are unknown
     hebrew = "היה היה פעם ילד"
     assert fitting_model(MODELS, hebrew) is None

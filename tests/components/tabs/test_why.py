@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import replace
+from types import SimpleNamespace as Named
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from components.tabs.why.explained import Chosen
 from components.tabs.why.tab import tab
 from gpt import Edits, Generation, get_model, gpt2_tokenizer
 from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import lens_top_tokens, logit_lens
 from gpt.analysis.tracing import trace_text
 from gpt.edits import Steering
@@ -89,6 +91,11 @@ def test_a_punctuation_mark_is_the_main_reason_only_where_no_word_comes_close():
     comma, near, far = Fall((0,), 0.1), Fall((1,), 0.4), Fall((1,), 0.6)
     for words, main in (((comma, near), near), ((comma, far), comma)):
         assert main_word(Falls(0.9, words, (), words), ids, tokenizer) is main
+
+
+def test_the_flow_says_when_no_single_part_carries_the_prediction():
+    said = [answer._flow_says(Named(token_name="a"), Ablation(), 0.999, None, [0.998, p]) for p in (0.997, 0.5)]
+    assert [text.startswith("No single word or head") for text in said] == [True, False]
 
 
 def test_what_is_switched_off_in_the_flow_is_measured(drawn):
