@@ -318,9 +318,14 @@ def graph_without(s: Any, e: Explained) -> Tensor:
 
 def draw_paths(s: Any) -> dict[str, Any]:
     """Return the data for the `ribbons` widget, without columns if there is no graph."""
-    found: ConceptGraph | None = s[graph] if s[Chosen].by == "concepts" else None
+    if s[Chosen].by != "concepts":
+        return {"columns": [], "is_pending": False}
+    try:
+        found: ConceptGraph | None = s[graph]
+    except Pending:
+        return {"columns": [], "is_pending": True}
     if found is None:
-        return {"columns": []}
+        return {"columns": [], "is_pending": False}
     e = s[explained]
     off = graph_off_of(s, e)
     first, last = found.layers
