@@ -5,16 +5,19 @@ The strengths are part of the edits to the document, so they affect everything t
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from components.errors import PageError
 from components.i18n import spoken, t
-from components.labels import marked, percent, quoted, shortened
+from components.labels import percent, quoted, shortened
 from components.state.reads import Computed
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -28,23 +31,28 @@ from gpt.sampling import keep_only
 
 Place = tuple[int, int]  # (layer, feature index)
 Rows = Literal["tokens", "promotes"]
-N_CHIPS = 4  # concepts on the first screen
 N_WORDS = 3  # words that describe a feature without a name
-LIMIT, STEP = 4.0, 0.25  # slider maximum and step, in multiples of the natural strength; the minimum is NO_ACTIVITY
+LIMIT, STEP = 4.0, 0.25  # greatest strength and step, in multiples of the natural strength; the least is NO_ACTIVITY
+CENTRE = 50  # of a slider from 0 to 100: the model as it is
 USUAL = 1.5  # default strength for a concept
 MAX_QUERY_CHARS = 40  # maximum number of characters that a message quotes from a search
-GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
+GOES_ON_TOKENS, GOES_ON_SEED = 40, 1
+# A text with ideas babbles if its loss under the model as it is exceeds that of the text without them by more than
+# SURPRISE nats per token, or if more than REPEATS of its words have occurred in it before.
+SURPRISE, REPEATS = 2.0, 0.4
+WORD = re.compile(r"[\u3400-\u9fff]|\w+|\W")  # a Chinese character counts as a word
 
 
 @dataclass(frozen=True)
-class SteeringState:
-    """State of the steering controls.
+class Continuations:
+    """A text continued without and with the ideas.
 
-    chosen: the slider's concept. all_shown: whether all offered concepts are shown.
+    surprise: difference of their losses under the model as it is, in nats per token.
     """
 
-    chosen: Place | None = None
-    all_shown: bool = False
+    plain: str
+    steered: str
+    surprise: float
 
 
 def model_of(s: Snapshot) -> LoadedModel | None:
@@ -131,37 +139,32 @@ def found_concept(loaded: LoadedModel, query: str) -> Place:
 
 
 def turn(session: Session, sent: dict[str, Any]) -> None:
-    """Turn a concept up or down, or choose it for the slider.
-
-    sent (unchecked): {"place", "strength"} sets a strength, where 0 leaves the model unchanged; {"place"} turns the
-    concept on or off; {"more": True} toggles between all concepts and the first few; {"reset": True} turns all off.
-    """
+    """Turn the concepts up or down to where the sliders of the `steer` widget are. sent: unchecked, see `strengths`."""
     document = session.document
     if document is None or (concepts := document.loaded.concepts) is None:
         return
-    if sent.get("more") is True:
-        session.change(SteeringState, all_shown=not session.state(SteeringState).all_shown)
-        return
-    strengths = turned(document)
-    if sent.get("reset") is True:
-        strengths = {}
-    else:
-        match sent.get("place"):
-            case [int(layer), int(feature)]:
-                place = layer, feature
-            case _:
-                return
-        strength = sent.get("strength")
-        if not isinstance(strength, int | float):
-            strength = 0.0 if place in strengths else usual_strength(document.loaded, place)
-        strengths = {**strengths, place: on_slider(strength)}
-        session.change(SteeringState, chosen=place)
-    steer(session, [concepts.steering(*place, strength) for place, strength in strengths.items() if strength])
+    steer(session, [concepts.steering(*place, strength) for place, strength in strengths(sent).items()])
 
 
-def on_slider(strength: float) -> float:
-    """Clamp a strength to the range of the slider."""
-    return max(NO_ACTIVITY, min(LIMIT, float(strength)))
+def strengths(sent: dict[str, Any]) -> dict[Place, float]:
+    """Return the strength of each slider that isn't in the centre.
+
+    sent (unchecked): {"on": [[layer, feature, position], ...]}. A position is between 0, where nothing is left of a
+    concept, and 100, the greatest strength.
+    """
+    found: dict[Place, float] = {}
+    rows = sent.get("on")
+    for each in rows if isinstance(rows, list) else ():
+        match each:
+            case [int(layer), int(feature), int() | float() as position] if position != CENTRE:
+                away = max(-1.0, min(1.0, position / CENTRE - 1))
+                found[layer, feature] = away * (LIMIT if away > 0 else -NO_ACTIVITY)
+    return found
+
+
+def position_of(strength: float) -> float:
+    """Return the position of a slider, 0 to 100, for a strength."""
+    return round(CENTRE * (1 + strength / (LIMIT if strength > 0 else -NO_ACTIVITY)), 2)
 
 
 def steer(session: Session, steering: Sequence[Steering]) -> None:
@@ -197,20 +200,27 @@ def unsteered(s: Any) -> tuple[Tensor, tuple[Place, ...]] | None:
 
 
 @Computed
-def continuations(s: Any) -> tuple[str, str] | None:
+def continuations(s: Any) -> Continuations | None:
     """Continue the text up to the selected position without and with steering; None if nothing is turned up or down."""
     if not is_steered(s):
         return None
     loaded, edits, ids, held = s.text.loaded, s.text.document.edits, s.text.ids[: s.position + 1], _held(s)
-    settings = continuation_settings(s)
+    settings, as_it_is = continuation_settings(s), replace(edits, steering=())
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
-        plain, steered = (
-            "".join(
-                step.text for step in Generation(loaded, ids, edits=each, held=held).steps(settings, GOES_ON_TOKENS)
-            )
-            for each in (replace(edits, steering=()), edits)
-        )
-        return plain, steered
+        plain, steered = (Generation(loaded, ids, edits=each, held=held) for each in (as_it_is, edits))
+        texts = ["".join(step.text for step in each.steps(settings, GOES_ON_TOKENS)) for each in (plain, steered)]
+        before, after = (loss_of(loaded, ids, each.ids[len(ids) :], as_it_is) for each in (plain, steered))
+        return Continuations(*texts, after - before)
+
+
+@torch.inference_mode()
+def loss_of(loaded: LoadedModel, ids: Sequence[int], written: Sequence[int], edits: Edits | None = None) -> float:
+    """Return the mean loss of the tokens written after a text, in nats per token; 0 if there are none."""
+    known = torch.tensor([*ids, *written][-loaded.model.config.block_size - 1 :], device=loaded.model.device)
+    count = min(len(written), len(known) - 1)
+    if count <= 0:
+        return 0.0
+    return float(cross_entropy(loaded.model(known[None, :-1], edits=edits)[0, -count:].float(), known[-count:]))
 
 
 def _held(s: Any) -> str:
@@ -238,39 +248,25 @@ def unsteered_probabilities(s: Any) -> Tensor | None:
     return None if found is None else s.stages(found[0], s.text.ids[: s.position + 1]).final
 
 
+def has_desk(s: Any) -> bool:
+    """Return whether there is a text whose model has concepts to turn up."""
+    concepts = concepts_of(s)
+    return s.text is not None and concepts is not None and bool(concepts.offered)
+
+
 def steer_data(s: Any) -> dict[str, Any]:
-    """Return the data for the `steer` widget: chips, the chosen concept's slider, and what it changes."""
-    concepts, state = concepts_of(s), s.state(SteeringState)
-    if concepts is None or not concepts.offered or s.text is None:
-        return {"chips": []}
-    loaded, strengths = s.text.loaded, turned(s.text.document)
-    offered = [(each.layer, each.feature) for each in concepts.offered]
-    shown = offered if state.all_shown else offered[:N_CHIPS]
-    shown += [place for place in strengths if place not in shown]
-    chips = [{"place": place, "name": concept_name(loaded, place), "on": place in strengths} for place in shown]
-    data: dict[str, Any] = {"chips": chips, "more": "", "slider": None, "note": ""}
-    if strengths or state.all_shown:
-        data["more"] = t("concepts.less" if state.all_shown else "concepts.more")
-    if state.chosen in shown and state.chosen in strengths:
-        data |= slider_data(s, state.chosen)
-    return data | comparison(s)
+    """Return the data for the `steer` widget: a slider for each offered concept, and what the sliders change."""
+    if not has_desk(s):
+        return {"sliders": []}
+    concepts, on = concepts_of(s), turned(s.text.document)
+    assert concepts is not None
+    return sliders(s.text.loaded, [*((each.layer, each.feature) for each in concepts.offered), *on], on) | comparison(s)
 
 
-def slider_data(s: Any, place: Place) -> dict[str, Any]:
-    """Return the data for a concept's slider, with a note if turning the concept down has changed nothing."""
-    assert s.text is not None
-    found, value = s.ready(unsteered), turned(s.text.document).get(place, 0.0)
-    data = {"note": "", **slider_of(s.text.loaded, place, value)}
-    if found is not None and place in found[1] and value < 0:
-        name = quoted_concept(s.text.loaded, place)
-        data["note"] = t("concepts.absent", name=name)
-    return data
-
-
-def slider_of(loaded: LoadedModel, place: Place, value: float) -> dict[str, Any]:
-    """Return the data for a concept's slider, set to the given strength."""
-    name = concept_name(loaded, place)
-    return {"slider": {"place": place, "name": name, "value": value, "min": NO_ACTIVITY, "max": LIMIT, "step": STEP}}
+def sliders(loaded: LoadedModel, places: Iterable[Place], on: dict[Place, float]) -> dict[str, Any]:
+    """Return the sliders of concepts. on: strengths that aren't 0."""
+    rows = [(*place, concept_name(loaded, place), position_of(on.get(place, 0.0))) for place in dict.fromkeys(places)]
+    return {"sliders": rows}
 
 
 def turned_names(s: Any) -> list[str]:
@@ -286,11 +282,33 @@ def turned_names(s: Any) -> list[str]:
 def comparison(s: Any) -> dict[str, Any]:
     """Return the continuations with and without steering. The old ones stay visible until the new ones are ready."""
     if not is_steered(s):
-        return {"texts": []}
+        return {"texts": [], "babbles": False, "note": "", "stale": False}
     if (found := s.ready(continuations)) is None:
-        return {}
+        return {"stale": True}
     labels = t("concepts.without"), t("concepts.with", names=t("list.and").join(turned_names(s)))
-    return {"texts": [(label, f"{marked(text).strip()} …") for label, text in zip(labels, found, strict=True)]}
+    texts = list(zip(labels, marked_differences(found.plain, found.steered), strict=True))
+    before, babbles = s.ready(unsteered), found.surprise > SURPRISE or repeated(found.steered) > REPEATS
+    notes = [t("concepts.babbles")] if babbles else []
+    for place in () if before is None else before[1]:
+        notes.append(t("concepts.absent", name=quoted_concept(s.text.loaded, place)))
+    return {"texts": texts, "babbles": babbles, "note": " ".join(notes), "stale": False}
+
+
+def repeated(text: str) -> float:
+    """Return the share of a text's words that have occurred in it before."""
+    words = [word.casefold() for word in WORD.findall(text) if word[0].isalnum()]
+    return 1 - len(set(words)) / len(words) if words else 0.0
+
+
+def marked_differences(*texts: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Split two texts into pieces, each with whether the other text lacks it there."""
+    words = [WORD.findall(f"{text.strip()} …") for text in texts]
+    both: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = [], []
+    for kind, *ends in difflib.SequenceMatcher(str.isspace, *words, autojunk=False).get_opcodes():
+        for pieces, each, start, end in zip(both, words, ends[::2], ends[1::2], strict=True):
+            if start < end:
+                pieces.append(("".join(each[start:end]), kind != "equal"))
+    return both
 
 
 def risen_sentence(s: Any, now: Tensor) -> str:

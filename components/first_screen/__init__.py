@@ -22,7 +22,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from torch import Tensor
 
-from components.concepts import steer_data
+from components.concepts import has_desk
 from components.i18n import LANGUAGES, Language, speaking, t
 from components.labels import bar_label, marked, percent
 from components.model_names import model_choices
@@ -154,7 +154,7 @@ def _read(name: str) -> str:
 def _screen(s: Snapshot, tabs: Sequence[str]) -> str:
     moved = escape(t("status.moved", path="{path}"))
     waiting = f'<p class="first-waiting" data-moved="{moved}">{_text("status.page")}</p>'
-    content = f'<div class="first-content">{_card(s)}{_cards()}</div>'
+    content = f'<div class="first-content">{_card(s)}{_desk(s)}</div>'
     steps = escape(json.dumps(writing_steps(s), ensure_ascii=False), quote=False).replace("'", "&#39;")
     return f"<div class=\"first-page\" data-steps='{steps}'>{_frame(s, tabs)}{waiting}{content}</div>"
 
@@ -192,7 +192,7 @@ def _card(s: Snapshot) -> str:
         f'<div class="gb-bars">{rows}</div><p class="gb-others">{escape(predicted["others"])}</p></figure>'
         f"<div><h2>{_text('reason.question')}</h2><p>{escape(why(s))}</p>"
         f'<span class="first-switches">{_button(hide_label(s), "first-small first-hide")}'
-        f"{_button(t('attention.off'), 'first-small')}</span>{_concepts(s)}</div></div>"
+        f"{_button(t('attention.off'), 'first-small')}</span></div></div>"
         f'<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
         f'data-same="#generate">{_text("generate")}</span></span>{_button(t("step"), "")}'
         f'<span class="first-slider">{_text("temperature")}<i style="--at:{temperature / high:.0%}"></i>'
@@ -201,23 +201,13 @@ def _card(s: Snapshot) -> str:
     )
 
 
-def _concepts(s: Snapshot) -> str:
-    """Return the HTML of the concept chips."""
-    shown = steer_data(s)
-    chips = "".join(_button(chip["name"], "first-small first-chip") for chip in shown["chips"])
-    if not chips:
-        return ""
-    return f'<h2>{_text("concepts.question")}</h2><span class="first-switches">{chips}</span>'
-
-
 def _button(label: str, classes: str) -> str:
     return f'<span class="first-button {classes}">{escape(label)}</span>'
 
 
-def _cards() -> str:
-    titles = (_text(key) for key in ("attention.question", "pipeline", "branches.question"))
-    cards = "".join(f'<div class="first-card"><h2>{title}</h2></div>' for title in titles)
-    return f'<div class="first-cards">{cards}</div>'
+def _desk(s: Snapshot) -> str:
+    """Return the HTML of the card for turning concepts up, if the model has any."""
+    return f'<div class="first-card first-desk"><h2>{_text("concepts.question")}</h2></div>' * has_desk(s)
 
 
 def _token(text: str, written: float | None) -> str:

@@ -13,7 +13,6 @@ from components.concepts import (
     MAX_QUERY_CHARS,
     Place,
     Rows,
-    SteeringState,
     comparison,
     concept_name,
     concept_tokens,
@@ -21,7 +20,7 @@ from components.concepts import (
     model_of,
     quoted_concept,
     risen_sentence,
-    slider_data,
+    sliders,
     turn,
     turned,
     unsteered_probabilities,
@@ -125,7 +124,6 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
             dictionary = loaded.concepts.dictionaries.get(layer)
             if dictionary is not None and 0 <= number < len(dictionary.bias):
                 session.change(Chosen, feature=(loaded.name, (layer, number)))
-                session.change(SteeringState, chosen=(layer, number))
 
 
 def listed_places(s: Any) -> list[Place]:
@@ -239,10 +237,9 @@ def strength(s: Any) -> dict[str, Any]:
     """Show the open feature's slider, and how the text continues with and without the turned-up concepts."""
     place = open_feature(s)
     if s.text is None or place is None:
-        return {"chips": []}
-    on = place in turned(s.text.document)
-    chip = {"place": place, "name": t("concepts.off" if on else "concepts.on"), "on": on}
-    return {"chips": [chip]} | slider_data(s, place) | comparison(s)
+        return {"sliders": []}
+    on = turned(s.text.document)
+    return sliders(s.text.loaded, [place, *on], on) | comparison(s)
 
 
 def bars(s: Any) -> dict[str, Any]:

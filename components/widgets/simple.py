@@ -163,33 +163,32 @@ def snippets(name: str, **wired: Any) -> Part:
     return widget("snippets", name, template=_SNIPPETS, **wired)
 
 
-# Concepts to turn up: a chip for each, a slider for the chosen one, and the text with and without the change.
+# The mixing desk for concepts: a slider for each, and the text as it is and with what is turned up or down.
 
 _STEER = """<section class="gb-steer" hidden>
-<h2></h2>
-<div class="gb-steer-chips" role="group"></div>
-<div class="gb-steer-slider" hidden>
-<label></label><input type="range"><output></output>
-<button type="button"></button>
-<div class="gb-steer-ends" aria-hidden="true"><span></span><span></span></div>
+<header><h2></h2><button type="button" class="gb-button"></button></header>
+<div class="gb-steer-body">
+<div>
+<div class="gb-steer-ends" aria-hidden="true"><span></span><span></span><span></span></div>
+<div class="gb-steer-sliders" role="group"></div>
+<button type="button" class="gb-steer-more"></button>
 </div>
-<p class="gb-steer-note"></p>
-<dl class="gb-steer-texts"></dl>
+<div class="gb-steer-texts"></div>
+<p class="gb-steer-note" role="status"></p>
+</div>
 </section>"""
 
 
 def steer(name: str, **wired: Any) -> Part:
-    """Return the concept controls; they are hidden if there are no chips.
+    """Return the desk; it is hidden if there are no sliders.
 
-    Raises `.select` with {"place": [layer, feature]} for a chip, with an additional "strength" for the slider, and with
-    {"more": true} or {"reset": true} for the buttons.
+    Raises `.select` with {"on": [[layer, feature, position], ...]} for the sliders that are not in the centre.
 
     View data:
-        chips: a list of {"place", "name", "on"}.
-        more: label of the button after the chips; if it is missing, there is no button.
-        slider: {"place", "name", "value", "min", "max", "step"} for the chosen concept, if one is chosen.
-        note: a remark about that concept, if there is one.
-        texts: (label, text) pairs; the last one is the changed text.
+        sliders: a list of (layer, feature, name, position), positions from 0 to 100.
+        texts: if present, (label, pieces) of the text as it is and of the changed text, with pieces (text, differs).
+        babbles: whether the changed text makes no sense any more. note: a remark. stale: whether new texts are on
+        their way.
     """
     return widget("steer", name, template=_STEER, latest=True, **wired)
 

@@ -55,25 +55,25 @@ BARS = "#bars .gb-changed"
 TINTED = "#concepts-features [role=option][style*='--tint']"
 
 
-def test_a_chip_turns_a_concept_up_and_the_slider_moves_the_bars(page, site):
+def test_a_slider_turns_a_concept_up_and_nothing_moves_while_the_texts_are_written(page, site):
     open_playground(page, site)
-    concepts = page.locator("#concepts")
-    dog = concepts.get_by_role("button", name="dog", exact=True)
+    desk, below = page.locator("#concepts"), page.locator("#upload")
     expect(page.locator(BARS)).to_have_count(0)
-    dog.click()
-    expect(dog).to_have_attribute("aria-pressed", "true")
+    dog = desk.get_by_role("slider", name="dog")
+    dog.focus()
+    at = below.bounding_box()
+    dog.press("End")
     expect(page.locator(BARS).first).to_be_visible()
-    expect(concepts.get_by_role("term")).to_have_text(["Without", "With dog"])
-    slider = concepts.get_by_role("slider", name="dog")
-    slider.focus()
-    slider.press("End")
-    expect(concepts.locator("output")).to_have_text("+4")
+    expect(desk.locator("figcaption")).to_have_text(["As it is", "With dog"])
+    expect(desk.locator("output").first).to_have_text("100")
     expect(page).to_have_url(re.compile(r"edits=c\d\.\d+(%3D|=)4"))
-    concepts.get_by_role("button", name="reset").click()
-    expect(dog).to_have_attribute("aria-pressed", "false")
+    desk.get_by_role("button", name="more ideas").click()
+    expect(desk.get_by_role("slider", name="music")).to_have_count(1)
+    assert below.bounding_box() == at
+    desk.get_by_role("button", name="All to the centre").click()
+    expect(dog).to_have_value("50")
     expect(page.locator(BARS)).to_have_count(0)
-    expect(slider).to_have_count(0)
-    expect(concepts.get_by_role("term")).to_have_count(0)
+    expect(desk.locator("figcaption")).to_have_text([""])
 
 
 def test_a_feature_tints_the_text_while_it_is_pointed_at_and_shows_its_evidence_by_a_click(page, site):

@@ -8,7 +8,18 @@ from dataclasses import replace
 import pytest
 import torch
 
-from components.concepts import N_CHIPS, continuations, steer_data, turn, turned, unsteered
+from components import concepts
+from components.concepts import (
+    GOES_ON_TOKENS,
+    continuation_settings,
+    continuations,
+    marked_differences,
+    repeated,
+    steer_data,
+    turn,
+    turned,
+    unsteered,
+)
 from components.share import handlers
 from components.share.address import view_values
 from components.share.files import json_file
@@ -42,8 +53,8 @@ def measure(session: Session) -> None:
     compute_now(session, unsteered, continuations)
 
 
-def chips(session: Session) -> dict[str, bool]:
-    return {chip["name"]: chip["on"] for chip in steer_data(session.snapshot())["chips"]}
+def positions(session: Session) -> dict[str, float]:
+    return {name: position for *_, name, position in steer_data(session.snapshot())["sliders"]}
 
 
 @torch.inference_mode()
@@ -51,32 +62,27 @@ def expected(session: Session, edits: Edits | None) -> torch.Tensor:
     return MODEL.model(torch.tensor([session.document.ids]), edits=edits)[0, -1].softmax(-1)
 
 
-def test_a_chip_turns_a_concept_up_and_off_again(session):
-    assert chips(session) == dict.fromkeys(["idea 0", "idea 1", "idea 2", "idea 3"], False)
-    turn(session, {"place": [0, 0]})
-    assert turned(session.document) == {(0, 0): 2.0}
-    data = steer_data(session.snapshot())
-    assert chips(session)["idea 0"]
-    assert (data["slider"]["value"], data["more"]) == (2.0, "more ideas")
-    turn(session, {"place": [0, 0]})
+def test_a_slider_turns_a_concept_up_or_down_and_its_centre_changes_nothing(session):
+    assert positions(session) == dict.fromkeys([f"idea {i}" for i in range(6)], 50)
+    turn(session, {"on": [[0, 0, 75], [0, 1, 25], [0, 2, 50], [0, 3, 999], [0, 4, -1]]})
+    assert turned(session.document) == {(0, 0): 2.0, (0, 1): -0.5, (0, 3): 4.0, (0, 4): -1.0}
+    assert list(positions(session).values()) == [75, 25, 50, 100, 0, 50]
+    turn(session, {"on": []})
     assert session.document.edits == Edits()
-    data = steer_data(session.snapshot())
-    assert [data[name] for name in ("more", "slider", "note", "texts")] == ["", None, "", []]
-
-
-def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_reset(session):
-    turn(session, {"place": [0, 0], "strength": -99})
-    turn(session, {"place": [0, 5], "strength": 1})
-    assert turned(session.document) == {(0, 0): -1.0, (0, 5): 1.0}
-    assert chips(session)["idea 5"], "what is on is shown, though it is not one of the first"
-    turn(session, {"more": True})
-    assert len(chips(session)) == len(NAMED) > N_CHIPS
-    turn(session, {"reset": True})
-    assert turned(session.document) == {}
+    assert steer_data(session.snapshot())["texts"] == []
 
 
 @pytest.mark.parametrize(
-    "sent", [{}, {"place": [0]}, {"place": "0.0"}, {"place": [True, None]}, {"place": [9, 0]}, {"place": [0, 99]}]
+    "sent",
+    [
+        {},
+        {"on": 3},
+        {"on": [[0, 50]]},
+        {"on": ["0.0"]},
+        {"on": [[0, None, 60]]},
+        {"on": [[9, 0, 60]]},
+        {"on": [[0, 99, 60]]},
+    ],
 )
 def test_an_invalid_concept_is_refused(session, sent):
     with suppress(GPTError):
@@ -84,8 +90,37 @@ def test_an_invalid_concept_is_refused(session, sent):
     assert turned(session.document) == {}
 
 
+@pytest.mark.parametrize(
+    ("plain", "steered", "differ"),
+    [("He met a dog.\nIt ran", "He saw the dog.\nIt ran", ["saw the"]), ("春风吹来", "春雨吹来", ["雨"])],
+)
+def test_words_that_differ_are_marked(plain, steered, differ):
+    before, after = marked_differences(plain, steered)
+    assert [text for text, differs in after if differs] == differ
+    assert "".join(text for text, _ in before) == f"{plain} …"
+
+
+def test_a_text_babbles_if_the_model_as_it_is_would_not_write_it_or_if_words_repeat(session, monkeypatch):
+    turn(session, {"on": [[0, 0, 100]]})
+    measure(session)
+    found, ids = continuations.latest(session.snapshot()), session.document.ids
+    losses = []
+    for edits in (None, session.document.edits):
+        written = Generation(MODEL, ids, edits=edits)
+        list(written.steps(continuation_settings(session.snapshot()), GOES_ON_TOKENS))
+        read = torch.tensor(written.ids)
+        logits = MODEL.model(read[None, :-1])[0, len(ids) - 1 :]
+        losses.append(torch.nn.functional.cross_entropy(logits, read[len(ids) :]).item())
+    assert found.surprise == pytest.approx(losses[1] - losses[0], abs=1e-3)
+    assert repeated("Bark, dog! The dog barked.") == pytest.approx(0.2)
+    for surprise, repeats, babbles in ((99, 1, False), (found.surprise - 0.1, 1, True), (99, -1, True)):
+        monkeypatch.setattr(concepts, "SURPRISE", surprise)
+        monkeypatch.setattr(concepts, "REPEATS", repeats)
+        assert ("Too much" in steer_data(session.snapshot())["note"]) == babbles
+
+
 def test_the_bars_show_both_predictions_and_the_texts_stand_side_by_side(session):
-    turn(session, {"place": [0, 0], "strength": 4})
+    turn(session, {"on": [[0, 0, 100]]})
     measure(session)
     bars = {bar[4]["token"]: bar[1:3] for bar in playground_session.drawn(session, "bars")["bars"]}
     before, after = expected(session, None), expected(session, session.document.edits)
@@ -103,15 +138,13 @@ def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activ
     session.loaded = MODEL
     layer, active = 0, max(range(16), key=lambda i: activity(session)[:, i].sum())
     silent = next(i for i in range(16) if not activity(session)[:, i].any())
-    turn(session, {"place": [layer, active], "strength": -1})
+    turn(session, {"on": [[layer, active, 0]]})
     assert not activity(session)[:, active].any()
     measure(session)
     data = steer_data(session.snapshot())
-    assert data["note"] == ""
-    assert data["slider"]["min"] == data["slider"]["value"] == -1
+    assert "not active" not in data["note"]
     assert data["texts"][1][0].startswith("With less ")
-    turn(session, {"reset": True})
-    turn(session, {"place": [layer, silent], "strength": -0.5})
+    turn(session, {"on": [[layer, silent, 25]]})
     measure(session)
     data = steer_data(session.snapshot())
     assert data["note"].endswith("is not active anywhere in your text so far, so there is nothing to remove.")
@@ -132,7 +165,7 @@ def load(session, name):
 
 def test_continue_writes_with_what_is_turned_up(session, monkeypatch):
     monkeypatch.setattr(generation, "load_with_progress", load)
-    turn(session, {"place": [0, 0], "strength": 4})
+    turn(session, {"on": [[0, 0, 100]]})
     edits = session.document.edits
     session.settings = session.settings.with_value("length", 5)
     playground_session.write(session, None)
@@ -144,7 +177,7 @@ def test_continue_writes_with_what_is_turned_up(session, monkeypatch):
 
 
 def test_links_and_files_carry_what_is_turned_up(session, monkeypatch):
-    turn(session, {"place": [0, 0]})
+    turn(session, {"on": [[0, 0, 75]]})
     session.edits = Edits({(0, 1): 0.0})
     assert view_values(session.snapshot())["edits"] == "h0.1=0,c0.0=2"
     other = Session(Generation(MODEL, "the dog"))
@@ -179,14 +212,14 @@ def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(sess
     assert views["concepts-title"]["text"] == "Concept: idea 0"
     assert "100 in 1,000" in views["concepts-about"]["text"]
     assert views["concepts-evidence"]["snippets"]
-    assert views["concepts-slider"]["slider"]["value"] == 0
+    assert views["concepts-slider"]["sliders"] == [[0, 0, "idea 0", 50]]
 
 
 def test_a_model_without_concepts_says_how_to_find_them():
     session = Session(as_read(tiny_model(), "the cat"))
     assert "tools.concepts" in Drawn(session, tab.tab).update()["concepts-lead"]["text"]
-    assert steer_data(session.snapshot()) == {"chips": []}
-    turn(session, {"place": [0, 0]})
+    assert steer_data(session.snapshot()) == {"sliders": []}
+    turn(session, {"on": [[0, 0, 75]]})
     assert session.document.edits is None
 
 

@@ -128,7 +128,7 @@ def test_the_page_names_what_is_in_force_or_says_that_the_tab_ignores_it(tab: st
     session = new_session()
     hide(session, RAINING)
     offered = session.document.loaded.concepts.offered[0]
-    concepts.turn(session, {"place": [offered.layer, offered.feature]})
+    concepts.turn(session, {"on": [[offered.layer, offered.feature, 75]]})
     session.tab = tab
     assert in_force(session.snapshot()) == says
 
@@ -136,7 +136,7 @@ def test_the_page_names_what_is_in_force_or_says_that_the_tab_ignores_it(tab: st
 def test_concepts_are_turned_up_in_every_tab(renderer: Renderer) -> None:
     session = new_session()
     document, concept = session.document, session.document.loaded.concepts.offered[0]
-    concepts.turn(session, {"place": [concept.layer, concept.feature], "strength": 2})
+    concepts.turn(session, {"on": [[concept.layer, concept.feature, 75]]})
     session.edits = Edits(attn_scale={0: 0.0})
     views_of(renderer, session, "change", "activations", "embeddings")
     position = len(document.ids) - 1

@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from components.concepts import quoted_concept
+from components.concepts import loss_of, quoted_concept
 from components.errors import PageError
 from components.labels import Later, marked, token_text
 from components.next_tokens import at_one
@@ -449,7 +448,7 @@ class TurnsUp(Goal):
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         written = goes_on(reading, self.edits(reading))
         text = reading.tokenizer.decode(written)
-        loss = loss_of(reading, written)
+        loss = loss_of(reading.loaded, reading.ids, written)
         mentions = re.search(rf"\b({'|'.join(self.words)})", text, re.IGNORECASE) is not None
         key = "turned" if not mentions else "turned.torn" if loss >= self.most_loss else "turned.done"
         return Verdict(key, {"text": marked(text).strip()}, key == "turned.done")
@@ -465,14 +464,6 @@ def goes_on(reading: Reading, edits: Edits) -> list[int]:
         written.append(int(model(new, cache=cache, edits=edits)[0, -1].argmax()))
         new = torch.tensor([written[-1:]], device=model.device)
     return written
-
-
-@torch.inference_mode()
-def loss_of(reading: Reading, written: list[int]) -> float:
-    """Return the unsteered model's mean loss on the new tokens, in nats per token."""
-    idx = torch.tensor([[*reading.ids, *written]], device=reading.loaded.model.device)
-    logits = reading.loaded.model(idx)[0, len(reading.ids) - 1 : -1].float()
-    return float(cross_entropy(logits, idx[0, len(reading.ids) :]))
 
 
 @dataclass(frozen=True)

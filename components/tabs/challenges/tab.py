@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from torch import Tensor
 
-from components.concepts import concept_name, on_slider, slider_of
+from components.concepts import concept_name, sliders, strengths
 from components.errors import localize_error
 from components.i18n import has_text, t
 from components.kit import Tab, caption, card, column, columns, says
@@ -406,35 +406,23 @@ def tool(s: Any) -> str:
 
 
 def turn_concept(session: Session, sent: dict[str, Any]) -> None:
-    """Turn a concept up or off. `sent` is a payload from `components.widgets.steer`."""
+    """Turn concepts up or down. `sent` is a payload from `components.widgets.steer`."""
     answer, found = session.state(Play).answer, found_for(session, "concepts")
     if found is None or found.concepts is None:
         return
-    strengths = dict(answer.turned)
-    match sent:
-        case {"reset": True}:
-            strengths = {}
-        case {"place": [int(layer), int(feature)]}:
-            place = layer, feature
-            strength = sent.get("strength")
-            if not isinstance(strength, int | float):
-                strength = 0.0 if strengths.get(place) else 1.0
-            found.concepts.steering(*place, on_slider(strength))  # raises if the feature does not exist
-            strengths.pop(place, None)
-            strengths[place] = on_slider(strength)
-    attempt(session, replace(answer, turned=tuple(strengths.items())))
+    turned = tuple(strengths(sent).items())
+    for place, strength in turned:
+        found.concepts.steering(*place, strength)  # raises if the feature does not exist
+    attempt(session, replace(answer, turned=turned))
 
 
 def draw_concepts(s: Any) -> dict[str, Any]:
     """Show the concepts that can be turned up."""
-    found, turned = latest(s), s[Play].answer.turned
-    if found is None:
-        return {"chips": []}
-    loaded, strengths = found.reading.loaded, {place for place, strength in turned if strength}
-    places = [(each.layer, each.feature) for each in (found.concepts.offered if found.concepts else ())]
-    chips = [{"place": each, "name": concept_name(loaded, each), "on": each in strengths} for each in places]
-    data: dict[str, Any] = {"chips": chips, "slider": None}
-    return data | (slider_of(loaded, *turned[-1]) if turned else {})
+    found = latest(s)
+    offered = found.concepts.offered if found is not None and found.concepts else ()
+    if found is None or not offered:
+        return {"sliders": []}
+    return sliders(found.reading.loaded, ((each.layer, each.feature) for each in offered), dict(s[Play].answer.turned))
 
 
 def pick_feature(session: Session, sent: dict[str, Any]) -> None:

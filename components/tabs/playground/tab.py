@@ -57,8 +57,9 @@ def build_playground(events: Events, frame: Frame, open_film: Handler, *, upload
         write = Card("write", *_write(open_film), classes="gb-card gb-prompt")
         learning = Card("learning", growth("hero-growth", draw=prediction.learned), classes="")
         controls = Card("controls", _controls(), classes="")
+        desk = Card("desk", steer("concepts", draw=steer_data, on=turn))
         more = [build_upload(events)] if uploads else []
-    add_cards(events, {"": frame.cards, tab.name: [write, learning, controls, *more]})
+    add_cards(events, {"": frame.cards, tab.name: [write, learning, controls, desk, *more]})
 
 
 def _write(open_film: Handler) -> tuple[Part, ...]:
@@ -201,7 +202,6 @@ def _reason() -> Part:
             button("hide-main", prediction.hide_label, prediction.hide_main, enabled=prediction.can_hide),
             classes="gb-small",
         ),
-        steer("concepts", draw=steer_data, on=turn),
         says("spoken", prediction.spoken, kind="spoken"),
         grow=2,
         min_width=240,

@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from components.concepts import position_of
 from components.i18n import LANGUAGES, t
 from components.labels import percent
 from components.state.session import Session
@@ -41,7 +42,7 @@ def layer(number):
 
 
 def concept(layer, number, strength):
-    return challenges.turn_concept, {"place": [layer, number], "strength": strength}
+    return challenges.turn_concept, {"on": [[layer, number, position_of(strength)]]}
 
 
 def feature(layer, number):
