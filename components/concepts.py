@@ -208,9 +208,11 @@ def continuations(s: Any) -> Continuations | None:
     settings, as_it_is = continuation_settings(s), replace(edits, steering=())
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
         plain, steered = (Generation(loaded, ids, edits=each, held=held) for each in (as_it_is, edits))
-        texts = ["".join(step.text for step in each.steps(settings, GOES_ON_TOKENS)) for each in (plain, steered)]
+        without, with_them = (
+            "".join(step.text for step in each.steps(settings, GOES_ON_TOKENS)) for each in (plain, steered)
+        )
         before, after = (loss_of(loaded, ids, each.ids[len(ids) :], as_it_is) for each in (plain, steered))
-        return Continuations(*texts, after - before)
+        return Continuations(without, with_them, after - before)
 
 
 @torch.inference_mode()
@@ -300,11 +302,11 @@ def repeated(text: str) -> float:
     return 1 - len(set(words)) / len(words) if words else 0.0
 
 
-def marked_differences(*texts: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+def marked_differences(plain: str, steered: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
     """Split two texts into pieces, each with whether the other text lacks it there."""
-    words = [WORD.findall(f"{text.strip()} …") for text in texts]
+    words: list[list[str]] = [WORD.findall(f"{text.strip()} …") for text in (plain, steered)]
     both: tuple[list[tuple[str, bool]], list[tuple[str, bool]]] = [], []
-    for kind, *ends in difflib.SequenceMatcher(str.isspace, *words, autojunk=False).get_opcodes():
+    for kind, *ends in difflib.SequenceMatcher(str.isspace, words[0], words[1], autojunk=False).get_opcodes():
         for pieces, each, start, end in zip(both, words, ends[::2], ends[1::2], strict=True):
             if start < end:
                 pieces.append(("".join(each[start:end]), kind != "equal"))
