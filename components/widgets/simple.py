@@ -167,7 +167,7 @@ def snippets(name: str, **wired: Any) -> Part:
 
 _STEER = """<section class="gb-steer" hidden>
 <header><h2></h2><button type="button" class="gb-button"></button></header>
-<div class="gb-steer-body">
+<div class="gb-steer-parts">
 <div>
 <div class="gb-steer-ends" aria-hidden="true"><span></span><span></span><span></span></div>
 <div class="gb-steer-sliders" role="group"></div>
