@@ -135,7 +135,8 @@ def after(drawn, key, actions):
 @pytest.mark.parametrize("key", BY_KEY)
 def test_each_challenge_is_solved_by_its_solution_and_by_nothing_less(drawn, key):
     assert not after(drawn, key, []).verdict.done
-    assert not drawn.views["challenge-foot"]["solved"] and not drawn.views["challenge-foot"]["tried"]
+    assert not drawn.views["challenge-foot"]["solved"]
+    assert not drawn.views["challenge-foot"]["tried"]
     assert not after(drawn, key, WRONG[key]).verdict.done
     assert after(drawn, key, SOLUTIONS[key]).verdict.done
     assert drawn.views["challenge-foot"]["solved"]
@@ -166,7 +167,8 @@ def test_attempts_are_counted_until_the_goal_is_reached(drawn, session):
 
     after(drawn, "matters", [token(6), token(6), token(5)])
     assert attempts() == 2, "the same answer again is no attempt"
-    assert drawn.views["challenge-foot"]["attempts"] == "Attempts: 2" and drawn.views["challenge-foot"]["tried"]
+    assert drawn.views["challenge-foot"]["attempts"] == "Attempts: 2"
+    assert drawn.views["challenge-foot"]["tried"]
     challenges.pick_token(session, {"index": 3})
     assert judged(drawn).verdict.done
     assert attempts() == 3
