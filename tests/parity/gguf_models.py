@@ -43,7 +43,7 @@ CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
             {"hidden_size": 40},
         ],
     ),
-    "qwen2": ("qwen2", [{**GROUPED, "rope_parameters": LONG}, {"hidden_size": 64, "rope_parameters": YARN}]),
+    "qwen2": ("qwen2", [{**GROUPED, "rope_parameters": LONG}, {**GROUPED, "hidden_size": 64, "rope_parameters": YARN}]),
     "qwen3": ("qwen3", [{**WIDE_HEADS, **TIED}]),
     "gemma": ("gemma", [{**ONE_KEY_HEAD, "head_dim": 10}]),
     "gemma2": ("gemma2", [{**GROUPED, **CAPS, "head_dim": 10, "query_pre_attn_scalar": 10, "sliding_window": 4}]),
