@@ -17,14 +17,21 @@ def open_playground(page, address):
     page.goto(address)
     expect(page.locator("#bars [role=option]").first).to_be_visible()
     expect(page.locator("#first-screen")).to_have_count(0)
-    if page.locator("#more-controls").is_visible() and not page.locator("#heatmap").is_visible():
-        page.locator("#more-controls").click()
-    expect(says(page, "heatmap")).not_to_be_empty()
     open_strip(page)
+
+
+def open_more_controls(page):
+    """Show the controls that are closed at first, unless a link has opened them."""
+    closed = page.locator("#more-controls", has_text=re.compile("^(More controls|更多控件)$"))
+    expect(closed.or_(page.locator("#heatmap .main-svg")).first).to_be_visible()
+    if closed.is_visible():
+        closed.click()
+    expect(page.locator("#heatmap .main-svg").first).to_be_visible()
 
 
 def open_strip(page):
     """Unfold the token-by-token view of the text."""
+    open_more_controls(page)
     if not page.locator("#strip").is_visible():
         page.locator("#token-by-token > summary").click()
 

@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import SIZE
-from tests.browser.playground_page import open_tab, switch_theme
+from tests.browser.playground_page import open_more_controls, open_tab, switch_theme
 
 SETTLED = {  # by tab, an element that is present once its pictures are drawn
     "playground": "#heatmap .main-svg",
@@ -65,8 +65,8 @@ def alone(page: Page) -> Iterator[None]:
 
 def begin(page: Page, address: str) -> None:
     page.goto(address)
-    expect(page.locator("#heatmap .main-svg").first).to_be_visible()
     expect(page.locator("#first-screen")).to_have_count(0)
+    open_more_controls(page)
 
 
 @pytest.mark.parametrize(

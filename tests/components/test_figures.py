@@ -245,7 +245,8 @@ def test_text_can_be_read_on_the_page_on_cards_and_on_the_tints_of_tokens(theme:
 
 
 def test_every_light_colour_has_one_dark_partner() -> None:
-    pairs = {*palette.PALETTE.values(), *palette.HEAD_HUES.values(), *palette.SEQUENTIAL, *palette.DIVERGING}
+    maps = (palette.SEQUENTIAL, palette.ATTENTION, palette.DIVERGING)
+    pairs = {*palette.PALETTE.values(), *palette.HEAD_HUES.values(), *(pair for each in maps for pair in each)}
     assert len({pair.light for pair in pairs}) == len(pairs) == len(palette.DARK_PARTNERS)
 
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { bytes } from "../../components/widgets/numbers.js";
-import { between, headColour } from "../../components/widgets/canvas.js";
+import { between } from "../../components/widgets/canvas.js";
 import { decimal, percent, setExact, small } from "../../components/widgets/numbers.js";
 import { fill, partsOf, visible } from "../../components/widgets/text.js";
 import { speak } from "./catalogue.js";
@@ -33,13 +33,6 @@ test("white space is visible, and values take the places of their names", () => 
   assert.deepEqual(partsOf("a \u200b\xadb\n"), ["a ", "\u200b\xad", "b\n"]);
   assert.deepEqual(partsOf("\u0301e\u0301"), ["", "\u0301", "e\u0301"]);
   assert.equal(fill("{a} of {b}, {c}", { a: 0, b: "{a}" }), "0 of {a}, ");
-});
-
-test("heads have different hues, and none is the orange of the selection", () => {
-  const hues = Array.from({ length: 12 }, (_, head) => Number(headColour(head, 12, false).match(/([\d.]+)\)$/)[1]));
-  assert.equal(new Set(hues).size, 12);
-  assert.ok(hues.every((hue) => hue > 95 || hue < 20), String(hues));
-  assert.notEqual(headColour(0, 12, true), headColour(0, 12, false));
 });
 
 test("a map of colours goes evenly from the first to the last", () => {
