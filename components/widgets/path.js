@@ -52,8 +52,9 @@ function mount(root, host) {
     parts.push([node, sent]);
   }
 
-  /** @param {Path} data */
-  function draw({ words = [], n_layer, head, writer, next, name }) {
+  /** @param {import("./store.js").Data} data */
+  function draw(data) {
+    const { words = [], n_layer, head, writer, next, name } = /** @type {Path} */ (data);
     root.classList.toggle("gb-nothing", !words.length);
     const width = root.clientWidth;
     if (!words.length || width < 50) return;
@@ -61,7 +62,7 @@ function mount(root, host) {
     const isNarrow = width < NARROW;
     const longest = isNarrow ? 9 : 16; // characters
     const cut = (/** @type {string} */ text) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
-    const measured = words.map(({ text }) => write(cut(text), 0, 0, "gb-path-word").getComputedTextLength());
+    const measured = words.map(({ text }) => /** @type {SVGTextElement} */ (write(cut(text), 0, 0, "gb-path-word")).getComputedTextLength());
     const left = Math.max(isNarrow ? 56 : 72, ...measured) + 16; // px for the words
     const [start, end] = [left + (isNarrow ? 20 : 104), width - (isNarrow ? 96 : 216)];
     const layer = (end - start) / n_layer;

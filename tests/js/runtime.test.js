@@ -9,6 +9,7 @@ class FakeElement {
   shown = true;
   clientWidth = 300;
   dataset = {};
+  style = {};
   firstElementChild = {};
   parentElement = null;
   closest() {
@@ -29,7 +30,7 @@ Object.assign(globalThis, {
   matchMedia: () => ({ addEventListener() {} }),
   document: {
     body: {},
-    documentElement: { get lang() { return page.lang; }, set lang(language) { page.lang = language; } },
+    documentElement: { style: {}, get lang() { return page.lang; }, set lang(language) { page.lang = language; } },
     dispatchEvent() {},
     querySelector: () => (page.dark ? {} : null),
   },
@@ -41,7 +42,7 @@ Object.assign(globalThis, {
   },
   ResizeObserver: class {
     constructor(look) {
-      page.sizes = look;
+      page.sizes ??= look; // the first one watches widgets
     }
     observe() {}
     unobserve(node) {

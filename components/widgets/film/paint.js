@@ -41,7 +41,7 @@ import { between, visits, within } from "./time.js";
  * @property {number} w  the stage's size in px
  * @property {number} h
  *
- * @typedef {Film & Prepared & Moment & {ctx: Context, unit: number}} Stage  unit: scale of lines and small texts
+ * @typedef {Omit<Film, "neurons"> & Prepared & Moment & {ctx: Context, unit: number}} Stage  unit: scale of lines and small texts
  */
 
 /** @param {Film} film @param {Element} root @returns {Prepared} */
