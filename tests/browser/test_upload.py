@@ -6,7 +6,7 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import ONE_MORE, forget_status, pick, picked, written
+from tests.browser.playground_page import ONE_MORE, forget_status, open_more_controls, pick, picked, written
 from tests.conftest import randomized
 from tests.parity.reference_models import NanoGPT
 
@@ -33,6 +33,7 @@ def test_what_is_no_checkpoint_is_a_sentence_and_a_bare_state_dict_asks_for_its_
     expect(opened.locator("#upload-message p")).to_contain_text("bad.safetensors")
     expect(opened.get_by_test_id("toast-body")).to_be_visible()
     expect(picked(opened, "model")).to_have_text(re.compile("Stories"))
+    open_more_controls(opened)
     opened.locator("#step").click()
     expect(opened.locator("#status")).to_contain_text(ONE_MORE)
     weights = tmp_path / "mine.pt"
