@@ -297,6 +297,7 @@ def box(s: Any) -> dict[str, Any]:
         arcs=s.cached(arcs),
         effects=s.cached(effects),
         generating=s.generating,
+        coming=s.settings.length if s.generating else 0,
         held=document.held,
         typed=typed.text if typed is not None and typed.text != "".join(pieces) + document.held else None,
         n_after=0 if typed is None else typed.n_after,

@@ -58,6 +58,7 @@ def composer_data(
     arcs: Sequence[tuple[int, float]] = (),
     effects: Sequence[tuple[int, float, float]] = (),
     generating: bool = False,
+    coming: int = 0,
     document: str = "",
     held: str = "",
     typed: str | None = None,
@@ -78,6 +79,7 @@ def composer_data(
         arcs: (position, weight in 0..1) for each word that the prediction depends on.
         effects: (position, probability, probability without the word) of the prediction for each measured word.
         generating: Whether the text is being generated.
+        coming: Number of tokens that the run may write; 0 if the text is not being generated.
         document: Identifies the text; a different one replaces typed text that the server has not handled yet.
         held: White space after the last token, which belongs to the next one.
         typed: The typed text from which this text was made, if they differ.
@@ -96,6 +98,7 @@ def composer_data(
         "arcs": [[position, round(weight, 4)] for position, weight in arcs],
         "effects": [[position, round(p, 4), round(q, 4)] for position, p, q in effects],
         "generating": generating,
+        "coming": coming,
         "document": document,
         "held": held,
         "typed": typed,

@@ -12,6 +12,7 @@
  * @property {[number, number][]} [arcs]  [position, weight in 0..1] for each word that the prediction depends on
  * @property {[number, number, number][]} [effects]  [position, probability, probability without the word] for each word
  * @property {boolean} [generating]  whether the text is being generated
+ * @property {number} [coming]  number of tokens that the run may write; 0 if the text is not being generated
  * @property {string} [held]  white space after the last token, which belongs to the next one
  * @property {string | null} [typed]  the typed text from which this text was made, if they differ
  * @property {number} [n_after]  number of characters added after the typed text
@@ -55,6 +56,7 @@ function mount(root, host) {
   /** @type {[text: string, edited: number, run: number][]} */ let before = []; // ends of runs that the server has not handled
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let typing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let moving;
+  let reserved = ""; // see longest
   let hidden = /** @type {Set<number>} */ (new Set());
   let entered = 0; // the word that receives the keyboard focus first
   let pressed = { caret: 0, isTouch: false }; // caret and kind of pointer before the pointer went down
@@ -71,9 +73,20 @@ function mount(root, host) {
     return isTyped || generating || shown.unwritten != null || !isLast || isElsewhere || !area.value ? "" : next;
   }
 
+  /** Returns the text that must fit. While a run writes, it is as long as the text may become, so that nothing jumps. */
+  function longest() {
+    const { coming = 0 } = shown;
+    if (!coming) reserved = "";
+    else if (!reserved) {
+      const { value } = area;
+      reserved = value.padEnd(value.length * (1 + coming / Math.max(1, copy.count())), ` ${value || "word"}`);
+    }
+    return reserved.length > area.value.length ? reserved : area.value + ghost();
+  }
+
   function refresh() {
     const isOld = isTyped || shown.unwritten != null;
-    const { name, px } = fit(area.value + ghost(), area.clientWidth, phone.matches, measure);
+    const { name, px } = fit(longest(), area.clientWidth, phone.matches, measure);
     root.dataset.size = name;
     root.style.setProperty("--gb-line-size", `${px}px`);
     copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1), isOld ? new Set() : hidden);
