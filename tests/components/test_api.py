@@ -260,7 +260,7 @@ def test_the_curl_example_of_the_documentation_gets_the_three_best_next_tokens(c
 
 def test_half_a_surrogate_pair_that_only_raw_json_can_send_becomes_a_replacement_character(client):
     address = f"{client.src}gradio_api/call"
-    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop", None, None, False, False]}
+    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop", None, None, False, False, 0, False]}
     posted = httpx.post(f"{address}/generate", content=json.dumps(body), headers={"Content-Type": "application/json"})
     events = httpx.get(f"{address}/generate/{posted.json()['event_id']}", timeout=60).text
     assert "event: complete" in events
