@@ -52,7 +52,7 @@ FIRST_VIEW = r"""() => {
 }"""
 WATCH_SHIFTS = """() => {
   window.shifts = [];
-  const unasked = (entry) => !entry.hadRecentInput; // the letters take the size of the coming text right after the press
+  const unasked = (entry) => !entry.hadRecentInput; // right after the press, the letters change their size
   const keep = (list) => window.shifts.push(...list.getEntries().filter(unasked).map((entry) => entry.value));
   new PerformanceObserver(keep).observe({ type: "layout-shift" });
 }"""
