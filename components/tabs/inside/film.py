@@ -183,11 +183,11 @@ def film(s: Any, scene: Scene, cause: MainCause | None) -> Data:
         "layer": scene.layer,
         "text": _written(s, scene, asked, () if cause is None else cause.positions),
         "asked": [alone(token_text(scene.tokenizer, scene.recording.ids[i])) for i in asked],
-        "weights": np.round(weights[:, asked], 4).tolist(),
+        "weights": np.round(weights[:, asked], 6).tolist(),
         "head": scene.head,
         "strips": _strips(scene, asked) | {"stack": _strip(after)},
         "neurons": packed(neurons, float(np.percentile(np.abs(neurons), 99)), signed=False),
-        "next": [[token_text(scene.tokenizer, i), round(final[i].item(), 4)] for i in final.topk(5).indices.tolist()],
+        "next": [[token_text(scene.tokenizer, i), round(final[i].item(), 6)] for i in final.topk(5).indices.tolist()],
         "stories": _stories(read, predicted),
         "guesses": guesses,
         "draw": drawn,
@@ -299,7 +299,7 @@ def _stories(stories: Stories, predicted: list[Guesses]) -> Data:
         "starts": starts,
         "ending": ending,
         "apart": apart,
-        "next": [[[token_text(tokenizer, i), round(p, 4)] for i, p in tokens] for tokens in predicted],
+        "next": [[[token_text(tokenizer, i), round(p, 6)] for i, p in tokens] for tokens in predicted],
     }
 
 
@@ -318,7 +318,7 @@ def _guesses(scene: Scene, trace: Trace) -> list[Data]:
     for layer in sorted({round(i) for i in np.linspace(0, n - 1, min(n, N_GUESSES))}):
         final = scene.stages(lens_logits(model, trace, layer, "resid_post", 0)).final
         top = int(final.argmax())
-        found.append({"layer": layer, "token": token_text(tokenizer, top), "p": round(final[top].item(), 4)})
+        found.append({"layer": layer, "token": token_text(tokenizer, top), "p": round(final[top].item(), 6)})
     return found
 
 

@@ -173,13 +173,13 @@ def draw_flow(s: Any) -> dict[str, Any]:
     p = None if off == Ablation() else _probabilities_without(s, e, off)
     reads = [(*head, word.start) for head, _ in found.heads for word, _ in found.words]
     return {
-        "tokens": [[word.start, _word(e, word), four_digits(p)] for word, p in found.words],
-        "heads": [[*head, four_digits(p)] for head, p in found.heads],
-        "weights": [[round(float(w), 4) if w >= MIN_WEIGHT else 0 for w in row] for row in found.weights],
+        "tokens": [[word.start, _word(e, word), shortened_number(p)] for word, p in found.words],
+        "heads": [[*head, shortened_number(p)] for head, p in found.heads],
+        "weights": [[round(float(w), 6) if w >= MIN_WEIGHT else 0 for w in row] for row in found.weights],
         "n_head": e.model.config.n_head,
         "target": short(e.tokenizer, e.prediction.token),
-        "before": four_digits(known.probability),
-        "after": None if p is None else four_digits(p[e.prediction.token].item()),
+        "before": shortened_number(known.probability),
+        "after": None if p is None else shortened_number(p[e.prediction.token].item()),
         "off": {
             "tokens": [[word.start] for word, _ in found.words if word.start in off.tokens],
             "heads": [list(head) for head, _ in found.heads if head in off.heads],
@@ -242,9 +242,9 @@ def _parts_off(e: Explained, off: Ablation) -> list[str]:
     ]
 
 
-def four_digits(p: float) -> float:
-    """Round a probability to four significant digits, so that small probabilities do not become 0."""
-    return float(f"{p:.4g}")
+def shortened_number(p: float) -> float:
+    """Round a probability to seven significant digits: with fewer, the page's whole percent could differ from ours."""
+    return float(f"{p:.7g}")
 
 
 # The flow through concepts
@@ -355,8 +355,8 @@ def draw_paths(s: Any) -> dict[str, Any]:
         ],
         "edges": edges,
         "target": bar_label(e.tokenizer, found.token),
-        "before": four_digits(before),
-        "after": None if after is None else four_digits(after),
+        "before": shortened_number(before),
+        "after": None if after is None else shortened_number(after),
         "says": _paths_say(e, found, off, before, after),
         "name": e.token_name,
     }

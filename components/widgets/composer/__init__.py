@@ -96,7 +96,7 @@ def composer_data(
         "selected": selected,
         "ghost": ghost,
         "arcs": [[position, round(weight, 4)] for position, weight in arcs],
-        "effects": [[position, round(p, 4), round(q, 4)] for position, p, q in effects],
+        "effects": [[position, round(p, 6), round(q, 6)] for position, p, q in effects],
         "generating": generating,
         "coming": coming,
         "document": document,
