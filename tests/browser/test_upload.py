@@ -20,7 +20,8 @@ def opened(page, site):
 
 def choose(page, *files):
     page.locator("#upload-files input[type=file]").set_input_files([str(file) for file in files])
-    expect(page.locator("#upload-files")).to_contain_text(files[0].stem)  # the extension may be a separate element
+    # The name is there while the file is still sent; the list is there once it has arrived.
+    expect(page.locator("#upload-files .file-preview")).to_contain_text(files[0].stem)
     page.locator("#upload-open").click()
 
 
