@@ -97,7 +97,6 @@ class NeuronAttribution:
 def direct_logit_attribution(
     model: AnyModel,
     trace: Trace | Text,
-    /,
     position: int = -1,
     token: int | None = None,
     *,
@@ -149,7 +148,6 @@ def direct_logit_attribution(
 def neuron_logit_attribution(
     model: AnyModel,
     trace: Trace | Text,
-    /,
     position: int,
     token: int,
     layer: int,

@@ -60,7 +60,6 @@ class TopTokens:
 def logit_lens(
     model: AnyModel,
     trace: Trace | Text,
-    /,
     *,
     positions: Sequence[int] | None = None,
     chosen: int | Sequence[int] | None = None,

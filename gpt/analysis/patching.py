@@ -28,9 +28,7 @@ from gpt.model import GPT, ForwardContext, TransformerBlock
 from gpt.trace import Trace
 
 SWEEPABLE = (*PATCHABLE, "head_out")
-Cell = tuple[
-    int | slice, ...
-]  # the part of an activation of one text that is replaced: (position,) or (head, position)
+Cell = tuple[int | slice, ...]  # what is replaced in an activation of one text: (position,) or (head, position)
 
 
 @dataclass(frozen=True)

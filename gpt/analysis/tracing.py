@@ -112,18 +112,16 @@ class ForTexts(Protocol[P, R]):
     """An analysis of one text, or of each of several, which gives a list of results."""
 
     @overload
-    def __call__(self, model: AnyModel, trace: Trace | Text, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def __call__(self, model: AnyModel, trace: Trace | Text, *args: P.args, **kwargs: P.kwargs) -> R: ...
     @overload
-    def __call__(
-        self, model: AnyModel, trace: Texts | list[Trace], /, *args: P.args, **kwargs: P.kwargs
-    ) -> list[R]: ...
+    def __call__(self, model: AnyModel, trace: Texts | list[Trace], *args: P.args, **kwargs: P.kwargs) -> list[R]: ...
 
 
 def for_texts(analysis: Callable[Concatenate[AnyModel, Trace | Text, P], R]) -> ForTexts[P, R]:
     """Let an analysis of a trace or text take a list of them as well; texts are traced together."""
 
     @wraps(analysis)
-    def each(model: AnyModel, trace: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def each(model: AnyModel, trace: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
         if not is_several(trace):
             return analysis(model, trace, *args, **kwargs)
         traces = traced(model, trace, kwargs.get("edits"))  # type: ignore[call-overload]

@@ -43,7 +43,7 @@ def test_analyses_of_several_texts_are_those_of_each(model):
     lenses, parts = logit_lens(model, texts), direct_logit_attribution(model, texts, token=5)
     roles, statistics = head_roles(model, texts), token_predictions(model, texts, top_k=3)
     for number, ids in enumerate(texts):
-        assert_close(lenses[number].probability, logit_lens(model, ids).probability, **CLOSE)
+        assert_close(lenses[number].probability, logit_lens(model, trace=ids).probability, **CLOSE)
         assert_close(parts[number].heads, direct_logit_attribution(model, ids, token=5).heads, **CLOSE)
         assert_close(roles[number].first_token, head_roles(model, ids).first_token, **CLOSE)
         log_p = model(torch.tensor([ids]))[0, :-1].log_softmax(dim=-1).gather(1, torch.tensor(ids[1:])[:, None])
