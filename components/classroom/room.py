@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -37,7 +36,7 @@ LOOK_SECONDS = 0.05  # interval between checks for a change
 GONE_SECONDS = 2 * WAIT_SECONDS  # a page without a request for this long is no longer counted
 MAX_FRAMES = 32  # number of frames kept for pages that lag behind
 AHEAD = 1e15  # ms: later than any click on a tab of a following page
-_rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()  # rooms by code; the sessions keep them alive
+_rooms: dict[str, Room] = {}  # open rooms by code
 _lock = threading.Lock()
 
 
@@ -111,7 +110,7 @@ class Mirror:
 
 
 class Room:
-    """A session that others follow.
+    """A session that others follow, until the room or the session is closed.
 
     code: code in the link. pages: maps the name of each following page to the time of its last request. touch: keeps
     the session from becoming idle. private: states hidden from followers.
@@ -132,6 +131,7 @@ class Room:
             if len(_rooms) >= MAX_CLASSES and self.code not in _rooms:
                 raise PageError("class.full", n=MAX_CLASSES)
             _rooms[self.code] = self
+        session.resources.callback(self.close)
 
     def close(self) -> None:
         """Stop all pages from following."""
