@@ -91,7 +91,6 @@ def bundles() -> dict[str, str]:
 
 
 def _module(importing: str, imported: str) -> str:
-    """Return the path of an imported module."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(importing), imported))
 
 

@@ -62,7 +62,6 @@ def _language() -> Language:
 
 
 def book(checker: Checker) -> str:
-    """Return the book as a self-contained HTML page."""
     title, answers, glossary = (t(f"book.{name}") for name in ("title", "answers", "glossary"))
     contents = [(f"step-{step.key}", f"{step.key}&ensp;{step.title.of(_language())}") for step in STEPS.values()]
     contents += [("answers", answers), ("glossary", glossary)]
@@ -161,7 +160,6 @@ def cells(expected: Tensor | float) -> str:
 
 
 def coloured(code: str) -> str:
-    """Return Python code as syntax-highlighted HTML."""
     return str(highlight(code, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n")
 
 

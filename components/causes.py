@@ -117,7 +117,6 @@ def reason(s: Any) -> Reason | None:
 
 
 def chosen_token(s: Any) -> int | None:
-    """Return the token that follows the selected one in the text."""
     if s.text is None or s.text.n_read == 0:
         return None
     after = s.position + 1

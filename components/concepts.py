@@ -56,7 +56,6 @@ class Continuations:
 
 
 def model_of(s: Snapshot) -> LoadedModel | None:
-    """Return the text's model, or the loaded model if there is no text."""
     return s.loaded if s.text is None else s.text.loaded
 
 
@@ -101,7 +100,6 @@ def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
 
 
 def _words(loaded: LoadedModel, place: Place) -> list[str]:
-    """Return the words that describe an unnamed feature."""
     tokens = concept_tokens(loaded, place)
     words = [token for token in tokens if any(map(str.isalnum, token))]
     are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
@@ -122,7 +120,6 @@ def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> 
 
 
 def usual_strength(loaded: LoadedModel, place: Place) -> float:
-    """Return the default strength for turning up a feature."""
     named = None if loaded.concepts is None else loaded.concepts.of(*place)
     return USUAL if named is None or named.strength is None else named.strength
 
@@ -181,7 +178,6 @@ def continuation_settings(s: Any) -> SamplingParams:
 
 
 def is_steered(s: Any) -> bool:
-    """Return whether the model has read a text with a concept turned up or down."""
     return s.text is not None and s.text.n_read > 0 and bool(turned(s.text.document))
 
 
@@ -251,7 +247,6 @@ def unsteered_probabilities(s: Any) -> Tensor | None:
 
 
 def has_desk(s: Any) -> bool:
-    """Return whether there is a text whose model has concepts to turn up."""
     concepts = concepts_of(s)
     return s.text is not None and concepts is not None and bool(concepts.offered)
 
@@ -272,7 +267,6 @@ def sliders(loaded: LoadedModel, places: Iterable[Place], on: dict[Place, float]
 
 
 def turned_names(s: Any) -> list[str]:
-    """Name the concepts that are turned up or down."""
     if s.text is None:
         return []
     loaded, strengths = s.text.loaded, turned(s.text.document)

@@ -38,11 +38,9 @@ class Download:
 
     @property
     def url(self) -> str:
-        """Return the URL relative to the page."""
         return f"{_FOLDER}/{self.token}"
 
     def delete(self) -> None:
-        """Delete the file and stop serving it."""
         with _lock:
             _served.pop(self.token, None)
         self.folder.cleanup()

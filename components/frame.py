@@ -89,7 +89,6 @@ def _always(part: Part) -> Part:
 
 
 def choose_language(session: Session, language: object) -> None:
-    """Set the language. language: from the browser, unchecked."""
     if isinstance(language, str) and language in LANGUAGES:
         session.language = language
 
@@ -100,7 +99,6 @@ def choose_numbers(session: Session, on: object) -> None:
 
 
 def strip(s: Any) -> dict[str, Any]:
-    """Show the text as a strip of tokens."""
     data = {"selected": NEWEST, "by": s.selection.shading}
     if s.text is None:
         return data | {"lines": Lines(), "doc": "", "shade": ""}
@@ -113,7 +111,6 @@ def strip(s: Any) -> dict[str, Any]:
 
 
 def selected(s: Any) -> str:
-    """Describe the selected token, layer and head."""
     if s.text is None:
         return ""
     position = s.text.framed(s.selection)

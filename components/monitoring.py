@@ -41,7 +41,6 @@ class JSONLines(logging.Formatter):
 
 
 def start_logging() -> None:
-    """Write events from LOGGERS to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(JSONLines())
     for name in LOGGERS:

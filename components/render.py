@@ -109,11 +109,9 @@ class Renderer:
         self._initial: dict[Hashable, Sent] = {}
 
     def add(self, tab: str, views: Iterable[View]) -> None:
-        """Add views to a tab."""
         self.views.setdefault(tab, []).extend(views)
 
     def shown(self, s: Snapshot) -> list[View]:
-        """Return the views on the page."""
         views = [*self.views.get("", ()), *self.views.get(s.tab, ())]
         return [view for view in views if view.shown is None or view.shown(s)]
 

@@ -117,7 +117,6 @@ def attention_shade(text: Text, selection: Selection) -> str:
 
 
 def shading_legend(s: Any) -> str:
-    """Explain the colours of the text's tokens in a strip."""
     if s.text is None or s.text.n_read == 0:
         return ""
     if s.selection.shading != "attention":
@@ -231,7 +230,6 @@ def head_name(head: int | None) -> str:
 
 
 def head_choices(n_head: int) -> list[tuple[str, int]]:
-    """Return (label, value) for each head."""
     return [(t("attention.all"), AVERAGE), *((str(head), head) for head in range(n_head))]
 
 

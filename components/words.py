@@ -39,7 +39,6 @@ def _goes_on(before: str, text: str) -> bool:
 
 
 def _is_cjk(character: str) -> bool:
-    """Return whether a character is CJK and therefore a word on its own."""
     return "\u2e80" <= character <= "\u9fff"
 
 

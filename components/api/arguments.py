@@ -82,7 +82,6 @@ def checked_position(value: object, n: int) -> int:
 
 
 def checked_token_id(name: str, value: object, loaded: LoadedModel) -> int:
-    """Return the token id after checking that it is in the vocabulary."""
     return int(checked_number(name, value, 0, loaded.model.config.vocab_size - 1))
 
 

@@ -50,8 +50,6 @@ class PatchedLogits(TypedDict):
 
 
 class Tokens(TypedDict):
-    """The token ids of a text and the text of each token."""
-
     ids: list[int]
     tokens: list[str]
 

@@ -74,7 +74,6 @@ class Card:
         return part in s.cached(self._opened)
 
     def _opened(self, s: Snapshot) -> list[Part]:
-        """Return the parts that are on the page."""
         parts = [self.root] if self._is_open is None or self._is_open(s) else []
         for part in parts:
             with suppress(Exception):  # `_draw` reports it
@@ -136,7 +135,6 @@ def add_cards(
 
 
 def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> None:
-    """Handle the pending actions of these cards in order."""
     for _ in act_and_show(cards, queue, session, *sent):
         pass
 

@@ -85,7 +85,6 @@ class Classroom:
             yield from open_stop(session, 0, self.places)
 
     def end(self, session: Session, sent: dict[str, Any]) -> None:
-        """Close the sequence but stay on the current page."""
         session.change(SequenceState, link="", stops=(), at=0)
 
     def make_links(self, session: Session, sent: dict[str, Any]) -> None:

@@ -162,7 +162,6 @@ class Room:
 
 
 def room_of(code: object) -> Room | None:
-    """Return the room with this code, or None. code: unchecked."""
     return _rooms.get(code) if isinstance(code, str) else None
 
 
@@ -187,7 +186,6 @@ async def _follow(request: Request) -> Response:
 
 
 def _count(request: Request) -> Response:
-    """Return the number of following pages."""
     room = room_of(request.path_params["code"])
     now = time.monotonic()
     return JSONResponse(0 if room is None else sum(at > now - GONE_SECONDS for at in list(room.pages.values())))

@@ -33,7 +33,6 @@ LANGUAGES: dict[Language, str] = {language: texts["language.name"] for language,
 
 
 def has_text(key: str) -> bool:
-    """Return whether the catalogue contains a key."""
     return key in CATALOGUES[FALLBACK]
 
 

@@ -30,7 +30,6 @@ def select(of: Any, label: str | Live, **options: Any) -> Part:
 
 
 def check_box(of: Any, label: str | Live, **options: Any) -> Part:
-    """Return a checkbox for a setting that is True or False."""
     return parts.check_box(of.id, **_options(of, label, options))
 
 

@@ -35,18 +35,15 @@ class Setting:
 
     @property
     def id(self) -> str:
-        """Name of the setting's control on the page."""
         return f"{self.tab}-{self.name}".replace("_", "-")
 
     def __get__(self, instance: Any, owner: type) -> Any:
         return self if instance is None else instance.__dict__.get(self.name, self.default)
 
     def value(self, s: Snapshot) -> Any:
-        """Return the current value."""
         return getattr(s[self.owner], self.name)
 
     def options(self, s: Snapshot) -> list[tuple[str, Any]]:
-        """Return the choices as (label, value) pairs."""
         choices = self.choices(s) if callable(self.choices) else self.choices or ()
         pairs = choices.items() if isinstance(choices, Mapping) else ((value, value) for value in choices)
         return [(str(label), value) for value, label in pairs]
@@ -66,7 +63,6 @@ class Setting:
         return checked_number(self.name, value, low, self.high, whole=isinstance(self.default, int))
 
     def set(self, session: Session, value: Any) -> None:
-        """Handle a new value from the browser."""
         session.change(self.owner, **{self.name: self.checked(session, value)})
 
 

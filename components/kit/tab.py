@@ -90,7 +90,6 @@ class Tab(Panel):
         self._cards: list[Callable[[], Card]] = []
 
     def cards(self, *cards: Callable[[], Card]) -> None:
-        """Add cards, from top to bottom."""
         self._cards += cards
 
     def build(self, events: Events, *more: Callable[[], Card]) -> None:
@@ -107,5 +106,4 @@ def no_text(s: Any) -> PageError | None:
 
 
 def card(name: str, *parts: Part, **options: Any) -> Callable[[], Card]:
-    """Return a card, to be built with its tab. Takes the options of `Card`."""
     return partial(Card, name, *parts, **options)

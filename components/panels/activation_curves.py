@@ -19,7 +19,6 @@ DRAWN: tuple[Activation, ...] = ("gelu_tanh", "relu", "silu")  # the exact GELU 
 
 
 def curves_chart(x: float) -> Drawing:
-    """Draw the functions with their derivatives, and their values at x."""
     at = torch.tensor(float(x))
     grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend shows the values at x
     curves = {name: activation_curve(name, grid) for name in DRAWN}
@@ -41,5 +40,4 @@ def curves_chart(x: float) -> Drawing:
 
 @lru_cache(maxsize=1)
 def flattest() -> float:
-    """Return the x where the slope of GPT-2's GELU is zero."""
     return lowest_point("gelu_tanh")

@@ -101,7 +101,6 @@ def title(side: Side, s: Any) -> str | None:
 
 
 def values(side: Side, s: Any) -> Drawing:
-    """Draw the values before or after the activation function as a grid."""
     shown = s[hidden]
     if shown is None:
         return None

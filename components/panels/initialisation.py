@@ -54,13 +54,11 @@ def config_of(s: Any) -> GPTConfig:
 
 @panel.computed
 def prediction(s: Any) -> InitialPrediction:
-    """Measure the prediction of an untrained model."""
     return initial_prediction(config_of(s), seed=s[Chosen].seed, std=s[Chosen].std)
 
 
 @panel.computed
 def untrained_norms(s: Any) -> ResidualNorms:
-    """Measure the norms along the residual stream of an untrained model."""
     return residual_norms(config_of(s), seed=s[Chosen].seed)
 
 
@@ -83,7 +81,6 @@ def answer(s: Any) -> str:
 
 
 def logits(s: Any) -> Drawing:
-    """Draw a histogram of the logits at one position."""
     first = s[prediction]
     values = first.logits.float().numpy()
     limit = max(0.5, float(np.abs(values).max()))

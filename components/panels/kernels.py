@@ -62,7 +62,6 @@ def answer(s: Any) -> str | None:
 
 
 def short(n: int) -> str:
-    """Format a large number in millions or billions."""
     return f"{n / 1e9:,.2f} × 10⁹" if n >= 1e9 else f"{n / 1e6:,.2f} × 10⁶"
 
 

@@ -49,7 +49,6 @@ panel = Panel("norm")
 
 
 def norms(s: Any) -> tuple[NormName, ...]:
-    """Return the normalisations to choose from."""
     return NORM_NAMES if s.text is None else norms_of(s.text.config)
 
 
@@ -68,8 +67,6 @@ class Chosen:
 
 
 class Rows(NamedTuple):
-    """The normalised rows and their names."""
-
     numbers: Normalised
     names: list[str]
 
@@ -132,7 +129,6 @@ def notice(s: Any) -> PageError | None:
 
 
 def numbers(s: Any) -> dict[str, Any]:
-    """Return a table with each row's mean and variances at each stage."""
     shown = s.cached(rows)
     if shown is None:
         return {"rows": []}
@@ -152,7 +148,6 @@ def note(s: Any) -> str:
 
 
 def bars(side: Side, s: Any) -> Drawing:
-    """Draw the rows as bars."""
     shown = s.cached(rows)
     if shown is None:
         return None

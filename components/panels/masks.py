@@ -96,7 +96,6 @@ def padded(s: Any) -> MaskEffect | None:
 
 @torch.inference_mode()
 def runner_up(model: GPT, ids: Sequence[int], position: int) -> int:
-    """Return the most probable token at a position, excluding the actual one."""
     best = model(torch.tensor([ids[:position]], device=model.device))[0, -1].topk(2).indices.tolist()
     return int(best[1] if best[0] == ids[position] else best[0])
 
@@ -115,7 +114,6 @@ def answer(s: Any) -> str | None:
 
 
 def causal(s: Any) -> Drawing:
-    """Draw how much each prediction changes when one token is replaced."""
     found = s[leak]
     if found is None:
         return None
@@ -151,7 +149,6 @@ def moves(
     effect: MaskEffect,
     mark: tuple[str, int] | None = None,
 ) -> Figure:
-    """Draw the changes with and without the mask for each token."""
     sides = {"masks.without": effect.without_mask, "masks.with": effect.with_mask}
     return lines(
         np.arange(len(ids)),

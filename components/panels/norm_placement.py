@@ -29,7 +29,6 @@ class Chosen:
 
 @panel.computed
 def profiles(s: Any) -> tuple[DepthProfile, ...]:
-    """Return a profile for each of PLACEMENTS."""
     return tuple(depth_profile(each, n_layer=s[Chosen].layers, seed=s[Chosen].seed) for each in PLACEMENTS)
 
 
@@ -41,7 +40,6 @@ def answer(s: Any) -> str:
 
 
 def by_depth(field: str, s: Any) -> Drawing:
-    """Draw a field of both models' profiles against depth."""
     series = {
         t(f"placement.{name}"): np.array(getattr(profile, field))
         for name, profile in zip(PLACEMENTS, s[profiles], strict=True)

@@ -36,7 +36,6 @@ def steps(s: Any) -> Iterator[Values]:
 
 
 def answer(s: Any) -> str:
-    """Return the number of values that agree, and the six tokens as text."""
     values = s[Notebook].latest
     if not values:
         return t("notebook.says", seed=SEED, prompt=PROMPT)

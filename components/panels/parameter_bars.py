@@ -26,7 +26,6 @@ IN_BLOCKS = ("attention", "feed_forward")
 
 
 def parameter_count(config: GPTConfig, skeleton: bool) -> str:
-    """Return the total number of parameters."""
     return t("shapes.headline", n=f"{count_parameters(config, skeleton=skeleton):,}")
 
 

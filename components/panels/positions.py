@@ -70,7 +70,6 @@ def answer(s: Any) -> str:
 
 
 def waves(s: Any) -> Drawing:
-    """Draw the sinusoidal position vectors, one row per position."""
     figure = grid(
         sinusoidal_positions(MAX_POSITION + 1, WIDTH).numpy(),
         x_title=t("positions.number"),
@@ -81,7 +80,6 @@ def waves(s: Any) -> Drawing:
 
 
 def closeness_lines(s: Any) -> Drawing:
-    """Draw the cosine similarity against the distance."""
     distance, title = s[Chosen].distance, t("positions.closeness")
     figure = lines(
         np.arange(MAX_POSITION + 1),
@@ -122,7 +120,6 @@ def train(s: Any) -> Iterator[Trained]:
 
 
 def beyond(s: Any) -> Drawing:
-    """Draw the loss at each position, within the trained length and beyond."""
     trained = s[Chosen].latest
     if trained is None:
         return None

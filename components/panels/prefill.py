@@ -29,7 +29,6 @@ class Passes(NamedTuple):
 
 
 def n_prompt(text: Text) -> int:
-    """Return the number of prompt tokens that the model has read."""
     return min(text.document.n_prompt, text.n_read)
 
 

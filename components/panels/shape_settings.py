@@ -26,7 +26,6 @@ class Range:
     least: int = 1
 
     def around(self, value: int) -> tuple[int, int]:
-        """Return the limits, extended to include a value."""
         return min(self.low, value), max(self.high, value)
 
 

@@ -34,7 +34,6 @@ class Chosen:
 
 
 def type_seed(session: Session, seed: object) -> None:
-    """Set the seed; an invalid seed is reported and leaves the numbers unchanged."""
     if type(seed) is int and 0 <= seed <= MAX_SEED:
         session.change(Chosen, seed=seed, problem=None)
     else:
@@ -43,7 +42,6 @@ def type_seed(session: Session, seed: object) -> None:
 
 @panel.computed
 def gradients(s: Any) -> ShortcutGradients:
-    """Return the gradients from one backward pass through both networks."""
     chosen = s[Chosen]
     return shortcut_gradients(depth=chosen.depth, width=chosen.width, seed=chosen.seed, activation=chosen.activation)
 
@@ -67,7 +65,6 @@ def pair(s: Any) -> dict[str, tuple[float, ...]]:
 
 
 def bars(s: Any) -> Drawing:
-    """Draw each layer's two gradients as bars."""
     sides = pair(s)
     figure = grouped_bars(
         [str(layer) for layer in range(len(next(iter(sides.values()))))],
@@ -83,7 +80,6 @@ def bars(s: Any) -> Drawing:
 
 
 def numbers(s: Any) -> dict[str, Any]:
-    """Return the gradients as a table."""
     sides = pair(s)
     rows = [
         [str(layer), *(f"{value:.6g}" for value in both)]

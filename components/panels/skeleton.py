@@ -102,7 +102,6 @@ def answer(s: Any) -> str | None:
 
 
 def bars(s: Any) -> Drawing:
-    """Draw the next-token probabilities with and without blocks."""
     both = probabilities(s)
     if both is None:
         return None

@@ -48,12 +48,10 @@ class Typed:
 
 @panel.computed
 def vocabularies(s: Any) -> Vocabularies:
-    """Return both vocabularies, loading them if necessary."""
     return Vocabularies(own_tokenizer(), gpt2_tokenizer())
 
 
 def own_tokenizer() -> Tokenizer:
-    """Return the bundled model's tokenizer."""
     tokenizer = get_model(DEFAULT_MODEL).tokenizer
     assert isinstance(tokenizer, Tokenizer)
     return tokenizer
@@ -95,12 +93,10 @@ def merge_summary(steps: list[MergeStep], word: str) -> str:
 
 
 def counted(what: str, n: int) -> str:
-    """Return a number followed by its singular or plural noun."""
     return t(f"bpe.{what}", n=n)
 
 
 def quoted_word(word: str) -> str:
-    """Return a word in quotation marks, with visible spaces."""
     return f"“{visible(word)}”"
 
 
@@ -138,7 +134,6 @@ def ladder(side: Side, s: Any) -> Drawing:
 
 
 def strip(side: Side, s: Any) -> dict[str, Any]:
-    """Show the text's tokens."""
     tokenizer = getattr(s[vocabularies], side)
     lines: Lines = prompt_lines(tokenizer, tokenizer.encode(s[Typed].text))
     return {"lines": lines, "doc": "prompt"}

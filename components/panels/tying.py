@@ -44,7 +44,6 @@ class Neighbours:
 
 @panel.computed
 def effects(s: Any) -> EmbeddingEffects:
-    """Measure the effects of tying on the small model."""
     return embedding_effects(replace(SMALL, tie_weights=s[Chosen].tied), TEXT)
 
 
@@ -60,7 +59,6 @@ def neighbours(s: Any) -> Neighbours | None:
 
 
 def config_of(s: Any) -> GPTConfig:
-    """Return the configuration whose parameters are counted."""
     config = SHAPES.get(s[Chosen].shape) or (UNTIED_124M if s.loaded is None else s.loaded.model.config)
     return replace(config, tie_weights=s[Chosen].tied)
 

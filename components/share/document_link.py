@@ -73,7 +73,6 @@ def settings(params: SamplingParams) -> dict[str, Any]:
 
 
 def shown_prompt(document: Generation) -> str:
-    """Return the prompt for a text box, without control tokens."""
     ids = document.ids[: document.n_prompt]
     return plain_text(document.tokenizer, ids) + document.held_after(document.n_prompt - 1)
 

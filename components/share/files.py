@@ -27,7 +27,6 @@ class File:
 
 
 def text_file(document: Generation) -> File:
-    """Return the text as a file."""
     return File(f"{file_stem(document)}.txt", "text/plain", document.text)
 
 

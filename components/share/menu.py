@@ -45,10 +45,8 @@ def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict
 
 
 def saved(file: File, text: str) -> dict[str, Any]:
-    """Return a response that saves a file."""
     return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": text}
 
 
 def message(text: str) -> dict[str, Any]:
-    """Return a response that shows a message."""
     return {"how": "tell", "says": text}

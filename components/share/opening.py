@@ -187,7 +187,6 @@ def _settings(parameters: dict[str, Any]) -> SamplingParams:
 
 
 def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedModel]:
-    """Return the requested model, or else the current one."""
     name = link.parameters.get("model", session.model)
     if name in list_models():
         try:

@@ -34,13 +34,11 @@ FALLBACK_TOKENS = 3  # number of tokens to use if a text cannot be encoded at al
 
 
 def language_of_model(name: str) -> str:
-    """Return the language whose examples fit a model."""
     corpus = corpus_of(name)
     return "en" if corpus is None or "en" in corpus.languages else corpus.languages[0]
 
 
 def examples_of(name: str) -> dict[str, str]:
-    """Return the example prompts that fit a model, by key."""
     return EXAMPLES[language_of_model(name)]
 
 

@@ -34,7 +34,6 @@ def hide(session: Session, positions: Iterable[object]) -> None:
 
 
 def show_all(session: Session) -> None:
-    """Show everything again."""
     session.hidden = HiddenWords()
 
 

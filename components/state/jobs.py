@@ -51,7 +51,6 @@ def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
 
 
 def stop(state: type, session: Session, name: str = "job") -> None:
-    """Stop the job in a state's field, if there is one."""
     job: Job | None = getattr(session.state(state), name)
     if job is not None:
         job.stopped.set()

@@ -297,7 +297,6 @@ class Session:
 
     @property
     def can_redo(self) -> bool:
-        """Return whether an action can be redone."""
         return bool(self.redo_stack) or (self.document is not None and self.document.can_redo)
 
     @property
@@ -342,7 +341,6 @@ class Session:
         self.throughput = throughput
 
     def drop_pending(self) -> None:
-        """Discard the pending generation."""
         pending, self.pending = self.pending, None
         if pending is not None:
             self.lock.end(pending.turn)

@@ -46,7 +46,6 @@ class SessionStore:
 
     @property
     def n_bytes(self) -> int:
-        """Return the memory used by all sessions, in bytes."""
         with self._lock:
             return sum(session.n_bytes for session in self._sessions.values())
 
@@ -73,7 +72,6 @@ class SessionStore:
         self.sweep()
 
     def remove(self, session_id: str) -> None:
-        """Close and remove a session."""
         with self._lock:
             session = self._sessions.pop(session_id, None)
             self._used.pop(session_id, None)

@@ -128,7 +128,6 @@ def exact(s: Any) -> Drawing:
 
 
 def before(s: Any) -> Drawing:
-    """Plot the pre-activations as a histogram."""
     h = s[histogram]
     if h is None:
         return None

@@ -102,13 +102,11 @@ def layers(s: Any) -> list[int]:
 
 
 def layer_of(s: Any) -> int | None:
-    """Return the layer whose features are listed."""
     known, layer = layers(s), s[Chosen].layer
     return layer if layer in known else max(known, default=None)
 
 
 def open_feature(s: Any) -> Place | None:
-    """Return the open feature, unless it is another model's."""
     loaded, feature = model_of(s), s[Chosen].feature
     return feature[1] if loaded is not None and feature is not None and feature[0] == loaded.name else None
 
@@ -200,7 +198,6 @@ def lead(s: Any) -> str:
 
 
 def title(s: Any) -> str:
-    """Return the name of the open feature."""
     place = open_feature(s)
     return "" if s.text is None or place is None else t("concepts.title", name=concept_name(s.text.loaded, place))
 

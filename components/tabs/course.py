@@ -83,7 +83,6 @@ class BuildState:
 
     @property
     def is_gpt(self) -> bool:
-        """Whether the program computes the logits of a GPT."""
         return self.n_done > list(STEPS).index(OPENS)
 
 
@@ -140,7 +139,6 @@ def wording(words: Words | None) -> str:
 
 
 def path(s: Any) -> dict[str, Any]:
-    """List the steps, each with its title and whether it is done."""
     state = s[BuildState]
     found = {verdict.step.key: verdict.state for verdict in state.verdicts}
     rows = [
@@ -162,7 +160,6 @@ def status(s: Any) -> str:
 
 
 def test(s: Any) -> str:
-    """Name the next step, or the test that failed."""
     verdict = s[BuildState].failed
     if verdict is None or verdict.test is None:
         return ""

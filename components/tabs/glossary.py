@@ -13,7 +13,6 @@ tab = Tab("glossary")
 
 
 def terms(s: Any) -> dict[str, Any]:
-    """List the terms in the order of the glossary file."""
     head = [t("glossary.word"), t("glossary.says")]
     return {"rows": [head, *([term["word"], term["says"]] for term in GLOSSARY[spoken()])]}
 

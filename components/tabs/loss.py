@@ -176,7 +176,6 @@ def status(s: Any) -> Message | None:
 
 
 def headline(s: Any) -> str:
-    """State the loss, the perplexity and the bits per byte of the whole text."""
     shown = shown_text(s)
     if shown is None:
         return ""
@@ -190,7 +189,6 @@ def headline(s: Any) -> str:
 
 
 def explanation(s: Any) -> str:
-    """Explain the numbers and how the text was read."""
     shown = shown_text(s)
     if shown is None:
         return ""
@@ -266,7 +264,6 @@ def token(s: Any) -> str:
 
 
 def examples(language: str) -> Part:
-    """Build the example buttons for models in one language."""
     suffix = "" if language == "en" else f"-{language}"
     buttons = (
         button(f"loss-example-{key}{suffix}", f"loss.example.{key}", partial(measure_text, text=text), queue="model")

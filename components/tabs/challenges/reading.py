@@ -116,7 +116,6 @@ class Reading:
         return patch_from(self.loaded.model, ids, name, layer, token)
 
     def weights(self, head: Head) -> Tensor:
-        """Return the attention weights of one head, (T, T)."""
         return self.trace.layers[head[0]].attn_weights[0, head[1]].float().cpu()
 
     @cached_property
@@ -167,7 +166,6 @@ class Goal(ABC):
     has_arcs: ClassVar[bool] = False
 
     def edits(self, reading: Reading) -> Edits:
-        """Return the interventions that the visitor has set."""
         return Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0))
 
     def after(self, reading: Reading) -> Tensor:
@@ -179,15 +177,12 @@ class Goal(ABC):
         """Judge an answer. `after` is the result of `Goal.after`."""
 
     def arcs(self, reading: Reading) -> list[Arc]:
-        """Return the arcs to draw over the text."""
         return []
 
     def layers(self, n_layer: int) -> tuple[int, ...]:
-        """Return the layers to choose from."""
         return tuple(range(n_layer))
 
     def marked(self, reading: Reading) -> tuple[Head, ...]:
-        """Return the heads whose switches are highlighted."""
         return ()
 
 

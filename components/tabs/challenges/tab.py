@@ -88,7 +88,6 @@ class Judged:
 
 
 def opened(s: Any) -> Challenge | None:
-    """Return the open challenge."""
     return BY_KEY.get(s[Play].challenge)
 
 
@@ -148,7 +147,6 @@ def open_challenge(session: Session, key: object) -> bool:
 
 
 def challenge_key(s: Snapshot) -> str | None:
-    """Return the key of the open challenge."""
     return s.state(Play).challenge or None
 
 
@@ -162,7 +160,6 @@ def attempt(session: Session, answer: Answer, **changes: Any) -> None:
 
 
 def draw_head(s: Any) -> dict[str, Any]:
-    """Show the list of challenges and the open challenge's goal."""
     challenge = opened(s)
 
     def items(group: str) -> list[dict[str, str]]:
@@ -218,7 +215,6 @@ PIECES: dict[Tool, Piece] = {
 
 
 def shows(piece: Piece, s: Any) -> bool:
-    """Return whether the open challenge needs this piece of the tab."""
     challenge = opened(s)
     if challenge is None:
         return False
@@ -226,7 +222,6 @@ def shows(piece: Piece, s: Any) -> bool:
 
 
 def where(piece: Piece, *parts: Part, **layout: Any) -> Part:
-    """Return a column that is visible only if the goal needs it."""
     return column(*parts, name=f"challenge-{piece}", show=partial(shows, piece), **layout)
 
 
@@ -241,7 +236,6 @@ def is_index(value: object, count: int) -> TypeGuard[int]:
 
 
 def head_of(found: Judged, layer: object, head: object) -> tuple[int, int] | None:
-    """Return the head if the model has it, else None."""
     config = found.reading.loaded.model.config
     return (layer, head) if is_index(layer, config.n_layer) and is_index(head, config.n_head) else None
 
@@ -263,7 +257,6 @@ def type_text(session: Session, sent: dict[str, Any]) -> None:
 
 
 def append_token(session: Session, sent: dict[str, Any]) -> None:
-    """Append the clicked bar's token to the text."""
     answer, token, found = session.state(Play).answer, sent.get("token"), found_for(session, "text")
     if found is None or not is_index(token, len(found.after)) or found.reading.answer.text != answer.text:
         return  # the bar may belong to an older text
@@ -309,7 +302,6 @@ def draw_bars(s: Any) -> dict[str, Any]:
 
 
 def pick_token(session: Session, sent: dict[str, Any]) -> None:
-    """Pick the clicked token."""
     index, found = sent.get("index"), found_for(session, "token", "place")
     if found is not None and is_index(index, len(found.reading.ids)):
         attempt(session, replace(session.state(Play).answer, token=index))
@@ -334,7 +326,6 @@ def draw_text(s: Any) -> dict[str, Any]:
 
 
 def pick_head(session: Session, sent: dict[str, Any]) -> None:
-    """Pick the clicked head."""
     found = found_for(session, "head")
     if found is not None and (head := head_of(found, sent.get("layer"), sent.get("head"))):
         attempt(session, replace(session.state(Play).answer, head=head))
@@ -380,7 +371,6 @@ def draw_switches(s: Any) -> dict[str, Any]:
 
 
 def layers(s: Any) -> list[tuple[str, int]]:
-    """Return the layers to choose from."""
     found = latest(s)
     if found is None or found.challenge.goal.tool not in ("layer", "place"):
         return []
@@ -389,7 +379,6 @@ def layers(s: Any) -> list[tuple[str, int]]:
 
 
 def pick_layer(session: Session, layer: object) -> None:
-    """Pick a layer. layer: from the browser, unchecked."""
     for _, offered in layers(session.snapshot()):
         if layer == offered:
             attempt(session, replace(session.state(Play).answer, layer=offered))
@@ -417,7 +406,6 @@ def turn_concept(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_concepts(s: Any) -> dict[str, Any]:
-    """Show the concepts that can be turned up."""
     found = latest(s)
     offered = found.concepts.offered if found is not None and found.concepts else ()
     if found is None or not offered:
@@ -442,7 +430,6 @@ def pick_feature(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_features(s: Any) -> dict[str, Any]:
-    """Show the text and the features active at the picked token."""
     found, answer = latest(s), s[Play].answer
     if found is None or found.concepts is None:
         return {"tokens": [], "features": []}

@@ -159,7 +159,6 @@ def kept_and_dropped(s: Any) -> tuple[Edits, Edits]:
 
 @tab.computed
 def effect(s: Any) -> Effect | None:
-    """Measure the effect of the edits on the text."""
     read = s[text]
     return None if read is None else measure(read, kept_and_dropped(s)[0])
 
@@ -176,7 +175,6 @@ def selected_position(s: Any, read: ReadText) -> int:
 
 
 def current(s: Any) -> str:
-    """Summarise the current edits."""
     if s.text is None:
         return t("error.no_text")
     changes = summary(kept_and_dropped(s)[0], s.text.config)
@@ -184,7 +182,6 @@ def current(s: Any) -> str:
 
 
 def dropped(s: Any) -> str:
-    """Name the edits that the text's model does not support."""
     if s.text is None:
         return ""
     _, rest = kept_and_dropped(s)
@@ -244,7 +241,6 @@ def drop_positions(session: Session, dropped: object) -> None:
 
 
 def try_experiment(name: str, session: Session) -> None:
-    """Replace all edits with an experiment's edits."""
     if session.document is not None:
         session.edits = EXPERIMENTS[name](session.document.loaded.model.config)
 
@@ -275,7 +271,6 @@ def reset(session: Session) -> None:
 
 
 def draw_switches(s: Any) -> dict[str, Any]:
-    """Show a switch for each head and branch, set according to the edits."""
     if s.text is None:
         return switches_data(0, 0)
     config, costs = s.text.config, s[Editing].costs
@@ -297,7 +292,6 @@ def activation(s: Snapshot) -> str:
 
 
 def edits_section() -> Part:
-    """Build the head switches and the controls for other edits."""
     experiments = [
         button(f"change-try-{name.replace('_', '-')}", f"change.try.{name}", partial(try_experiment, name))
         for name in EXPERIMENTS
@@ -469,7 +463,6 @@ def previous(s: Any) -> str:
 
 
 def _bits(value: float) -> str:
-    """Format a number of bits without rounding a nonzero value to zero."""
     value = float(value)
     if 0 < value < 0.001:
         return "< 0.001"
@@ -477,7 +470,6 @@ def _bits(value: float) -> str:
 
 
 def divergence_section() -> Part:
-    """Build the chart of how far predictions diverge at each token."""
     chart = picture("change-divergence", divergence, clickable=True, on=select_bar)
     return section(question("change.divergence.question"), chart)
 

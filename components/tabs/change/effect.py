@@ -56,7 +56,6 @@ class ReadText:
     turned: Edits = field(default_factory=Edits)
 
     def with_turned(self, edits: Edits) -> Edits:
-        """Add the concepts that are turned up to edits."""
         return replace(edits, steering=(*self.turned.steering, *edits.steering))
 
     @property
@@ -89,13 +88,11 @@ def read_document(document: Generation, source: Hashable, *, own: bool = False) 
 
 
 def read_prompt(loaded: LoadedModel, ids: Sequence[int], source: Hashable, turned: Edits | None = None) -> ReadText:
-    """Read a prompt with the unedited model."""
     states = read(loaded, ids, turned)
     return ReadText(source, loaded, tuple(ids), len(ids), states, own=True, turned=turned or Edits())
 
 
 def turned_in(document: Generation) -> Edits:
-    """Return the concepts that are turned up in a document."""
     return Edits() if document.edits is None else Edits(steering=document.edits.steering)
 
 

@@ -118,7 +118,6 @@ def prompts(s: Any) -> tuple[str, str]:
 
 
 def set_prompts(session: Session, clean: str, corrupted: str) -> None:
-    """Set both prompts."""
     session.change(Patching, prompts=(clean, corrupted), edits_on=session.edits_on)
 
 
@@ -307,7 +306,6 @@ def recovery_map(s: Any) -> Drawing:
 
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked cell in the map."""
     position, layer, shown = sent.get("x"), sent.get("y"), shown_sweep(session.snapshot())
     if shown is None or type(position) is not int or type(layer) is not int:
         return
@@ -317,7 +315,6 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def cell(s: Any) -> str:
-    """Describe the result in the selected cell."""
     shown = shown_sweep(s)
     if shown is None or s[Patching].cell is None:
         return ""
@@ -356,7 +353,6 @@ def keep(session: Session) -> None:
 
 
 def patching_section() -> Part:
-    """Build the controls for activation patching and the recovery map."""
     examples = case(
         "change-patch-examples",
         lambda s: language_of_model(s.model),
@@ -408,7 +404,6 @@ def patching_section() -> Part:
 
 
 def _example(name: str, pair: tuple[str, str]) -> Part:
-    """Build the button that loads a pair of prompts."""
     return button(f"change-patch-{name}", f"change.patch.example.{name}", partial(take_example, pair), queue="model")
 
 

@@ -166,7 +166,6 @@ def original(s: Any) -> dict[str, Any]:
 
 
 def edited(s: Any) -> dict[str, Any]:
-    """Show the edited model's text."""
     pair = s[Writing].growing or written_pair(s)
     doc, lines = ("", Lines()) if pair is None else (pair.edited.key, pair.edited.lines)
     return {"doc": doc, "lines": lines, "selected": NEWEST, "parted": _divergence_index(s)}
@@ -201,7 +200,6 @@ def first_difference(s: Any) -> str:
 
 
 def stale(s: Any) -> str:
-    """Name the outdated edits used to generate the edited model's text."""
     pair = written_pair(s)
     if pair is None or pair.read is None or not is_stale(s):
         return ""
@@ -209,7 +207,6 @@ def stale(s: Any) -> str:
 
 
 def own(s: Any) -> str:
-    """Point out that the text differs from Write's."""
     read = s[text]
     return t("change.own") if read is not None and read.own else ""
 
@@ -277,7 +274,6 @@ def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...], held: str) -> 
 
 
 def texts_section() -> Part:
-    """Build both texts side by side, and the program that reproduces them."""
     select = lambda session, sent: select_position(session, sent.get("index"))  # noqa: E731
     sides = {
         "original": tokens("change-original", of="original", empty="edited", on=select, draw=original),
@@ -303,7 +299,6 @@ def texts_section() -> Part:
 
 
 def _rests(s: Any) -> bool:
-    """Return whether no texts are being generated."""
     return s[Writing].job is None
 
 

@@ -59,7 +59,6 @@ class Beams:
 
 
 def search(session: Session) -> Iterator[None]:
-    """Run the search step by step."""
     session.change(Beams, begun=True)
     yield from run_steps(session, Beams, lambda job: _steps(session))
 
@@ -177,7 +176,6 @@ def text(search: BeamSearch, number: int) -> str:
 
 
 def status_sentence(search: BeamSearch, *, stopped: bool) -> str:
-    """Describe the size of the search."""
     caption = t(
         "beams.status",
         model=short_name(search.document.loaded.name),
@@ -189,7 +187,6 @@ def status_sentence(search: BeamSearch, *, stopped: bool) -> str:
 
 
 def best_sentence(search: BeamSearch, candidates: Sequence[Candidate]) -> str:
-    """Quote the best text."""
     number = best(candidates)
     if number is None:
         return ""
@@ -201,7 +198,6 @@ def best_sentence(search: BeamSearch, candidates: Sequence[Candidate]) -> str:
 
 
 def finished_rows(search: BeamSearch) -> list[list[str]]:
-    """List the finished texts, best first."""
     if not search.finished:
         return []
     keys = ("beams.table.text", "beams.table.tokens", "beams.total", "beams.score")
@@ -235,7 +231,6 @@ def picked(state: Any) -> int | None:
 
 
 def tree(s: Any) -> dict[str, Any]:
-    """Show the tree of candidates."""
     state, found = s[Beams], s[Beams].search
     if found is None:
         return {"search": "", "root": "", "chosen": None, "lines": Lines()}
@@ -253,7 +248,6 @@ def summary(s: Any) -> str:
 
 
 def status(s: Any) -> str | Message:
-    """Show the search's progress or size."""
     state = s[Beams]
     if s.progress is not None:
         return s.progress
@@ -274,7 +268,6 @@ def can_adopt(s: Any) -> bool:
 
 
 def beam_search() -> Part:
-    """Build the tree of a beam search and its finished texts."""
     sliders = [
         slider(Beams.width, "beams.width", info="beams.width.info"),
         slider(Beams.penalty, "beams.penalty", info="beams.penalty.info"),

@@ -252,7 +252,6 @@ def select_token(side: int, session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked bar's position."""
     _select(session, sent.get("x"), None)
 
 
@@ -392,7 +391,6 @@ def bars(side: int, s: Any) -> Drawing:
 
 
 def strip(side: int, s: Any) -> dict[str, Any]:
-    """Show the text of one column."""
     pair, job = pair_of(s), s[Compare].job
     if pair is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1}
@@ -417,7 +415,6 @@ def first_difference(s: Any) -> str | Message:
 
 
 def side_by_side() -> Part:
-    """Build the two columns and their differences."""
     presets = [
         button(f"compare-{name}", f"compare.preset.{name}", partial(run_preset, name), queue="model")
         for name in PRESETS
@@ -443,14 +440,12 @@ def side_by_side() -> Part:
 
 
 def _bars(side: int) -> Part:
-    """Build the chart of one side's predictions."""
     name = SIDES[side]
     drawn = picture(f"compare-{name}-bars", partial(bars, side))
     return column(caption(f"compare.{name}"), drawn, classes="gb-compare-side")
 
 
 def _column(side: int) -> Part:
-    """Build one side's settings and text."""
     name = f"compare-{SIDES[side]}"
 
     def value(setting: str) -> Any:

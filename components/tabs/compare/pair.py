@@ -35,7 +35,6 @@ class Pair:
         self.positions: list[int | None] = [None, None]
 
     def read(self) -> None:
-        """Run both models over their texts."""
         for document in self.documents:
             document.read()
 
@@ -55,7 +54,6 @@ class Pair:
             yield steps
 
     def stop(self) -> None:
-        """Record that generation has stopped."""
         self.finish_reasons = [reason or "stopped" for reason in self.finish_reasons]
 
     @property
@@ -65,7 +63,6 @@ class Pair:
         return left if self.comparison.comparable and left == right else None
 
     def at(self, side: int) -> int:
-        """Return the selected position in a column."""
         document, chosen = self.documents[side], self.positions[side]
         last = document.n_read - 1
         if chosen is None and self.prompts[0] != self.prompts[1]:

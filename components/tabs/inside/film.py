@@ -264,7 +264,6 @@ def _cause_values(scene: Scene, cause: MainCause | None) -> dict[str, str]:
 def _words(
     s: Snapshot, read: Stories, predicted: list[Guesses], drawn: Data, values: dict[str, Any], cause: MainCause | None
 ) -> dict[str, Data]:
-    """Return each beat's title and sentence."""
     is_suited = bool(predicted) and predicted[0][0][0] != predicted[1][0][0]
     layer = values["layer"]
     variants = {
@@ -365,7 +364,6 @@ def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
 
 
 def open_film(session: Session, beat: str = NAMES[0]) -> None:
-    """Open the film at the named beat."""
     if session.document is None:
         raise PageError("error.no_text")
     session.change(Chosen, film_plays=True, film_clicks=session.state(Chosen).film_clicks + 1)
@@ -400,5 +398,4 @@ def film_card(after: Mapping[str, Callable[[Session], object]]) -> Callable[[], 
 
 
 def build_film(events: Events, after: Mapping[str, Callable[[Session], object]]) -> None:
-    """Build and wire the film."""
     add_cards(events, {"": [film_card(after)()]})

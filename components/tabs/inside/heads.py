@@ -76,11 +76,9 @@ class HeadOverview:
         return self.sums / np.array([max(1, n - 1), max(1, n - 1), max(1, n)])
 
     def is_beginning(self, recording: Recording) -> bool:
-        """Return whether the recorded text starts with the overview's text."""
         return self.document is recording.document and recording.ids[: len(self.ids)] == self.ids
 
     def is_complete(self, recording: Recording) -> bool:
-        """Return whether the overview covers the whole recording."""
         return self.document is recording.document and recording.ids == self.ids
 
     def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
@@ -193,7 +191,6 @@ def magnify_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_stages(s: Any) -> dict[str, Any]:
-    """Draw the selected head."""
     scene = s.cached(scene_of)
     recording, config, position = scene.recording, scene.config, scene.position
     ahead = recording.looks_ahead(scene.layer)

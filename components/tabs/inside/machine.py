@@ -42,7 +42,6 @@ IN_LAYER = {
 
 
 def lead(s: Any) -> str:
-    """Name the most probable token after the selected one."""
     scene = s.cached(scene_of)
     final = scene.stages(scene.document.logits(scene.position)).final
     token = int(final.argmax())

@@ -129,7 +129,6 @@ def shown_rows(count: int, kept: Collection[int]) -> list[int]:
 
 
 def says(s: Any) -> str:
-    """Describe the path in words."""
     found = s.cached(path)
     if found is None:
         return ""

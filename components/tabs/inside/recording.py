@@ -59,7 +59,6 @@ class Recording:
 
     @classmethod
     def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
-        """Return an empty recording."""
         model = document.loaded.model
         limit = max(1, min(model.config.block_size, max_bytes // _cache_bytes(model.config, model.dtype)))
         cache = model.new_cache(max_length=limit, keep_queries=True)
@@ -71,12 +70,10 @@ class Recording:
 
     @property
     def length(self) -> int:
-        """Number of recorded positions."""
         return len(self.ids)
 
     @property
     def n_bytes(self) -> int:
-        """Memory used by the recorded positions, in bytes, excluding reserved memory."""
         numbers = sum(pooled.values.shape[1] + 3 for pooled in self._buffers.pooled.values())
         cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
         return self.length * (cache + 4 * numbers + 32 * self.config.n_layer)
@@ -120,7 +117,6 @@ class Recording:
         return self.pooled(layer, name) if (layer, name) in self._buffers.pooled else None
 
     def neurons(self, layer: int) -> NeuronSummary:
-        """Return the summary of a layer's neurons."""
         return self._buffers.neurons[layer]
 
     @torch.inference_mode()

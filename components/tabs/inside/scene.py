@@ -111,11 +111,9 @@ class Scene:
         return self.recording.config
 
     def tokens(self, rows: slice) -> list[str]:
-        """Return tokens from the text as displayed."""
         return [alone(token_text(self.tokenizer, token_id)) for token_id in self.recording.ids[rows]]
 
     def quoted(self, position: int) -> str:
-        """Quote a token from the text for a sentence."""
         return quoted(self.tokenizer, self.recording.ids[position])
 
     def row_of(self, position: int) -> str:
@@ -159,7 +157,6 @@ def traced(s: Any) -> Trace:
 
 
 def model_of(s: Any) -> Any:
-    """Return the model that reads the text, a LoadedModel."""
     return s.watch(lambda now: now.text and now.text.loaded)
 
 

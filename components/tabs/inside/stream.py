@@ -34,13 +34,11 @@ tab = Tab("embeddings")
 
 @tab.computed(while_writing=True)
 def stream(s: Any) -> StreamNorms:
-    """Return the residual stream's norms and shares at the selected position."""
     return stream_norms(s[traced])
 
 
 @tab.computed(while_writing=True)
 def strongest(s: Any) -> Neurons:
-    """Return the strongest neurons of the selected layer."""
     scene = s.cached(scene_of)
     model = scene.document.loaded.model
     return strongest_neurons(model, s[traced], scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
@@ -89,7 +87,6 @@ def norms(s: Any) -> Drawing:
 
 
 def shares(s: Any) -> Drawing:
-    """Plot each component's contribution to the stream after each layer."""
     scene = s.cached(scene_of)
     layer, found = scene.layer, s[stream]
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
@@ -140,7 +137,6 @@ def neurons(s: Any) -> Drawing:
 
 
 def neurons_table(s: Any) -> dict[str, Any]:
-    """List the neurons, with the tokens that each one promotes or suppresses."""
     scene = s.cached(scene_of)
     found = s[strongest]
     columns = {"pre": found.pre, "factor": found.mlp_up, "post": found.post, "length": found.norm}
@@ -163,7 +159,6 @@ def whole_percents(shares: np.ndarray) -> list[str]:
 
 
 def _norms(scene: Scene) -> np.ndarray:
-    """Return the norms of the stream after the selected layer, (T,)."""
     return scene.recording.pooled(scene.layer, "resid_post").norm
 
 
@@ -177,12 +172,10 @@ def _tokens(scene: Scene, ids: list[int]) -> str:
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Select the token that was clicked in the strip."""
     select(session, {"position": sent.get("index")})
 
 
 def select_layer(session: Session, sent: dict[str, Any]) -> None:
-    """Select the layer that was clicked in a chart."""
     select(session, {"layer": sent.get("x")})
 
 

@@ -81,7 +81,6 @@ def save_trace(session: Session) -> Iterator[None]:
 
 
 def saved(s: Any) -> str | None:
-    """Describe the saved file until the text changes."""
     file = s[Saved].file
     if file is None or s.text is None or file.version != s.text.version:
         return None

@@ -59,7 +59,6 @@ class Excerpt:
 
     @property
     def text(self) -> str:
-        """The source without highlighting."""
         return "\n".join("".join(text for _, text in line) for line in self.lines)
 
 
@@ -88,7 +87,6 @@ def excerpt(code: Code) -> Excerpt:
 
 
 def _file(path: Path, module: str) -> str:
-    """Return the path relative to the project."""
     return "/".join(path.parts[-len(module.split(".")) - (path.name == "__init__.py") :])
 
 

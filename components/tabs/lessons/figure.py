@@ -76,7 +76,6 @@ class SliderSpec:
         return self.high(config) if callable(self.high) else self.high
 
     def start(self, config: GPTConfig) -> float:
-        """Return the initial value."""
         return max(self.low, min(self.value, self._high(config)))
 
     def clamped(self, value: object, config: GPTConfig) -> float:
@@ -88,12 +87,10 @@ class SliderSpec:
 
 
 def last_layer(config: GPTConfig) -> float:
-    """Return the maximum of a layer slider."""
     return config.n_layer - 1
 
 
 def last_head(config: GPTConfig) -> float:
-    """Return the maximum of a head slider."""
     return config.n_head - 1
 
 
@@ -156,7 +153,6 @@ def text_ids(s: Any, least: int = 1, *, whole: bool = False) -> list[int]:
 
 @computed
 def trace(s: Any) -> Trace:
-    """Return the trace of the text's forward pass."""
     return traced(s[Open].loaded, text_ids(s))
 
 

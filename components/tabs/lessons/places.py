@@ -18,14 +18,10 @@ from gpt import Generation, GPTConfig, LoadedModel
 
 
 class SetShape(Protocol):
-    """Callback that sets the Shapes tab to a configuration or its skeleton."""
-
     def __call__(self, session: Session, config: GPTConfig, skeleton: bool = False) -> None: ...
 
 
 class ScoreText(Protocol):
-    """Callback that scores a text in the Loss tab."""
-
     def __call__(self, session: Session, *, text: str) -> Iterator[None]: ...
 
 
@@ -39,7 +35,6 @@ class OtherTabs:
 
 
 def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterator[None]:
-    """Go to the lesson's place in the app, with its text and settings."""
     state = session.state(Open)
     lesson = BY_KEY.get(state.lesson)
     if lesson is None:
@@ -58,7 +53,6 @@ def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterat
 
 
 def open_film(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterator[None]:
-    """Open the film at the lesson's beat, with the lesson's text."""
     lesson = BY_KEY.get(session.state(Open).lesson)
     if lesson is not None and lesson.beat:
         yield from _take_text(loaded, session)

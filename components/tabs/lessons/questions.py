@@ -151,8 +151,6 @@ def number(value: float, *mistakes: float | Expected, tolerance: float = 1e-9, u
 
 
 def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
-    """Create a question about the number of tokens in a text."""
-
     def expected(s: Any) -> float | None:
         try:
             return len(prompt_ids(s[Open].loaded.tokenizer, text))
@@ -163,7 +161,6 @@ def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
 
 
 def of_config(name: str, *mistakes: Expected) -> NumberQuestion:
-    """Create a question about a number in the model's configuration."""
     return NumberQuestion(lambda s: getattr(s[Open].loaded.model.config, name), mistakes=mistakes)
 
 
@@ -172,7 +169,6 @@ def chance_in_percent(s: Any) -> float:
 
 
 def log_vocabulary(base: float) -> Expected:
-    """Return a function that computes the logarithm of the vocabulary size."""
     return lambda s: math.log(s[Open].loaded.model.config.vocab_size, base)
 
 
@@ -187,7 +183,6 @@ def active_features(s: Any) -> float | None:
 
 
 def n_features(s: Any) -> float | None:
-    """Return the number of features in a dictionary."""
     concepts = s[Open].loaded.concepts
     return None if concepts is None else len(next(iter(concepts.dictionaries.values())).bias)
 

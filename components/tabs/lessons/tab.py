@@ -103,7 +103,6 @@ def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
 
 
 def lesson_key(s: Any) -> str | None:
-    """Return the key of the open lesson, or None if no lesson is open."""
     return s.state(Open).lesson or None
 
 
@@ -218,8 +217,6 @@ def replies(s: Any) -> dict[int, Reply]:
 
 
 def figure_part(config: GPTConfig) -> Part:
-    """Build the figure's section. config: of the lessons' model."""
-
     def has_text(s: Any) -> bool:
         shown = picture_of(s)
         return shown is not None and shown.text is not None
@@ -257,8 +254,6 @@ def figure_part(config: GPTConfig) -> Part:
 
 
 def slider_part(name: Literal["a", "b"], config: GPTConfig) -> Part:
-    """Build one of the figure's sliders."""
-
     def spec(s: Any) -> Any:
         return getattr(picture_of(s), name, None)
 
@@ -278,13 +273,11 @@ def slider_part(name: Literal["a", "b"], config: GPTConfig) -> Part:
 
 
 def choices(s: Any) -> list[tuple[str, str]]:
-    """Return the (label, value) pairs of the figure's switch."""
     key, shown = s[Open].lesson, picture_of(s)
     return [] if shown is None else [(t(f"picture.{key}.choice.{each}"), each) for each in shown.choices]
 
 
 def picture_of(s: Any) -> Picture | None:
-    """Return the open lesson's figure."""
     return PICTURES.get(s.state(Open).lesson)
 
 
@@ -321,7 +314,6 @@ def strip(s: Any) -> dict[str, Any]:
 
 
 def move(name: str, session: Session, value: object) -> None:
-    """Set slider "a" or "b"."""
     state = session.state(Open)
     spec = getattr(PICTURES.get(state.lesson), name, None)
     if spec is not None and state.loaded is not None:
@@ -329,7 +321,6 @@ def move(name: str, session: Session, value: object) -> None:
 
 
 def choose(session: Session, choice: object) -> None:
-    """Set the figure's switch."""
     shown = picture_of(session)
     if shown is not None and choice in shown.choices:
         set_control(session, "choice", choice)

@@ -60,8 +60,6 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
 
 
 def type_text(session: Session, text: str) -> None:
-    """Insert the typed text after the selected token."""
-
     def change(document: Generation) -> LastAction | None:
         return _type(session, document, text, Text.of(document).framed(session.selection)) if text else None
 
@@ -115,8 +113,6 @@ def redo(session: Session) -> None:
 
 
 def go_back(session: Session) -> None:
-    """Delete the text after the selected token."""
-
     def change(document: Generation) -> LastAction | None:
         position = Text.of(document).framed(session.selection)
         if position == len(document.ids) - 1:
@@ -128,8 +124,6 @@ def go_back(session: Session) -> None:
 
 
 def switch_branch(session: Session, sent: dict[str, Any]) -> None:
-    """Switch to the clicked branch."""
-
     def change(document: Generation) -> LastAction | None:
         node = sent.get("node")
         if type(node) is not int or sent.get("document") != str(document.key) or node == document.path[-1]:
@@ -146,17 +140,14 @@ def is_earlier(s: Any) -> bool:
 
 
 def search(session: Session, text: str) -> None:
-    """Search the vocabulary for the typed text."""
     session.query = str(text or "")[:MAX_QUERY_CHARS]
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Select the token clicked in a strip."""
     session.select(position=sent.get("index"))
 
 
 def choose_shading(session: Session, shading: object) -> None:
-    """Choose the quantity that shades the strip."""
     if chosen := shading_named(shading):
         session.selection = replace(session.selection, shading=chosen)
 
@@ -365,7 +356,6 @@ def hits(s: Any) -> dict[str, Any]:
 
 
 def dropped(s: Any) -> str:
-    """Show the tokens that no longer fit into the context."""
     ids = [] if s.written is None else s.written.document.dropped
     if not ids:
         return ""
@@ -375,7 +365,6 @@ def dropped(s: Any) -> str:
 
 
 def prompt_strip(s: Any) -> dict[str, Any]:
-    """Show the text's tokens with their ids."""
     lines = Lines()
     if s.written is not None:
         lines = prompt_lines(s.written.tokenizer, s.written.ids[:MAX_PROMPT_TOKENS])

@@ -209,7 +209,6 @@ def _generate_steps(session: Session, pending: PendingGeneration, admission: Adm
 
 
 def stop(session: Session) -> None:
-    """Stop the running generation before its next token."""
     session.drop_pending()
     session.lock.take()
     finish(session)
@@ -228,12 +227,10 @@ def finish(session: Session) -> None:
 
 
 def full_speed(session: Session) -> None:
-    """Generate without pauses from now on."""
     session.settings = session.settings.with_value("pace", 0)
 
 
 def step(session: Session) -> Iterator[None]:
-    """Continue the text in the box by one token."""
     params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
         yield from waiting
@@ -406,7 +403,6 @@ def status(s: Any) -> str:
 
 
 def notice(s: Any) -> Said:
-    """Return the notice about the text, or the error."""
     too_long = s[Box].too_long
     if too_long and s.loaded is not None:
         return count_sentence(too_long, s.loaded.model.config.block_size)
@@ -470,7 +466,6 @@ def presets(s: Any) -> dict[str, dict[str, Any]]:
 
 
 def choose_preset(session: Session, name: object) -> None:
-    """Apply a preset of sampling settings."""
     if name in (known := presets(session)):
         session.settings = replace(session.settings, **known[name])
 
@@ -482,5 +477,4 @@ def preset_of(s: Any) -> str | None:
 
 
 def set_value(name: str, session: Session, value: object) -> None:
-    """Change one of the settings beside the text."""
     session.settings = session.settings.with_value(name, value)

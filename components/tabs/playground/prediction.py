@@ -83,7 +83,6 @@ def stages_of(s: Any) -> Stages | None:
 
 
 def asked(s: Any) -> str:
-    """Return the question over a new visitor's first text."""
     stages = s.cached(stages_of)
     return "" if stages is None else t("hero.question", token=quoted(s.text.tokenizer, int(stages.final.argmax())))
 
@@ -182,7 +181,6 @@ def _behind(s: Any) -> str:
 
 
 def bars_off(s: Any) -> dict[str, Any]:
-    """Show the most probable tokens without attention."""
     title, found = t("attention.off.title"), s[without_attention]
     if found is None:
         return predictions_data(title, "", [])
@@ -197,7 +195,6 @@ def goes_on(s: Any) -> str:
 
 
 def goes_on_off(s: Any) -> str:
-    """Show how the text would continue without attention."""
     return _goes_on(s, off=True)
 
 
@@ -208,7 +205,6 @@ def _goes_on(s: Any, *, off: bool) -> str:
 
 
 def attention_label(s: Any) -> str:
-    """Return the label of the button for the prediction without attention."""
     return t("attention.on" if s[HiddenState].attention_off else "attention.off")
 
 
@@ -365,14 +361,12 @@ def spoken(s: Any) -> str:
 
 
 def heatmap(s: Any) -> dict[str, Any]:
-    """Show the selected head's attention weights."""
     if s.text is None or s.text.n_read == 0:
         return chart_data(None, "", cells=Lines())
     return attention_heatmap(s.text, s.selection)
 
 
 def select_row(session: Session, sent: dict[str, Any]) -> None:
-    """Select the token whose row was clicked in the heatmap."""
     row = sent.get("y")
     with session.lock.reading():
         text = session.snapshot().text

@@ -109,7 +109,6 @@ def _stage_row(view: PipelineView, stage: SamplingStage) -> list[str]:
 
 
 def _stage_name(view: PipelineView, stage: SamplingStage) -> str:
-    """Return the stage's name with its setting."""
     name = _name(stage.name)
     if stage.name == "final":
         return name
@@ -133,7 +132,6 @@ def _cells(row: TokenAtStage) -> list[str]:
 
 
 def stage_chart(view: PipelineView, unit: Unit) -> dict[str, Any]:
-    """Plot the likeliest tokens and the followed one across the stages."""
     tokenizer, ids = view.document.tokenizer, view.likeliest[:MAX_LINES]
     ids = ids if view.followed in ids else [*ids, view.followed]
     values = np.array([_values(view, i, unit) for i in ids])
@@ -219,7 +217,6 @@ def _of_model(text: Text, tokens: Iterable[tuple[int, str]]) -> list[int]:
 
 
 def lead(s: Any) -> str | PageError:
-    """Name the selected token, or explain that there is no text."""
     view = s.cached(pipeline_of)
     if view is not None:
         return lead_sentence(view)

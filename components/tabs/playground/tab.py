@@ -178,7 +178,6 @@ def _offer(s: Any) -> str:
 
 
 def _run(name: str, handler: Handler, **options: Any) -> Part:
-    """Return a button that runs the model."""
     return button(name.replace("_", "-"), name, handler, queue="model", **options)
 
 
@@ -209,7 +208,6 @@ def _reason() -> Part:
 
 
 def _attention() -> tuple[Part, ...]:
-    """Return the attention heatmap."""
     head = select(
         "head",
         lambda s: head_choices(0 if s.text is None else s.text.config.n_head),
@@ -230,7 +228,6 @@ def _attention() -> tuple[Part, ...]:
 
 
 def _settings() -> tuple[Part, ...]:
-    """Return the sampling settings and the stages of sampling."""
     return (
         question("pipeline"),
         choice(

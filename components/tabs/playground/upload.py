@@ -201,7 +201,6 @@ def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
 
 
 def message(s: Any) -> Said:
-    """Return the recognised layout, the missing information, or the error."""
     state = s[Upload]
     if state.message is not None:
         return state.message
@@ -229,7 +228,6 @@ def role_words(ours: str, layout: dict[str, Any]) -> str:
 
 
 def opened_sentence(loaded: LoadedModel) -> str:
-    """State the recognised layout and configuration."""
     config, problem = loaded.model.config, getattr(loaded.tokenizer, "problem", None)
     kind = t(VOCABULARIES.get(type(loaded.tokenizer), "upload.tokens"))
     return t(

@@ -211,7 +211,6 @@ def _write(built: Built, documents: tuple[Generation, Generation], params: Sampl
 
 
 def room(s: Any) -> str:
-    """State the memory needed to build the model, and the limit."""
     shape = choice_of(s).shape
     need = format_bytes(memory_bytes(shape.config, skeleton=shape.skeleton))
     key = "shapes.room" if fits(shape) else "shapes.room.none"
@@ -219,7 +218,6 @@ def room(s: Any) -> str:
 
 
 def status_sentence(built: Built, running: bool) -> str:
-    """Describe the built model and state the number of generated tokens."""
     caption = t("shapes.status.example") if built.job is None else ""
     return (
         caption
@@ -258,7 +256,6 @@ def is_building(s: Any) -> bool:
 
 
 def can_build(s: Any) -> bool:
-    """Return whether a model with this configuration may be built."""
     choice = choice_of(s)
     return choice.problem is None and fits(choice.shape)
 
@@ -292,7 +289,6 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
         return built if built is not None or job is not None else s[first]
 
     def status(s: Any) -> str | Message:
-        """Show the progress, or describe the built model."""
         job, built = s[Building].job, shown(s)
         if job is not None and (built is None or built.job is not job):
             return s.progress or Message("shapes.building")
@@ -303,7 +299,6 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
         return "" if built is None else t("shapes.trained", model=short_name(built.model))
 
     def strip(side: int, s: Any) -> dict[str, Any]:
-        """Show the text of one of the two models."""
         built = shown(s)
         return {
             "lines": Lines() if built is None else built.lines[side],

@@ -65,7 +65,6 @@ class Choice:
 
     @classmethod
     def of(cls, config: GPTConfig, skeleton: bool = False) -> Choice:
-        """Set the controls to a configuration."""
         return cls(config, values_of(config) | {"skeleton": skeleton}, Shape(config, skeleton))
 
     def moved(self, name: str, value: object) -> Choice:
@@ -81,7 +80,6 @@ class Choice:
 
     @property
     def preset(self) -> str:
-        """The preset that the controls match."""
         if self.problem is not None or self.shape.skeleton:
             return OWN
         return next((name for name, config in SHAPES.items() if config == self.shape.config), OWN)
@@ -98,31 +96,26 @@ class Chosen:
 
 
 def choice_of(s: Any) -> Choice:
-    """Return the values of the controls."""
     config = GPTConfig() if s.loaded is None else s.loaded.model.config
     return s.state(Chosen).choice or Choice.of(config)
 
 
 def preset_of(s: Any) -> str:
-    """Return the preset that the controls match."""
     choice = s.state(Chosen).choice
     return PICKED if choice is None else choice.preset
 
 
 def preset_choices(s: Any) -> list[tuple[str, str]]:
-    """Return the (label, key) pair for each configuration."""
     named = [(TITLES.get(name, name), name) for name in PRESETS]
     picked, untied, own = (t(f"shapes.preset.{name}") for name in (PICKED, UNTIED, OWN))
     return [(picked, PICKED), named[0], (untied, UNTIED), *named[1:], (own, OWN)]
 
 
 def set_shape(session: Session, config: GPTConfig, skeleton: bool = False) -> None:
-    """Set the controls to a configuration."""
     session.change(Chosen, choice=Choice.of(config, skeleton))
 
 
 def choose_preset(session: Session, name: object) -> None:
-    """Apply a preset."""
     if name == PICKED:
         session.change(Chosen, choice=None)
     elif name == OWN:
@@ -132,7 +125,6 @@ def choose_preset(session: Session, name: object) -> None:
 
 
 def set_value(name: str, session: Session, value: object) -> None:
-    """Set the value of a slider or a switch."""
     session.change(Chosen, choice=choice_of(session).moved(name, value))
 
 
@@ -159,12 +151,10 @@ def operations(n: int) -> str:
 
 
 def fits(shape: Shape) -> bool:
-    """Return whether a model of this size may be built."""
     return memory_bytes(shape.config, skeleton=shape.skeleton) <= MAX_MEMORY_BYTES
 
 
 def settings_section() -> Part:
-    """Build the controls for a configuration."""
     preset = select(
         "shape-preset",
         preset_choices,
@@ -184,7 +174,6 @@ def settings_section() -> Part:
 
 
 def _controls() -> dict[str, Part]:
-    """Return the control for each setting."""
     controls = {}
     for name, limit in RANGES.items():
         low, high = partial(slider_end, name, 0), partial(slider_end, name, 1)
@@ -203,7 +192,6 @@ def _options(name: str) -> ControlOptions:
 
 
 def size_section() -> Part:
-    """Build the section on the size of a model with this configuration."""
     return section(
         question("shapes.question"),
         caption("shapes.says"),
@@ -240,5 +228,4 @@ def slider_end(name: str, side: int, s: Any) -> int:
 
 
 def control_value(name: str, s: Any) -> float | bool:
-    """Return the value of a control."""
     return choice_of(s).values[name]

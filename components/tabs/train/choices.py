@@ -104,13 +104,11 @@ def own_code() -> UploadedText:
 
 
 def source(uploaded: UploadedText) -> str:
-    """Describe the training text in one line."""
     name = uploaded.name or t("train.example.name")
     return t("train.source", name=name, n=f"{len(uploaded.text):,}", different=f"{len(set(uploaded.text)):,}")
 
 
 def about(kind: str) -> str:
-    """Describe a task, with an example."""
     if kind not in TASKS:
         return t(f"train.about.{kind}")
     example = TASKS[kind].draw(np.random.default_rng(EXAMPLE_SEED))

@@ -90,7 +90,6 @@ def earlier_head(run: RecordedRun, layer: int) -> HeadScore:
 
 
 def _sentence(shown: Shown) -> tuple[str, str]:
-    """Return a description of the curve at the displayed step, and a note."""
     run, evaluation = shown.run, shown.evaluation
     text = t(
         "train.curve.says",

@@ -145,14 +145,12 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def choose_head(film: Film, session: Session, sent: dict[str, Any]) -> None:
-    """Pin the clicked head."""
     layer, head = sent.get("layer"), sent.get("head")
     if type(layer) is int and type(head) is int and layer >= 0 and head >= 0:
         film.change(session, layer=layer, head=head)
 
 
 def select_in_machine(film: Film, session: Session, sent: dict[str, Any]) -> None:
-    """Pin the clicked token, layer or head."""
     shown = film.shown(session.snapshot())
     if shown is None:
         return
@@ -169,14 +167,12 @@ def is_task(shown: Shown) -> bool:
 
 
 def samples_sentence(shown: Shown) -> str:
-    """Return the sentence above the answers."""
     samples = shown.evaluation.samples
     right = sum(bool(sample.correct) for sample in samples)
     return t("train.samples.says", step=f"{shown.evaluation.step:,}", right=right, n=len(samples))
 
 
 def samples_rows(shown: Shown) -> dict[str, Any]:
-    """List the model's answers beside the correct ones."""
     head = [t(f"train.samples.{key}") for key in ("given", "written", "expected")]
     rows = [
         [

@@ -47,7 +47,6 @@ class Parts:
 
 
 def by_tokens(found: Scaling) -> Drawing:
-    """Plot each model's loss against tokens."""
     parts = Parts.of(found)
     small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
     text = t("scaling.by.tokens", tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
@@ -57,7 +56,6 @@ def by_tokens(found: Scaling) -> Drawing:
 
 
 def by_flops(found: Scaling) -> Drawing:
-    """Plot each model's loss against training FLOPs."""
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
     best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
@@ -126,7 +124,6 @@ def _drawn(
 
 
 def limitations(found: Scaling) -> str:
-    """State the limits of the comparison."""
     parts = Parts.of(found)
     end, (fewest, most) = parts.bundled.points[-1], parts.tokens
     return t(
@@ -143,7 +140,6 @@ def limitations(found: Scaling) -> str:
 
 
 def named(curve: ScalingCurve) -> str:
-    """Name a model by its size."""
     return t("scaling.name", n=short(curve.block_parameters))
 
 
@@ -161,8 +157,6 @@ PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}
 
 
 def scaling_card() -> Callable[[], Card]:
-    """Return the card with three charts from recorded runs."""
-
     def drawn(draw: Callable[[Scaling], Drawing], s: Any) -> Drawing:
         try:
             return draw(load_scaling())

@@ -98,7 +98,6 @@ class Train(FilmState):
         return self.run is not None and not self.run.progress.ended
 
     def progress(self) -> RunProgress | None:
-        """Return the newest run's current progress, with its position in the queue."""
         if self.run is None or self.queue is None:
             return None
         return replace(self.run.progress, queue_position=self.queue.position(self.run))
@@ -124,7 +123,6 @@ OWN = Film("train", Train, _find)
 
 
 def choose_task(session: Session, kind: object) -> None:
-    """Choose a task, with its default settings."""
     if kind not in choices.KINDS:
         return
     recipe = LIVE_RECIPES[str(kind)]
@@ -138,7 +136,6 @@ def set_rate(session: Session, rate: object) -> None:
 
 
 def type_text(session: Session, text: object) -> None:
-    """Set the typed text, which replaces an uploaded one."""
     if isinstance(text, str):
         session.change(Train, text=text, uploaded=None)
 
@@ -155,12 +152,10 @@ def take_file(session: Session, path: str | None) -> None:
 
 
 def take_code(session: Session) -> None:
-    """Choose the built-in text for training."""
     session.change(Train, uploaded=choices.own_code(), text="", notice=None)
 
 
 def start(queue: RunQueue, session: Session) -> None:
-    """Start a run or add it to the queue. Errors are shown on the page."""
     state = session.change(Train, notice=None)
     try:
         if state.busy:
@@ -186,7 +181,6 @@ def _new_run(state: Train) -> LiveRun:
 
 
 def pause(session: Session) -> None:
-    """Pause or resume the run."""
     run = session.state(Train).run
     if run is not None:
         (run.resume if run.state == "paused" else run.pause)()
@@ -199,7 +193,6 @@ def cancel(session: Session) -> None:
 
 
 def download(session: Session) -> Iterator[None]:
-    """Offer the trained model for download."""
     run = session.state(Train).run
     if run is not None and run.state == "finished":
         yield from offer(session, run.write_archive)
@@ -233,7 +226,6 @@ def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> 
 
 
 def status_sentence(run: LiveRun, progress: RunProgress) -> str:
-    """Describe the progress of a run, or how it ended."""
     state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
     key = "early" if early else {"diverged": "infinite", "crashed": "broke"}.get(state, state)
     training = progress.seconds - progress.paused_seconds
@@ -279,7 +271,6 @@ def is_in(s: Any, state: str) -> bool:
 
 
 def task_card() -> Callable[[], Card]:
-    """Return the choice of a task or a text."""
     task = plain_choice(
         "train-task",
         lambda s: [(t(f"train.task.{kind}"), kind) for kind in choices.KINDS],

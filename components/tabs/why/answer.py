@@ -52,7 +52,6 @@ def falls(s: Any) -> Falls | None:
 
 
 def is_pending(s: Any) -> bool:
-    """Return whether the causes are being measured."""
     try:
         s.cached(falls)
     except Pending:
@@ -231,7 +230,6 @@ def _without_says(e: Explained, parts: Sequence[str], before: float, after: floa
 
 
 def _parts_off(e: Explained, off: Ablation) -> list[str]:
-    """Name the parts that are off."""
     ids = e.prediction.previous
     names = {word.start: word_name(e.tokenizer, ids, word) for word in words_of(e.tokenizer, ids)}
     read = [(place, names[place[2]]) for place in sorted(off.reads) if place[2] in names]
@@ -269,12 +267,10 @@ def graph(s: Any, e: Explained) -> ConceptGraph | None:
 
 
 def word_key(word: Sequence[int]) -> str:
-    """Return the key of a word in the concept graph."""
     return f"word {word[0]}"
 
 
 def node_key(node: FeatureNode) -> str:
-    """Return the key of a feature node in the concept graph."""
     feature, position = node.places[0]
     return f"{node.layer}.{feature} {position}"
 
@@ -410,7 +406,6 @@ def _named_share(found: ConceptGraph) -> float:
 
 
 def no_paths(s: Any) -> str:
-    """Explain why there is no graph."""
     if s[Chosen].by != "concepts" or s[explained] is None or s[graph] is not None:
         return ""
     return t("concepts.none" if s[explained].loaded.concepts is None else "why.paths.long")

@@ -245,7 +245,6 @@ def latest(session: Session) -> Explained | None:
 
 
 def choose_position(session: Session, position: object) -> None:
-    """Select a position in all tabs, if the model has read it."""
     document = session.document
     if document is not None and type(position) is int and position < document.n_read:
         session.select(position=position)
@@ -260,7 +259,6 @@ def short(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def lead(s: Any) -> str:
-    """State the probability and rank of the token to explain."""
     if s.text is None or s.text.n_read == 0:
         return t("error.no_text")
     e = s[explained]
@@ -295,7 +293,6 @@ def tokens(s: Any) -> list[tuple[str, int]]:
 
 @about
 def token(s: Any, e: Explained) -> int:
-    """Return the token to explain."""
     return e.prediction.token
 
 
@@ -316,7 +313,6 @@ def others(s: Any) -> list[tuple[str, int]]:
 
 @about
 def against(s: Any, e: Explained) -> int:
-    """Return the token to compare with."""
     other = question_of(s).against
     return NOTHING if other is None else other
 

@@ -40,7 +40,6 @@ MAX_SEARCH_CHARS = 80
 @tab.computed
 @about
 def lens(s: Any, e: Explained) -> Lens:
-    """Return each layer's prediction at the traced positions."""
     with torch.inference_mode():
         found = logit_lens(e.model, e.trace)
         if e.prediction.held:
@@ -51,13 +50,11 @@ def lens(s: Any, e: Explained) -> Lens:
 
 
 def lens_row(s: Any, e: Explained) -> int:
-    """Return the selected layer of the lens."""
     n_layer = e.model.config.n_layer
     return s[Chosen].row if 0 <= s[Chosen].row < n_layer else n_layer - 1
 
 
 def stage_name(stage: LensPoint, layer: int) -> str:
-    """Name a row in the lens for a sentence."""
     return t(f"why.stage.{stage}.of", layer=layer)
 
 
@@ -112,13 +109,11 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 @tab.computed
 @about
 def top_tokens(s: Any, e: Explained) -> TopTokens:
-    """Return the likeliest tokens in the selected cell of the lens."""
     return lens_top_tokens(e.model, e.trace, lens_row(s, e), s[Chosen].stage, e.column, only=e.possible)
 
 
 @about
 def cell(s: Any, e: Explained) -> Drawing:
-    """Plot the likeliest tokens in the selected cell of the lens."""
     top = s[top_tokens]
     ids, p = top.token.tolist(), top.probability.float().cpu().numpy()
     shares = [percent(float(value)) for value in p]
@@ -216,7 +211,6 @@ def watch(session: Session, wanted: object) -> None:
 
 
 def watched(s: Any) -> list[Any]:
-    """Return the entries in the list of watched tokens."""
     e = s[explained]
     return [] if e is None else list(s[Chosen].watched.of(e.tokenizer).entries)
 

@@ -128,7 +128,6 @@ def strip(s: Any) -> dict[str, Any]:
 
 @about
 def method_says(s: Any, e: Explained) -> str:
-    """Explain the shading."""
     return t(f"why.method.{s[Chosen].method}.says", token=e.token_name)
 
 
@@ -285,7 +284,6 @@ def choose_bar(session: Session, sent: dict[str, Any]) -> None:
 
 @about
 def heads_map(s: Any, e: Explained) -> Drawing:
-    """Plot a map of each head's contribution."""
     heads = s[attribution].heads.cpu().numpy()
     order = np.argsort(-heads, axis=None, kind="stable")
     most, least = (_heads_named(heads, places, signed) for places in (order[:1], order[-1:]))
@@ -293,7 +291,6 @@ def heads_map(s: Any, e: Explained) -> Drawing:
 
 
 def _heads_named(values: np.ndarray, places: np.ndarray, written: Callable[[float], str]) -> str:
-    """Name heads with their values for a sentence."""
     found = [(*np.unravel_index(place, values.shape), values.flat[place]) for place in places]
     return listed(f"{t('why.part.head', layer=layer, head=head)} ({written(value)})" for layer, head, value in found)
 
@@ -375,7 +372,6 @@ def roles(s: Any) -> tuple[np.ndarray, int] | None:
 
 
 def role_says(s: Any) -> str:
-    """Explain how the role is measured, or why it cannot be."""
     found = roles(s)
     if found is None:
         return ""

@@ -156,7 +156,6 @@ def bias_effects(s: Any) -> list[BiasEffect]:
 
 @computed
 def seconds(s: Any) -> list[float]:
-    """Return both models' time per token."""
     models = [get_model(name).model for name in NAMES.values()]
     return token_seconds(models, checked_ids(get_model(), s[Open].text))
 

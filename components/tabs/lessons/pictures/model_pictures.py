@@ -53,12 +53,10 @@ def next_tokens(s: Any, logits: torch.Tensor, text: str) -> Drawing:
 
 
 def activations(s: Any) -> Drawing:
-    """Plot the curves from the Activations tab, marked at x."""
     return curves_chart(s[Open].a)
 
 
 def feed_forward(s: Any) -> Drawing:
-    """Plot one layer's neuron activations at the last token."""
     layer = int(s[Open].a)
     ids, part = text_ids(s), s[trace].layers[layer]
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
@@ -96,7 +94,6 @@ def heatmap(loaded: LoadedModel, weights: np.ndarray, ids: list[int]) -> Figure:
 
 @torch.inference_mode()
 def average(s: Any) -> Drawing:
-    """Plot the weights of an average over all tokens so far."""
     ids = text_ids(s)
     # Applied to one-hot vectors, the average returns its own weights.
     weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
@@ -142,7 +139,6 @@ def queries(s: Any) -> Drawing:
 
 
 def attention(s: Any) -> Drawing:
-    """Plot one head's attention weights for a short text."""
     layer, head = int(s[Open].a), int(s[Open].b)
     ids, weights = text_ids(s), s[trace].layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
     tokenizer = s[Open].loaded.tokenizer
@@ -258,7 +254,6 @@ def predicted(s: Any) -> torch.Tensor:
 
 
 def skeleton(s: Any) -> Drawing:
-    """Show the prediction with or without blocks."""
     logits = s[predicted]
     best = quoted(s[Open].loaded.tokenizer, int(logits[0, -1].argmax()))
     shapes = {"ids": list(logits.shape[:2]), "logits": list(logits.shape)}
@@ -286,7 +281,6 @@ def padded(s: Any) -> tuple[torch.Tensor, MaskEffect]:
 
 
 def small(s: Any) -> Drawing:
-    """Show the effect of left padding."""
     logits, effect = s[padded]
     names = {words("masked"): effect.with_mask, words("unmasked"): effect.without_mask}
     figure = grouped_bars(
@@ -307,7 +301,6 @@ def small(s: Any) -> Drawing:
 
 @lru_cache(maxsize=1)
 def tiny() -> GPT:
-    """Return the small model with its initial weights."""
     return GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
 
 

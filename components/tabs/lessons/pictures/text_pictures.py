@@ -40,7 +40,6 @@ SIMILAR = 6  # number of similar tokens
 
 
 def tokenizer(s: Any) -> Drawn:
-    """Show the tokens in a text, with their ids and bytes."""
     vocabulary, ids = s[Open].loaded.tokenizer, text_ids(s, whole=True)
     rows = [
         [visible(token_text(vocabulary, i)), str(i), " ".join(f"{byte:02x}" for byte in vocabulary.token_bytes(i))]
@@ -77,8 +76,6 @@ def loss(s: Any) -> Drawing:
 
 @dataclass(frozen=True, eq=False)
 class Continued:
-    """A text with its continuation, and the probability of each new token."""
-
     document: Generation
     probabilities: list[float]
 
@@ -102,7 +99,6 @@ def greedily(s: Any) -> Continued:
 
 
 def greedy(s: Any) -> Drawn:
-    """Continue a text greedily."""
     found = s[greedily]
     share = percent(math.prod(found.probabilities))
     return Drawn(words("greedy", n=len(found.probabilities), share=share), strip=document_lines(found.document))
@@ -134,7 +130,6 @@ def written(s: Any) -> Continued:
 
 
 def untrained(s: Any) -> Drawn:
-    """Show what a model with random or trained weights writes."""
     document = s[written].document
     return Drawn(words(f"untrained.{s[Open].choice}"), bars(document, SamplingParams()), document_lines(document))
 
@@ -186,7 +181,6 @@ def embedding(s: Any) -> Drawing:
 
 
 def batches(s: Any) -> Drawn:
-    """Show the input and the target at each position in a row of a batch."""
     ids, tokenizer = text_ids(s, least=2), s[Open].loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
     rows = [

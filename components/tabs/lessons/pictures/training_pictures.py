@@ -106,7 +106,6 @@ def recording(s: Any) -> Recording:
 
 
 def training(s: Any) -> Drawn:
-    """Plot the run's losses, and show the sample after a given number of updates."""
     done, step = s[recording], int(s[Open].a) // EVERY * EVERY
     held_out = np.interp(np.arange(len(done.losses)), np.arange(len(done.held_out)) * EVERY, done.held_out)
     figure = lines(
@@ -165,7 +164,6 @@ def valley(name: str, rate: float) -> list[float]:
 
 
 def schedule(s: Any) -> Drawing:
-    """Plot the learning rate for each update."""
     high, low, steps = SCHEDULE
     warmup = int(s[Open].a)
     rates = [Schedule(high, low, warmup, steps).rate(step) for step in range(steps)]
