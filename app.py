@@ -95,7 +95,8 @@ def main() -> int:
             options["course"] = Path(arguments.course)
         if arguments.visitor_memory is not None:
             options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
-        hints = {name: getattr(arguments, name) for name in ("n_head", "activation", "attn_scale", "names", "weights")}
+        names = ("n_head", "activation", "attn_scale", "names", "weights", "base")
+        hints = {name: getattr(arguments, name) for name in names}
         app = build_app(model, **hints, **options)
         try:
             with redirect_stdout(sys.stderr):  # gradio prints the address of its MCP server
@@ -237,6 +238,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--names", help="file that maps the weights' names, or infer to accept the suggested mapping")
     parser.add_argument("--weights", help="entry to read from a file that contains several models, such as ema")
+    parser.add_argument("--base", help="base model of a LoRA adapter given with --model; default: the one it states")
     parser.add_argument(
         "--precision",
         choices=("fp32", "half", "int8", "bf16"),  # bf16 is the former name of "half"

@@ -119,13 +119,21 @@ class Source:
         return ModelSpec(location, precision, tuple(self.hints.given().items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
+        return open_checkpoint(*self.fetch(progress))
+
+    def fetch(self, progress: Progress | None = None) -> tuple[Path, Hints]:
+        """Return the path of the files, downloaded if necessary, and the hints, with the path of an adapter's base."""
         path, hints = self._fetch(progress), self.hints
         if is_adapter(path):
             base = base_of(path, hints.base)
             if self.folder is not None and base not in (path, *MODELS):  # an upload names no other files
                 raise GPTError("adapter.base", base=base)
-            hints = replace(hints, base=find_source(base)._fetch(progress))
-        return open_checkpoint(path, hints)
+            try:
+                source = find_source(base)
+            except GPTError:
+                raise GPTError("adapter.base", base=base) from None
+            hints = replace(hints, base=source._fetch(progress))
+        return path, hints
 
     def _fetch(self, progress: Progress | None) -> Path:
         return self.location if isinstance(self.location, Path) else hub.download(self.location, progress)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import runpy
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +172,7 @@ ADAPTERS: dict[str, tuple[str, dict[str, Any], dict[str, bool]]] = {
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, name: str) -> None:
+def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The files are those of PEFT 0.21.2; its own logits differ from these by less than 1e-6."""
     family, options, modules = ADAPTERS[name]
     torch.manual_seed(0)
@@ -198,6 +200,11 @@ def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, name: str) ->
         expected = theirs(IDX).logits
         for loaded in (load_model(adapter, device="cpu"), load_model(tmp_path / "base", adapter=adapter, device="cpu")):
             assert_close(loaded.model(IDX), expected, atol=1e-5, rtol=1e-5)
+        (adapter / "adapter_config.json").write_text(json.dumps(stated | {"base_model_name_or_path": "someone/base"}))
+        command = ["checkpoints", "convert", str(adapter), str(tmp_path / "merged")]  # someone's base is next to it
+        monkeypatch.setattr(sys, "argv", command)
+        runpy.run_module("gpt.models.checkpoints", run_name="__main__")
+        assert_close(load_model(tmp_path / "merged", device="cpu").model(IDX), expected, atol=1e-5, rtol=1e-5)
     for other, said in (({"use_dora": True}, "LORA, use_dora"), ({"peft_type": "IA3"}, "IA3")):
         (adapter / "adapter_config.json").write_text(json.dumps(stated | other))
         with pytest.raises(ValueError, match=f"this adapter is of the kind {said}"):
@@ -210,8 +217,15 @@ def test_an_adapter_without_its_base_model_or_for_another_is_refused(tmp_path: P
     with pytest.raises(ValueError, match=r"belongs to an adapter .*: put its adapter_config\.json next to it"):
         load_model(tmp_path / "adapter_model.safetensors")
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "/no/model"}')
-    with pytest.raises(ValueError, match="no/model"):
+    with pytest.raises(ValueError, match=r"changes the model /no/model, which is not here: give its folder"):
         load_model(tmp_path)
+    with pytest.raises(ValueError, match=r"changes the model nowhere, which is not here"):
+        load_model(tmp_path, base="nowhere")
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": null}')
+    with pytest.raises(ValueError, match=r"adapter_config\.json does not state which model .*--base"):
+        load_model(tmp_path)
+    with pytest.raises(ValueError, match=r"but stories is not an adapter: it has no adapter_config\.json"):
+        load_model("stories", base="gpt2")
     (tmp_path / "adapter_config.json").write_text(f'{{"peft_type": "LORA", "base_model_name_or_path": "{BUNDLED}"}}')
     with pytest.raises(ValueError, match=r"changes the model .*, which is not here"):  # a visitor's files name a folder
         add_upload(list(tmp_path.iterdir()))

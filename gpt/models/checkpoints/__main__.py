@@ -10,6 +10,7 @@ from typing import get_args
 from gpt.config import Activation
 from gpt.models.checkpoints import SCALES, Hints, convert
 from gpt.models.checkpoints.gguf_writing import Kind
+from gpt.models.sources import find_source
 
 
 def main() -> None:
@@ -17,7 +18,7 @@ def main() -> None:
     command = parser.add_subparsers(required=True).add_parser(
         "convert", help="read any layout, write our layout, Hugging Face's or GGUF"
     )
-    command.add_argument("source", type=Path, metavar="IN", help="checkpoint to read: a file or a folder")
+    command.add_argument("source", metavar="IN", help="checkpoint to read: a file, a folder, or OWNER/NAME on the hub")
     command.add_argument("target", type=Path, metavar="OUT", help="folder to write, or file for gguf")
     command.add_argument("--n-head", type=int, help="number of heads, if it is not in the checkpoint")
     command.add_argument(
@@ -31,7 +32,7 @@ def main() -> None:
     )
     command.add_argument("--names", help="file with the names of the weights, or 'infer' to accept the names shown")
     command.add_argument("--weights", help="entry to read from a file that contains several models")
-    command.add_argument("--base", help="base model of an adapter, if it is not in the adapter's folder")
+    command.add_argument("--base", help="base model of an adapter, if not the one that it states")
     command.add_argument("--to", choices=("ours", "hf", "gguf"), default="ours", help="layout to write")
     command.add_argument("--type", choices=get_args(Kind), default="F16", help="type of the matrices in GGUF")
     chosen = parser.parse_args()
@@ -39,7 +40,8 @@ def main() -> None:
         sys.exit(f"{chosen.target} already exists: choose a new or empty folder")
     try:
         hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names, chosen.weights, chosen.base)
-        layout = convert(chosen.source, chosen.target, to=chosen.to, kind=chosen.type, hints=hints)
+        source, hints = find_source(chosen.source, hints).fetch()
+        layout = convert(source, chosen.target, to=chosen.to, kind=chosen.type, hints=hints)
     except ValueError as error:
         sys.exit(str(error))
     except OSError as error:

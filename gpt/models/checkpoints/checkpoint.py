@@ -157,10 +157,11 @@ def main_file(path: Path) -> str:
 def read_contents(path: Path, hints: Hints) -> Contents:
     """Return the contents of a checkpoint, or of an adapter's base model with the adapter merged into it."""
     if is_adapter(path):
-        base = Path(base_of(path, hints.base))
-        require(base.exists(), "adapter.base", base=base)
-        reader, files = find_files(base)
+        base = base_of(path, hints.base)
+        require(Path(base).exists(), "adapter.base", base=base)
+        reader, files = find_files(Path(base))
         return merged(reader.read(files, hints), path)
+    require(hints.base is None, "adapter.none", folder=path.name, file=ADAPTER_CONFIG)
     reader, files = find_files(path)
     return reader.read(files, hints)
 

@@ -54,14 +54,19 @@ def is_adapter(path: Path) -> bool:
 
 
 def base_of(adapter: Path, base: Path | str | None) -> Path | str:
-    """Return the adapter's base model: the given one, the one in the same folder, or the name in its configuration."""
+    """Return the adapter's base model: the given one, the one in the same folder, or the one that it states.
+
+    That is a path, a folder of this name next to the adapter's, or a name. Raises ValueError if it states none.
+    """
     folder = adapter if adapter.is_dir() else adapter.parent
     if base is not None:
         return base
     if (folder / "config.json").is_file():
         return folder
     stated = str(read_json(folder / ADAPTER_CONFIG, dict).get("base_model_name_or_path") or "")
-    return next((each for each in (folder / stated, Path(stated)) if stated and each.exists()), stated)
+    require(stated, "adapter.states_no_base", file=ADAPTER_CONFIG)
+    places = (folder / stated, Path(stated), folder.resolve().parent / Path(stated).name)
+    return next((each for each in places if each.exists()), stated)
 
 
 def merged(base: Contents, adapter: Path) -> Contents:
