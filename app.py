@@ -70,9 +70,9 @@ def main() -> int:
     if not arguments.mcp:
         sys.modules["mcp"] = None  # type: ignore[assignment]  # gradio would import it, which takes 0.4 s
     # These imports take seconds, so the command line is checked first.
+    from components.frame import error_of, precision_sentence
     from components.monitoring import start_logging
     from components.page import build_app, launch_options, public_name
-    from components.precision_notice import error_of, precision_sentence
     from gpt.models.memory import limit_arenas
     from gpt.models.registry import configure, get_model, trim_models
     from gpt.models.sources import DEFAULT_MODEL, MODELS

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
 from components.page import build_app, launch_options
-from components.state.token_statistics import TokenStatisticsCache
+from components.state.text import TokenStatisticsCache
 
 SETTLES = 4_000  # ms
 WATCH = """() => {

@@ -14,6 +14,10 @@ class PageError(GPTError):
         super().__init__(key, CATALOGUES[FALLBACK][key], **values)
 
 
+class NothingToShow(PageError):
+    """There is nothing to draw or compute. Pictures that read it are empty, without an error."""
+
+
 class Question(PageError):
     """A question that a view shows. It ends the event like an error, but without a pop-up message."""
 

@@ -9,20 +9,82 @@ import gradio as gr
 
 from components.cards.card import Card
 from components.concepts import turned_names
+from components.errors import localize_error
 from components.i18n import LANGUAGES, t
 from components.kit import button, column, fold, row, says
-from components.labels import listed, placed, quoted
+from components.labels import listed, percent, placed, quoted
 from components.model_names import model_choices
 from components.parts import Handler, Part, check_box, choice, select, title
-from components.precision_notice import notice
 from components.render import Lines
 from components.share.handlers import link_menu
-from components.state.selection import NEWEST
+from components.state.reads import Computed
 from components.state.session import Session
+from components.state.text import NEWEST
 from components.text_views import attention_shade, document_lines, head_name, shading_legend
-from components.widgets.frame import frame_widget
 from components.widgets.tokens import tokens
 from components.words import word_name, words_of
+from gpt import LoadedModel
+from gpt.models.checkpoints.gguf import bits_of
+from gpt.models.registry import PrecisionError, precision_error
+
+
+def frame_widget() -> gr.HTML:
+    """Return the hidden gr.HTML. It raises these events:
+
+    - `.retry` when the browser has missed a frame
+    - `.tick` when the open tab needs an analysis
+    - `.controls` when a frame changes gradio's components
+    - `.navigate` on Back and Forward
+    - `.classroom` for requests about a class
+    """
+    return gr.HTML(
+        "",
+        html_template="<div></div>",
+        js_on_load='glassbox.receive(trigger, watch, props, "controls", "navigate", "classroom")',
+        apply_default_css=False,
+        visible="hidden",
+        elem_id="frame",
+    )
+
+
+@Computed
+def measured(s: Any) -> PrecisionError | ValueError | None:
+    """Compare the model in use with its float32 copy."""
+    return error_of(s.loaded)
+
+
+def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
+    """Return the measured error or the reason it cannot be measured, or None for a float32 model."""
+    if loaded.precision == "fp32":
+        return None
+    try:
+        return precision_error(loaded)
+    except ValueError as problem:
+        return problem
+
+
+def precision_sentence(loaded: LoadedModel, error: PrecisionError | ValueError | None) -> str:
+    """Return a sentence about the error; "" for a float32 model."""
+    if error is None:
+        return ""
+    precision = loaded.weight_format
+    if isinstance(error, ValueError):
+        return t("precision.unknown", precision=precision, problem=localize_error(error))
+    numbers = {"kl": f"{error.kl:.2g}", "logit": f"{error.logit:.2g}", "top_1": percent(error.top_1)}
+    return t("precision", precision=precision, **numbers)
+
+
+def notice(s: Any) -> str:
+    """Return the bits of quantised weights, the error in reduced precision, and why the vocabulary cannot be read."""
+    if s.loaded is None:
+        return ""
+    problem = getattr(s.loaded.tokenizer, "problem", None)
+    unread = "" if problem is None else t("vocabulary.unread", reason=localize_error(problem))
+    kind, precision = s.loaded.stored_as, s.loaded.weight_format
+    stored = t("weights.quantised", bits=bits_of(kind), kind=kind, precision=precision) if bits_of(kind) < 16 else ""
+    error = None if s.loaded.precision == "fp32" else s.ready(measured)
+    return " ".join(filter(None, (unread, stored, precision_sentence(s.loaded, error))))
+
 
 MAX_NAMED = 3  # hidden words named
 INSIDE = ("inside", "why", "concepts", "change", "activations", "embeddings")

@@ -9,15 +9,14 @@ from typing import Any
 import gradio as gr
 from starlette.middleware import Middleware
 
-from components.agent_answers import AgentAnswers
 from components.api.registration import register_endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
 from components.causes import reason
 from components.classroom.handlers import wire_class
 from components.events import Events
 from components.first_screen import FirstScreen, first_screen
-from components.frame import build_frame
-from components.gradio_workarounds import LingeringStream, NoSessions
+from components.frame import build_frame, measured
+from components.gradio_workarounds import AgentAnswers, LingeringStream, NoSessions
 from components.i18n import LANGUAGES, t
 from components.limits import (
     MAX_CONCURRENT_EVENTS,
@@ -28,7 +27,6 @@ from components.limits import (
 )
 from components.monitoring import SESSION_BYTES, SESSIONS
 from components.navigation import INNER, tabs_of, wire_tabs
-from components.precision_notice import measured
 from components.render import Renderer, compute
 from components.request_limits import RequestLimits
 from components.session_events import wire_session
@@ -49,14 +47,13 @@ from components.tabs.inside.machine import ExamplePass
 from components.tabs.inside.scene import Chosen as InsideChosen
 from components.tabs.inside.scene import tab as inside
 from components.tabs.inside.tab import open_step
-from components.tabs.lessons.places import OtherTabs
-from components.tabs.lessons.tab import lesson_key, lessons, open_lesson
+from components.tabs.lessons.tab import OtherTabs, lesson_key, lessons, open_lesson
 from components.tabs.playground.editing import select_token
 from components.tabs.playground.generation import pick_model, prepare_prompt, stop, written
 from components.tabs.playground.prediction import hide_main
 from components.tabs.playground.tab import build_playground
+from components.tabs.shapes.building import build_shapes
 from components.tabs.shapes.size import set_shape
-from components.tabs.shapes.tab import build_shapes
 from components.tabs.train.learned import build_learned
 from components.tabs.train.tab import build_train
 from components.tabs.why.tab import tab as why

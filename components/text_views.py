@@ -13,9 +13,7 @@ from components.i18n import is_exact, t
 from components.labels import listed, percent, quoted, token_text
 from components.next_tokens import held_sentence, next_tokens
 from components.render import Lines
-from components.state.selection import Selection
-from components.state.text import Text
-from components.state.token_statistics import TokenStatisticsCache
+from components.state.text import Selection, Text, TokenStatisticsCache
 from components.state.typed_text import ends_text
 from components.widgets.chart import Rows, chart_data
 from components.widgets.tokens import Kind, shade_value, token_line

@@ -1,16 +1,16 @@
 """What a tab is made of: `Tab`, settings, computed results, cards, and what a card can contain."""
 
-from components.kit.controls import (
+from components.kit.settings import (
     check_box,
     choice,
     experiment_buttons,
     layer_select,
     position_slider,
     select,
+    setting,
     slider,
     text_box,
 )
-from components.kit.settings import setting
 from components.kit.tab import Panel, Tab, card, no_text
 from components.parts import (
     button,
@@ -29,7 +29,7 @@ from components.parts import (
     title_row,
 )
 from components.widgets.chart import chart as picture
-from components.widgets.sentence import says
+from components.widgets.widget import says
 
 __all__ = [
     "Panel",

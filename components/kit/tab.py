@@ -34,7 +34,7 @@ from components.i18n import t
 from components.kit.settings import state_class
 from components.parts import Part, question, section
 from components.state.reads import Computed, Pending
-from components.widgets.sentence import Said, says
+from components.widgets.widget import Said, says
 
 C = TypeVar("C", bound=type)
 T = TypeVar("T")

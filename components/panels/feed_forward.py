@@ -47,11 +47,9 @@ class Hidden:
 
 
 @panel.computed
-def hidden(s: Any) -> Hidden | None:
-    """Return the hidden values of the selected token in the selected layer; None without a text."""
-    text, layer, position = s.text, s.selection.layer, s.position
-    if no_text(s):
-        return None
+def hidden(s: Any) -> Hidden:
+    """Return the hidden values of the selected token in the selected layer."""
+    text, layer, position = s.text_read(), s.selection.layer, s.position
     return Hidden(text, layer, position, *hidden_values(text.loaded.model, text.ids[: position + 1], layer))
 
 
@@ -64,10 +62,8 @@ def hidden_values(model: GPT, ids: Sequence[int], layer: int) -> tuple[np.ndarra
     return here.mlp_pre[0, -1].float().cpu().numpy(), here.mlp_post[0, -1].float().cpu().numpy()
 
 
-def answer(s: Any) -> str | None:
+def answer(s: Any) -> str:
     shown = s[hidden]
-    if shown is None:
-        return None
     strongest = int(shown.after.argmax())
     return t(
         shown.key("says"),
@@ -85,8 +81,6 @@ def answer(s: Any) -> str | None:
 def widths(s: Any) -> Drawing:
     """Draw the vector length at each stage as a bar, labelled with the shape across all tokens."""
     shown = s[hidden]
-    if shown is None:
-        return None
     width, n_ff = shown.text.config.n_embd, len(shown.after)
     gate = {"ff.gate": n_ff} if shown.text.config.gated else {}
     sizes = {"ff.in": width, **gate, "ff.pre": n_ff, shown.key("post"): n_ff, "ff.out": width}
@@ -95,15 +89,13 @@ def widths(s: Any) -> Drawing:
     return size_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes"))
 
 
-def title(side: Side, s: Any) -> str | None:
+def title(side: Side, s: Any) -> str:
     shown = s[hidden]
-    return shown and t(shown.key(side), activation=shown.activation)
+    return t(shown.key(side), activation=shown.activation)
 
 
 def values(side: Side, s: Any) -> Drawing:
     shown = s[hidden]
-    if shown is None:
-        return None
     found = getattr(shown, side)
     limits = {"low": decimal(found.min()), "high": decimal(found.max())}
     if side == "before":

@@ -34,11 +34,9 @@ def lengths_of(config: GPTConfig) -> list[int]:
     return [*doubles, config.block_size]
 
 
-def costs(s: Any) -> Costs | None:
-    """Return the costs for the configuration of the visitor's model, or None if there is no text."""
-    if no_text(s):
-        return None
-    config, size = s.text.config, s.text.loaded.model.dtype.itemsize
+def costs(s: Any) -> Costs:
+    """Return the costs for the configuration of the visitor's model."""
+    config, size = s.text_read().config, s.text.loaded.model.dtype.itemsize
     lengths = lengths_of(config)
     return Costs(
         [next_token_cost(config, n, cached=True, kernel="sdpa", number_bytes=size) for n in lengths],
@@ -46,10 +44,8 @@ def costs(s: Any) -> Costs | None:
     )
 
 
-def answer(s: Any) -> str | None:
+def answer(s: Any) -> str:
     counted = s.cached(costs)
-    if counted is None:
-        return None
     cached, plain = counted.cached[-1], counted.plain[-1]
     return t(
         "kernels.says",
@@ -68,8 +64,6 @@ def short(n: int) -> str:
 def counted_lines(s: Any) -> Drawing:
     """Draw the number of multiplications for the next token against the text length."""
     counted = s.cached(costs)
-    if counted is None:
-        return None
     figure = lines(
         np.array([cost.length for cost in counted.cached]),
         {
@@ -87,8 +81,6 @@ def counted_lines(s: Any) -> Drawing:
 def bytes_table(s: Any) -> dict[str, Any]:
     """Return a table of the bytes used by the KV cache and by eager attention weights."""
     counted = s.cached(costs)
-    if counted is None:
-        return {"rows": []}
     head = [t(f"kernels.bytes.{key}") for key in ("tokens", "cache", "eager")]
     pairs = zip(counted.cached, counted.plain, strict=True)
     rows = [[f"{a.length:,}", format_bytes(a.cache_bytes), format_bytes(b.weight_bytes)] for a, b in pairs]

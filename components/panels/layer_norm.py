@@ -78,28 +78,21 @@ def which(s: Any) -> NormName:
 
 
 @panel.computed
-def of_model(s: Any) -> NormInput | None:
-    """Return the selected token's row and its predecessor as inputs of a normalisation, (2, C) or (1, C).
-
-    None without a text.
-    """
-    text, position, norm = s.text, s.position, which(s)
+def of_model(s: Any) -> NormInput:
+    """Return the selected token's row and its predecessor as inputs of a normalisation, (2, C) or (1, C)."""
+    text, position, norm = s.text_read(), s.position, which(s)
     layer = 0 if norm == "ln_f" else s.selection.layer
-    if no_text(s):
-        return None
     found = norm_input(text.loaded.model, text.ids[: position + 1], norm, layer)
     return replace(found, rows=found.rows[max(0, position - 1) :].float().clone())
 
 
-def rows(s: Any) -> Rows | None:
-    """Return the normalised rows, two at most, or None without a text."""
+def rows(s: Any) -> Rows:
+    """Return the normalised rows, two at most."""
     scale, shift, eps = s[Chosen].scale, s[Chosen].shift, EPS[s[Chosen].eps]
     if s[Chosen].source == "example":
         numbers = normalise(linear_relu_rows(), scale=scale, shift=shift, eps=eps)
         return Rows(numbers, [t("norm.row", n=n + 1) for n in range(len(numbers.before))])
     found = s[of_model]
-    if found is None:
-        return None
     numbers = normalise(
         found.rows,
         scale=scale * found.scale.float(),
@@ -111,11 +104,9 @@ def rows(s: Any) -> Rows | None:
     return Rows(numbers, [f"{quoted(s.text.tokenizer, s.text.ids[place])} · {place}" for place in tokens])
 
 
-def answer(s: Any) -> str | None:
+def answer(s: Any) -> str:
     """Return the last row's mean and variance at each stage."""
     shown = s.cached(rows)
-    if shown is None:
-        return None
     stages = zip(("", "new_", "last_"), _stages(shown.numbers).values(), strict=True)
     values: dict[str, str] = {}
     for prefix, part in stages:
@@ -130,8 +121,6 @@ def notice(s: Any) -> PageError | None:
 
 def numbers(s: Any) -> dict[str, Any]:
     shown = s.cached(rows)
-    if shown is None:
-        return {"rows": []}
     columns = ("stage", "mean", "variance", "unbiased")
     lines = [[t(f"norm.table.{column}") for column in columns]]
     found = {stage: statistics(part) for stage, part in _stages(shown.numbers).items()}
@@ -149,8 +138,6 @@ def note(s: Any) -> str:
 
 def bars(side: Side, s: Any) -> Drawing:
     shown = s.cached(rows)
-    if shown is None:
-        return None
     part = _stages(shown.numbers)[side]
     means, stds = part.mean(dim=1).numpy(), part.std(dim=1, unbiased=False).numpy()
     figure = row_bars(part.numpy(), shown.names, means, stds, place_title=t("norm.place"))

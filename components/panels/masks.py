@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from components.errors import PageError
+from components.errors import NothingToShow, PageError
 from components.figures.lines import lines
 from components.figures.style import Figure
 from components.i18n import t
@@ -26,8 +26,7 @@ from components.kit import (
 )
 from components.labels import percent, quoted, token_text
 from components.state.jobs import Job, time_limited
-from components.state.selection import NEWEST
-from components.state.text import Text
+from components.state.text import NEWEST, Text
 from components.widgets.chart import Drawing
 from gpt import GPT, LoadedModel
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
@@ -67,6 +66,11 @@ def too_short(s: Any) -> PageError | None:
     return PageError("masks.error.short") if is_short else None
 
 
+def check_length(s: Any) -> None:
+    if too_short(s):
+        raise NothingToShow("masks.error.short")
+
+
 def replaced_position(s: Any) -> int:
     """Return the selected position, or the middle of the beginning if the position lies beyond it."""
     n = 2 if s.text is None else len(beginning(s.text))
@@ -75,20 +79,18 @@ def replaced_position(s: Any) -> int:
 
 
 @panel.computed
-def leak(s: Any) -> Leak | None:
-    """Replace a token; None if the text is too short."""
-    if too_short(s):
-        return None
+def leak(s: Any) -> Leak:
+    """Replace a token."""
+    check_length(s)
     model, ids, position = s.text.loaded.model, list(beginning(s.text)), replaced_position(s)
     other = runner_up(model, ids, position)
     return Leak(position, other, future_leak(model, ids, position, other))
 
 
 @panel.computed
-def padded(s: Any) -> MaskEffect | None:
-    """Add padding; None if the text is too short."""
-    if too_short(s):
-        return None
+def padded(s: Any) -> MaskEffect:
+    """Add padding."""
+    check_length(s)
     loaded, n_padding, side = s.text.loaded, s[Chosen].padding_length, s[Chosen].side
     ids = beginning(s.text)[: max(0, loaded.model.config.block_size - n_padding)]
     return padding_effect(loaded.model, list(ids), n_padding, pad_id=loaded.tokenizer.eot_id or 0, side=side)
@@ -100,10 +102,8 @@ def runner_up(model: GPT, ids: Sequence[int], position: int) -> int:
     return int(best[1] if best[0] == ids[position] else best[0])
 
 
-def answer(s: Any) -> str | None:
+def answer(s: Any) -> str:
     found = s[leak]
-    if found is None:
-        return None
     return t(
         "masks.says",
         old=quoted(s.text.tokenizer, s.text.ids[found.position]),
@@ -115,8 +115,6 @@ def answer(s: Any) -> str | None:
 
 def causal(s: Any) -> Drawing:
     found = s[leak]
-    if found is None:
-        return None
     figure = moves(s.text.loaded, beginning(s.text), found.effect, (t("masks.exchanged"), found.position))
     kept, leaked = (share(side[: found.position]) for side in (found.effect.with_mask, found.effect.without_mask))
     return figure, t("masks.causal.picture", kept=kept, leaked=leaked)
@@ -125,8 +123,6 @@ def causal(s: Any) -> Drawing:
 def padding(s: Any) -> Drawing:
     """Draw how much each prediction changes when padding is added before or after the text."""
     effect, side = s[padded], s[Chosen].side
-    if effect is None:
-        return None
     says = t(
         "masks.padding.picture",
         n=s[Chosen].padding_length,

@@ -32,11 +32,9 @@ def n_prompt(text: Text) -> int:
     return min(text.document.n_prompt, text.n_read)
 
 
-def passes(s: Any) -> Passes | None:
-    """Return the passes for the visitor's text, or None if there is no text."""
-    if no_text(s):
-        return None
-    size = s.text.loaded.model.dtype.itemsize
+def passes(s: Any) -> Passes:
+    """Return the passes for the visitor's text."""
+    size = s.text_read().loaded.model.dtype.itemsize
     return Passes(
         *(
             generation_passes(s.text.config, n_prompt(s.text), s.text.n_read, cached=cached, number_bytes=size)
@@ -45,10 +43,8 @@ def passes(s: Any) -> Passes | None:
     )
 
 
-def answer(s: Any) -> str | None:
+def answer(s: Any) -> str:
     found = s.cached(passes)
-    if found is None:
-        return None
     text = t("prefill.says", n=n_prompt(s.text))
     if len(found.cached) == 1:
         return text + t("prefill.no_decode")
@@ -61,8 +57,6 @@ def answer(s: Any) -> str | None:
 def bars(kind: str, s: Any) -> Drawing:
     """Draw, for each pass, the tokens that are computed and those that come from the cache."""
     found = s.cached(passes)
-    if found is None:
-        return None
     side = getattr(found, kind)
     figure = stacked_bars(
         [str(number) for number in range(len(side))],
@@ -80,8 +74,6 @@ def bars(kind: str, s: Any) -> Drawing:
 def rows(s: Any) -> dict[str, Any]:
     """Return table rows for prefill, for the first, last and selected decode steps, and for the totals."""
     found = s.cached(passes)
-    if found is None:
-        return {"rows": []}
     n, last = n_prompt(s.text), len(found.cached) - 1
     columns = ("step", "computed", "from_cache", "bytes", "without")
     shown = [[t(f"prefill.{column}") for column in columns]]

@@ -39,11 +39,9 @@ class Pair(NamedTuple):
 
 
 @panel.computed
-def logits(s: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return the logits after the selected token, with and without the model's blocks; None without a text."""
-    text, position = s.text, s.position
-    if no_text(s):
-        return None
+def logits(s: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the logits after the selected token, with and without the model's blocks."""
+    text, position = s.text_read(), s.position
     both = with_and_without_blocks(text.loaded.model, text.ids[: position + 1])
     full, bare = (text.document.possible(position, each.cpu()) for each in both)
     return full, bare
@@ -77,21 +75,17 @@ def measured_pair() -> Pair:
     return Pair(module_shapes(whole, TEXT), module_shapes(bare, TEXT), *changes)
 
 
-def probabilities(s: Any) -> list[torch.Tensor] | None:
+def probabilities(s: Any) -> list[torch.Tensor]:
     """Return the probabilities of the next token with and without blocks, (vocab_size,) each."""
-    both = s[logits]
-    return both and [s.stages(each, s.text.ids[: s.position + 1]).final for each in both]
+    return [s.stages(each, s.text.ids[: s.position + 1]).final for each in s[logits]]
 
 
 def selected_token(s: Any) -> str:
     return quoted(s.text.tokenizer, s.text.ids[s.position])
 
 
-def answer(s: Any) -> str | None:
-    both = probabilities(s)
-    if both is None:
-        return None
-    full, bare = both
+def answer(s: Any) -> str:
+    full, bare = probabilities(s)
     return t(
         "skeleton.says",
         token=selected_token(s),
@@ -102,10 +96,7 @@ def answer(s: Any) -> str | None:
 
 
 def bars(s: Any) -> Drawing:
-    both = probabilities(s)
-    if both is None:
-        return None
-    full, bare = both
+    full, bare = probabilities(s)
     shown = best_of_both(full, bare, MAX_BARS)
     figure = next_token_bars(
         [token_text(s.text.tokenizer, token_id) for token_id in shown],

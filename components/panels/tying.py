@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from components.i18n import t
 from components.kit import Panel, check_box, column, columns, picture, question, row, says, select, setting
 from components.labels import decimal, percent, quoted, token_text, visible
-from components.panels.parameter_bars import parameter_bars
+from components.panels.shape_settings import parameter_bars
 from components.widgets.simple import table
 from gpt import PRESETS, GPTConfig
 from gpt.analysis.embeddings import nearest_tokens
 from gpt.experiments.shapes import UNTIED_124M, EmbeddingEffects, embedding_effects, tied_and_untied
-from gpt.tokenizer import Vocabulary
 
 PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
@@ -33,29 +32,17 @@ class Chosen:
     tied: bool = setting(True)
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """Ids and cosine similarities of the rows of the embedding that are nearest to a token's row."""
-
-    tokenizer: Vocabulary
-    token_id: int
-    rows: list[tuple[int, float]]
-
-
 @panel.computed
 def effects(s: Any) -> EmbeddingEffects:
     return embedding_effects(replace(SMALL, tie_weights=s[Chosen].tied), TEXT)
 
 
 @panel.computed
-def neighbours(s: Any) -> Neighbours | None:
-    """Find the neighbours of the selected token in the visitor's model; None without a text."""
-    text = s.text
-    if text is None or text.n_read == 0:
-        return None
-    token_id = text.ids[s.position]
-    near = nearest_tokens(text.loaded.model, token_id, N_NEIGHBOURS)
-    return Neighbours(text.tokenizer, token_id, list(zip(near.token.tolist(), near.cosine.tolist(), strict=True)))
+def neighbours(s: Any) -> list[tuple[int, float]]:
+    """Return ids and cosine similarities of the embedding's rows that are nearest to the selected token's row."""
+    text = s.text_read()
+    near = nearest_tokens(text.loaded.model, text.ids[s.position], N_NEIGHBOURS)
+    return list(zip(near.token.tolist(), near.cosine.tolist(), strict=True))
 
 
 def config_of(s: Any) -> GPTConfig:
@@ -93,17 +80,14 @@ def taught(s: Any) -> str:
     )
 
 
-def near(s: Any) -> str | None:
-    found = s[neighbours]
-    return found and t("tying.near", token=quoted(found.tokenizer, found.token_id))
+def near(s: Any) -> str:
+    text = s.text_read()
+    return t("tying.near", token=quoted(text.tokenizer, text.ids[s.position]))
 
 
 def near_table(s: Any) -> dict[str, Any]:
-    found = s[neighbours]
-    if found is None:
-        return {"rows": []}
     head = [t(f"tying.near.{key}") for key in ("token", "similarity")]
-    rows = ([visible(token_text(found.tokenizer, i)), decimal(cosine, 3)] for i, cosine in found.rows)
+    rows = ([visible(token_text(s.text.tokenizer, i)), decimal(cosine, 3)] for i, cosine in s[neighbours])
     return {"rows": [head, *rows]}
 
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.render import Signal
-from components.share.document_link import document_values
-from components.share.link import MAX_LINK, decode, encode
+from components.share.link import MAX_LINK, decode, document_values, encode
 from components.share.sequence import SequenceState, sequence_values
 from components.state.adoption import return_to
 from components.state.hidden import hidden_values
-from components.state.selection import NEWEST, Selection, shading_named
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.state.text import Text
+from components.state.text import NEWEST, Selection, Text, shading_named
 from gpt.documents.edit_text import format_edits
 
 

@@ -2,27 +2,115 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, get_args
 
+import numpy as np
+
 from components.errors import PageError, localize_error
 from components.i18n import t
-from components.labels import shortened
+from components.labels import shortened, token_text
 from components.parts import Part
-from components.share import files, menu
 from components.share.address import page_values
-from components.share.document_link import shown_prompt
-from components.share.link import MAX_LINK, encode
+from components.share.link import MAX_LINK, encode, shown_prompt
 from components.state.adoption import adopt, load_with_progress
 from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session
 from components.state.snapshot import Message
-from gpt import Edits, Generation, list_models
+from components.widgets.widget import widget
+from gpt import Edits, Generation, SamplingParams, distribution, list_models
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import Engine, engine_snippet, python_snippet
+
+LARGEST = 4_000_000  # maximum size of a document to open, in bytes
+
+_TEMPLATE = """<div class="gb-share" role="group">
+<div class="gb-share-row"></div>
+<div class="gb-share-out" hidden>
+<p class="gb-share-says" role="status"></p><button class="gb-share-close" type="button">×</button>
+<textarea readonly spellcheck="false"></textarea>
+</div>
+<input type="file" accept=".json,application/json" hidden>
+</div>"""
+
+
+def share_menu(name: str, items: Sequence[str | list[str]], *, largest: int = 0, **wired: Any) -> Part:
+    """Return a menu's buttons. items: their names; a list is the name of a submenu, followed by those of its buttons.
+
+    View data: answer, a value from `copied`, `saved` or `message` with a unique number "n".
+    """
+    return widget("menu", name, template=_TEMPLATE, options={"items": items, "largest": largest}, **wired)
+
+
+def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:
+    """Return a response that copies content to the clipboard and shows `text`.
+
+    manual: the message if the browser does not allow copying. query: whether the content becomes the query of the
+    page's address.
+    """
+    return {"how": "copy", "content": content, "says": text, "manual": manual, "query": query}
+
+
+def saved(file: File, text: str) -> dict[str, Any]:
+    return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": text}
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"how": "tell", "says": text}
+
+
+COLUMNS = ("id", "token", "logit", "raw_probability", "final_probability")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file for the browser to save."""
+
+    name: str
+    mime: str
+    content: str
+
+
+def text_file(document: Generation) -> File:
+    return File(f"{file_stem(document)}.txt", "text/plain", document.text)
+
+
+def json_file(document: Generation, **hidden: Any) -> File:
+    """Return the document with all its branches as a JSON file. hidden: the hidden words (see `hidden_values`)."""
+    content = json.dumps(json.loads(document.to_json()) | hidden, indent=1)
+    return File(f"{file_stem(document)}.json", "application/json", content)
+
+
+def csv_file(document: Generation, position: int, params: SamplingParams) -> File:
+    r"""Return the next-token distribution at a position: one row per token in the vocabulary, most probable first.
+
+    Each token is a quoted JSON string: spaces and line breaks are visible, invalid bytes are \xNN, and no spreadsheet
+    evaluates it as a formula.
+    """
+    logits = document.logits(position)
+    stages = distribution(logits, params, previous_ids=document.ids[: position + 1])
+    scores, raw, final = (row.cpu().numpy() for row in (logits.float(), stages.raw, stages.final))
+    table = io.StringIO(newline="")
+    writer = csv.writer(table, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for i in np.lexsort((np.arange(len(raw)), -scores, -final)).tolist():
+        text = json.dumps(token_text(document.tokenizer, i), ensure_ascii=False)
+        writer.writerow((i, text, f"{scores[i]:.9g}", f"{raw[i]:.9g}", f"{final[i]:.9g}"))
+    return File(f"{file_stem(document)}-after-{position}.csv", "text/csv", table.getvalue())
+
+
+def file_stem(document: Generation) -> str:
+    """Return a portable file name made from the model and the text's first words."""
+    words = re.findall("[a-z0-9]+", document.text[:200].lower())[:4]
+    model = re.findall("[a-z0-9]+", document.loaded.name.lower())[-2:]
+    return "-".join(["glassbox", *model, *words])[:60].rstrip("-")
+
 
 MAX_PROBLEM_CHARS = 300  # maximum length of an error message, which may quote a long text from a file
 MAX_NAME_CHARS = 80
@@ -42,7 +130,7 @@ class ShareState:
 def link_menu() -> Part:
     """Return the frame's menu, which shares the page as a link."""
     items = ["link", "class", "present"]
-    return menu.menu("share-link", items, draw=lambda s: {"answer": s[ShareState].link}, on=answer_link)
+    return share_menu("share-link", items, draw=lambda s: {"answer": s[ShareState].link}, on=answer_link)
 
 
 def files_menu() -> Part:
@@ -50,7 +138,7 @@ def files_menu() -> Part:
     elsewhere, save = ["elsewhere", *get_args(Engine)], ["save", "text", "document", "csv"]
     items: list[str | list[str]] = ["python", elsewhere, save, "open"]
     wired: dict[str, Any] = {"draw": lambda s: {"answer": s[ShareState].file}, "on": answer_files, "queue": "model"}
-    return menu.menu("share-files", items, largest=menu.LARGEST, **wired)
+    return share_menu("share-files", items, largest=LARGEST, **wired)
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
@@ -60,32 +148,32 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
         session.change(ShareState, link={"n": next(_numbers), **content})
 
     if session.document is None:
-        answer(menu.message(t("error.no_text")))
+        answer(message(t("error.no_text")))
         return
     try:
         with session.lock.reading():
             query = encode(page_values(session.snapshot()))
     except ValueError as problem:  # an invalid seed
-        answer(menu.message(localize_error(problem)))
+        answer(message(localize_error(problem)))
         return
     if len(query) > MAX_LINK:
-        answer(menu.message(t("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
+        answer(message(t("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
         return
-    answer(menu.copied(query, t("share.link.copied"), t("share.manual"), query=True))
+    answer(copied(query, t("share.link.copied"), t("share.manual"), query=True))
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     """Send the text as a file or program, or open the text in a file."""
     try:
         if sent.get("what") == "open":
-            answer = menu.message((yield from _open(session, sent)))
+            answer = message((yield from _open(session, sent)))
         elif (document := session.document) is None:
-            answer = menu.message(t("error.no_text"))
+            answer = message(t("error.no_text"))
         else:
             with session.lock.reading():
                 answer = _saved(session, document, sent.get("what"))
     except ValueError as problem:
-        answer = menu.message(_short(localize_error(problem)))
+        answer = message(_short(localize_error(problem)))
     session.change(ShareState, file={"n": next(_numbers), **answer})
 
 
@@ -94,22 +182,22 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
     if what == "python":
         hidden = sorted(session.snapshot().hidden)
         program = python_snippet(document, session.edits, session.edits_on, hidden)
-        return menu.copied(program, t("share.python.copied"), t("share.manual"))
+        return copied(program, t("share.python.copied"), t("share.manual"))
     if isinstance(what, str) and what in get_args(Engine):
         params = replace(session.settings.sampling(), seed=session.settings.typed_seed())
         program = engine_snippet(what, document.ids, params, session.settings.length)
-        return menu.copied(program, t("share.elsewhere.copied"), t("share.manual"))
+        return copied(program, t("share.elsewhere.copied"), t("share.manual"))
     if what == "text":
-        file = files.text_file(document)
+        file = text_file(document)
     elif what == "document":
-        file = files.json_file(document, **hidden_values(session.snapshot()))
+        file = json_file(document, **hidden_values(session.snapshot()))
     elif what == "csv":
         text = session.snapshot().text
         assert text is not None
-        file = files.csv_file(text.document, text.at(session.selection), session.settings.sampling())
+        file = csv_file(text.document, text.at(session.selection), session.settings.sampling())
     else:
         raise PageError("share.no_file", name=str(what))
-    return menu.saved(file, t("share.saved", name=file.name))
+    return saved(file, t("share.saved", name=file.name))
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
@@ -118,15 +206,15 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
     Concepts that are turned up stay active. Other edits move to the "Change it" tab, and the text is read without them.
     """
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))
-    if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:
+    if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > LARGEST:
         megabytes = f"{size / 1e6:.1f}" if type(size) is int else "?"
-        raise PageError("share.file_too_large", n=megabytes, limit=menu.LARGEST // 10**6)
-    saved = SavedDocument.from_json(text)
-    if saved.model not in list_models():
-        raise PageError("share.unknown_model", model=shortened(saved.model, MAX_NAME_CHARS))
-    loaded = yield from load_with_progress(session, saved.model)
-    edits = saved.edits_for(loaded)
-    document = Generation.from_json(replace(saved, edits="").to_json(), loaded)
+        raise PageError("share.file_too_large", n=megabytes, limit=LARGEST // 10**6)
+    found = SavedDocument.from_json(text)
+    if found.model not in list_models():
+        raise PageError("share.unknown_model", model=shortened(found.model, MAX_NAME_CHARS))
+    loaded = yield from load_with_progress(session, found.model)
+    edits = found.edits_for(loaded)
+    document = Generation.from_json(replace(found, edits="").to_json(), loaded)
     if edits is not None:
         document.edit(Edits(steering=edits.steering))
         edits = replace(edits, steering=())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import suppress
 
-from components.state.selection import NEWEST
 from components.state.session import ArchivedDocument, Session
 from components.state.snapshot import LastAction, Message
+from components.state.text import NEWEST
 from gpt import Generation, LoadedModel, get_model
 from gpt.background import Cancelled, Progress, run_with_progress
 

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from components.state.selection import Selection
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
+from components.state.text import Selection
 from gpt import Generation, LoadedModel
 from gpt.documents.document import History
 from gpt.models.sources import corpus_of

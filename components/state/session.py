@@ -12,12 +12,10 @@ from typing import Any, TypeVar
 from components.i18n import Language
 from components.limits import MAX_ARCHIVED_BYTES
 from components.state.document_lock import DocumentLock
-from components.state.selection import Selection
 from components.state.settings import Settings
 from components.state.snapshot import LastAction, Message, Snapshot
-from components.state.text import HiddenWords, Text
+from components.state.text import HiddenWords, Selection, Text, TokenStatisticsCache
 from components.state.throughput import Throughput
-from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import TypedText, shown_text, version_of
 from gpt import Edits, FinishReason, Generation, SamplingParams, Step
 from gpt.documents.document import History

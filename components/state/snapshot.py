@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
+from components.errors import NothingToShow
 from components.i18n import Language
-from components.state.selection import Selection
 from components.state.settings import Settings
-from components.state.text import Text
+from components.state.text import Selection, Text, TokenStatisticsCache
 from components.state.throughput import Throughput
-from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import TypedText
 from gpt import Edits, FinishReason, LoadedModel, Stages, distribution
 
@@ -94,6 +93,12 @@ class Snapshot:
     def ready(self, computed: Any) -> Any:
         """Return the latest value of a `Computed`, or None."""
         return computed.latest(self)
+
+    def text_read(self) -> Text:
+        """Return the text that the model has read, as `text` does. Raises NothingToShow if there is none."""
+        if self.text is None or self.text.n_read == 0:
+            raise NothingToShow("error.no_text")
+        return self.text
 
     @property
     def snapshot(self) -> Snapshot:

@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+from weakref import WeakKeyDictionary
 
-from components.state.selection import NEWEST, Selection
-from gpt import Generation, GPTConfig, LoadedModel
+from gpt import Edits, Generation, GPTConfig, LoadedModel, Step
+from gpt.analysis.predictions import TokenStatistics
 from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.document import Token
 from gpt.tokenizer import Vocabulary
+
+NEWEST = -1  # follows the last token as the text grows
+Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
+
+
+def shading_named(name: object) -> Shading | None:
+    """Return the shading with this name, or None for anything else."""
+    return next((each for each in get_args(Shading) if each == name), None)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The selection: a position, a layer, a head, and the quantity that shades the token strip.
+
+    The position NEWEST stands for the last token, and the head None for the average over all heads.
+    """
+
+    position: int = NEWEST
+    layer: int = 0
+    head: int | None = None
+    shading: Shading = "probability"
+
+    def clamped_to(self, config: GPTConfig, *, position: int) -> Selection:
+        """Return the selection at another position, with layer and head limited to the model's."""
+        layer = min(self.layer, config.n_layer - 1)
+        head = None if self.head is None else min(self.head, config.n_head - 1)
+        return replace(self, position=position, layer=layer, head=head)
 
 
 @dataclass(frozen=True)
@@ -88,3 +119,43 @@ class HiddenWords:
         n = common_prefix_length(self.ids, text.ids)
         hidden = frozenset(position for position in self.positions if position < n)
         return hidden if len(hidden) < len(text.ids) else frozenset()
+
+
+Nodes = dict[int, tuple[Token, TokenStatistics]]
+
+
+class TokenStatisticsCache:
+    """Per-node statistics for the trees of documents.
+
+    The text before a node is the same on every path, so the statistics stay valid while the document's edits do not
+    change. The token object distinguishes a removed node from a new one with the same number.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Generation, tuple[Edits | None, Nodes]] = WeakKeyDictionary()
+
+    def of(self, document: Generation) -> list[TokenStatistics | None]:
+        """Return the statistics for each token in the current text; None for the first token and for unread ones."""
+        edits, nodes = self._known.get(document, (None, {}))
+        if edits is not document.edits:
+            nodes = {}
+        self._known[document] = document.edits, nodes
+        path, tokens = document.path, document.tree.tokens
+        known = [nodes.get(node, (None, None)) for node in path]
+        found = [
+            measured if token is tokens[node] else None for node, (token, measured) in zip(path, known, strict=True)
+        ]
+        start = next((i for i in range(1, len(path)) if found[i] is None), len(path))
+        if start < len(path):
+            found[start:] = [None] * (len(path) - start)
+            for i, measured in enumerate(document.statistics(start).tokens, start):
+                nodes[path[i]], found[i] = (tokens[path[i]], measured), measured
+        return found
+
+    def add(self, document: Generation, step: Step) -> None:
+        """Add the statistics for a newly generated token without measuring it again."""
+        if document in self._known:
+            surprisal = -math.log2(step.probability) if step.probability else math.inf
+            node = document.path[-1]
+            measured = TokenStatistics(step.probability, step.rank, step.entropy, surprisal)
+            self._known[document][1][node] = document.tree.tokens[node], measured

@@ -67,11 +67,9 @@ class Histogram:
 
 
 @tab.computed
-def histogram(s: Any) -> Histogram | None:
-    """Count one layer's pre-activations at all positions that the model has read; None without a text."""
-    text, layer = s.text, s.selection.layer
-    if text is None or text.n_read == 0:
-        return None
+def histogram(s: Any) -> Histogram:
+    """Count one layer's pre-activations at all positions that the model has read."""
+    text, layer = s.text_read(), s.selection.layer
     ids = list(text.ids[: text.n_read])
     values = pre_activations(text.loaded.model, ids, layer, text.document.edits).float().cpu().numpy().ravel()
     counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
@@ -90,14 +88,12 @@ def histogram(s: Any) -> Histogram | None:
 
 @tab.computed
 @torch.inference_mode()
-def swapped(s: Any) -> tuple[Tensor, Tensor] | None:
+def swapped(s: Any) -> tuple[Tensor, Tensor]:
     """Predict the token after the selected position, with the model's own function and with the replacement.
 
-    Returns the logits of both, (vocab_size,); None without a text.
+    Returns the logits of both, (vocab_size,).
     """
-    text, position, swap = s.text, s.position, s[Chosen].swap
-    if text is None or text.n_read == 0:
-        return None
+    text, position, swap = s.text_read(), s.position, s[Chosen].swap
     model = text.loaded.model
     idx = torch.tensor([text.ids[: position + 1]], device=model.device)
     own = text.document.edits or Edits()
@@ -129,8 +125,6 @@ def exact(s: Any) -> Drawing:
 
 def before(s: Any) -> Drawing:
     h = s[histogram]
-    if h is None:
-        return None
     figure = bars.histogram(h.shares, h.edges, x_title=t("activations.pre"), y_title=t("activations.count"))
     return figure, t(
         "activations.histogram.says",
@@ -147,8 +141,6 @@ def before(s: Any) -> Drawing:
 def swap(s: Any) -> Drawing:
     """Compare the predictions with the model's own function and with the replacement."""
     found = s[swapped]
-    if found is None:
-        return None
     before, after = (s.stages(logits, s.text.ids[: s.position + 1]).final for logits in found)
     moved = (after - before).abs().sum().item() / 2  # total variation distance
     tokenizer, own, other = s.text.tokenizer, s.text.config.activation, s[Chosen].swap

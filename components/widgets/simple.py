@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -102,7 +102,7 @@ def draw(name: str, **wired: Any) -> Part:
 
     The pointer and arrow keys show each piece's description.
     """
-    return widget("draw", name, template=_DRAW, **wired)
+    return widget("draw", name, template=_DRAW, empty=draw_data(""), **wired)
 
 
 def draw_data(
@@ -133,7 +133,7 @@ def features(name: str, **wired: Any) -> Part:
         features: a list of {"place", "name", "value", "says"}, with value in 0..1. chosen: one feature's place.
         tints: keyed by "layer.feature"; one byte per token from position `first`, in base64.
     """
-    return widget("features", name, template=_FEATURES, **wired)
+    return widget("features", name, template=_FEATURES, empty={"tokens": [], "features": []}, **wired)
 
 
 # The path of one prediction through the model.
@@ -146,7 +146,7 @@ def machine_path(name: str, **wired: Any) -> Part:
 
     A click on a part raises `.select` with the payload {"layer"} or {"layer", "head"}.
     """
-    return widget("path", name, template=_PATH, **wired)
+    return widget("path", name, template=_PATH, empty={"words": []}, **wired)
 
 
 # Text snippets with tinted words.
@@ -160,7 +160,7 @@ def snippets(name: str, **wired: Any) -> Part:
     View data:
         name: the title. snippets: lists of (word, level), with levels from 0 to 1.
     """
-    return widget("snippets", name, template=_SNIPPETS, **wired)
+    return widget("snippets", name, template=_SNIPPETS, empty={"snippets": []}, **wired)
 
 
 # The mixing desk for concepts: a slider for each, and the text as it is and with what is turned up or down.
@@ -190,7 +190,7 @@ def steer(name: str, **wired: Any) -> Part:
         babbles: whether the changed text makes no sense any more. note: a remark. stale: whether new texts are on
         their way.
     """
-    return widget("steer", name, template=_STEER, latest=True, **wired)
+    return widget("steer", name, template=_STEER, latest=True, empty={"sliders": []}, **wired)
 
 
 # A small table of numbers. The first row and the first column are headers.
@@ -203,7 +203,7 @@ def table(name: str, *, words_from: int | None = None, **wired: Any) -> Part:
 
     words_from: the first column with words instead of numbers.
     """
-    return widget("table", name, template=_TABLE, options={"words_from": words_from}, **wired)
+    return widget("table", name, template=_TABLE, options={"words_from": words_from}, empty={"rows": []}, **wired)
 
 
 # A grid of small switches that turn each head, attention and feed-forward part on and off, or scale them.
@@ -225,7 +225,7 @@ def switches(name: str, **wired: Any) -> Part:
     with the payload {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
     `gpt.documents.edit_text`. For a head, the payload also contains "layer", "head" and "on".
     """
-    return widget("switches", name, template=_SWITCHES, **wired)
+    return widget("switches", name, template=_SWITCHES, empty=switches_data(0, 0), **wired)
 
 
 def switches_data(
@@ -290,7 +290,7 @@ def tree(name: str, **wired: Any) -> Part:
 
     A click, Enter or Space on a line raises `.select` with its payload; the arrow keys move between lines.
     """
-    return widget("tree", name, template=_TREE, **wired)
+    return widget("tree", name, template=_TREE, empty=tree_data([], ""), **wired)
 
 
 def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:
@@ -383,3 +383,33 @@ def challenge_foot(name: str, **wired: Any) -> Part:
     hint, next (the key; None after the last).
     """
     return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)
+
+
+_TEMPLATE = """<figure class="gb-growth" hidden>
+<figcaption><h2></h2><output></output></figcaption>
+<p class="gb-growth-text"></p>
+<div class="gb-growth-bar"><button type="button">▶</button>
+<span><svg preserveAspectRatio="none" viewBox="0 0 100 100" aria-hidden="true"><path/></svg>
+<input type="range" min="0" step="1" value="0"></span></div>
+</figure>"""
+
+
+def growth(name: str, **wired: Any) -> Part:
+    """Return the picture, which is hidden if there are fewer than two moments.
+
+    `.input` requests a moment with the payload {"moment"}, a 0-based index, if the server shows what belongs to it. The
+    next moment is requested once the last one is shown.
+    """
+    return widget("growth", name, template=_TEMPLATE, latest=True, **wired)
+
+
+def growth_data(
+    title: str, moments: Iterable[tuple[int, str, float]], *, steps: int | None = None, moment: int | None = None
+) -> dict[str, Any]:
+    """Return the data.
+
+    moments: step, text and validation loss in nats for each. steps: length of the training; defaults to the last step.
+    moment: index of the one whose pictures the page shows; None if there are none.
+    """
+    rows = [[step, text, round(loss, 3)] for step, text, loss in moments]
+    return {"title": title, "moments": rows, "steps": steps or (rows[-1][0] if rows else 0), "moment": moment}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import gradio as gr
 import numpy as np
 from plotly.utils import PlotlyJSONEncoder
 
+from components.errors import NothingToShow, localize_error
+from components.i18n import t
 from components.parts import Action, Draw, Handler, Part, Queue
+from components.state.snapshot import Message
 
 
 def to_json(content: object) -> str:
@@ -46,6 +49,7 @@ def widget(
     input_queue: Queue = "interactive",
     latest: bool = False,
     draw: Draw | None = None,
+    empty: Mapping[str, Any] | None = None,
     actions: Mapping[str, Action] | None = None,
 ) -> Part:
     """Return a part that a widget draws. draw: returns the data that it shows, as documented at the widget's factory.
@@ -54,13 +58,23 @@ def widget(
     the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
     options: passed to the module once, when the card is built. on, on_input: handlers for the events "select" and
     "input"; they receive the payload, an unchecked dict, in the given queues. latest: of several events in quick
-    succession, handle only the newest. actions: for further events.
+    succession, handle only the newest. empty: the data if `draw` raises NothingToShow. actions: for further events.
     """
+
+    def drawn(s: Any) -> dict[str, Any]:
+        assert draw is not None
+        try:
+            return draw(s)
+        except NothingToShow:
+            if empty is None:
+                raise
+            return dict(empty)
+
     written = " ".join(("gb-widget", *classes))
     fixed = {"widget": kind, "view": view or name, "options": options or {}, "template": template, "classes": written}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
     named = {event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None}
-    return Part("widget", name, fixed, actions={**named, **(actions or {})}, draw=draw)
+    return Part("widget", name, fixed, actions={**named, **(actions or {})}, draw=draw and drawn)
 
 
 def placed(part: Part) -> gr.HTML:
@@ -76,3 +90,39 @@ def placed(part: Part) -> gr.HTML:
         elem_id=part.name or None,
         elem_classes=part.fixed["classes"].split(),
     )
+
+
+Kind = Literal["question", "lead", "caption", "status", "notice", "spoken", "skip"]
+Said = str | Message | Exception | None
+
+_TEMPLATES = {
+    "question": "<h2></h2>",
+    "lead": "<p></p>",
+    "caption": "<p></p>",
+    "status": "<p></p>",
+    "notice": '<p role="status"></p>',
+    "spoken": '<p aria-live="polite"></p>',
+    "skip": '<a href="#tabs"></a>',  # lets keyboard users skip the header
+}
+
+
+def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wired: Any) -> Part:
+    """Return one line, which is hidden while it is empty.
+
+    A "notice" is read aloud when it changes; a "spoken" line is read aloud but not shown. View data: text, or the field
+    that `field` names; hidden (hides the line even if it has text).
+    """
+    classes = ("gb-sentence", f"gb-{kind}")
+    return widget("sentence", name, template=_TEMPLATES[kind], options={"field": field}, classes=classes, **wired)
+
+
+def says(name: str, text: Callable[[Any], Said], *, kind: Kind = "lead") -> Part:
+    """Return a line whose text follows from a snapshot: a string, a message, an error, or None for no line."""
+    return sentence(name, kind=kind, empty={"text": ""}, draw=lambda s: sentence_data(text(s)))
+
+
+def sentence_data(said: Said) -> dict[str, Any]:
+    """Return the view data for a text, message or error, or for an empty line if there is none."""
+    if isinstance(said, Message):
+        return {"text": t(said.key, **said.values)}
+    return {"text": "" if said is None else localize_error(said)}

@@ -22,9 +22,9 @@ from playwright.sync_api import Page, Route, expect
 from components.assets import HEAD, PLOTLY_URL, ROUTES
 from components.figures.bars import next_token_bars
 from components.figures.palette import PALETTE
+from components.frame import frame_widget
 from components.theme import THEME
 from components.widgets.chart import chart, chart_data
-from components.widgets.frame import frame_widget
 from components.widgets.tokens import token_line, tokens
 from components.widgets.widget import placed, to_json
 

@@ -19,9 +19,9 @@ from components.share import short_links
 from components.share.address import Opening, Places
 from components.share.handlers import link_menu
 from components.share.short_links import qr_code
-from components.state.selection import Selection
 from components.state.session import Session
 from components.state.store import SessionStore
+from components.state.text import Selection
 from gpt import Generation, get_model
 from tests.components.drawing import as_read
 

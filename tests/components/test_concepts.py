@@ -22,7 +22,7 @@ from components.concepts import (
 )
 from components.share import handlers
 from components.share.address import view_values
-from components.share.files import json_file
+from components.share.handlers import json_file
 from components.share.opening import open_link
 from components.state.reads import is_ready
 from components.state.session import Session

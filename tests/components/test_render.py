@@ -11,12 +11,11 @@ from components.i18n import t
 from components.monitoring import ERRORS
 from components.navigation import open_tab
 from components.render import Lines, Renderer, Signal, View
-from components.session_events import SIGNALS, miss_frame
+from components.session_events import SIGNALS, miss_frame, saved_session
 from components.state.hidden import hide, show_all
-from components.state.saved import saved_session
-from components.state.selection import Selection
 from components.state.session import Session
 from components.state.snapshot import Snapshot
+from components.state.text import Selection
 from gpt import Generation, get_model
 
 

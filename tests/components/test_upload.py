@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from components.errors import localize_error
+from components.frame import measured, notice
 from components.i18n import Language
 from components.page import build_app
-from components.precision_notice import measured, notice
 from components.render import Renderer
 from components.state.session import Session
 from components.tabs.playground.upload import (

@@ -30,9 +30,9 @@ from components.next_tokens import token_bars
 from components.parts import Part, check_box, choice
 from components.render import Lines, compute
 from components.state.jobs import Job, result_of, stop
-from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
+from components.state.text import NEWEST
 from components.tabs.change.effect import (
     EXPERIMENTS,
     Effect,

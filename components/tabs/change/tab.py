@@ -28,10 +28,9 @@ from components.parts import Part
 from components.render import Lines
 from components.state.admission import Admission, admitted
 from components.state.jobs import Job, started, stop
-from components.state.selection import NEWEST
 from components.state.session import Session
+from components.state.text import NEWEST, TokenStatisticsCache
 from components.state.throughput import min_update_interval
-from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.change.edits import (
     Editing,
     Writing,

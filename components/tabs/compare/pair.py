@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.state.token_statistics import TokenStatisticsCache
+from components.state.text import TokenStatisticsCache
 from gpt import FinishReason, Generation, LoadedModel, SamplingParams, Stages, Step, distribution
 from gpt.documents.comparison import Comparison, paired_steps
 

@@ -22,6 +22,7 @@ from components.i18n import t
 from components.kit import card
 from components.labels import alone, percent, quoted, token_text
 from components.next_tokens import best
+from components.parts import Part
 from components.state.example import language_of_model
 from components.state.reads import Pending
 from components.state.session import Session
@@ -30,13 +31,42 @@ from components.state.typed_text import shown_tokens
 from components.tabs.inside.machine import strip
 from components.tabs.inside.recording import BINS, PooledVectors
 from components.tabs.inside.scene import Chosen, Scene, model_of, scene_of, tab, traced
-from components.widgets.film import film as film_widget
 from components.widgets.flow import packed
+from components.widgets.widget import widget
 from components.words import word_name, words_of
 from gpt import Generation, LoadedModel, SamplingParams, Trace
 from gpt.analysis.lens import lens_logits
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.sampling import uniform_draw
+
+_TEMPLATE = """<dialog class="gb-film dark" tabindex="-1">
+<header><h2></h2><button type="button" class="gb-film-close">✕</button></header>
+<canvas aria-hidden="true"></canvas>
+<p class="gb-film-says" aria-live="polite"></p>
+<section class="gb-film-end" hidden><h2></h2>
+<button type="button" data-next="hide"></button><button type="button" data-next="layer"></button>
+<button type="button" data-next="challenge"></button><button type="button" class="gb-film-again"></button></section>
+<div class="gb-film-bar">
+<button type="button" class="gb-film-back">‹</button>
+<button type="button" class="gb-film-play">▶</button>
+<button type="button" class="gb-film-forward">›</button>
+<div class="gb-film-time"><ol></ol><input type="range" min="0" step="0.05" value="0"></div>
+<button type="button" class="gb-film-screen"><svg viewBox="0 0 16 16" width="16" height="16" \
+aria-hidden="true"><path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4"/></svg></button>
+</div></dialog>"""
+
+
+def film_stage(name: str, **wired: Any) -> Part:
+    """Return the film, which is closed if there are no data.
+
+    `.select` has {"beat"}: the new beat's name, or None when the film is closed; then "next" may be "hide", "layer" or
+    "challenge". Space plays and pauses; the arrow keys, PageUp and PageDown move between beats, Home and End to the
+    first and the last; Escape closes the film.
+
+    View data: as described in `film/film.js` and `film/paint.js`.
+    """
+    return widget("film", name, template=_TEMPLATE, **wired)
+
 
 ASKED = 4  # tokens that the query visits
 N_GUESSES = 6  # layers whose prediction is shown
@@ -393,7 +423,7 @@ def look_inside(session: Session) -> None:
 
 def film_card(after: Mapping[str, Callable[[Session], object]]) -> Callable[[], Card]:
     """Return the card with the film, for every tab. after: the steps that the film's last card offers, by name."""
-    stage = film_widget("film", draw=draw_film, on=partial(play_film, after))
+    stage = film_stage("film", draw=draw_film, on=partial(play_film, after))
     return card("film", stage, classes="")
 
 

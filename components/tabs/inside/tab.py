@@ -27,11 +27,11 @@ from components.limits import MAX_TRACE_BYTES
 from components.state.session import Session
 from components.state.text import Text
 from components.tabs.inside import film, heads, machine, path
+from components.tabs.inside.heads import stages
 from components.tabs.inside.scene import STEPS, Chosen, recorded, select, tab
 from components.widgets.flow import flow
 from components.widgets.heads import heads as heads_picture
 from components.widgets.simple import machine_path
-from components.widgets.stages import stages
 from gpt.analysis.tracing import trace_window
 from gpt.models.memory import format_bytes
 

@@ -15,14 +15,13 @@ from components.labels import Later, marked, percent, quoted, shortened, token_t
 from components.limits import MAX_CHARACTERS
 from components.render import Lines
 from components.state.adoption import remark, return_to
-from components.state.selection import NEWEST, shading_named
 from components.state.session import Session
 from components.state.snapshot import LastAction, Message
-from components.state.text import Text
+from components.state.text import NEWEST, Text, shading_named
 from components.tabs.playground.box import Box
 from components.text_views import count_sentence, place_after, prompt_lines
-from components.widgets.sentence import Said
 from components.widgets.simple import Choice, Lane, Piece, choices_data, draw_data, tree_data
+from components.widgets.widget import Said
 from gpt import Generation, distribution
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary

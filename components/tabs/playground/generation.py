@@ -16,15 +16,15 @@ from components.state.adoption import load_with_progress, remark
 from components.state.example import encodable_text, fitting_text
 from components.state.hidden import show_all
 from components.state.knowledge import fitting_model, is_known_to
-from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
 from components.state.settings import LIMITS, clamped, sampling_values
 from components.state.snapshot import Message
+from components.state.text import NEWEST
 from components.state.throughput import Throughput, measured, min_update_interval
 from components.state.typed_text import name_spans, rest_ids, shown_tokens
 from components.tabs.playground.box import Box
 from components.text_views import count_sentence
-from components.widgets.sentence import Said
+from components.widgets.widget import Said
 from gpt import Generation, LoadedModel, Step, get_model, list_models
 from gpt.documents.generation import stream
 from gpt.models.sources import POEMS, STORIES, corpus_of

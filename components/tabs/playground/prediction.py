@@ -18,12 +18,11 @@ from components.next_tokens import best, held_sentence, token_bars
 from components.render import Lines
 from components.state.hidden import HiddenState, hide, show_all
 from components.state.reads import Reads
-from components.state.selection import NEWEST
 from components.state.session import Session
+from components.state.text import NEWEST
 from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap_window, place_after
 from components.widgets.chart import chart_data
-from components.widgets.growth import growth_data
-from components.widgets.simple import Bar, predictions_data
+from components.widgets.simple import Bar, growth_data, predictions_data
 from components.words import word_name, words_of
 from gpt import Edits, Generation, Stages
 from gpt.analysis.causes import Ablation, predict_without

@@ -34,17 +34,16 @@ from components.parts import Action, Handler, Part, check_box, choice, select, s
 from components.share.handlers import files_menu
 from components.state.example import EXAMPLES, language_of_model
 from components.state.hidden import HiddenState
-from components.state.selection import Shading
 from components.state.session import Session
 from components.state.settings import LIMITS, PACES, MoreControls
+from components.state.text import Shading
 from components.tabs.playground import box, editing, generation, prediction
 from components.tabs.playground.prediction import tab
 from components.tabs.playground.stages import pipeline
 from components.tabs.playground.upload import build_upload
 from components.text_views import AVERAGE, head_choices, shading_legend
 from components.widgets.composer import composer
-from components.widgets.growth import growth
-from components.widgets.simple import choices, draw, predictions, steer, tree
+from components.widgets.simple import choices, draw, growth, predictions, steer, tree
 from components.widgets.tokens import tokens
 
 

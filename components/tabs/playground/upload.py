@@ -20,8 +20,8 @@ from components.labels import ACTIVATIONS
 from components.parts import Part
 from components.state.session import Session
 from components.tabs.playground.generation import prepare_prompt, written
-from components.widgets.sentence import Said
 from components.widgets.simple import table
+from components.widgets.widget import Said
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
 from gpt.experiments.text_loss import losses_by_scale

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import zip_longest
 from typing import Any
 
+import gradio as gr
 import numpy as np
 
 from components.api.arguments import checked_text
+from components.cards.card import Card
 from components.errors import PageError
+from components.events import Events
 from components.figures.bars import size_bars
 from components.i18n import t
-from components.kit import caption, column, columns, picture, question, run_buttons, says, section
+from components.kit import caption, card, column, columns, picture, question, run_buttons, says, section
 from components.labels import seed_of
 from components.model_names import short_name
 from components.parts import Part
@@ -28,8 +31,8 @@ from components.state.jobs import Job, run_steps, stop
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
 from components.state.snapshot import Message
-from components.state.token_statistics import TokenStatisticsCache
-from components.tabs.shapes.size import Choice, Chosen, Shape, choice_of, fits, tab
+from components.state.text import TokenStatisticsCache
+from components.tabs.shapes.size import Choice, Chosen, Shape, choice_of, fits, settings_section, size_section, tab
 from components.text_views import document_lines
 from components.widgets.chart import Drawing
 from components.widgets.tokens import tokens
@@ -341,3 +344,24 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
         picture("shape-stages", stages),
         classes="gb-built",
     )
+
+
+def open_tab(session: Session) -> Iterator[None]:
+    """Load the chosen model if its configuration is needed. Errors are shown next to the model menu."""
+    is_loaded = session.loaded is not None and session.loaded.name == session.model
+    if is_loaded or session.state(Chosen).choice is not None:
+        return
+    with suppress(ValueError):
+        yield from load_with_progress(session, session.model)
+
+
+def shapes_card(models: RandomModels, example: Generation | None) -> Callable[[], Card]:
+    """Return the tab's card. example: shown beside random output until something is built."""
+    right = column(size_section(), building_section(models, example), min_width=320)
+    return card("shapes", columns(settings_section(), right, classes="gb-shapes"), classes="")
+
+
+def build_shapes(events: Events, opened: gr.Tab, example: Generation) -> None:
+    """Build and wire the tab. example: the page's first text."""
+    tab.build(events, shapes_card(RandomModels(), example))
+    events.on(opened.select, open_tab, queue="model")

@@ -10,7 +10,6 @@ from typing import Any
 from components.errors import PageError
 from components.i18n import t
 from components.kit import Tab, caption, column, columns, fold, picture, question, row, says, section
-from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
 from components.panels.shape_settings import (
     LABELS,
     MAX_DROPOUT,
@@ -18,8 +17,12 @@ from components.panels.shape_settings import (
     RANGES,
     SWITCHES,
     check_value,
+    parameter_bars,
+    parameter_count,
     shape_of,
+    size_rows,
     values_of,
+    weight_rows,
 )
 from components.parts import ControlOptions, Part, check_box, select, slider
 from components.state.session import Session

@@ -20,9 +20,8 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.widgets.chart import Drawing
 from components.widgets.flow import flow
-from components.widgets.growth import growth, growth_data
 from components.widgets.heads import heads, heads_data, max_pooled, thumbnail_side
-from components.widgets.simple import table
+from components.widgets.simple import growth, growth_data, table
 from gpt import LoadedModel, SamplingParams
 from gpt.training.live_run import Evaluation, LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun

@@ -29,8 +29,8 @@ from components.kit import (
 )
 from components.labels import decimal, decimals, listed, percent, quoted, shortened, signed
 from components.parts import Part, select
-from components.state.selection import Selection
 from components.state.session import Session
+from components.state.text import Selection
 from components.tabs.why import answer
 from components.tabs.why.answer import falls, longest_gradient
 from components.tabs.why.explained import (
@@ -56,15 +56,35 @@ from components.tabs.why.explained import (
 from components.tabs.why.lens import lens_sections
 from components.text_views import attention_sentence, token_lines
 from components.widgets.chart import Drawing
-from components.widgets.ribbons import ribbons
 from components.widgets.tokens import shade_value
 from components.widgets.tokens import tokens as token_strip
+from components.widgets.widget import widget
 from gpt import Edits, GPTConfig
 from gpt.analysis.attribution import Attribution, direct_logit_attribution
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.saliency import input_x_gradient
 from gpt.analysis.tracing import trace_text
 from gpt.tokenizer import start_ids
+
+_RIBBONS = """<figure class="gb-ribbons" hidden>
+<svg role="group"></svg>
+<figcaption><p aria-live="polite"></p><button type="button" hidden></button></figcaption>
+</figure>"""
+
+
+def ribbons(name: str, **wired: Any) -> Part:
+    """Return the flow; it is hidden if there are no heads and no columns.
+
+    It is a single Tab stop; arrow keys move within it, and Enter and Space click.
+
+    `.select` has the payload {"all": true} to switch everything on, or names the part to switch. In a flow through
+    heads, that is {"part": "tokens", "heads" or "reads", "place": [...]} with the place [position], [layer, head] or
+    [layer, head, position]; in a flow through concepts, {"node": key}.
+
+    View data: `Answer`, and `OfHeads` or `OfConcepts` (see `contents.js`).
+    """
+    return widget("ribbons", name, template=_RIBBONS, **wired)
+
 
 __all__ = ["tab"]
 

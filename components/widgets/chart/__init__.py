@@ -54,8 +54,8 @@ def chart(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickable:
         drawn = draw(s)
         return drawn if isinstance(drawn, dict) else chart_data(*(drawn or (None, "")))
 
-    options = {"clickable": clickable}
-    return widget("chart", name, template=_TEMPLATE, options=options, draw=data if draw else None, **wired)
+    wired |= {"draw": draw and data, "empty": chart_data(None, "")}
+    return widget("chart", name, template=_TEMPLATE, options={"clickable": clickable}, **wired)
 
 
 def chart_data(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from components.share import handlers
-from components.share.files import csv_file, file_stem, json_file, text_file
+from components.share.handlers import csv_file, file_stem, json_file, text_file
 from components.state.session import Session
 from gpt import Edits, Generation, SamplingParams
 from tests.gpt.fake_models import N_VOCAB, tiny_model

@@ -9,18 +9,17 @@ from urllib.parse import parse_qs
 import pytest
 
 from components.i18n import LANGUAGES
+from components.session_events import restore_session, saved_session
 from components.share.address import LinkedPage, Opening, Places, address, navigate, page_values
-from components.share.files import json_file
-from components.share.handlers import answer_files
+from components.share.handlers import answer_files, json_file
 from components.share.link import decode, encode
 from components.share.opening import open_link, open_stop
 from components.share.sequence import MAX_STOPS, SEQUENCES, SequenceState, parse
 from components.state.adoption import adopt
 from components.state.hidden import HiddenState, hidden_values, hide
-from components.state.saved import restore_session, saved_session
-from components.state.selection import NEWEST, Selection
 from components.state.session import Session
 from components.state.snapshot import Message
+from components.state.text import NEWEST, Selection
 from components.tabs.challenges.tab import challenge_key, open_challenge
 from components.tabs.playground import editing, generation
 from gpt import Generation, get_model

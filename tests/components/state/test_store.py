@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from components.session_events import restore_session, saved_session
 from components.state.example import example, opening
-from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 from gpt import SamplingParams, get_model

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from components.kit import Tab
-from components.state.selection import Selection
 from components.state.session import Session
+from components.state.text import Selection
 from components.tabs.inside import stream
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.scene import STEPS, Chosen, recorded

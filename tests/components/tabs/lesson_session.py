@@ -5,8 +5,7 @@ from __future__ import annotations
 from components.state.session import Session
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.figure import Open
-from components.tabs.lessons.places import OtherTabs
-from components.tabs.lessons.tab import lessons, open_lesson
+from components.tabs.lessons.tab import OtherTabs, lessons, open_lesson
 from gpt import get_model
 from tests.components.drawing import Drawn, as_read
 

@@ -10,9 +10,8 @@ import pytest
 from components.page import build_app
 from components.render import Renderer
 from components.session_events import analyse
-from components.state.selection import Selection
 from components.state.session import Session
-from components.state.text import Text
+from components.state.text import Selection, Text
 from components.tabs.inside.scene import Chosen as Inside
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, model_pictures, shape_pictures, text_pictures

@@ -14,7 +14,7 @@ from components.downloads import DownloadState
 from components.render import compute
 from components.state.example import example
 from components.state.reads import Reads
-from components.state.selection import Selection
+from components.state.text import Selection
 from components.tabs.inside import heads, scene, stream, tab
 from components.tabs.inside.machine import select_in_flow
 from components.tabs.inside.scene import Chosen, recorded, select

@@ -14,8 +14,8 @@ from components.i18n import LANGUAGES
 from components.labels import percent, token_text
 from components.state.example import example
 from components.state.hidden import hide
-from components.state.selection import NEWEST, Selection
 from components.state.session import Session
+from components.state.text import NEWEST, Selection
 from components.tabs.inside import film as films
 from components.tabs.inside.film import (
     BEATS,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.state.selection import Selection
+from components.state.text import Selection
 from components.tabs.inside.heads import BLOCK, SIDE, magnify_head, overview
 from components.widgets.heads import NEAR
 from gpt import Generation, GPTConfig, Tokenizer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.state.selection import Selection
+from components.state.text import Selection
 from components.tabs.inside import machine
 from components.tabs.inside.machine import select_in_flow
 from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording, pool_mean

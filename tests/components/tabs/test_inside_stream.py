@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.state.selection import Selection
+from components.state.text import Selection
 from components.tabs.inside.scene import traced
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
 from gpt.edits import Steering

@@ -14,10 +14,20 @@ from components.tabs.inside.film import open_film
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.figure import EXAMPLE, Open
 from components.tabs.lessons.pictures import PICTURES
-from components.tabs.lessons.places import OtherTabs, open_place
-from components.tabs.lessons.places import open_film as open_lesson_film
 from components.tabs.lessons.questions import QUESTIONS, NumberQuestion, parse_number
-from components.tabs.lessons.tab import answer, choose, choose_lesson, facts, lesson_key, move, open_lesson, type_text
+from components.tabs.lessons.tab import (
+    OtherTabs,
+    answer,
+    choose,
+    choose_lesson,
+    facts,
+    lesson_key,
+    move,
+    open_lesson,
+    open_place,
+    type_text,
+)
+from components.tabs.lessons.tab import open_film as open_lesson_film
 from gpt import get_model
 from gpt.models.sources import LLAMA_MODEL
 from tests.components.tabs.lesson_session import INDEX, finish, new_page, opened, shown

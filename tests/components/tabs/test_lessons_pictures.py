@@ -19,7 +19,7 @@ from components.tabs.lessons import code_view
 from components.tabs.lessons.code_view import Code, excerpt, printed
 from components.tabs.lessons.course import HEADS, LESSONS, POEM
 from components.tabs.lessons.figure import EXAMPLE, Open, checked_ids, traced
-from components.tabs.lessons.pictures import PICTURES, llama_pictures, shape_pictures, training_pictures, verse_pictures
+from components.tabs.lessons.pictures import PICTURES, llama_pictures, model_pictures, shape_pictures, training_pictures
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.tabs.lessons.tab import MINIMAL, move, open_lesson
 from gpt import GPT, GPTConfig, LoadedModel, get_model
@@ -62,8 +62,9 @@ def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(page, key):
             assert is_drawn(drawn(page, key, a=a, b=b, choice=choice))
 
 
-OF_OTHER_MODELS = (llama_pictures.PICTURES | verse_pictures.PICTURES).keys() | {
+OF_OTHER_MODELS = llama_pictures.PICTURES.keys() | {
     "training",
+    "verse",
     "configuration",
     "untrained",
 }
@@ -137,7 +138,7 @@ def test_the_heads_of_the_lesson_look_where_it_says(choice, least):
     layer, head = HEADS[choice]
     poems = get_model(POEMS_MODEL)
     weights = traced(poems, checked_ids(poems, POEM, whole=True)).layers[layer].attn_weights[0, head]
-    looked = verse_pictures.looked_at(choice)
+    looked = model_pictures.looked_at(choice)
     assert sum(weights[i, j].item() for i, j in looked) / len(looked) > least
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from components.share.document_link import document_values
+from components.share.link import document_values
 from components.state import throughput
 from components.state.example import example
 from components.state.session import PendingGeneration, Session

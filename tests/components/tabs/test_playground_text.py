@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from components.labels import percent
-from components.share.document_link import document_values, replay
-from components.share.link import decode, encode
+from components.session_events import restore_session, saved_session
+from components.share.link import decode, document_values, encode, replay
 from components.state.example import example
 from components.state.reads import is_ready
-from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.typed_text import kept_tokens, shown_tokens
 from components.tabs.playground import box as boxes

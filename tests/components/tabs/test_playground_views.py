@@ -8,9 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from components.state.selection import Selection
 from components.state.session import Session
-from components.state.token_statistics import TokenStatisticsCache
+from components.state.text import Selection, TokenStatisticsCache
 from components.tabs.playground.editing import draw, hits, tree
 from components.text_views import document_lines
 from gpt import Generation, SamplingParams, distribution

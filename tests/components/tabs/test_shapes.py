@@ -12,7 +12,7 @@ from components.errors import localize_error
 from components.panels.shape_settings import RANGES, shape_of, values_of
 from components.state.session import Session
 from components.tabs.shapes import building, size
-from components.tabs.shapes.building import Building, can_build, is_building
+from components.tabs.shapes.building import Building, can_build, is_building, open_tab, shapes_card
 from components.tabs.shapes.size import (
     OWN,
     PICKED,
@@ -21,7 +21,6 @@ from components.tabs.shapes.size import (
     control_value,
     preset_of,
 )
-from components.tabs.shapes.tab import open_tab, shapes_card
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.experiments.random_models import RandomModels
 from gpt.models.checkpoints.vocabularies import PlainIds

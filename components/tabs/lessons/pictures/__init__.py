@@ -2,13 +2,11 @@
 
 from components.tabs.lessons.figure import Picture
 from components.tabs.lessons.pictures import (
-    concept_pictures,
     llama_pictures,
     model_pictures,
     shape_pictures,
     text_pictures,
     training_pictures,
-    verse_pictures,
 )
 
 PICTURES: dict[str, Picture] = (
@@ -17,6 +15,4 @@ PICTURES: dict[str, Picture] = (
     | text_pictures.PICTURES
     | training_pictures.PICTURES
     | llama_pictures.PICTURES
-    | concept_pictures.PICTURES
-    | verse_pictures.PICTURES
 )

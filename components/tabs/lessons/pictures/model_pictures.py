@@ -1,40 +1,47 @@
-"""Figures for the lessons on the forward pass: activation, feed-forward part, attention, block, whole model."""
+"""Figures for the lessons on the forward pass: activation, feed-forward part, heads, block, whole model, concepts."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from components.concepts import LIMIT, STEP, quoted_concept
 from components.figures.bars import grouped_bars, histogram, next_token_bars
 from components.figures.maps import attention_heatmap
 from components.figures.style import Figure
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
 from components.next_tokens import at_one
 from components.panels.activation_curves import curves_chart
-from components.tabs.lessons.course import SMALL
+from components.tabs.lessons.course import HEADS, POEM, SMALL
 from components.tabs.lessons.figure import (
     EXAMPLE,
     Drawn,
     Open,
     Picture,
     SliderSpec,
+    admitted,
+    checked_ids,
     computed,
     known,
     last_head,
     last_layer,
     text_ids,
     trace,
+    traced,
     words,
 )
 from components.widgets.chart import Drawing
-from gpt import GPT, LoadedModel
+from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model
+from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
 from gpt.experiments.dropout import DropoutEffect, DroppedPart, dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
 from gpt.experiments.minimal.average import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
+from gpt.models.sources import POEMS_MODEL
 
 TOP = 8  # bars for next tokens
 # Minimum number of tokens. With fewer, even a head without a preference puts a lot of weight on the second-to-last.
@@ -304,6 +311,103 @@ def tiny() -> GPT:
     return GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
 
 
+class Steered(NamedTuple):
+    """A concept's activity on a text, (T,), and the next token's logits without and with it, (vocab_size,)."""
+
+    loaded: LoadedModel
+    ids: list[int]
+    place: tuple[int, int]
+    activity: np.ndarray
+    before: torch.Tensor
+    after: torch.Tensor
+
+
+@computed
+@torch.inference_mode()
+def steered(s: Any) -> Steered:
+    """Turn the first offered concept up or down, in the bundled model if the lessons' model has no concepts."""
+    loaded = s[Open].loaded
+    if loaded.concepts is None or not loaded.concepts.offered:
+        loaded = get_model(DEFAULT_MODEL)
+    ids = checked_ids(loaded, s[Open].text, least=2)
+    assert loaded.concepts is not None
+    each = loaded.concepts.offered[0]
+    activity = trace_activity(loaded.concepts, traced(loaded, ids), each.layer)[:, each.feature].numpy()
+    edits = Edits(steering=(loaded.concepts.steering(each.layer, each.feature, s[Open].a),))
+    idx = torch.tensor([ids], device=loaded.model.device)
+    before, after = (loaded.model(idx, edits=each)[0, -1] for each in (None, edits))
+    return Steered(loaded, ids, (each.layer, each.feature), activity, before, after)
+
+
+def concepts(s: Any) -> Drawing:
+    """Plot the activity of the concept, and describe its effect on the next token."""
+    found, strength = s[steered], s[Open].a
+    tokenizer = found.loaded.tokenizer
+    names = [visible(token_text(tokenizer, token)) for token in found.ids]
+    figure = grouped_bars(names, {words("concepts.activity"): found.activity}, y_title=words("concepts.activity"))
+    before, after = at_one(found.before), at_one(found.after)
+    token = int((after - before).argmax()) if strength else int(before.argmax())
+    return figure, words(
+        "concepts" if strength >= 0 else "concepts.weakened",
+        share=percent(-strength),
+        name=quoted_concept(found.loaded, found.place),
+        layer=found.place[0],
+        most=quoted(tokenizer, found.ids[int(np.argmax(found.activity))]),
+        token=quoted(tokenizer, token),
+        before=percent(before[token].item()),
+        after=percent(after[token].item()),
+    )
+
+
+VERSE = 5
+TITLE, N_WRITTEN, PARAMS = "《春日》\n", 56, SamplingParams(temperature=0.8, seed=30)  # the generated poem
+
+
+def looked_at(choice: str) -> list[tuple[int, int]]:
+    """Return (position, target) pairs: at each position, a head should attend to the target.
+
+    Depending on `choice`, the target is the last punctuation mark, the previous rhyme or the character above the next
+    one.
+    """
+    marks = [i for i, character in enumerate(POEM) if character in "，。\n"]
+    if choice == "counts":
+        return [(i, max(mark for mark in marks if mark < i)) for i in range(marks[0] + 1, len(POEM)) if i not in marks]
+    if choice == "rhymes":
+        ends = [i - 1 for i, character in enumerate(POEM) if character == "。"]
+        return [(end - 1, before) for before, end in pairwise(ends)]
+    commas = (i for i, character in enumerate(POEM) if character == "，")
+    return [(comma + i, comma + i - VERSE) for comma in commas for i in range(VERSE)]
+
+
+@computed
+def weights(s: Any) -> tuple[LoadedModel, np.ndarray]:
+    """Return the poem model and the chosen head's attention weights for the poem, (T, T)."""
+    loaded, (layer, head) = get_model(POEMS_MODEL), HEADS[s[Open].choice]
+    trace = traced(loaded, loaded.tokenizer.encode(POEM))
+    return loaded, trace.layers[layer].attn_weights[0, head].cpu().numpy()
+
+
+@computed
+def poems(s: Any) -> dict[str, str]:
+    """Return the poem that the model writes with and without the chosen head."""
+    loaded, found = get_model(POEMS_MODEL), {}
+    with admitted(loaded):
+        for name, edits in (("with", None), ("without", Edits(head_scale={HEADS[s[Open].choice]: 0.0}))):
+            steps = generate(loaded, TITLE, PARAMS, N_WRITTEN, edits=edits)
+            found[name] = "".join(step.text for step in steps).strip()
+    return found
+
+
+def verse(s: Any) -> Drawn:
+    """Show a head's attention weights, and the poem that the model writes with and without that head."""
+    choice, (loaded, found) = s[Open].choice, s[weights]
+    layer, head = HEADS[choice]
+    share = sum(float(found[i, j]) for i, j in looked_at(choice)) / len(looked_at(choice))
+    text = words(f"verse.{choice}", layer=layer, head=head, share=percent(share))
+    rows = [["", TITLE.strip()], *([words(f"verse.{name}"), poem] for name, poem in s[poems].items())]
+    return Drawn(chart=(heatmap(loaded, found, loaded.tokenizer.encode(POEM)), text), table=rows)
+
+
 LAYER = SliderSpec("attention.layer", 0, last_layer, 1, 0)
 PICTURES: dict[str, Picture] = {
     "skeleton": Picture(skeleton, text=EXAMPLE, choices=("real", "skeleton")),
@@ -322,4 +426,10 @@ PICTURES: dict[str, Picture] = {
         b=SliderSpec("picture.seed", 0, 20, 1, 0),
     ),
     "small": Picture(small, a=SliderSpec("picture.padding", 0, 15, 1, 4)),
+    "concepts": Picture(
+        concepts,
+        text="Tom saw a cat and a dog. The dog ran to the big",
+        a=SliderSpec("picture.concepts.strength", NO_ACTIVITY, LIMIT, STEP, 1.5),
+    ),
+    "verse": Picture(verse, choices=tuple(HEADS)),
 }

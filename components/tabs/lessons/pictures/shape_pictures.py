@@ -9,8 +9,7 @@ import numpy as np
 
 from components.figures.lines import lines
 from components.i18n import spoken
-from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
-from components.panels.shape_settings import shape_of, values_of
+from components.panels.shape_settings import parameter_bars, parameter_count, shape_of, size_rows, values_of
 from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, computed, words
 from components.widgets.chart import Drawing
 from gpt import PRESETS, GPTConfig
