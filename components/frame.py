@@ -14,8 +14,7 @@ from components.i18n import LANGUAGES, t
 from components.kit import button, column, fold, row, says
 from components.labels import listed, percent, placed, quoted
 from components.model_names import model_choices
-from components.parts import Handler, Part, check_box, choice, select, title
-from components.render import Lines
+from components.parts import Handler, Lines, Part, check_box, choice, select, title
 from components.share.handlers import link_menu
 from components.state.reads import Computed
 from components.state.session import Session

@@ -23,6 +23,10 @@ Sentence = tuple[str, Mapping[str, object]]  # a catalogue key, and the values f
 Choices = Sequence[tuple[str, Any]]  # (label, value)
 
 
+class Lines(list[str]):
+    """A list of lines in a widget's data that usually grows only at its end. Only new lines are sent."""
+
+
 @dataclass(frozen=True)
 class Action:
     """The action triggered by using a part.

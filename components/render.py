@@ -24,6 +24,7 @@ from plotly.utils import PlotlyJSONEncoder
 from components.errors import PageError, localize_error
 from components.i18n import Language, speaking, t
 from components.monitoring import count_error
+from components.parts import Lines
 from components.state.admission import ANALYSES
 from components.state.document_lock import DocumentLock
 from components.state.reads import Computed, Pending, Reads, Result, Seen, is_ready, is_same, value_of
@@ -37,10 +38,6 @@ FOLLOWING_SECONDS = 0.4  # shortest pause between two rounds of computing while 
 PAUSE_FACTOR = 3  # shortest pause, as a multiple of the round's duration
 POLL_SECONDS = 0.02
 Draw = Callable[[Any], Any]  # a function of a snapshot that records what is read from it
-
-
-class Lines(list[str]):
-    """A list of lines that usually grows only at its end, such as a text's tokens. Only new lines are sent."""
 
 
 @dataclass(frozen=True)

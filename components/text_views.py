@@ -12,7 +12,7 @@ from components.figures import maps
 from components.i18n import is_exact, t
 from components.labels import listed, percent, quoted, token_text
 from components.next_tokens import held_sentence, next_tokens
-from components.render import Lines
+from components.parts import Lines
 from components.state.text import Selection, Text, TokenStatisticsCache
 from components.state.typed_text import ends_text
 from components.widgets.chart import Rows, chart_data

@@ -12,8 +12,7 @@ from components.figures.bars import Cell, grouped_bars, merge_ladder
 from components.i18n import t
 from components.kit import Panel, column, columns, picture, question, says, setting, text_box
 from components.labels import visible
-from components.parts import Part
-from components.render import Lines
+from components.parts import Lines, Part
 from components.state.session import Session
 from components.text_views import prompt_lines
 from components.widgets.chart import Drawing

@@ -82,7 +82,7 @@ def taught(s: Any) -> str:
 
 def near(s: Any) -> str:
     text = s.text_read()
-    return t("tying.near", token=quoted(text.tokenizer, text.ids[s.position]))
+    return s[neighbours] and t("tying.near", token=quoted(text.tokenizer, text.ids[s.position]))
 
 
 def near_table(s: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, Generic, TypeVar
 
+from components.errors import NothingToShow
 from components.state.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -108,10 +109,10 @@ class Reads:
         return result.value
 
     def ready(self, computed: Computed[T]) -> T | None:
-        """Return a result, or None until it is up to date, for what can be drawn without it."""
+        """Return a result, or None until it is up to date or if there is none, for what can be drawn without it."""
         try:
             return self._result(computed)
-        except Pending:
+        except (Pending, NothingToShow):
             return None
 
     @property

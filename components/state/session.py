@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -22,6 +22,10 @@ from gpt.documents.document import History
 from gpt.tokenizer import is_chat
 
 S = TypeVar("S")
+# Fields of a snapshot that are copied as they are.
+COPIED = {each.name for each in fields(Snapshot) if each.init} - {
+    *("text", "written", "hidden", "chat", "generating", "states", "handled", "_cache"),
+}
 
 
 @dataclass(frozen=True)
@@ -201,41 +205,17 @@ class Session:
         written, hidden, text = self._texts()
         with self._states_lock:
             states, handled = dict(self._states), dict(self.handled)
+        copied = {name: getattr(self, name) for name in COPIED}
+        chat, generating = self.is_chat, self.lock.streaming
         return Snapshot(
-            id=self.id,
-            language=self.language,
-            tab=self.tab,
-            film=self.film,
-            link_opened=self.link_opened,
-            navigated=self.navigated,
-            model=self.model,
-            own_models=self.own_models,
             text=text,
             written=written,
             hidden=hidden,
-            prompt=self.prompt,
-            typed=self.typed,
-            answered=self.answered,
-            chat=self.is_chat,
-            settings=self.settings,
-            selection=self.selection,
-            generating=self.lock.streaming,
-            can_undo=self.can_undo,
-            can_redo=self.can_redo,
-            throughput=self.throughput,
-            finish_reason=self.finish_reason,
-            last_action=self.last_action,
-            progress=self.progress,
-            notice=self.notice,
-            query=self.query,
-            numbers=self.numbers,
-            special=self.special,
-            edits=self.edits,
-            edits_on=self.edits_on,
-            loaded=self.loaded,
-            token_statistics=self.token_statistics,
+            chat=chat,
+            generating=generating,
             states=states,
             handled=handled,
+            **copied,
         )
 
     def _texts(self) -> tuple[Text | None, frozenset[int], Text | None]:

@@ -25,6 +25,7 @@ from components.concepts import (
     turned,
     unsteered_probabilities,
 )
+from components.errors import NothingToShow
 from components.i18n import t
 from components.kit import Tab, card, choice, column, columns, question, says, section, setting, text_box, title_row
 from components.labels import listed, marked, quoted
@@ -81,11 +82,11 @@ def window_of(s: Any) -> int:
 
 @tab.computed
 @torch.inference_mode()
-def activities(s: Any) -> Activities | None:
-    """Measure feature activity on the tokens around the selected one; None without a text or concepts."""
-    text = s.text
-    if text is None or text.n_read == 0 or text.loaded.concepts is None:
-        return None
+def activities(s: Any) -> Activities:
+    """Measure feature activity on the tokens around the selected one."""
+    text = s.text_read()
+    if text.loaded.concepts is None:
+        raise NothingToShow("concepts.none")
     loaded, ids, first = text.loaded, text.ids[: text.n_read], s.watch(window_of)
     stop = min(len(ids), first + MAX_TOKENS)
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
@@ -141,7 +142,7 @@ def active_features(s: Any) -> dict[str, Any]:
     """Show the text and the listed features, shading the text by each feature's activity."""
     concepts, query, chosen, found = concepts_of(s), s[Chosen].search, open_feature(s), s.ready(activities)
     if s.text is None or concepts is None:
-        return {"tokens": [], "features": []}
+        raise NothingToShow("concepts.none")
     data: dict[str, Any] = {
         "tokens": [marked(piece) for piece in shown_tokens(s.text.tokenizer, s.text.ids)],
         "selected": s.position,
@@ -198,15 +199,12 @@ def lead(s: Any) -> str:
 
 
 def title(s: Any) -> str:
-    place = open_feature(s)
-    return "" if s.text is None or place is None else t("concepts.title", name=concept_name(s.text.loaded, place))
+    return t("concepts.title", name=concept_name(s.text_read().loaded, open_feature(s)))
 
 
 def about(s: Any) -> str:
     """Describe how often and on which words the open feature is active, and which words it makes likelier."""
-    place, concepts = open_feature(s), concepts_of(s)
-    if s.text is None or concepts is None or place is None:
-        return ""
+    place, concepts = open_feature(s), s.text_read().loaded.concepts
     share = float(concepts.dictionaries[place[0]].share[place[1]])
     joined = {rows: listed(concept_tokens(s.text.loaded, place, rows)[:N_EXAMPLES]) for rows in get_args(Rows)}
     return t("concepts.about", layer=place[0], n=round(1000 * share) or t("concepts.under_one"), **joined)
@@ -214,9 +212,7 @@ def about(s: Any) -> str:
 
 def evidence(s: Any) -> dict[str, Any]:
     """Show snippets from other texts that strongly activate the open feature."""
-    place, concepts = open_feature(s), concepts_of(s)
-    if s.text is None or concepts is None or place is None:
-        return {"snippets": []}
+    place, concepts = open_feature(s), s.text_read().loaded.concepts
     pieces = concepts.snippets(*place, s.text.tokenizer)
     return {"snippets": [_words(s, each) for each in pieces], "name": t("concepts.snippets")}
 
@@ -232,17 +228,14 @@ def _words(s: Any, snippet: Snippet) -> list[tuple[str, float]]:
 
 def strength(s: Any) -> dict[str, Any]:
     """Show the open feature's slider, and how the text continues with and without the turned-up concepts."""
-    place = open_feature(s)
-    if s.text is None or place is None:
-        return {"sliders": []}
-    on = turned(s.text.document)
-    return sliders(s.text.loaded, [place, *on], on) | comparison(s)
+    on = turned(s.text_read().document)
+    return sliders(s.text.loaded, [open_feature(s), *on], on) | comparison(s)
 
 
 def bars(s: Any) -> dict[str, Any]:
     """Show the next-token probabilities with the turned-up concepts, in front of those without them."""
     name = t("concepts.bars")
-    if s.text is None or s.text.n_read == 0 or open_feature(s) is None:
+    if s.text is None or s.text.n_read == 0:
         return predictions_data(name, "", [])
     position, tokenizer = s.position, s.text.tokenizer
     now = s.stages(s.text.document.logits(position), s.text.ids[: position + 1]).final

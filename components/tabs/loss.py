@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from components.api.arguments import check_scored_length
-from components.errors import PageError
+from components.errors import NothingToShow, PageError
 from components.i18n import t
 from components.kit import Tab, button, caption, card, case, question, row, run_buttons, says, select, setting, text_box
 from components.labels import listed, percent, quoted
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.model_names import short_name
 from components.parts import Part
-from components.render import Lines
 from components.state.adoption import load_with_progress
 from components.state.example import encodable_text, language_of_model
 from components.state.jobs import Job, in_thread, run_steps, stop
@@ -118,9 +117,11 @@ def scored(s: Any) -> ScoredText | ValueError | None:
         return problem
 
 
-def shown_text(s: Any) -> ScoredText | None:
+def shown_text(s: Any) -> ScoredText:
     shown = s[scored]
-    return shown if isinstance(shown, ScoredText) else None
+    if not isinstance(shown, ScoredText):
+        raise NothingToShow("error.no_text")
+    return shown
 
 
 def notice(s: Any) -> ValueError | None:
@@ -177,8 +178,6 @@ def status(s: Any) -> Message | None:
 
 def headline(s: Any) -> str:
     shown = shown_text(s)
-    if shown is None:
-        return ""
     total = shown.result.score
     return t(
         "loss.headline",
@@ -190,8 +189,6 @@ def headline(s: Any) -> str:
 
 def explanation(s: Any) -> str:
     shown = shown_text(s)
-    if shown is None:
-        return ""
     result, config = shown.result, shown.loaded.model.config
     choices = result.score.perplexity
     text = t(
@@ -217,8 +214,6 @@ def explanation(s: Any) -> str:
 def strip(s: Any) -> dict[str, Any]:
     """Show the text, shaded by surprisal, with the probability and rank of each token after the first."""
     shown = shown_text(s)
-    if shown is None:
-        return {"lines": Lines(), "doc": "", "selected": -1, "shade": ""}
     statistics = [(None, None), *((loss.probability, loss.rank) for loss in shown.result.losses)]
     return {
         "lines": token_lines(shown.loaded.tokenizer, shown.result.ids, statistics, n_prompt=1),
@@ -244,8 +239,6 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
 def token(s: Any) -> str:
     """Describe the selected token: its probability, and the most likely tokens in its place."""
     shown = shown_text(s)
-    if shown is None:
-        return ""
     tokenizer, result, position = shown.loaded.tokenizer, shown.result, selected(s, shown)
     name = quoted(tokenizer, result.ids[position])
     if position == 0:

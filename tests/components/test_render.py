@@ -10,7 +10,8 @@ import pytest
 from components.i18n import t
 from components.monitoring import ERRORS
 from components.navigation import open_tab
-from components.render import Lines, Renderer, Signal, View
+from components.parts import Lines
+from components.render import Renderer, Signal, View
 from components.session_events import SIGNALS, miss_frame, saved_session
 from components.state.hidden import hide, show_all
 from components.state.session import Session

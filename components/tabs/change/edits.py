@@ -27,8 +27,8 @@ from components.kit import (
 )
 from components.labels import ACTIVATIONS, percent, placed, quoted, token_text, visible_token
 from components.next_tokens import token_bars
-from components.parts import Part, check_box, choice
-from components.render import Lines, compute
+from components.parts import Lines, Part, check_box, choice
+from components.render import compute
 from components.state.jobs import Job, result_of, stop
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot

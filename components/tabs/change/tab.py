@@ -24,8 +24,7 @@ from components.kit import (
     title_row,
 )
 from components.labels import placed, quoted
-from components.parts import Part
-from components.render import Lines
+from components.parts import Lines, Part
 from components.state.admission import Admission, admitted
 from components.state.jobs import Job, started, stop
 from components.state.session import Session

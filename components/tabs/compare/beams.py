@@ -11,8 +11,7 @@ from components.i18n import t
 from components.kit import Panel, button, caption, column, question, row, says, section, setting, slider
 from components.labels import decimal, marked, token_text
 from components.model_names import short_name
-from components.parts import Part
-from components.render import Lines
+from components.parts import Lines, Part
 from components.state.admission import Admission
 from components.state.adoption import adopt as adopt_document
 from components.state.adoption import load_with_progress

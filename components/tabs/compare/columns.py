@@ -18,9 +18,8 @@ from components.kit import Tab, button, caption, column, columns, picture, quest
 from components.labels import percent, placed, quoted, seed_of, token_text
 from components.model_names import model_choices, short_name
 from components.next_tokens import next_tokens
-from components.parts import Action, Part, select, text_box, valueless
+from components.parts import Action, Lines, Part, select, text_box, valueless
 from components.parts import slider as plain_slider
-from components.render import Lines
 from components.state.admission import admitted
 from components.state.adoption import load_with_progress
 from components.state.jobs import Job, run_steps, stop

@@ -17,8 +17,7 @@ import torch
 
 from components.i18n import t
 from components.labels import percent
-from components.parts import Part
-from components.render import Lines
+from components.parts import Lines, Part
 from components.state.reads import Pending
 from components.state.session import Session
 from components.tabs.inside.machine import group_of, is_usual_scale, top_targets, window

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from components.causes import Fall, causes_sentence, is_seen, main_word, reason, reason_falls
+from components.errors import NothingToShow
 from components.i18n import t
 from components.labels import bar_label, percent, quoted
 from components.next_tokens import best
@@ -32,11 +33,11 @@ class Added(NamedTuple):
 
 
 @tab.computed
-def added(s: Any) -> Added | None:
+def added(s: Any) -> Added:
     """Measure what each feed-forward network adds to the score of the next token."""
     found = s[reason]
     if found is None:
-        return None
+        raise NothingToShow("error.no_text")
     trace, model = s[traced], s.text.loaded.model
     contribution, _ = contribution_to_logit(model, trace, 0, found.token, None)
     scores = torch.stack([contribution(layer.mlp_out[0, 0].float()) for layer in trace.layers])
@@ -62,11 +63,11 @@ class Path(NamedTuple):
     writer: int | None
 
 
-def path(s: Any) -> Path | None:
+def path(s: Any) -> Path:
     """Return the path of the next token: the one in the text or, at its end, the likeliest."""
     scene, found, falls = s.cached(scene_of), s[reason], s.cached(reason_falls)
     if found is None or falls is None:
-        return None
+        raise NothingToShow("error.no_text")
     if found.ids != scene.recording.ids[: scene.position + 1]:
         raise Pending
     words = words_of(scene.tokenizer, found.ids)
@@ -89,8 +90,6 @@ def path(s: Any) -> Path | None:
 def draw(s: Any) -> dict[str, Any]:
     """Return the data for the `machine_path` widget."""
     found = s.cached(path)
-    if found is None:
-        return {"words": []}
     scene = s.cached(scene_of)
     ids, final = found.ids, scene.stages(scene.document.logits(scene.position)).final
     falls = {fall.place[0]: fall.probability for fall in s.cached(reason_falls).all_words}
@@ -130,8 +129,6 @@ def shown_rows(count: int, kept: Collection[int]) -> list[int]:
 
 def says(s: Any) -> str:
     found = s.cached(path)
-    if found is None:
-        return ""
     falls, tokenizer, ids = s.cached(reason_falls), s.cached(scene_of).tokenizer, found.ids
     token = quoted(tokenizer, found.token)
     text = causes_sentence(falls, found.token, ids, tokenizer)

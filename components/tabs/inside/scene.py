@@ -60,11 +60,9 @@ def is_of_document(value: Any, s: Snapshot) -> bool:
 
 
 @tab.computed(while_writing=True, is_usable=is_of_document)
-def recorded(s: Any) -> Generator[Recording, None, Recording | None]:
+def recorded(s: Any) -> Generator[Recording, None, Recording]:
     """Record the text, or the tokens that have been added to it. A long pass is announced first."""
-    text = s.text
-    if text is None or text.n_read == 0:
-        return None
+    text = s.text_read()
     recording = recorded.latest(s.snapshot) or Recording.empty(text.document, s[Chosen].max_bytes)
     ids = text.ids[: text.n_read]
     announced = recording.announced(ids)

@@ -12,7 +12,7 @@ import torch
 from components.errors import PageError
 from components.i18n import t
 from components.kit import Panel
-from components.render import Lines
+from components.parts import Lines
 from components.state.reads import Computed, Pending
 from components.widgets.chart import Drawing
 from gpt import GPTConfig, LoadedModel, Trace

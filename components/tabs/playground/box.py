@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from components.api.arguments import checked_text
 from components.concepts import kept_edits
-from components.render import Lines
+from components.parts import Lines
 from components.state.admission import admitted
 from components.state.adoption import remark
 from components.state.hidden import CLICKS, hide

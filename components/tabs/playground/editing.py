@@ -13,7 +13,7 @@ from components.api.arguments import checked_text
 from components.i18n import is_exact, t
 from components.labels import Later, marked, percent, quoted, shortened, token_text, visible
 from components.limits import MAX_CHARACTERS
-from components.render import Lines
+from components.parts import Lines
 from components.state.adoption import remark, return_to
 from components.state.session import Session
 from components.state.snapshot import LastAction, Message

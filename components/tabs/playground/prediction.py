@@ -12,16 +12,14 @@ from torch import Tensor
 from components.causes import Fall, causes_sentence, chosen_token, main_word, reason, reason_falls
 from components.concepts import continuation_settings, risen_sentence, unsteered_probabilities
 from components.i18n import t
-from components.kit import Tab
+from components.kit import Tab, no_text
 from components.labels import listed, marked, percent, quoted
 from components.next_tokens import best, held_sentence, token_bars
-from components.render import Lines
 from components.state.hidden import HiddenState, hide, show_all
 from components.state.reads import Reads
 from components.state.session import Session
 from components.state.text import NEWEST
 from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap_window, place_after
-from components.widgets.chart import chart_data
 from components.widgets.simple import Bar, growth_data, predictions_data
 from components.words import word_name, words_of
 from gpt import Edits, Generation, Stages
@@ -52,11 +50,9 @@ class WithoutAttention(NamedTuple):
 
 
 @tab.computed
-def without_attention(s: Any) -> WithoutAttention | None:
+def without_attention(s: Any) -> WithoutAttention:
     """Predict the next token without attention, and continue the text with and without it."""
-    if s.text is None or s.text.n_read == 0:
-        return None
-    loaded, edits, ids = s.text.loaded, s.text.document.edits, s.text.ids[: s.position + 1]
+    loaded, edits, ids = s.text_read().loaded, s.text.document.edits, s.text.ids[: s.position + 1]
     held, settings = s.text.document.held_after(s.position), continuation_settings(s)
     model = loaded.model
     off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(range(model.config.n_layer), 0.0))
@@ -180,10 +176,10 @@ def _behind(s: Any) -> str:
 
 
 def bars_off(s: Any) -> dict[str, Any]:
-    title, found = t("attention.off.title"), s[without_attention]
-    if found is None:
+    title = t("attention.off.title")
+    if no_text(s):
         return predictions_data(title, "", [])
-    final = s.stages(found.logits, s.text.ids[: s.position + 1]).final.numpy()
+    final = s.stages(s[without_attention].logits, s.text.ids[: s.position + 1]).final.numpy()
     shown, _ = _bars(s.text.tokenizer, final, final, (), s)
     return predictions_data(title, t("attention.off.says"), shown)
 
@@ -199,8 +195,7 @@ def goes_on_off(s: Any) -> str:
 
 def _goes_on(s: Any, *, off: bool) -> str:
     found = s[without_attention]
-    text = "" if found is None else found.off_goes_on if off else found.goes_on
-    return "" if found is None else t("goes_on.says", text=marked(text).strip())
+    return t("goes_on.says", text=marked(found.off_goes_on if off else found.goes_on).strip())
 
 
 def attention_label(s: Any) -> str:
@@ -259,8 +254,7 @@ def why(s: Any) -> str:
 
     Until this is measured, describe what the selected head attends to.
     """
-    if s.text is None or s.text.n_read == 0:
-        return ""
+    s.text_read()
     if measured := s.cached(hidden_sentence) or s.cached(measured_reason):
         return str(measured)
     if not (attention := s.cached(attended)):
@@ -360,9 +354,7 @@ def spoken(s: Any) -> str:
 
 
 def heatmap(s: Any) -> dict[str, Any]:
-    if s.text is None or s.text.n_read == 0:
-        return chart_data(None, "", cells=Lines())
-    return attention_heatmap(s.text, s.selection)
+    return attention_heatmap(s.text_read(), s.selection)
 
 
 def select_row(session: Session, sent: dict[str, Any]) -> None:

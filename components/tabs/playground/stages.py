@@ -14,7 +14,7 @@ from torch import Tensor
 from components.errors import PageError
 from components.figures.lines import stage_lines
 from components.i18n import has_text, t
-from components.kit import Panel, choice, column, fold, picture, says, setting
+from components.kit import Panel, choice, column, fold, no_text, picture, says, setting
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.parts import Handler, Part, pick_list
 from components.state.session import Session
@@ -200,14 +200,12 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def pipeline_of(s: Any) -> PipelineView | None:
-    """Return the stages at the selected position, or None if the model has not read any tokens."""
-    if s.text is None or s.text.n_read == 0:
-        return None
-    known = s[Chosen].followed
-    followed = _of_model(s.text, [] if known is None else [known])
-    token = followed[0] if followed else natural(s.text.document, s.position)
-    return PipelineView(s.text.document, s.position, s.settings.sampling(), token)
+def pipeline_of(s: Any) -> PipelineView:
+    """Return the stages at the selected position."""
+    text, known = s.text_read(), s[Chosen].followed
+    followed = _of_model(text, [] if known is None else [known])
+    token = followed[0] if followed else natural(text.document, s.position)
+    return PipelineView(text.document, s.position, s.settings.sampling(), token)
 
 
 def _of_model(text: Text, tokens: Iterable[tuple[int, str]]) -> list[int]:
@@ -217,17 +215,12 @@ def _of_model(text: Text, tokens: Iterable[tuple[int, str]]) -> list[int]:
 
 
 def lead(s: Any) -> str | PageError:
-    view = s.cached(pipeline_of)
-    if view is not None:
-        return lead_sentence(view)
-    return PageError("error.no_text") if s.text is None else ""
+    return PageError("error.no_text") if s.text is None else lead_sentence(s.cached(pipeline_of))
 
 
-def bars(s: Any) -> dict[str, Any] | None:
+def bars(s: Any) -> dict[str, Any]:
     """Show the most probable next tokens as a chart that can be saved."""
     view = s.cached(pipeline_of)
-    if view is None:
-        return None
     place = place_after(s.written.document, s.written.at(s.selection))
     return next_token_bars(view.document, view.position, view.params, place)
 
@@ -263,20 +256,14 @@ def pipeline(choose: Handler, *settings: Part) -> Part:
     choose: inserts the clicked token. settings: controls above the stages.
     """
 
-    def stage_picture(s: Any) -> dict[str, Any] | None:
-        view = s.cached(pipeline_of)
-        return None if view is None else stage_chart(view, s[Chosen].unit)
-
     def rows(of: Any) -> Any:
-        return lambda s: {"rows": [] if s.cached(pipeline_of) is None else of(s.cached(pipeline_of))}
+        return lambda s: {"rows": of(s.cached(pipeline_of))}
 
     def to_follow(s: Any) -> list[tuple[str, int]]:
-        view = s.cached(pipeline_of)
-        return [] if view is None else choices(view, _of_model(s.text, s[Chosen].found))
+        return [] if no_text(s) else choices(s.cached(pipeline_of), _of_model(s.text, s[Chosen].found))
 
     def followed(s: Any) -> list[int]:
-        view = s.cached(pipeline_of)
-        return [] if view is None else [view.followed]
+        return [] if no_text(s) else [s.cached(pipeline_of).followed]
 
     return fold(
         "pipeline",
@@ -287,7 +274,7 @@ def pipeline(choose: Handler, *settings: Part) -> Part:
             choice(Chosen.unit, "pipeline.unit"),
             picture(
                 "pipeline-lines",
-                stage_picture,
+                lambda s: stage_chart(s.cached(pipeline_of), s[Chosen].unit),
                 clickable=True,
                 on=lambda session, sent: follow(session, sent.get("customdata")),
             ),

@@ -22,8 +22,7 @@ from components.i18n import t
 from components.kit import caption, card, column, columns, picture, question, run_buttons, says, section
 from components.labels import seed_of
 from components.model_names import short_name
-from components.parts import Part
-from components.render import Lines
+from components.parts import Lines, Part
 from components.state.admission import admitted
 from components.state.adoption import load_with_progress
 from components.state.example import OPENINGS, language_of_model

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from components.labels import unseen_names, visible
-from components.parts import Part
+from components.parts import Lines, Part
 from components.widgets.widget import to_base64, to_json, widget
 
 FULL = 65535  # the largest level of a shade
@@ -66,9 +66,10 @@ def tokens(
         parted: the first position at which the text differs from the text beside it, or -1.
         marks: whether spaces are shown.
     """
+    nothing = {"lines": Lines(), "doc": "", "selected": -1, "shade": ""}
     texts = {"name": of, "empty": empty, "shade": shade}
     options = {"ids": ids, "selectable": selectable, "one_line": one_line, "curve": curve, **texts}
-    return widget("tokens", name, template=_TEMPLATE, options=options, **wired)
+    return widget("tokens", name, template=_TEMPLATE, options=options, empty=nothing, **wired)
 
 
 def token_line(
