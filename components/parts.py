@@ -311,32 +311,6 @@ def timer(name: str, seconds: float, on: Handler, *, active: Live) -> Part:
     )
 
 
-def run_buttons(
-    name: str,
-    label: str,
-    start: Handler,
-    stop: Handler,
-    running: Live,
-    *,
-    queue: Queue,
-    able: Live | None = None,
-    primary: bool = False,
-) -> Part:
-    """Return Start and Stop buttons, at most one of which is enabled at a time.
-
-    label: catalogue key for Start; able: whether Start is enabled while nothing runs; primary: see `button`.
-    """
-
-    def can_start(s: Snapshot) -> bool:
-        return not running(s) and (able is None or able(s))
-
-    return row(
-        button(f"{name}-start", label, start, queue=queue, enabled=can_start, primary=primary),
-        button(f"{name}-stop", "stop", stop, queue="stop", enabled=running),
-        classes="gb-buttons gb-short",
-    )
-
-
 def valueless(handler: Handler) -> Handler:
     """Adapt a handler that takes only the session for use by a part that sends no value, such as a button."""
     if streams(handler):

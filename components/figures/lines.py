@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import cos, sin
 from typing import Any, NamedTuple
 
@@ -282,20 +281,6 @@ class Share(NamedTuple):
     colour: str = "after"
 
 
-@dataclass(frozen=True)
-class CurveNames:
-    """Labels for the learning curve."""
-
-    step: str = "step"
-    loss: str = "loss, nats"
-    training: str = "training data"
-    held_back: str = "held-out data"
-    copy: str = "on repeated random tokens"
-    guessing: str = "guessing"
-    shares: str = "%"
-    rate: str = "learning rate"
-
-
 def learning_curve(
     losses: np.ndarray,
     rates: np.ndarray,
@@ -307,23 +292,24 @@ def learning_curve(
     guessing: float,
     copy_losses: np.ndarray | None = None,
     shown: int | None = None,
-    names: CurveNames = CurveNames(),
+    names: Mapping[str, str],
 ) -> Figure:
     """Draw the loss over the steps on a logarithmic axis, with any shares below.
 
     If there are losses, the learning rate is also shown.
 
     losses, rates: values at updates 1 to n, (n,). eval_steps, val_losses, copy_losses: values at the evaluations, (k,).
-    guessing: the loss of a uniform guess, in nats. shown: the step to mark.
+    guessing: the loss of a uniform guess, in nats. shown: the step to mark. names: labels for "step", "loss",
+    "training", "held_back", "copy", "guessing", "shares" and "rate".
     """
     at, looked_at = np.arange(1, len(losses) + 1), floats(np.maximum(eval_steps, ZERO_AT))
     data: list[Trace] = []
     if len(losses):
         grouped = log_grouped(at, MAX_POINTS), log_grouped(losses, MAX_POINTS)
-        data.append(_curve(*grouped, escape(names.training), LIGHT["before"], width=1.5))
-    data.append(_curve(looked_at, val_losses, escape(names.held_back), LIGHT["after"], size=5))
+        data.append(_curve(*grouped, escape(names["training"]), LIGHT["before"], width=1.5))
+    data.append(_curve(looked_at, val_losses, escape(names["held_back"]), LIGHT["after"], size=5))
     if copy_losses is not None:
-        data.append(_curve(looked_at, copy_losses, escape(names.copy), CURVES[1].light, size=5))
+        data.append(_curve(looked_at, copy_losses, escape(names["copy"]), CURVES[1].light, size=5))
     highest = max(guessing, *(float(each["y"].max()) for each in data))
     for share, dash in zip(shares, DASHES, strict=False):
         line = _curve(looked_at, 100 * share.values, escape(share.name), LIGHT[share.colour], dash, size=5)
@@ -333,25 +319,25 @@ def learning_curve(
         line = _curve(at[changes], rates[changes], "", LIGHT["muted"], width=1.5)
         data.append(line | {"yaxis": "y3", "showlegend": False})
     for trace in data:
-        trace["hovertemplate"] = f"{names.step} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>"
+        trace["hovertemplate"] = f"{names['step']} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>"
     panels, lowest = {}, 0.24 if len(losses) else 0.0  # from top to bottom: loss, shares, rates
     if shares:
         scale = {"range": [0, 104], "tickvals": [0, 50, 100]}
-        panels["yaxis2"] = axis(names.shares, domain=[lowest, 0.46]) | scale
+        panels["yaxis2"] = axis(names["shares"], domain=[lowest, 0.46]) | scale
     if len(losses):
-        panels["yaxis3"] = axis(names.rate, domain=[0.0, 0.14], rangemode="tozero", nticks=3)
+        panels["yaxis3"] = axis(names["rate"], domain=[0.0, 0.14], rangemode="tozero", nticks=3)
     ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= steps]
     numbers = {"tickvals": [ZERO_AT, *ticks], "ticktext": ["0", *(f"{tick:,}" for tick in ticks)]}
     whole = [np.log10(ZERO_AT) - 0.05, np.log10(max(steps, 2)) + 0.03]
     bottom = "y3" if len(losses) else "y2" if shares else "y"
     return figure(
         data,
-        axis(names.step, type="log", range=whole, anchor=bottom) | numbers,
-        axis(names.loss, domain=[0.56 if shares else lowest + 0.04, 1.0], range=[0, 1.08 * highest]),
+        axis(names["step"], type="log", range=whole, anchor=bottom) | numbers,
+        axis(names["loss"], domain=[0.56 if shares else lowest + 0.04, 1.0], range=[0, 1.08 * highest]),
         height=380 if shares else 320,
         margin=(56, 12, 8, 40),
         shapes=[level(guessing)] + ([] if shown is None else [upright(max(shown, ZERO_AT))]),
-        annotations=[note(escape(names.guessing), xref="paper", x=1, y=guessing, xanchor="right", yanchor="top")],
+        annotations=[note(escape(names["guessing"]), xref="paper", x=1, y=guessing, xanchor="right", yanchor="top")],
         **panels,
     )
 

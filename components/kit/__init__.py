@@ -1,64 +1,31 @@
 """What a tab is made of: `Tab`, settings, computed results, cards, and what a card can contain."""
 
-from components.kit.settings import (
-    check_box,
-    choice,
-    experiment_buttons,
-    layer_select,
-    position_slider,
-    select,
-    setting,
-    slider,
-    text_box,
-)
-from components.kit.tab import Panel, Tab, card, no_text
-from components.parts import (
-    button,
-    caption,
-    case,
-    code_text,
-    column,
-    columns,
-    fold,
-    lead,
-    question,
-    row,
-    run_buttons,
-    section,
-    timer,
-    title_row,
-)
-from components.widgets.chart import chart as picture
-from components.widgets.widget import says
-
-__all__ = [
-    "Panel",
-    "Tab",
-    "button",
-    "caption",
-    "card",
-    "case",
-    "check_box",
-    "choice",
-    "code_text",
-    "column",
-    "columns",
-    "experiment_buttons",
-    "fold",
-    "layer_select",
-    "lead",
-    "no_text",
-    "picture",
-    "position_slider",
-    "question",
-    "row",
-    "run_buttons",
-    "says",
-    "section",
-    "select",
-    "setting",
-    "slider",
-    "text_box",
-    "timer",
-    "title_row",
-]
+from components.kit.settings import check_box as check_box
+from components.kit.settings import choice as choice
+from components.kit.settings import experiment_buttons as experiment_buttons
+from components.kit.settings import job_buttons as job_buttons
+from components.kit.settings import layer_select as layer_select
+from components.kit.settings import position_slider as position_slider
+from components.kit.settings import select as select
+from components.kit.settings import setting as setting
+from components.kit.settings import slider as slider
+from components.kit.settings import text_box as text_box
+from components.kit.tab import Panel as Panel
+from components.kit.tab import Tab as Tab
+from components.kit.tab import card as card
+from components.kit.tab import no_text as no_text
+from components.parts import button as button
+from components.parts import caption as caption
+from components.parts import case as case
+from components.parts import code_text as code_text
+from components.parts import column as column
+from components.parts import columns as columns
+from components.parts import fold as fold
+from components.parts import lead as lead
+from components.parts import question as question
+from components.parts import row as row
+from components.parts import section as section
+from components.parts import timer as timer
+from components.parts import title_row as title_row
+from components.widgets.chart import picture as picture
+from components.widgets.widget import says as says

@@ -10,7 +10,7 @@ from typing import Any
 
 from components import parts
 from components.errors import PageError
-from components.parts import Live, Part
+from components.parts import Handler, Live, Part, Queue
 from components.state.jobs import run_results, stop
 from components.state.session import Session
 from components.state.settings import checked_number
@@ -144,8 +144,28 @@ def experiment_buttons(
 
     state: has the fields `job`, `latest` and `notice`. label: catalogue key of the Start button.
     """
-    start, end = partial(run_results, state, results, small=small), partial(stop, state)
-    return parts.run_buttons(name, label, start, end, lambda s: s[state].job is not None, queue="experiment")
+    return job_buttons(name, label, partial(run_results, state, results, small=small), state, queue="experiment")
+
+
+def job_buttons(
+    name: str, label: str, start: Handler, state: type, *, able: Live | None = None, queue: Queue, primary: bool = False
+) -> Part:
+    """Return the buttons that start and stop the job in a state's field `job`, at most one of which is enabled.
+
+    label: catalogue key of the Start button. able: whether it is enabled while nothing runs. primary: see `button`.
+    """
+
+    def runs(s: Any) -> bool:
+        return s[state].job is not None
+
+    def can_start(s: Any) -> bool:
+        return not runs(s) and (able is None or able(s))
+
+    return parts.row(
+        parts.button(f"{name}-start", label, start, queue=queue, enabled=can_start, primary=primary),
+        parts.button(f"{name}-stop", "stop", partial(stop, state), queue="stop", enabled=runs),
+        classes="gb-buttons gb-short",
+    )
 
 
 def _last_position(s: Any) -> int:

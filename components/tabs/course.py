@@ -21,17 +21,17 @@ from components.kit import (
     code_text,
     column,
     columns,
+    job_buttons,
     lead,
     picture,
     question,
     row,
-    run_buttons,
     says,
 )
 from components.state.admission import admitted
 from components.state.adoption import adopt
 from components.state.example import first_prompt
-from components.state.jobs import Job, in_thread, run_steps, stop
+from components.state.jobs import Job, in_thread, run_steps
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.widgets.chart import Drawing
@@ -269,15 +269,7 @@ def cards(folder: Path | None) -> list[Callable[[], Card]]:
         "build",
         *intro,
         caption("build.file", folder=folder),
-        run_buttons(
-            "build",
-            "build.check",
-            partial(check, folder),
-            partial(stop, BuildState),
-            lambda s: not is_idle(s),
-            queue="experiment",
-            primary=True,
-        ),
+        job_buttons("build", "build.check", partial(check, folder), BuildState, queue="experiment", primary=True),
         caption("build.check.says"),
         says("build-status", status, kind="status"),
         says("build-notice", lambda s: s[BuildState].notice, kind="notice"),

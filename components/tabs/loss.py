@@ -13,14 +13,14 @@ import numpy as np
 from components.api.arguments import check_scored_length
 from components.errors import NothingToShow, PageError
 from components.i18n import t
-from components.kit import Tab, button, caption, card, case, question, row, run_buttons, says, select, setting, text_box
+from components.kit import Tab, button, caption, card, case, job_buttons, question, row, says, select, setting, text_box
 from components.labels import listed, percent, quoted
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.model_names import short_name
 from components.parts import Part
 from components.state.adoption import load_with_progress
 from components.state.example import encodable_text, language_of_model
-from components.state.jobs import Job, in_thread, run_steps, stop
+from components.state.jobs import Job, in_thread, run_steps
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.text_views import token_lines
@@ -273,15 +273,7 @@ tab.cards(
         text_box(Loss.text, "loss.text", placeholder="loss.placeholder", value=text_in_box),
         case("loss-examples", lambda s: language_of_model(s.model), {each: examples(each) for each in EXAMPLES}),
         row(
-            run_buttons(
-                "loss",
-                "loss.measure",
-                measure,
-                partial(stop, Loss),
-                lambda s: s[Loss].job is not None,
-                queue="model",
-                primary=True,
-            ),
+            job_buttons("loss", "loss.measure", measure, Loss, queue="model", primary=True),
             select(Loss.stride, "loss.stride", info="loss.stride.info"),
             classes="gb-loss-tools",
         ),

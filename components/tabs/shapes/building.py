@@ -19,14 +19,14 @@ from components.errors import PageError
 from components.events import Events
 from components.figures.bars import size_bars
 from components.i18n import t
-from components.kit import caption, card, column, columns, picture, question, run_buttons, says, section
+from components.kit import caption, card, column, columns, job_buttons, picture, question, says, section
 from components.labels import seed_of
 from components.model_names import short_name
 from components.parts import Lines, Part
 from components.state.admission import admitted
 from components.state.adoption import load_with_progress
 from components.state.example import OPENINGS, language_of_model
-from components.state.jobs import Job, run_steps, stop
+from components.state.jobs import Job, run_steps
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
 from components.state.snapshot import Message
@@ -314,15 +314,8 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
     return section(
         question("shapes.build.question"),
         caption("shapes.build.says"),
-        run_buttons(
-            "shape",
-            "shapes.build",
-            partial(build, models),
-            partial(stop, Building),
-            is_building,
-            queue="model",
-            able=can_build,
-            primary=True,
+        job_buttons(
+            "shape", "shapes.build", partial(build, models), Building, able=can_build, queue="model", primary=True
         ),
         says("shape-room", room, kind="caption"),
         says("shape-trouble", trouble, kind="notice"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from components.cards.card import Card
-from components.figures.lines import CurveNames, Share, learning_curve
+from components.figures.lines import Share, learning_curve
 from components.i18n import t
 from components.kit import card, picture, question, section
 from components.labels import percent
@@ -29,10 +29,8 @@ def curve_chart(shown: Shown) -> Drawing:
     run, progress = shown.run, shown.progress
     n_vocab = run.dataset.vocabulary.n_vocab
     keys = ("step", "loss", "training", "held_back", "copy", "rate", "shares")
-    names = CurveNames(
-        **{key: t(f"train.curve.{key}") for key in keys},
-        guessing=t("train.curve.guessing", n=f"{n_vocab:,}"),
-    )
+    names = {key: t(f"train.curve.{key}") for key in keys}
+    names["guessing"] = t("train.curve.guessing", n=f"{n_vocab:,}")
     copy_losses = None
     if isinstance(run, RecordedRun):
         copy_losses = np.array([run.figures[each.step].copy_loss for each in progress.evaluations])

@@ -36,7 +36,7 @@ class Rows(NamedTuple):
 Drawing = tuple[Figure | None, str] | tuple[Figure | None, str, str] | dict[str, Any] | None
 
 
-def chart(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickable: bool = False, **wired: Any) -> Part:
+def picture(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickable: bool = False, **wired: Any) -> Part:
     """Return a chart. Its space is left empty if there is no data.
 
     draw: returns a figure and a sentence that describes it, optionally a secondary sentence; None for nothing. For
