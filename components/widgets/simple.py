@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,24 +54,12 @@ def arcs_data(
 _CHOICES = """<div class="gb-choices" role="group" hidden></div>"""
 
 
-class Choice(NamedTuple):
-    """One line: its cells, and the payload sent to the server when it is chosen. A single cell fills the whole line."""
-
-    cells: tuple[str, ...]
-    sent: dict[str, object]
-
-
 def choices(name: str, **wired: Any) -> Part:
-    """Return the part that draws `choices_data`; it is hidden if there are no lines.
+    """Return the list, which is hidden if there are no lines. View data: see `choices.js`.
 
     A click or Enter raises `.select` with the line's payload; the arrow keys move between lines.
     """
     return widget("choices", name, template=_CHOICES, **wired)
-
-
-def choices_data(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> dict[str, Any]:
-    """Return the data for a list. name: the list's name for screen readers; head: the columns' names."""
-    return {"name": name, "head": head, "lines": [line._asdict() for line in lines]}
 
 
 # Sampling one token: the probabilities laid end to end from 0 to 1, and where the random number falls.
@@ -86,33 +73,12 @@ _DRAW = """<figure class="gb-draw">
 </figure>"""
 
 
-class Piece(NamedTuple):
-    """A piece of the strip, for one or more tokens.
-
-    end: where the piece ends, in 0..1; it starts at the end of the previous one. says: its description.
-    """
-
-    end: float
-    says: str
-    is_several: bool = False
-
-
 def draw(name: str, **wired: Any) -> Part:
-    """Return the part that draws `draw_data`; it is hidden if there is no text.
+    """Return the strip; it is hidden if there is no text. View data: see `draw.js`.
 
     The pointer and arrow keys show each piece's description.
     """
-    return widget("draw", name, template=_DRAW, empty=draw_data(""), **wired)
-
-
-def draw_data(
-    text: str, pieces: Sequence[Piece] = (), *, number: float = 0.0, place: int = 0, mark: str = ""
-) -> dict[str, Any]:
-    """Return the data for a strip: a sentence and, if there are pieces, the random number.
-
-    number: the random number, which falls on piece `place`; mark: the number's label.
-    """
-    return {"text": text, "pieces": list(pieces), "number": number, "place": place, "mark": mark}
+    return widget("draw", name, template=_DRAW, empty={"text": ""}, **wired)
 
 
 # A text, and the features that are active at one of its words. Pointing at a feature tints the text.
@@ -128,10 +94,7 @@ def features(name: str, **wired: Any) -> Part:
 
     Clicking a word raises `.select` with {"index": position}; clicking a feature, with {"place": [layer, feature]}.
 
-    View data:
-        tokens: the text's tokens; selected: a position.
-        features: a list of {"place", "name", "value", "says"}, with value in 0..1. chosen: one feature's place.
-        tints: keyed by "layer.feature"; one byte per token from position `first`, in base64.
+    View data: see `features.js`.
     """
     return widget("features", name, template=_FEATURES, empty={"tokens": [], "features": []}, **wired)
 
@@ -155,11 +118,7 @@ _SNIPPETS = """<section class="gb-snippets"><h3></h3><ol></ol></section>"""
 
 
 def snippets(name: str, **wired: Any) -> Part:
-    """Return a list of snippets.
-
-    View data:
-        name: the title. snippets: lists of (word, level), with levels from 0 to 1.
-    """
+    """Return a list of snippets. View data: see `snippets.js`."""
     return widget("snippets", name, template=_SNIPPETS, empty={"snippets": []}, **wired)
 
 
@@ -184,11 +143,7 @@ def steer(name: str, **wired: Any) -> Part:
 
     Raises `.select` with {"on": [[layer, feature, position], ...]} for the sliders that are not in the centre.
 
-    View data:
-        sliders: a list of (layer, feature, name, position), positions from 0 to 100.
-        texts: if present, (label, pieces) of the text as it is and of the changed text, with pieces (text, differs).
-        babbles: whether the changed text makes no sense any more. note: a remark. stale: whether new texts are on
-        their way.
+    View data: see `steer.js`.
     """
     return widget("steer", name, template=_STEER, latest=True, empty={"sliders": []}, **wired)
 
@@ -267,35 +222,12 @@ _TREE = """<figure class="gb-tree">
 </figure>"""
 
 
-@dataclass(frozen=True)
-class Lane:
-    """One line in the picture, with positions in tokens from the start of the text.
-
-    start, end: where the line forks from line number `parent` (None for the first line), and where it ends. reached:
-    how far the current text follows it, or a value below `start` if not at all. here: whether the text ends on it.
-    label: the line's text. sent: payload sent to the server when the line is chosen.
-    """
-
-    parent: int | None
-    start: int
-    end: int
-    reached: int
-    here: bool
-    label: str
-    sent: dict[str, Any]
-
-
 def tree(name: str, **wired: Any) -> Part:
-    """Return the part that draws `tree_data`; it is hidden if there are no lanes.
+    """Return the branches; they are hidden if there are no lanes. View data: see `tree/tree.js`.
 
     A click, Enter or Space on a line raises `.select` with its payload; the arrow keys move between lines.
     """
-    return widget("tree", name, template=_TREE, empty=tree_data([], ""), **wired)
-
-
-def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:
-    """Return the data for a tree. lanes: parents before their children. text: shown above the tree."""
-    return {"text": text, "lanes": [asdict(lane) for lane in lanes]}
+    return widget("tree", name, template=_TREE, empty={"lanes": []}, **wired)
 
 
 _PREDICTIONS = """<figure class="gb-predictions">
@@ -368,8 +300,7 @@ def challenge_head(name: str, **wired: Any) -> Part:
     Raises `.select` with the payload {"challenge": key} when a challenge is chosen. If none is open when the widget
     appears, it raises the event for the last one opened in this browser, or else for the first.
 
-    View data: open (the key; None if no challenge is open), title, goal, groups (a list of {"name", "items"}, where
-    each item is {"key", "title"}).
+    View data: see `challenge/head.js`.
     """
     return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
 
@@ -379,8 +310,7 @@ def challenge_foot(name: str, **wired: Any) -> Part:
 
     Raises `.select` with the payload {"challenge": key} or {"again": True}. The browser also stores the best score.
 
-    View data: open (as above), verdict, solved, score (None if the goal has none), attempts (a sentence), learned,
-    hint, next (the key; None after the last).
+    View data: see `challenge/foot.js`.
     """
     return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)
 

@@ -271,9 +271,7 @@ def reset(session: Session) -> None:
 
 
 def draw_switches(s: Any) -> dict[str, Any]:
-    if s.text is None:
-        return switches_data(0, 0)
-    config, costs = s.text.config, s[Editing].costs
+    config, costs = s.text_read().config, s[Editing].costs
     edits = s.edits.fitting(config)
     is_measured = costs is not None and costs.source == source_of(s)
     return switches_data(

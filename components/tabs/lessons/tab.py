@@ -368,8 +368,7 @@ def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wire
     appears, it raises the event for the last one opened in this browser, or else for the first. The button that opens
     the film raises `.input`.
 
-    View data: index (0-based; None if no lesson is open), lessons (a list of {"title", "says", "part", "words"},
-    with "words" for synonyms in all languages), has_film.
+    View data: see `lesson/head.js`.
     """
     options = {"keys": list(keys), "topics": list(topics)}
     return widget("lesson/head", name, template=_HEAD_TEMPLATE, options=options, **wired)
@@ -381,9 +380,7 @@ def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
     Raises `.input` with the payload {"question": 1-based number, "answer": typed text, or a choice's 1-based number},
     and `.select` for the button that goes to the corresponding place in the app.
 
-    View data: index (0-based; None shows nothing), idea and code (lists of {"caption", "lines"}, each line made of
-    (kind, text) pieces), questions (a list of {"question", "kind", "choices", "verdict", "feedback", "answer"}; kind is
-    "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (the buttons' labels).
+    View data: see `lesson/body.js`.
     """
     return widget("lesson/body", name, template=_BODY_TEMPLATE, options={"keys": list(keys)}, **wired)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,7 +20,6 @@ from components.state.snapshot import LastAction, Message
 from components.state.text import NEWEST, Text, shading_named
 from components.tabs.playground.box import Box
 from components.text_views import count_sentence, place_after, prompt_lines
-from components.widgets.simple import Choice, Lane, Piece, choices_data, draw_data, tree_data
 from components.widgets.widget import Said
 from gpt import Generation, distribution
 from gpt.analysis.sampling_stages import cumulative_draw
@@ -203,29 +202,29 @@ def _type(session: Session, document: Generation, text: str, after: int) -> Last
 def tree(s: Any) -> dict[str, Any]:
     """Show the text's branches, or nothing if there is only one branch and the text extends to its end."""
     if s.written is None:
-        return tree_data([], "")
+        return {"lanes": []}
     document, branches, path = s.written.document, s.written.document.tree, s.written.document.path
     if not branches.children(path[-1]) and len(branches.leaves()) == 1:
-        return tree_data([], "")
+        return {"lanes": []}
     lines = _lines(branches)
     current, depths = set(path), branches.depths
     lanes = []
     for line in lines[:MAX_LANES]:
         shared = [node for node in line.nodes if node in current]
         lanes.append(
-            Lane(
-                parent=line.parent,
-                start=line.start,
-                end=depths[line.nodes[-1]],
-                reached=depths[shared[-1]] if shared else -1,
-                here=bool(shared) and shared[-1] == path[-1],
-                label=_label(document, line),
-                sent={"document": str(document.key), "node": line.nodes[-1]},
-            )
+            {
+                "parent": line.parent,
+                "start": line.start,
+                "end": depths[line.nodes[-1]],
+                "reached": depths[shared[-1]] if shared else -1,
+                "here": bool(shared) and shared[-1] == path[-1],
+                "label": _label(document, line),
+                "sent": {"document": str(document.key), "node": line.nodes[-1]},
+            }
         )
     more = len(lines) - len(lanes)
     text = t("tree.says", n=len(lines)) + (t("tree.more", n=more) if more else "")
-    return tree_data(lanes, text)
+    return {"text": text, "lanes": lanes}
 
 
 class _Line(NamedTuple):
@@ -270,23 +269,27 @@ def _label(document: Generation, line: _Line) -> str:
 
 def draw(s: Any) -> dict[str, Any]:
     """Show how the selected token was sampled, or explain why there is nothing to show."""
+
+    def said(text: str, pieces: Sequence[Any] = ()) -> dict[str, Any]:
+        return {"text": text, "pieces": pieces}
+
     if s.written is None:
-        return draw_data("")
+        return said("")
     document, tokenizer = s.written.document, s.written.tokenizer
     position = s.written.framed(s.selection)
     origin, token = document.origin(position), quoted(tokenizer, document.ids[position])
     if position < document.n_prompt:
-        return draw_data(t("draw.prompt", token=token))
+        return said(t("draw.prompt", token=token))
     number = document.draw(position)
     if origin.params is None or number is None:
-        return draw_data(t(f"draw.{origin.kind}", token=token))
+        return said(t(f"draw.{origin.kind}", token=token))
     if position > s.written.n_read:
-        return draw_data("")
+        return said("")
     if document.dropped and position < len(document.ids) - 1:
-        return draw_data(t("draw.dropped", token=token))
+        return said(t("draw.dropped", token=token))
     stages = distribution(document.logits(position - 1), origin.params, previous_ids=document.ids[:position])
     if origin.params.temperature == 0:
-        return draw_data(t("draw.greedy", token=token))
+        return said(t("draw.greedy", token=token))
     drawn_strip = cumulative_draw(stages.final, number)
     start, end = drawn_strip.bounds
     text = t(
@@ -304,15 +307,16 @@ def draw(s: Any) -> dict[str, Any]:
     if any(hidden < position for hidden in s.hidden):
         text += t("draw.visible")
     pieces, drawn = _pieces(s.written, drawn_strip.ids, drawn_strip.ends, drawn_strip.index)
-    return draw_data(text, pieces, number=number, place=drawn, mark=t("draw.mark", number=f"{number:.2f}"))
+    mark = t("draw.mark", number=f"{number:.2f}")
+    return said(text, pieces) | {"number": number, "place": drawn, "mark": mark}
 
 
-def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int) -> tuple[list[Piece], int]:
+def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int) -> tuple[list[tuple[float, str, bool]], int]:
     """Return the pieces and the index of the drawn one. Small intervals are combined, except for the drawn one."""
     starts = np.concatenate(([0.0], ends[:-1]))
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
     cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})
-    pieces: list[Piece] = []
+    pieces: list[tuple[float, str, bool]] = []
     number = 0
     for first, after in pairwise(cuts):
         if first == drawn:
@@ -323,13 +327,13 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int) -> tuple[
         else:
             name = t("draw.others", n=f"{after - first:,}")
         says = f"{name} {span}({percent(ends[after - 1] - starts[first])})"
-        pieces.append(Piece(float(ends[after - 1]), says, after - first > 1))
+        pieces.append((float(ends[after - 1]), says, after - first > 1))
     return pieces, number
 
 
 def hits(s: Any) -> dict[str, Any]:
     """List candidates to insert after the selected token: the query itself, and tokens that contain it."""
-    nothing = choices_data("", (), [])
+    nothing: dict[str, Any] = {"lines": []}
     if not s.query or s.text is None or s.written is None or s.text.n_read == 0:
         return nothing
     query = s.query
@@ -341,17 +345,17 @@ def hits(s: Any) -> dict[str, Any]:
     except ValueError:  # a character outside the vocabulary
         n = 0
     if n:
-        lines.append(Choice((t("box.text", text=visible(query), n=n),), here | {"text": query}))
+        lines.append({"cells": [t("box.text", text=visible(query), n=n)], "sent": here | {"text": query}})
     logits = s.text.document.logits(position)
     final = s.stages(logits, s.text.ids[: position + 1]).final
     for hit in search_vocabulary(tokenizer, logits, query, limit=MAX_HITS):
         name = visible(token_text(tokenizer, hit.token_id)) + (f"  {hit.token_id}" if is_exact() else "")
         cells = (name, f"{hit.rank:,}", percent(final[hit.token_id].item()))
-        lines.append(Choice(cells, here | {"token": hit.token_id}))
+        lines.append({"cells": cells, "sent": here | {"token": hit.token_id}})
     if not lines:
         return nothing
     head = (t("box.token"), t("strip.rank"), t("pipeline.probability"))
-    return choices_data(t("box.name"), head, lines)
+    return {"name": t("box.name"), "head": head, "lines": lines}
 
 
 def dropped(s: Any) -> str:

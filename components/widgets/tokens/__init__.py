@@ -57,14 +57,7 @@ def tokens(
 
     A click, Enter or Space on a chip raises `.select` with the payload {"index": position}.
 
-    View data:
-        doc: identifies the text; a new value selects the newest token again.
-        lines: built by `token_line`.
-        selected: a position; -1 follows the newest token as the text grows.
-        shade: from `shade_value`.
-        by: quantity that tints the tokens if there is no shade: "probability", "rank", "entropy" or "surprisal".
-        parted: the first position at which the text differs from the text beside it, or -1.
-        marks: whether spaces are shown.
+    View data: see `tokens/tokens.js`.
     """
     nothing = {"lines": Lines(), "doc": "", "selected": -1, "shade": ""}
     texts = {"name": of, "empty": empty, "shade": shade}
