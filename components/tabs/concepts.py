@@ -107,7 +107,8 @@ def layer_of(s: Any) -> int | None:
     return layer if layer in known else max(known, default=None)
 
 
-def open_feature(s: Any) -> Place | None:
+def open_feature(s: Any) -> Any:
+    """Return the open feature's place, or None. What describes it is on the page only if there is one."""
     loaded, feature = model_of(s), s[Chosen].feature
     return feature[1] if loaded is not None and feature is not None and feature[0] == loaded.name else None
 
