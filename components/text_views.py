@@ -10,6 +10,7 @@ import numpy as np
 
 from components.figures import maps
 from components.i18n import is_exact, t
+from components.labels import Vocabulary as Labelled
 from components.labels import listed, percent, quoted, token_text
 from components.next_tokens import held_sentence, next_tokens
 from components.parts import Lines
@@ -182,20 +183,10 @@ def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
     tokenizer, position = text.tokenizer, text.at(selection)
     start, end = heatmap_window(text, position)
     weights = text.document.attn_weights(selection.layer, selection.head)[:end, :end].float().cpu().numpy()
-    labels = [token_text(tokenizer, i) for i in text.ids[start:end]]
     shown, window = weights[start:end, start:end], text.config.window_of(selection.layer)
     if window is not None:
         shown = np.where(np.tri(len(shown), k=-window, dtype=bool), np.nan, shown)  # beyond the attention window
-    figure = maps.attention_heatmap(
-        shown,
-        labels,
-        labels,
-        selected=position - start,
-        first=start,
-        query_title=t("attention.query"),
-        key_title=t("attention.key"),
-        weight_title=t("attention.weight"),
-    )
+    figure = attention_map(tokenizer, text.ids[start:end], shown, selected=position - start, first=start)
     sentence = attention_sentence(text, position, selection, weights[position, : position + 1])
     if window is not None:
         sentence += t("attention.sight", layer=selection.layer, window=window)
@@ -205,15 +196,27 @@ def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
     return chart_data(figure, sentence, cells=heatmap_rows(cells))
 
 
+def attention_map(tokenizer: Labelled, ids: Sequence[int], weights: np.ndarray, **options: Any) -> dict[str, Any]:
+    """Draw attention weights (T, T) between the tokens of a text. Takes the options of `maps.attention_heatmap`."""
+    labels = [token_text(tokenizer, i) for i in ids]
+    titles = {f"{name}_title": t(f"attention.{name}") for name in ("query", "key", "weight")}
+    return maps.attention_heatmap(weights, labels, labels, **titles, **options)
+
+
+def most_attended(tokenizer: Labelled, ids: Sequence[int], row: np.ndarray) -> str:
+    """Name the two tokens with the most attention. row: weights of the tokens, (N,)."""
+    most = np.argsort(-row, kind="stable")[:2].tolist()
+    return listed(f"{quoted(tokenizer, ids[i])} ({percent(float(row[i]))})" for i in most)
+
+
 def attention_sentence(text: Text, position: int, selection: Selection, row: np.ndarray) -> str:
     """Name the tokens with the most attention from a position. row: the selected head's weights, (position + 1,)."""
-    most = np.argsort(-row, kind="stable")[:2].tolist()
     return t(
         "attention.says",
         layer=selection.layer,
         head=head_name(selection.head),
         token=quoted(text.tokenizer, text.ids[position]),
-        targets=listed(f"{quoted(text.tokenizer, text.ids[i])} ({percent(float(row[i]))})" for i in most),
+        targets=most_attended(text.tokenizer, text.ids, row),
     )
 
 

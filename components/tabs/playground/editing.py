@@ -271,7 +271,7 @@ def draw(s: Any) -> dict[str, Any]:
     """Show how the selected token was sampled, or explain why there is nothing to show."""
 
     def said(text: str, pieces: Sequence[Any] = ()) -> dict[str, Any]:
-        return {"text": text, "pieces": pieces}
+        return {"text": text, "pieces": list(pieces)}
 
     if s.written is None:
         return said("")

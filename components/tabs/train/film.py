@@ -11,13 +11,13 @@ from typing import Any, Literal, Protocol, TypeGuard
 import numpy as np
 
 from components.cards.card import Card
-from components.figures.maps import attention_heatmap
 from components.i18n import t
 from components.kit import card, case, column, columns, lead, picture, question, row, says, section
-from components.labels import listed, percent, quoted, token_text, visible
+from components.labels import percent, quoted, visible
 from components.state.reads import Computed
 from components.state.session import Session
 from components.state.snapshot import Snapshot
+from components.text_views import attention_map, most_attended
 from components.widgets.chart import Drawing
 from components.widgets.flow import flow
 from components.widgets.heads import heads, heads_data, max_pooled, thumbnail_side
@@ -185,11 +185,6 @@ def samples_rows(shown: Shown) -> dict[str, Any]:
     return {"rows": [[*head, ""], *rows]}
 
 
-def labels(run: Run) -> list[str]:
-    """Return the example's tokens as labels for the attention map."""
-    return [token_text(run.dataset.vocabulary, token_id) for token_id in run.dataset.example]
-
-
 def overview(shown: Shown) -> dict[str, Any]:
     """Show all heads' attention on the example at the displayed step."""
     evaluation, layer, head = shown.evaluation, shown.layer, shown.head
@@ -209,26 +204,16 @@ def overview(shown: Shown) -> dict[str, Any]:
 def heatmap(shown: Shown) -> Drawing:
     """Show one head's attention on the example at the displayed step, with the selected row framed."""
     evaluation, layer, head, row = shown.evaluation, shown.layer, shown.head, shown.position
-    names, ids, vocabulary = labels(shown.run), shown.run.dataset.example, shown.run.dataset.vocabulary
+    ids, vocabulary = shown.run.dataset.example, shown.run.dataset.vocabulary
     weights = evaluation.attn_weights[layer, head].astype(np.float32)
-    figure = attention_heatmap(
-        weights,
-        names,
-        names,
-        selected=row,
-        full=1.0,
-        query_title=t("attention.query"),
-        key_title=t("attention.key"),
-        weight_title=t("attention.weight"),
-    )
-    most = np.argsort(-weights[row, : row + 1], kind="stable")[:2]
+    figure = attention_map(vocabulary, ids, weights, selected=row, full=1.0)
     text = t(
         "train.attention.says",
         step=f"{evaluation.step:,}",
         layer=layer,
         head=head,
         next=quoted(vocabulary, ids[row + 1]) if row + 1 < len(ids) else "…",
-        targets=listed(f"{quoted(vocabulary, ids[i])} ({percent(float(weights[row, i]))})" for i in most),
+        targets=most_attended(vocabulary, ids, weights[row, : row + 1]),
     )
     return figure, text
 

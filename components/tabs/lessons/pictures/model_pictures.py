@@ -11,7 +11,6 @@ import torch
 
 from components.concepts import LIMIT, STEP, quoted_concept
 from components.figures.bars import grouped_bars, histogram, next_token_bars
-from components.figures.maps import attention_heatmap
 from components.figures.style import Figure
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
 from components.next_tokens import at_one
@@ -34,6 +33,7 @@ from components.tabs.lessons.figure import (
     traced,
     words,
 )
+from components.text_views import attention_map
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
@@ -87,16 +87,7 @@ def feed_forward(s: Any) -> Drawing:
 
 def heatmap(loaded: LoadedModel, weights: np.ndarray, ids: list[int]) -> Figure:
     """Plot attention weights (T, T) between the tokens in a text, with the last row framed."""
-    labels = [token_text(loaded.tokenizer, i) for i in ids]
-    return attention_heatmap(
-        weights,
-        labels,
-        labels,
-        selected=len(ids) - 1,
-        query_title=words("query"),
-        key_title=words("key"),
-        weight_title=words("weight"),
-    )
+    return attention_map(loaded.tokenizer, ids, weights, selected=len(ids) - 1)
 
 
 @torch.inference_mode()
