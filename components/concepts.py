@@ -29,7 +29,7 @@ from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
 
-Place = tuple[int, int]  # (layer, feature index)
+Feature = tuple[int, int]  # (layer, feature index)
 Rows = Literal["tokens", "promotes"]
 N_WORDS = 3  # words that describe a feature without a name
 LIMIT, STEP = 4.0, 0.25  # greatest strength and step, in multiples of the natural strength; the least is NO_ACTIVITY
@@ -65,7 +65,7 @@ def concepts_of(s: Snapshot) -> Concepts | None:
     return None if loaded is None else loaded.concepts
 
 
-def turned(document: Generation | None) -> dict[Place, float]:
+def turned(document: Generation | None) -> dict[Feature, float]:
     """Return the strength of each concept that is turned up or down in a document."""
     edits = (document.edits if document is not None else None) or Edits()
     return {(each.layer, each.concept[0]): each.concept[1] for each in edits.steering if each.concept is not None}
@@ -77,7 +77,7 @@ def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
     return document.edits if document is not None and document.loaded is loaded else None
 
 
-def concept_name(loaded: LoadedModel, place: Place) -> str:
+def concept_name(loaded: LoadedModel, place: Feature) -> str:
     """Return a feature's name or, if it has none, the quoted tokens on which it is strongest.
 
     If most of these tokens are words, punctuation marks are left out.
@@ -99,32 +99,32 @@ def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
     return frozenset(map(str.casefold, _words(loaded, (layer, feature)))) if named is None else named.names["en"]
 
 
-def _words(loaded: LoadedModel, place: Place) -> list[str]:
+def _words(loaded: LoadedModel, place: Feature) -> list[str]:
     tokens = concept_tokens(loaded, place)
     words = [token for token in tokens if any(map(str.isalnum, token))]
     are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
     return (words if are_words else tokens)[:N_WORDS]
 
 
-def quoted_concept(loaded: LoadedModel, place: Place) -> str:
+def quoted_concept(loaded: LoadedModel, place: Feature) -> str:
     """Return a feature's quoted name for use inside a sentence."""
     name = concept_name(loaded, place)
     return name if name.startswith("“") else f"“{name}”"
 
 
-def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> list[str]:
+def concept_tokens(loaded: LoadedModel, place: Feature, rows: Rows = "tokens") -> list[str]:
     """Return the quoted tokens on which a feature is strongest, or, for "promotes", the ones it promotes most."""
     assert loaded.concepts is not None
     ids = getattr(loaded.concepts.dictionaries[place[0]], rows)[place[1]].tolist()
     return list(dict.fromkeys(quoted(loaded.tokenizer, i) for i in ids if i != NONE))
 
 
-def usual_strength(loaded: LoadedModel, place: Place) -> float:
+def usual_strength(loaded: LoadedModel, place: Feature) -> float:
     named = None if loaded.concepts is None else loaded.concepts.of(*place)
     return USUAL if named is None or named.strength is None else named.strength
 
 
-def found_concept(loaded: LoadedModel, query: str) -> Place:
+def found_concept(loaded: LoadedModel, query: str) -> Feature:
     """Find a feature by "layer.number" or by a word. Raises ValueError if none matches."""
     if loaded.concepts is None:
         raise PageError("error.no_concepts", model=loaded.name)
@@ -143,13 +143,13 @@ def turn(session: Session, sent: dict[str, Any]) -> None:
     steer(session, [concepts.steering(*place, strength) for place, strength in strengths(sent).items()])
 
 
-def strengths(sent: dict[str, Any]) -> dict[Place, float]:
+def strengths(sent: dict[str, Any]) -> dict[Feature, float]:
     """Return the strength of each slider that isn't in the centre.
 
     sent (unchecked): {"on": [[layer, feature, position], ...]}. A position is between 0, where nothing is left of a
     concept, and 100, the greatest strength.
     """
-    found: dict[Place, float] = {}
+    found: dict[Feature, float] = {}
     rows = sent.get("on")
     for each in rows if isinstance(rows, list) else ():
         match each:
@@ -182,7 +182,7 @@ def is_steered(s: Any) -> bool:
 
 
 @Computed
-def unsteered(s: Any) -> tuple[Tensor, tuple[Place, ...]] | None:
+def unsteered(s: Any) -> tuple[Tensor, tuple[Feature, ...]] | None:
     """Predict the token after the selected position without steering; None if nothing is turned up or down.
 
     Returns the logits, (vocab_size,), and the concepts that are turned down but are not active up to the position.
@@ -226,7 +226,7 @@ def _held(s: Any) -> str:
     return str(s.text.document.held_after(s.position))
 
 
-def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place, ...]:
+def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Feature, ...]:
     """Return the concepts that the edits turn down but that are not active in the text."""
     down = [(each.layer, each.concept[0]) for each in edits.steering if each.concept and each.concept[1] < 0]
     if not down or loaded.concepts is None:
@@ -260,7 +260,7 @@ def steer_data(s: Any) -> dict[str, Any]:
     return sliders(s.text.loaded, [*((each.layer, each.feature) for each in concepts.offered), *on], on) | comparison(s)
 
 
-def sliders(loaded: LoadedModel, places: Iterable[Place], on: dict[Place, float]) -> dict[str, Any]:
+def sliders(loaded: LoadedModel, places: Iterable[Feature], on: dict[Feature, float]) -> dict[str, Any]:
     """Return the sliders of concepts. on: strengths that aren't 0."""
     rows = [(*place, concept_name(loaded, place), position_of(on.get(place, 0.0))) for place in dict.fromkeys(places)]
     return {"sliders": rows}

@@ -8,7 +8,7 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from components.figures.palette import ATTENTION, DIVERGING, SEQUENTIAL, Pair, colorscale
+from components.figures.palette import ATTENTION, DIVERGING, SEQUENTIAL, Colour, colorscale
 from components.figures.style import (
     ALL_LABELS,
     LABEL,
@@ -21,9 +21,9 @@ from components.figures.style import (
     escape,
     figure,
     floats,
-    frame,
     names_axis,
     note,
+    outline,
     steps_axis,
     token_label,
 )
@@ -37,7 +37,7 @@ _SCALE = 168  # length of a colour scale in pixels, including margins
 _TEXT_COLUMNS = 14  # maximum number of columns with numbers in the cells
 
 
-def _cells(z: np.ndarray, low: float, high: float, colours: tuple[Pair, ...], tip: str, **options: Any) -> Trace:
+def _cells(z: np.ndarray, low: float, high: float, colours: tuple[Colour, ...], tip: str, **options: Any) -> Trace:
     """Return heatmap cells. tip: template for the tooltip of a cell."""
     scale = {"zmin": low, "zmax": high, "colorscale": colorscale(colours)}
     cells = {"type": "heatmap", "z": floats(z), "xgap": 1, "ygap": 1, "hoverongaps": False}
@@ -129,7 +129,7 @@ def attention_heatmap(
             note(escape(query_title), x=0, y=0.5, xshift=9 - left, textangle=-90, **title),
             note(escape(key_title), x=0.5, y=0, yshift=9 - below, **title),
         ],
-        shapes=[] if own is None or selected is None else [frame((0, own), (selected, selected))],
+        shapes=[] if own is None or selected is None else [outline((0, own), (selected, selected))],
     )
 
 
@@ -176,7 +176,7 @@ def lens_heatmap(
         height=max(_rows_height(n_layer), 15 * n_layer) + above + 68,
         margin=(48, 8, above, 8),
         annotations=[_scale_title(value_title, above)],
-        shapes=[frame((column, column), (0, n_layer - 1), 1), frame((column, column), (row, row), 3)],
+        shapes=[outline((column, column), (0, n_layer - 1), 1), outline((column, column), (row, row), 3)],
     )
 
 
@@ -215,7 +215,7 @@ def recovery_heatmap(
         height=_rows_height(n_layer) + 142,
         margin=(48, 12, 48, 8),
         annotations=[_scale_title(value_title, 48)],
-        shapes=[] if column is None else [frame((column, column), (row, row), 3)],
+        shapes=[] if column is None else [outline((column, column), (row, row), 3)],
     )
 
 
@@ -247,7 +247,7 @@ def head_map(
     frames = []
     if selected is not None:
         layer, head = selected
-        frames = [frame((0, n_head - 1) if head is None else (head, head), (layer, layer))]
+        frames = [outline((0, n_head - 1) if head is None else (head, head), (layer, layer))]
     return figure(
         [cells | _scale_above([low, largest], names)],
         steps_axis(n_head, head_title, range=[-0.5, n_head - 0.5]),
@@ -289,7 +289,7 @@ def grid(
         bare_axis(y_title, showticklabels=bool(y_title), automargin=True, autorange="reversed"),
         height=height,
         margin=(4, 4, 40, 4),
-        shapes=[] if cell is None else [frame((cell[1], cell[1]), (cell[0], cell[0]))],
+        shapes=[] if cell is None else [outline((cell[1], cell[1]), (cell[0], cell[0]))],
     )
 
 

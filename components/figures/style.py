@@ -126,7 +126,7 @@ def band(first: float, last: float) -> Options:
     return {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": first, "x1": last, "line": pen}
 
 
-def frame(columns: tuple[int, int], rows: tuple[int, int], width: int = 2) -> Options:
+def outline(columns: tuple[int, int], rows: tuple[int, int], width: int = 2) -> Options:
     """Return a frame around cells. columns, rows: the first and the last."""
     edges = {"x0": columns[0] - 0.5, "x1": columns[1] + 0.5, "y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
     return {"type": "rect", **edges, "line": {"color": LIGHT["accent"], "width": width}}

@@ -22,7 +22,7 @@ from components.widgets.chart import Drawing
 from gpt import GPT, Trace
 
 NEAR_ZERO = 0.05
-Side = Literal["before", "after"]
+When = Literal["before", "after"]
 
 panel = Panel("ff")
 
@@ -89,12 +89,12 @@ def widths(s: Any) -> Drawing:
     return size_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes"))
 
 
-def title(side: Side, s: Any) -> str:
+def title(side: When, s: Any) -> str:
     shown = s[hidden]
     return t(shown.key(side), activation=shown.activation)
 
 
-def values(side: Side, s: Any) -> Drawing:
+def values(side: When, s: Any) -> Drawing:
     shown = s[hidden]
     found = getattr(shown, side)
     limits = {"low": decimal(found.min()), "high": decimal(found.max())}
@@ -113,7 +113,7 @@ def cells(values: np.ndarray) -> Figure:
     return grid(filled.reshape(rows, columns), value_title=t("ff.neuron"))
 
 
-def of_side(side: Side) -> Part:
+def of_side(side: When) -> Part:
     name = says(f"ff-name-{side}", partial(title, side), kind="question")
     return column(name, picture(f"ff-{side}", partial(values, side)))
 

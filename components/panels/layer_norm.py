@@ -43,7 +43,7 @@ from gpt.experiments.normalisation import (
 )
 
 EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
-Side = Literal["before", "after"]
+When = Literal["before", "after"]
 
 panel = Panel("norm")
 
@@ -136,7 +136,7 @@ def note(s: Any) -> str:
     return t(f"norm.note.{s.text.config.norm if reads_model(s) and not no_text(s) else 'layer'}")
 
 
-def bars(side: Side, s: Any) -> Drawing:
+def bars(side: When, s: Any) -> Drawing:
     shown = s.cached(rows)
     part = _stages(shown.numbers)[side]
     means, stds = part.mean(dim=1).numpy(), part.std(dim=1, unbiased=False).numpy()
@@ -163,7 +163,7 @@ def reads_model(s: Any) -> bool:
     return bool(s[Chosen].source == "model")
 
 
-def of_side(side: Side) -> Part:
+def of_side(side: When) -> Part:
     return column(question(f"norm.{side}"), picture(f"norm-{side}", partial(bars, side)))
 
 

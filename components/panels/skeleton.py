@@ -26,7 +26,7 @@ MAX_BARS = 8
 panel = Panel("skeleton")
 
 
-class Pair(NamedTuple):
+class BothModels(NamedTuple):
     """The module shapes of a small model and of its skeleton, and how much the first token matters to each.
 
     whole_moved, bare_moved: total variation distance of the last prediction when the first token is replaced, 0 to 1.
@@ -60,19 +60,19 @@ def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tenso
 
 
 @panel.computed
-def small_pair(s: Any) -> Pair:
+def small_pair(s: Any) -> BothModels:
     return measured_pair()
 
 
 @lru_cache(maxsize=1)
 @torch.inference_mode()
-def measured_pair() -> Pair:
+def measured_pair() -> BothModels:
     """Measure the small model and its skeleton, which are the same for all visitors."""
     whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)
     changes = [total_variation(*logits[:, -1]).item() for logits in (whole(texts), bare(texts))]
-    return Pair(module_shapes(whole, TEXT), module_shapes(bare, TEXT), *changes)
+    return BothModels(module_shapes(whole, TEXT), module_shapes(bare, TEXT), *changes)
 
 
 def probabilities(s: Any) -> list[torch.Tensor]:

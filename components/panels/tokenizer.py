@@ -24,7 +24,7 @@ from gpt.experiments.tokens import MergeStep, language_costs, merge_steps, split
 MAX_WORD_BYTES = 24  # each byte takes a row
 MAX_TEXT_CHARS = 200
 MAX_LISTED_CHARS = 8
-Side = Literal["own", "gpt2"]
+VocabularyName = Literal["own", "gpt2"]
 
 panel = Panel("bpe")
 
@@ -111,11 +111,11 @@ def answer(s: Any) -> str:
     return merge_summary(merge_steps(s[vocabularies].own, s[Typed].word), s[Typed].word)
 
 
-def side_name(side: Side, s: Any) -> str:
+def side_name(side: VocabularyName, s: Any) -> str:
     return t("bpe.gpt2") if side == "gpt2" else t("bpe.own", n=f"{s[vocabularies].own.n_vocab:,}")
 
 
-def ladder(side: Side, s: Any) -> Drawing:
+def ladder(side: VocabularyName, s: Any) -> Drawing:
     """Draw the word's merges from bytes to tokens, one per row."""
     word = s[Typed].word
     steps = merge_steps(getattr(s[vocabularies], side), word)
@@ -132,7 +132,7 @@ def ladder(side: Side, s: Any) -> Drawing:
     return merge_ladder(rows), t("bpe.picture") if side == "own" else merge_summary(steps, word)
 
 
-def strip(side: Side, s: Any) -> dict[str, Any]:
+def strip(side: VocabularyName, s: Any) -> dict[str, Any]:
     tokenizer = getattr(s[vocabularies], side)
     lines: Lines = prompt_lines(tokenizer, tokenizer.encode(s[Typed].text))
     return {"lines": lines, "doc": "prompt"}
@@ -160,7 +160,7 @@ def characters(s: Any) -> dict[str, Any]:
 
 def languages(s: Any) -> Drawing:
     """Draw how many tokens per character the same sentence takes in several languages."""
-    costs = {side_name(side, s): language_costs(getattr(s[vocabularies], side)) for side in get_args(Side)}
+    costs = {side_name(side, s): language_costs(getattr(s[vocabularies], side)) for side in get_args(VocabularyName)}
     own = next(iter(costs.values()))
     figure = grouped_bars(
         [t(f"bpe.language.{key}") for key in own],
@@ -174,23 +174,23 @@ def languages(s: Any) -> Drawing:
     return figure, t("bpe.language.says", **rates)
 
 
-def ladder_of(side: Side) -> Part:
+def ladder_of(side: VocabularyName) -> Part:
     name = says(f"bpe-name-{side}", partial(side_name, side), kind="question")
     return column(name, picture(f"bpe-ladder-{side}", partial(ladder, side)))
 
 
-def strip_of(side: Side) -> Part:
+def strip_of(side: VocabularyName) -> Part:
     return column(tokens(f"bpe-strip-{side}", ids=True, selectable=False, draw=partial(strip, side)))
 
 
 SECTION = panel.section(
     answer,
     text_box(Typed.word, "bpe.word", info="bpe.word.info", on=type_word),
-    columns(*map(ladder_of, get_args(Side))),
+    columns(*map(ladder_of, get_args(VocabularyName))),
     question("bpe.text.question"),
     text_box(Typed.text, "bpe.text"),
     says("bpe-cost", cost),
-    columns(*map(strip_of, get_args(Side))),
+    columns(*map(strip_of, get_args(VocabularyName))),
     table("bpe-bytes", draw=characters),
     question("bpe.language.question"),
     picture("bpe-languages", languages),

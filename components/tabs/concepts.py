@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.concepts import (
     MAX_QUERY_CHARS,
-    Place,
+    Feature,
     Rows,
     comparison,
     concept_name,
@@ -59,7 +59,7 @@ class Chosen:
 
     layer: int | None = setting(None, lambda s: {layer: str(layer) for layer in layers(s)})
     search: str = setting("", most=MAX_QUERY_CHARS)
-    feature: tuple[str, Place] | None = None
+    feature: tuple[str, Feature] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
                 session.change(Chosen, feature=(loaded.name, (layer, number)))
 
 
-def listed_places(s: Any) -> list[Place]:
+def listed_places(s: Any) -> list[Feature]:
     """Return the features found by the search, or the strongest ones at the selected token."""
     concepts, query, layer, found = concepts_of(s), s[Chosen].search, layer_of(s), s.ready(activities)
     if concepts is None or layer is None or s.text is None:
@@ -153,13 +153,13 @@ def active_features(s: Any) -> dict[str, Any]:
     if found is None:
         return data
 
-    def along(place: Place) -> np.ndarray:
+    def along(place: Feature) -> np.ndarray:
         """Return the activity of a feature along the text, relative to its natural strength, 0 to 1."""
         layer, number = place
         values: np.ndarray = concepts.dictionaries[layer].relative(found.by_layer[layer], number).cpu().numpy()
         return values
 
-    def row(place: Place, value: float) -> dict[str, Any]:
+    def row(place: Feature, value: float) -> dict[str, Any]:
         """Return one row of the list. value: length of its bar, 0 to 1."""
         name = concept_name(s.text.loaded, place)
         spoken = t("concepts.feature", name=name, layer=place[0])

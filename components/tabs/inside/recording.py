@@ -24,7 +24,7 @@ RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_
 RECORDED_GATED = ("mlp_gate", "mlp_up")  # in each gated layer, where mlp_post is their product
 RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
 
-Place = tuple[int | None, str]  # layer (None outside the blocks) and name of an activation
+ActivationKey = tuple[int | None, str]  # layer (None outside the blocks) and name of an activation
 
 
 @dataclass
@@ -33,7 +33,7 @@ class _Buffers:
 
     cache: KVCache
     ids: tuple[int, ...] = ()
-    pooled: dict[Place, PooledVectors] = field(default_factory=dict)
+    pooled: dict[ActivationKey, PooledVectors] = field(default_factory=dict)
     neurons: dict[int, NeuronSummary] = field(default_factory=dict)
 
 
