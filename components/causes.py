@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from components.i18n import t
 from components.labels import percent, quoted
 from components.state.reads import Computed
-from components.words import word_name, words_of
+from components.state.typed_text import word_name, words_of
 from gpt import GPT, Edits, SamplingParams, distribution
 from gpt.analysis.causes import Cause, Causes, measure_causes
 from gpt.inference.packed_weights import multiplications_per_token

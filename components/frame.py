@@ -13,15 +13,14 @@ from components.errors import localize_error
 from components.i18n import LANGUAGES, t
 from components.kit import button, column, fold, row, says
 from components.labels import listed, percent, placed, quoted
-from components.model_names import model_choices
 from components.parts import Handler, Lines, Part, check_box, choice, select, title
 from components.share.handlers import link_menu
 from components.state.reads import Computed
 from components.state.session import Session
 from components.state.text import NEWEST
-from components.text_views import attention_shade, document_lines, head_name, shading_legend
+from components.state.typed_text import word_name, words_of
+from components.text_views import attention_shade, document_lines, head_name, model_choices, shading_legend
 from components.widgets.tokens import tokens
-from components.words import word_name, words_of
 from gpt import LoadedModel
 from gpt.models.checkpoints.gguf import bits_of
 from gpt.models.registry import PrecisionError, precision_error

@@ -25,14 +25,13 @@ from torch import Tensor
 from components.concepts import has_desk
 from components.i18n import LANGUAGES, Language, speaking, t
 from components.labels import bar_label, marked, percent
-from components.model_names import model_choices
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
-from components.state.typed_text import shown_tokens
+from components.state.typed_text import shown_tokens, words_of
 from components.tabs.playground.box import box
 from components.tabs.playground.prediction import asked, bars, hide_label, why
-from components.words import words_of
+from components.text_views import model_choices
 from gpt import GPT
 from gpt.analysis.tracing import to_float32
 

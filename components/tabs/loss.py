@@ -16,14 +16,13 @@ from components.i18n import t
 from components.kit import Tab, button, caption, card, case, job_buttons, question, row, says, select, setting, text_box
 from components.labels import listed, percent, quoted
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
-from components.model_names import short_name
 from components.parts import Part
 from components.state.adoption import load_with_progress
 from components.state.example import encodable_text, language_of_model
 from components.state.jobs import Job, in_thread, run_steps
 from components.state.session import Session
 from components.state.snapshot import Message
-from components.text_views import token_lines
+from components.text_views import short_name, token_lines
 from components.widgets.tokens import shade_value, tokens
 from gpt import LoadedModel
 from gpt.background import Progress

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from components.i18n import t
-from components.navigation import INNER
+from components.page import INNER
 from tests.components.drawing import spoken_in
 
 CHIPS = "#strip .gb-strip [role=option]"

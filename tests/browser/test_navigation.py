@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from components.i18n import t
-from components.navigation import INNER
+from components.page import INNER
 from tests.browser.playground_page import CHIPS, open_playground, open_tab, says, tab
 
 pytestmark = pytest.mark.thorough

@@ -18,8 +18,8 @@ from components.first_screen import MIN_ARC_SHARE, FirstScreen, first_screen, wr
 from components.i18n import LANGUAGES, t
 from components.labels import percent
 from components.state.session import Session
+from components.state.typed_text import words_of
 from components.tabs.playground.prediction import stages_of
-from components.words import words_of
 from gpt import distribution, get_model
 from gpt.analysis.saliency import logits_without_each
 from tests.components.drawing import as_read, spoken_in

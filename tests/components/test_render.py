@@ -9,7 +9,7 @@ import pytest
 
 from components.i18n import t
 from components.monitoring import ERRORS
-from components.navigation import open_tab
+from components.page import open_tab
 from components.parts import Lines
 from components.render import Renderer, Signal, View
 from components.session_events import SIGNALS, miss_frame, saved_session

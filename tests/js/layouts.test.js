@@ -7,7 +7,7 @@ import { CHOSEN, columns, FOLDED, ROW, TALL, rowHeights } from "../../components
 import { firstSeen, group } from "../../components/widgets/flow/scene.js";
 import { gridLayout, headPictures, joined } from "../../components/widgets/heads/heads.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
-import { arrange, outline } from "../../components/widgets/ribbons/layout.js";
+import { arrange, outline } from "../../components/widgets/ribbons/ribbons.js";
 import { lanePaths, ROW as LANE } from "../../components/widgets/tree/tree.js";
 
 /** Returns the flow of a text with this many tokens. */

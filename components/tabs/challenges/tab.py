@@ -15,7 +15,6 @@ from components.errors import localize_error
 from components.i18n import has_text, t
 from components.kit import Tab, caption, card, column, columns, says
 from components.labels import visible_token
-from components.model_names import short_name
 from components.next_tokens import best, token_bars
 from components.parts import Part, choice
 from components.state.example import language_of_model
@@ -26,6 +25,7 @@ from components.state.typed_text import offered_text, shown_tokens
 from components.tabs.challenges.goals import LowerLoss, probabilities, strongest
 from components.tabs.challenges.reading import Answer, Reading, Tool, Verdict
 from components.tabs.challenges.table import BY_KEY, CHALLENGES, Challenge
+from components.text_views import short_name
 from components.widgets.composer import box_line, composer, composer_data
 from components.widgets.heads import heads, heads_data
 from components.widgets.simple import (

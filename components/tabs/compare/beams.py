@@ -10,7 +10,6 @@ from components.api.arguments import checked_text
 from components.i18n import t
 from components.kit import Panel, button, caption, column, question, row, says, section, setting, slider
 from components.labels import decimal, marked, token_text
-from components.model_names import short_name
 from components.parts import Lines, Part
 from components.state.admission import Admission
 from components.state.adoption import adopt as adopt_document
@@ -19,6 +18,7 @@ from components.state.jobs import Job, run_steps
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.compare.columns import prompts, run_and_stop
+from components.text_views import short_name
 from components.widgets.simple import table
 from components.widgets.widget import to_json, widget
 from gpt import Generation

@@ -16,7 +16,6 @@ from components.figures.bars import divergence_bars
 from components.i18n import is_exact, t
 from components.kit import Tab, button, caption, column, columns, picture, question, row, says, section, setting, slider
 from components.labels import percent, placed, quoted, seed_of, token_text
-from components.model_names import model_choices, short_name
 from components.next_tokens import next_tokens
 from components.parts import Action, Lines, Part, select, text_box, valueless
 from components.parts import slider as plain_slider
@@ -27,7 +26,7 @@ from components.state.session import Session
 from components.state.settings import LIMITS, Settings, clamped
 from components.state.snapshot import Message
 from components.tabs.compare.pair import Pair
-from components.text_views import count_sentence, document_lines
+from components.text_views import count_sentence, document_lines, model_choices, short_name
 from components.widgets.chart import Drawing
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, list_models

@@ -27,13 +27,12 @@ from components.state.example import language_of_model
 from components.state.reads import Pending
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.state.typed_text import shown_tokens
+from components.state.typed_text import shown_tokens, word_name, words_of
 from components.tabs.inside.machine import strip
 from components.tabs.inside.recording import BINS, PooledVectors
 from components.tabs.inside.scene import Chosen, Scene, model_of, scene_of, tab, traced
 from components.widgets.flow import packed
 from components.widgets.widget import widget
-from components.words import word_name, words_of
 from gpt import Generation, LoadedModel, SamplingParams, Trace
 from gpt.analysis.lens import lens_logits
 from gpt.analysis.sampling_stages import cumulative_draw

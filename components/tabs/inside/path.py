@@ -13,8 +13,8 @@ from components.i18n import t
 from components.labels import bar_label, percent, quoted
 from components.next_tokens import best
 from components.state.reads import Pending
+from components.state.typed_text import word_name, words_of
 from components.tabs.inside.scene import scene_of, tab, traced
-from components.words import word_name, words_of
 from gpt.analysis.attribution import contribution_to_logit
 
 MAX_WORDS = 10  # rows

@@ -16,10 +16,9 @@ from components.state.hidden import CLICKS, hide
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import NEWEST, Text
-from components.state.typed_text import kept_tokens, offered_text, rest_ids, shown_text, shown_tokens
+from components.state.typed_text import kept_tokens, offered_text, rest_ids, shown_text, shown_tokens, words_of
 from components.tabs.playground.prediction import arcs, effects, stages_of, tab
 from components.widgets.composer import box_line, composer_data
-from components.words import words_of
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.branch_cache import common_prefix_length
 from gpt.documents.document import History

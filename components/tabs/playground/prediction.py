@@ -19,9 +19,9 @@ from components.state.hidden import HiddenState, hide, show_all
 from components.state.reads import Reads
 from components.state.session import Session
 from components.state.text import NEWEST
+from components.state.typed_text import word_name, words_of
 from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap_window, place_after
 from components.widgets.simple import Bar, growth_data, predictions_data
-from components.words import word_name, words_of
 from gpt import Edits, Generation, Stages
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.inference.packed_weights import multiplications_per_token

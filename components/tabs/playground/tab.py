@@ -29,7 +29,6 @@ from components.kit import (
     title_row,
 )
 from components.limits import MAX_LENGTH
-from components.model_names import short_name
 from components.parts import Action, Handler, Part, check_box, choice, select, slider, text_box
 from components.share.handlers import files_menu
 from components.state.example import EXAMPLES, language_of_model
@@ -41,7 +40,7 @@ from components.tabs.playground import box, editing, generation, prediction
 from components.tabs.playground.prediction import tab
 from components.tabs.playground.stages import pipeline
 from components.tabs.playground.upload import build_upload
-from components.text_views import AVERAGE, head_choices, shading_legend
+from components.text_views import AVERAGE, head_choices, shading_legend, short_name
 from components.widgets.composer import composer
 from components.widgets.simple import choices, draw, growth, predictions, steer, tree
 from components.widgets.tokens import tokens

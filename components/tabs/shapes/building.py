@@ -21,7 +21,6 @@ from components.figures.bars import size_bars
 from components.i18n import t
 from components.kit import caption, card, column, columns, job_buttons, picture, question, says, section
 from components.labels import seed_of
-from components.model_names import short_name
 from components.parts import Lines, Part
 from components.state.admission import admitted
 from components.state.adoption import load_with_progress
@@ -32,7 +31,7 @@ from components.state.settings import LIMITS, sampling_params
 from components.state.snapshot import Message
 from components.state.text import TokenStatisticsCache
 from components.tabs.shapes.size import Choice, Chosen, Shape, choice_of, fits, settings_section, size_section, tab
-from components.text_views import document_lines
+from components.text_views import document_lines, short_name
 from components.widgets.chart import Drawing
 from components.widgets.tokens import tokens
 from gpt import Generation, SamplingParams

@@ -17,8 +17,8 @@ from components.i18n import t
 from components.labels import bar_label, percent, quoted, signed
 from components.state.reads import Pending
 from components.state.session import Session
+from components.state.typed_text import word_name, words_of
 from components.tabs.why.explained import Chosen, Explained, about, explained, latest, predict, question_of, short, tab
-from components.words import word_name, words_of
 from gpt import GPTConfig
 from gpt.analysis.causes import Ablation, Causes, predict_without
 from gpt.analysis.concept_graph import ConceptGraph, FeatureNode, Removed, concept_graph, logits_without

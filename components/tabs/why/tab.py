@@ -81,7 +81,7 @@ def ribbons(name: str, **wired: Any) -> Part:
     heads, that is {"part": "tokens", "heads" or "reads", "place": [...]} with the place [position], [layer, head] or
     [layer, head, position]; in a flow through concepts, {"node": key}.
 
-    View data: `Answer`, and `OfHeads` or `OfConcepts` (see `contents.js`).
+    View data: `Answer`, and `OfHeads` or `OfConcepts` (see `ribbons.js`).
     """
     return widget("ribbons", name, template=_RIBBONS, **wired)
 

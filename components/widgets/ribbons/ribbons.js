@@ -2,17 +2,188 @@
 
 import { find, makeShape, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
+import { percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
-import { ofConcepts, ofHeads } from "./contents.js";
-import { arrange, outline } from "./layout.js";
 import { answer, explain, switches, write } from "./switches.js";
 
 const NARROW = 590; // px
 const TOP = 28; // px for the titles
 const THINNEST = 0.05; // px
 
-/** @typedef {import("./contents.js").OfHeads & import("./contents.js").OfConcepts & import("./contents.js").Answer} Flow */
-/** @typedef {import("./contents.js").Look} Look */
+/** @typedef {OfHeads & OfConcepts & Answer} Flow */
+
+// Where the nodes and ribbons are
+
+const ROW = 30; // height of the smallest node in px
+const GAP = 8; // px between two nodes
+
+/**
+ * @typedef {[column: number, from: number, to: number, width: number]} Edge  between neighbouring columns; width in px
+ * @typedef {{y: number, height: number}} Place  a node's middle and height
+ * @typedef {{from: number, to: number, width: number}} Ribbon  y of the middle at both ends, and the width, in px
+ */
+
+/**
+ * @param {number[][]} sizes  px of ribbons at each node, by column
+ * @param {Edge[]} edges
+ * @returns {{places: Place[][], ribbons: Ribbon[], writes: Ribbon[], height: number}}  writes: from the last column into the target
+ */
+export function arrange(sizes, edges) {
+  const columns = sizes.map((column) => column.map((size) => Math.max(ROW, size + 8)));
+  const tall = (/** @type {number[]} */ column) => column.reduce((sum, size) => sum + size + GAP, -GAP);
+  const height = Math.max(...columns.map(tall));
+  const places = columns.map((column) => {
+    let y = (height - tall(column)) / 2;
+    return column.map((size) => {
+      const place = { y: y + size / 2, height: size };
+      y += size + GAP;
+      return place;
+    });
+  });
+
+  /**
+   * Returns the middle of each edge at one end, placing edges side by side at their node.
+   * @param {(edge: Edge) => [column: number, node: number]} at
+   */
+  function shared(at) {
+    /** @type {Map<string, number>} */ const sums = new Map();
+    edges.forEach((edge) => sums.set(`${at(edge)}`, (sums.get(`${at(edge)}`) ?? 0) + edge[3]));
+    /** @type {Map<string, number>} */ const used = new Map();
+    return edges.map((edge) => {
+      const [column, node] = at(edge);
+      const begun = used.get(`${at(edge)}`) ?? 0;
+      used.set(`${at(edge)}`, begun + edge[3]);
+      return places[column][node].y - (sums.get(`${at(edge)}`) ?? 0) / 2 + begun + edge[3] / 2;
+    });
+  }
+
+  const starts = shared(([column, from]) => [column, from]);
+  const ends = shared(([column, , to]) => [column + 1, to]);
+  const into = sizes[sizes.length - 1];
+  let y = height / 2 - into.reduce((sum, size) => sum + size, 0) / 2;
+  const writes = into.map((width, i) => {
+    y += width;
+    return { from: places[places.length - 1][i].y, to: y - width / 2, width };
+  });
+  return { places, ribbons: edges.map(([, , , width], e) => ({ from: starts[e], to: ends[e], width })), writes, height };
+}
+
+/** Returns a ribbon's outline from x0 to x1. @param {Ribbon} ribbon @param {number} x0 @param {number} x1 */
+export function outline({ from, to, width }, x0, x1) {
+  const [half, bend] = [width / 2, (x0 + x1) / 2];
+  const f = (/** @type {number} */ value) => value.toFixed(1);
+  const edge = (/** @type {number} */ by) => [from + by, to + by].map(f);
+  const [[a, b], [c, d]] = [edge(-half), edge(half)];
+  return `M${f(x0)} ${a}C${f(bend)} ${a} ${f(bend)} ${b} ${f(x1)} ${b}V${d}C${f(bend)} ${d} ${f(bend)} ${c} ${f(x0)} ${c}Z`;
+}
+
+// What the two flows show: words through attention heads, and words through concepts
+
+const WIDTH_ALL = 150; // total width in px of all ribbons into the target
+const WIDEST = 64; // maximum width in px of one head's ribbon
+
+/**
+ * @typedef {object} Answer  what both flows end in
+ * @property {string} [target] @property {string} [name]  the target in a sentence
+ * @property {number} [before]  its probability @property {number | null} [after]
+ * @property {string} [says]
+ *
+ * @typedef {object} OfHeads
+ * @property {[position: number, word: string, without: number][]} [tokens]  without: the probability without the token
+ * @property {[layer: number, head: number, without: number][]} [heads]
+ * @property {number[][]} [weights]  [head][token] @property {number} [n_head]  number of heads in a layer
+ * @property {{tokens: number[][], heads: number[][], reads: number[][]}} [off]  the places that are switched off
+ * @property {boolean} [is_pending]  whether the heads are still being computed; their space is reserved
+ *
+ * @typedef {{key: string | null, name: string, adds: number, off: boolean, says: string}} Step
+ * @typedef {object} OfConcepts
+ * @property {{title: string, nodes: Step[]}[]} [columns]
+ * @property {[column: number, from: number, to: number, size: number][]} [edges]
+ *
+ * @typedef {object} Look  how a node or a ribbon looks, and what a click on it does
+ * @property {boolean} isOff @property {string} [style] @property {string} [css]
+ * @property {object} [sends]  the payload of a click, for parts that can be switched @property {string} [says]
+ * @property {boolean} [isSwitched]  whether the part itself is off
+ *
+ * @typedef {object} Contents
+ * @property {string} name
+ * @property {{title: string, width?: number, nodes: (Look & {text: string, size: number, writes: Look | null})[]}[]} columns
+ *   size: px of its ribbons; writes: the ribbon into the target, in the last column
+ * @property {{edge: Edge, look: Look}[]} edges
+ */
+
+/** @param {OfHeads & Answer} data @param {boolean} isNarrow @returns {Contents} */
+function ofHeads({ tokens = [], heads = [], weights = [], before = 0, off, name }, isNarrow) {
+  const falls = heads.map(([, , without]) => 1 - without / before);
+  const unit = Math.min(WIDTH_ALL / (falls.reduce((sum, fall) => sum + fall, 0) || 1), WIDEST / Math.max(...falls, 1e-9));
+  const widths = falls.map((fall) => Math.max(2, fall * unit));
+  const reads = weights.map((row, h) => [...row, Math.max(0, 1 - row.reduce((a, b) => a + b, 0))].map((weight) => weight * widths[h]));
+  /** @param {"tokens" | "heads" | "reads"} part @param {number[]} place */
+  const has = (part, place) => (off?.[part] ?? []).some((each) => String(each) === String(place));
+  const shortened = (/** @type {string} */ word, most = isNarrow ? 7 : 12) => (word.length > most ? `${word.slice(0, most - 1)}…` : word);
+
+  const words = [...tokens, null].map((token, i) => {
+    const size = reads.reduce((sum, row) => sum + row[i], 0);
+    if (!token) return { text: t("why.flow.others"), size, css: "gb-ribbon-others", isOff: false, writes: null };
+    const [position, word, without] = token;
+    const says = t("why.flow.token.off", { token: word, before: percent(before), after: percent(without) });
+    const sends = { part: "tokens", place: [position] };
+    const isOff = has("tokens", [position]);
+    return { text: `${shortened(word)} ${isNarrow ? "" : "→ "}${percent(without)}`, size, css: "gb-ribbon-token", isOff, sends, says, writes: null };
+  });
+  const nodes = heads.map(([layer, head, without], h) => {
+    const title = t(isNarrow ? "why.flow.head.short" : "why.flow.head", { layer, head });
+    const look = {
+      isOff: has("heads", [layer, head]),
+      sends: { part: "heads", place: [layer, head] },
+      says: t("why.flow.head.off", { layer, head, before: percent(before), after: percent(without) }),
+    };
+    return { ...look, text: `${title} ${isNarrow ? "" : "→ "}${percent(without)}`, size: widths[h], css: "gb-ribbon-head", writes: look };
+  });
+  const edges = heads.flatMap(([layer, head], h) =>
+    reads[h].map((width, i) => {
+      const edge = /** @type {Edge} */ ([0, i, h, width]);
+      const { isOff: isHeadOff } = nodes[h];
+      if (!tokens[i]) return { edge, look: { isOff: isHeadOff, css: "gb-ribbon-rest" } };
+      const [position, token] = tokens[i];
+      const isSwitched = has("reads", [layer, head, position]);
+      const says = t("why.flow.read.off", { layer, head, token, p: percent(weights[h][i]) });
+      const sends = { part: "reads", place: [layer, head, position] };
+      return { edge, look: { isOff: isSwitched || isHeadOff || words[i].isOff, isSwitched, sends, says } };
+    }),
+  );
+  const columns = [
+    { title: t("why.flow.tokens"), width: isNarrow ? 104 : 160, nodes: words },
+    { title: t("why.flow.heads"), width: isNarrow ? 106 : 190, nodes },
+  ];
+  return { name: t("why.flow.name", { token: name ?? "" }), columns, edges };
+}
+
+/** @param {OfConcepts & Answer} data @returns {Contents} */
+function ofConcepts({ columns = [], edges = [], name }) {
+  const last = columns.length - 1;
+  const unit = WIDTH_ALL / (columns[last].nodes.reduce((sum, { adds }) => sum + Math.abs(adds), 0) || 1);
+  const isOff = (/** @type {number} */ column, /** @type {number} */ node) => columns[column].nodes[node].off;
+  return {
+    name: t("why.paths.name", { token: name ?? "" }),
+    columns: columns.map(({ title, nodes }, c) => ({
+      title,
+      nodes: nodes.map(({ key, name: text, adds, off, says }) => ({
+        text,
+        size: Math.abs(adds) * unit,
+        css: `gb-path-node gb-path-${c}${key === null ? " gb-path-rest" : ""}`,
+        isOff: off,
+        says,
+        sends: key === null ? undefined : { node: key },
+        writes: c < last ? null : { isOff: off, css: adds < 0 ? "gb-against" : key === null ? "gb-ribbon-rest" : "" },
+      })),
+    })),
+    edges: edges.map(([column, from, to, size]) => ({
+      edge: [column, from, to, Math.max(0, size) * unit],
+      look: { isOff: isOff(column, from) || isOff(column + 1, to) },
+    })),
+  };
+}
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -37,7 +208,7 @@ function mount(root, host) {
     svg.append(shape);
   }
 
-  /** @param {import("./layout.js").Ribbon} at @param {number} x0 @param {number} x1 @param {Look} look */
+  /** @param {Ribbon} at @param {number} x0 @param {number} x1 @param {Look} look */
   function ribbon(at, x0, x1, look) {
     if (at.width < THINNEST) return;
     const path = outline({ ...at, from: at.from + TOP, to: at.to + TOP }, x0, x1);

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from components.model_names import model_choices
 from components.state.example import example, opening
 from components.state.session import Session
 from components.tabs.course import MY_GPT, BuildState, cards, check, open_example, open_mine, tab, window, wrong_cell
 from components.tabs.playground.generation import prepare_prompt, written
+from components.text_views import model_choices
 from gpt import get_model, list_models
 from gpt.course.check import with_mistake
 from gpt.course.program import PROGRAM, solution

@@ -15,13 +15,13 @@ from components.labels import percent
 from components.state.example import example
 from components.state.reads import is_ready
 from components.state.session import Session
+from components.state.typed_text import words_of
 from components.tabs.playground import box as boxes
 from components.tabs.playground import prediction
 from components.tabs.playground import stages as views
 from components.tabs.playground.prediction import VISIBLE_BARS, choose_head, heatmap
 from components.text_views import AVERAGE, attention_shade
 from components.widgets.tokens import FULL
-from components.words import words_of
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Tokenizer, distribution, get_model
 from gpt.analysis.sampling_stages import token_at_stages
 from tests.components.drawing import as_read, compute_now, spoken_in
