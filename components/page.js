@@ -6,9 +6,8 @@ import { card } from "./cards/card.js";
 import { startClass } from "./class_loader.js";
 import { startHero } from "./first_screen/hero.js";
 import "./gradio_workarounds.js";
-import { read, write } from "./storage.js";
+import { films, read, write } from "./storage.js";
 import { explainWords } from "./widgets/glossary.js";
-import { films } from "./widgets/progress.js";
 import { clickOn, navigate, properties, start, store } from "./widgets/runtime.js";
 
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */

@@ -11,9 +11,8 @@
  */
 
 import { bytes } from "./numbers.js";
-import { find, make, modified, setCount, setText } from "./dom.js";
+import { find, make, modified, roving, setCount, setText } from "./dom.js";
 import { t } from "./i18n.js";
-import { roving } from "./roving.js";
 import { defineWidget } from "./runtime.js";
 
 /** @type {import("./runtime.js").Mount} */

@@ -1,7 +1,6 @@
 // An image of numbers: one row per token, one column per token or number, with labels, frames and hit testing.
 
-import { clipped, picture, sizedContext } from "./canvas.js";
-import { themed } from "./canvas.js";
+import { clipped, picture, sizedContext, themed } from "./canvas.js";
 
 /**
  * @typedef {object} Numbers

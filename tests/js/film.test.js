@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { beatAt, visits } from "../../components/widgets/film/time.js";
+import { beatAt, visits } from "../../components/widgets/film/paint.js";
 
 test("a time belongs to the beat that has begun last, the end to the last beat", () => {
   const starts = [0, 4, 10];

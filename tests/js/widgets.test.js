@@ -9,7 +9,7 @@ import { changed, toggled, wordAt } from "../../components/widgets/composer/copy
 import { Search } from "../../components/widgets/beams/beams.js";
 import { recoloured } from "../../components/widgets/chart/chart.js";
 import { fits } from "../../components/widgets/lesson/head.js";
-import { createRequests } from "../../components/widgets/requests.js";
+import { createRequests } from "../../components/widgets/picks.js";
 import { hasSwitch, partsOf, readFactors, writeFactors } from "../../components/widgets/switches/switches.js";
 import { scaleTop } from "../../components/widgets/tokens/curve.js";
 import { inUnit, measured, readToken, scaleName, surprisal, tintEnds, tintLevel } from "../../components/widgets/tokens/chips.js";

@@ -14,7 +14,7 @@
 
 import { find, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { challenges as progress } from "../progress.js";
+import { challenges as progress } from "../../storage.js";
 import { defineWidget } from "../runtime.js";
 
 const COPIED_MS = 2000; // how long "copied" is shown

@@ -9,7 +9,7 @@
 
 import { find, make, modified, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { challenges as progress } from "../progress.js";
+import { challenges as progress } from "../../storage.js";
 import { defineWidget } from "../runtime.js";
 
 /** @type {import("../runtime.js").Mount} */

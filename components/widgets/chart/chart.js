@@ -14,10 +14,9 @@
  */
 
 import { floats } from "../numbers.js";
-import { find, make, makeButton, setCount } from "../dom.js";
+import { find, make, makeButton, roving, setCount } from "../dom.js";
 import { setWords } from "../glossary.js";
 import { language, t } from "../i18n.js";
-import { roving } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 
 const NARROWEST = 160; // px; below this width, the layout is incomplete

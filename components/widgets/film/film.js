@@ -4,10 +4,9 @@ import { sizedContext } from "../canvas.js";
 import { find, make, makeButton, modified, setCount, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { endPresentation, isPresenting, present, steppers } from "../presenting.js";
-import { films } from "../progress.js";
+import { films } from "../../storage.js";
 import { defineWidget, isFollowing } from "../runtime.js";
-import { paintFilm, prepared } from "./paint.js";
-import { beatAt } from "./time.js";
+import { beatAt, paintFilm, prepared } from "./paint.js";
 
 /** @typedef {import("./paint.js").Film} Film */
 /** @typedef {{film?: Film | null, beat?: string | null, played?: string, clicks?: number, plays?: boolean}} Shown  film: null until its numbers are ready */

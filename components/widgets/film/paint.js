@@ -1,11 +1,9 @@
 // Paints a moment of the film. Whatever stays moves from where the last beat has left it to where the next one needs it.
 
-import { picture, divergingMap, themed } from "../canvas.js";
+import { box, divergingMap, picture, themed, write } from "../canvas.js";
 import { archPath, marginPath } from "../composer/arcs.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../numbers.js";
-import { box, write } from "../flow/shapes.js";
-import { between, visits, within } from "./time.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {[token: string, p: number][]} Next */
@@ -640,4 +638,45 @@ function paintWritten(stage, share) {
   const moved = within(share, 0.15, 0.75);
   const size = between(30 * stage.unit, to.size, moved);
   word(stage, token.trim(), between(from.x, to.x + to.w / 2, moved), between(from.y, to.y, moved), size, { colour: theme.bright, align: "center", weight: 600 });
+}
+
+// Time in the film
+
+/**
+ * Returns the beat at a time, and its elapsed fraction.
+ * @param {number[]} starts the beats' start times, then the end @param {number} time
+ */
+export function beatAt(starts, time) {
+  const last = starts.length - 2;
+  let beat = 0;
+  while (beat < last && time >= starts[beat + 1]) beat += 1;
+  const length = starts[beat + 1] - starts[beat];
+  return { beat, share: Math.min(1, Math.max(0, (time - starts[beat]) / length)) };
+}
+
+/** Eases in and out: slow, fast, slow. @param {number} share */
+export const eased = (share) => (share <= 0 ? 0 : share >= 1 ? 1 : share * share * (3 - 2 * share));
+
+/**
+ * Returns the elapsed fraction of part of a beat, eased.
+ * @param {number} share elapsed fraction of the beat @param {number} from @param {number} to
+ */
+export const within = (share, from, to) => eased((share - from) / (to - from));
+
+/** @param {number} a @param {number} b @param {number} share */
+export const between = (a, b, share) => a + (b - a) * share;
+
+const [FIRST_VISIT, LAST_SCORE] = [0.06, 0.72]; // as fractions of the beat
+
+/**
+ * Returns the times at which the followed token's query visits each of n keys, as fractions of the beat. The query
+ * leaves and arrives; then the score leaves and lands beside the others.
+ * @param {number} n
+ */
+export function visits(n) {
+  const each = (LAST_SCORE - FIRST_VISIT) / n;
+  return Array.from({ length: n }, (_, i) => {
+    const leaves = FIRST_VISIT + i * each;
+    return { leaves, arrives: leaves + 0.5 * each, answers: leaves + 0.6 * each, lands: leaves + each };
+  });
 }

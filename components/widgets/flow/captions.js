@@ -1,11 +1,10 @@
 // Texts in the flow: input tokens on the left, next tokens on the right, column names above.
 
-import { clipped } from "../canvas.js";
+import { box, clipped, ribbon, write } from "../canvas.js";
 import { t } from "../i18n.js";
 import { isExact, percent } from "../numbers.js";
 import { BAR, HEAD } from "./layout.js";
 import { bottom, centre, group, middle, OF_HEAD, right, thickness } from "./scene.js";
-import { box, ribbon, write } from "./shapes.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */

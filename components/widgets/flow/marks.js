@@ -2,7 +2,7 @@
 
 import { HEAD } from "./layout.js";
 import { bottom, centre, middle, right } from "./scene.js";
-import { box, write } from "./shapes.js";
+import { box, write } from "../canvas.js";
 import { t } from "../i18n.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */

@@ -4,7 +4,7 @@ import { HEAD } from "./layout.js";
 import { paintNames, paintNext, paintTokens } from "./captions.js";
 import { normX, paintMarks, paintNorms, paintRail } from "./marks.js";
 import { bottom, centre, firstSeen, middle, OF_HEAD, right, thickness } from "./scene.js";
-import { box, ribbon, write } from "./shapes.js";
+import { box, ribbon, write } from "../canvas.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */

@@ -1,8 +1,7 @@
 // The flow's scene: its data with images, colours, fonts and layout.
 
 import { bytes } from "../numbers.js";
-import { picture } from "../canvas.js";
-import { divergingMap, themed } from "../canvas.js";
+import { divergingMap, picture, themed } from "../canvas.js";
 import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } from "./layout.js";
 
 /**

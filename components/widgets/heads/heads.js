@@ -15,10 +15,9 @@
  */
 
 import { contextOf, mapTo, picture, sizedContext, themed } from "../canvas.js";
-import { find, modified, setHint, setText } from "../dom.js";
+import { MOVES, find, modified, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../numbers.js";
-import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 
 /**

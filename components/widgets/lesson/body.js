@@ -23,7 +23,7 @@
 import { find, make, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
-import { lessons as progress } from "../progress.js";
+import { lessons as progress } from "../../storage.js";
 
 const COPIED_MS = 2000; // how long "copied" is shown
 

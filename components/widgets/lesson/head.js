@@ -10,7 +10,7 @@
 
 import { find, make, modified } from "../dom.js";
 import { t } from "../i18n.js";
-import { lessons as progress } from "../progress.js";
+import { lessons as progress } from "../../storage.js";
 import { defineWidget } from "../runtime.js";
 
 /** @typedef {{title: string, says: string, part: string, words: string}} Lesson  words: synonyms in all languages */

@@ -10,9 +10,8 @@
  * @property {string} [others]  the line below the first bars
  */
 
-import { find, make, setText } from "../dom.js";
+import { find, make, roving, setText } from "../dom.js";
 import { percent } from "../numbers.js";
-import { roving } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 
 const GLIDE_MS = 150;

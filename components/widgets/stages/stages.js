@@ -20,15 +20,12 @@
  */
 
 import { bytes } from "../numbers.js";
-import { contextOf, sizedContext } from "../canvas.js";
-import { divergingMap, mapTo, themed } from "../canvas.js";
-import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
+import { contextOf, divergingMap, mapTo, sizedContext, themed } from "../canvas.js";
+import { MOVES, find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
 import { decimal, percent, small } from "../numbers.js";
-import { drawHeadPicks, drawLayerPick } from "../picks.js";
-import { createRequests } from "../requests.js";
-import { MOVES } from "../roving.js";
+import { createRequests, drawHeadPicks, drawLayerPick } from "../picks.js";
 import { defineWidget } from "../runtime.js";
 import { createPointerTip } from "../tip.js";
 import { isOfKeys, isVector, STAGES, unpack, workedOut } from "./numbers.js";

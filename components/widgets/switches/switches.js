@@ -11,9 +11,8 @@
  * @property {boolean} [of_heads]  whether there are only heads, which are on or off @property {number[][]} [marked]  framed heads
  */
 
-import { find, make, modified, setHint } from "../dom.js";
+import { MOVES, find, make, modified, setHint } from "../dom.js";
 import { language, t } from "../i18n.js";
-import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 
 /** @typedef {{n_layer: number, n_head: number, of_heads?: boolean}} Size  of_heads: whether only heads have switches */

@@ -5,8 +5,7 @@
  * @property {Lane[]} [lanes]  parents before their children; if missing, the widget is hidden
  */
 
-import { find, make, makeShape, setText } from "../dom.js";
-import { roving } from "../roving.js";
+import { find, make, makeShape, roving, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 
 /**
