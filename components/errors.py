@@ -15,7 +15,10 @@ class PageError(GPTError):
 
 
 class NothingToShow(PageError):
-    """There is nothing to draw or compute. Pictures that read it are empty, without an error."""
+    """There is nothing to draw or compute, such as without a text. Pictures that read it are empty, not in error."""
+
+    def __init__(self, key: str = "error.no_text", /, **values: object) -> None:
+        super().__init__(key, **values)
 
 
 class Question(PageError):

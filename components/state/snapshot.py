@@ -97,7 +97,7 @@ class Snapshot:
     def text_read(self) -> Text:
         """Return the text that the model has read, as `text` does. Raises NothingToShow if there is none."""
         if self.text is None or self.text.n_read == 0:
-            raise NothingToShow("error.no_text")
+            raise NothingToShow
         return self.text
 
     @property

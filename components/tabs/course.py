@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from components.cards.card import Card
+from components.errors import NothingToShow
 from components.figures.maps import grid
 from components.i18n import spoken, t
 from components.kit import (
@@ -71,11 +72,6 @@ class BuildState:
     opening: bool = False
     job: Job | None = None
     notice: ValueError | None = None
-
-    @property
-    def failed(self) -> Verdict | None:
-        """The verdict of the first unfinished step; None if all checked steps are done."""
-        return next((verdict for verdict in self.verdicts if verdict.state != "ok"), None)
 
     @property
     def n_done(self) -> int:
@@ -159,9 +155,17 @@ def status(s: Any) -> str:
     return t("build.done" if state.n_done == n else "build.found", n=state.n_done, total=n)
 
 
+def failed(s: Any) -> Verdict:
+    """Return the verdict of the first unfinished step. Raises NothingToShow if all checked steps are done."""
+    for verdict in s[BuildState].verdicts:
+        if verdict.state != "ok":
+            return verdict
+    raise NothingToShow
+
+
 def test(s: Any) -> str:
-    verdict = s[BuildState].failed
-    if verdict is None or verdict.test is None:
+    verdict = failed(s)
+    if verdict.test is None:
         return ""
     title, name = (wording(words) for words in (verdict.step.title, verdict.test.name))
     key = "build.next" if verdict.state == "gap" else "build.failed"
@@ -170,30 +174,24 @@ def test(s: Any) -> str:
 
 def problem(s: Any) -> str:
     """Describe the problem, or what to write if the step is still empty."""
-    verdict = s[BuildState].failed
-    if verdict is None:
-        return ""
+    verdict = failed(s)
     return wording(verdict.step.says if verdict.state == "gap" else verdict.problem)
 
 
 def hint(s: Any) -> str:
-    verdict = s[BuildState].failed
-    if verdict is None or verdict.hint is None:
-        return ""
-    return t("build.hint", hint=wording(verdict.hint))
+    found = failed(s).hint
+    return "" if found is None else t("build.hint", hint=wording(found))
 
 
 def printed(s: Any) -> str:
-    verdict = s[BuildState].failed
-    if verdict is None or not verdict.printed:
-        return ""
-    return t("build.printed", text=verdict.printed)
+    text = failed(s).printed
+    return t("build.printed", text=text) if text else ""
 
 
 def numbers(which: Literal["expected", "received"], s: Any) -> Drawing:
     """Show the numbers that a test expected or received, with a frame around the first wrong one."""
-    verdict = s[BuildState].failed
-    if verdict is None or verdict.test is None:
+    verdict = failed(s)
+    if verdict.test is None:
         return None
     expected, received = verdict.expected, verdict.received
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):

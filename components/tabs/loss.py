@@ -119,7 +119,7 @@ def scored(s: Any) -> ScoredText | ValueError | None:
 def shown_text(s: Any) -> ScoredText:
     shown = s[scored]
     if not isinstance(shown, ScoredText):
-        raise NothingToShow("error.no_text")
+        raise NothingToShow
     return shown
 
 

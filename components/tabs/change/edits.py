@@ -18,6 +18,7 @@ from components.kit import (
     caption,
     column,
     columns,
+    no_text,
     picture,
     question,
     row,
@@ -135,12 +136,11 @@ def source_of(s: Any) -> Hashable:
 
 
 @tab.computed
-def text(s: Any) -> ReadText | None:
+def text(s: Any) -> ReadText:
     """Read the text of `source_of` with the unedited model."""
-    source, pair = source_of(s), written_pair(s)
-    if source is None or pair is not None:
-        return None if pair is None else pair.read
-    document = s.text.document
+    document, source, pair = s.text_read().document, source_of(s), written_pair(s)
+    if pair is not None and pair.read is not None:
+        return pair.read
     if s.edits_on:
         return read_prompt(s.text.loaded, s.edits_on, source, turned_in(document))
     return read_document(document, source)
@@ -158,9 +158,8 @@ def kept_and_dropped(s: Any) -> tuple[Edits, Edits]:
 
 
 @tab.computed
-def effect(s: Any) -> Effect | None:
-    read = s[text]
-    return None if read is None else measure(read, kept_and_dropped(s)[0])
+def effect(s: Any) -> Effect:
+    return measure(s[text], kept_and_dropped(s)[0])
 
 
 def selected_position(s: Any, read: ReadText) -> int:
@@ -363,9 +362,10 @@ def select_bar(session: Session, sent: dict[str, Any]) -> None:
 
 def bars(s: Any) -> dict[str, Any]:
     """Plot the most probable next tokens at the selected position, before and after the edits, on a shared axis."""
-    found, title = s[effect], t("change.bars.question")
-    if found is None:
+    title = t("change.bars.question")
+    if no_text(s):
         return predictions_data(title, "", [])
+    found = s[effect]
     position = selected_position(s, found.text)
     tokenizer, ids = found.text.loaded.tokenizer, found.text.ids
     before, after = probabilities(s, found, position)
@@ -390,8 +390,6 @@ def probabilities(s: Any, found: Effect, position: int) -> tuple[np.ndarray, np.
 def next_token_change(s: Any) -> str:
     """Name the token whose probability changed the most."""
     found = s[effect]
-    if found is None:
-        return ""
     position = selected_position(s, found.text)
     tokenizer = found.text.loaded.tokenizer
     before, after = probabilities(s, found, position)
@@ -418,8 +416,6 @@ def next_token_change(s: Any) -> str:
 def divergence(s: Any) -> Drawing:
     """Plot the divergence at each position; for a long text, only in a window around the selected position."""
     found = s[effect]
-    if found is None:
-        return None
     read, position = found.text, selected_position(s, found.text)
     tokenizer, n = read.loaded.tokenizer, read.n_read
     if not summary(found.edits, read.config):

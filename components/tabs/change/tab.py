@@ -17,6 +17,7 @@ from components.kit import (
     column,
     columns,
     fold,
+    no_text,
     question,
     row,
     says,
@@ -156,10 +157,9 @@ def original(s: Any) -> dict[str, Any]:
     pair = s[Writing].growing
     if pair is not None:
         shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
-    elif (read := s[text]) is not None:
-        shown = {"doc": repr(read.source), "lines": text_lines(read), "selected": selected_position(s, read)}
     else:
-        shown = {"doc": "", "lines": Lines(), "selected": NEWEST}
+        read = s[text]
+        shown = {"doc": repr(read.source), "lines": text_lines(read), "selected": selected_position(s, read)}
     return shown | {"parted": _divergence_index(s)}
 
 
@@ -205,8 +205,7 @@ def stale(s: Any) -> str:
 
 
 def own(s: Any) -> str:
-    read = s[text]
-    return t("change.own") if read is not None and read.own else ""
+    return t("change.own") if s[text].own else ""
 
 
 # The comparison as a program
@@ -214,9 +213,9 @@ def own(s: Any) -> str:
 
 def code(s: Any) -> str:
     """Return the comparison as a Python program."""
-    read, pair = s[text], written_pair(s)
-    if read is None:
+    if no_text(s):
         return ""
+    read, pair = s[text], written_pair(s)
     params, length = (DEFAULT_PARAMS, DEFAULT_LENGTH) if pair is None else (pair.params, pair.length)
     return program(read, s.edits.fitting(read.config), params, length)
 

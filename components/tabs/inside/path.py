@@ -37,7 +37,7 @@ def added(s: Any) -> Added:
     """Measure what each feed-forward network adds to the score of the next token."""
     found = s[reason]
     if found is None:
-        raise NothingToShow("error.no_text")
+        raise NothingToShow
     trace, model = s[traced], s.text.loaded.model
     contribution, _ = contribution_to_logit(model, trace, 0, found.token, None)
     scores = torch.stack([contribution(layer.mlp_out[0, 0].float()) for layer in trace.layers])
@@ -67,7 +67,7 @@ def path(s: Any) -> Path:
     """Return the path of the next token: the one in the text or, at its end, the likeliest."""
     scene, found, falls = s.cached(scene_of), s[reason], s.cached(reason_falls)
     if found is None or falls is None:
-        raise NothingToShow("error.no_text")
+        raise NothingToShow
     if found.ids != scene.recording.ids[: scene.position + 1]:
         raise Pending
     words = words_of(scene.tokenizer, found.ids)

@@ -45,10 +45,9 @@ def causes(s: Any, e: Explained) -> Causes:
     return causes_of(e.model, e.tokenizer, p.previous, p.token, e.edits, held=p.held)
 
 
-def falls(s: Any) -> Falls | None:
+def falls(s: Any) -> Falls:
     """Return how far the explained token's probability falls without each word and head."""
-    found = s[causes]
-    return None if found is None else falls_of(found, s[explained].prediction.previous, s.settings.sampling())
+    return falls_of(s[causes], s[explained].prediction.previous, s.settings.sampling())
 
 
 def is_pending(s: Any) -> bool:
@@ -67,8 +66,6 @@ def because(s: Any) -> str:
         name = quoted(s.text.tokenizer, prediction.token)
         return t("why.because.busy", token=name, p=p, heads=config.n_layer * config.n_head)
     found, e = s.cached(falls), s[explained]
-    if found is None:
-        return ""
     token = e.prediction.token
     sentence = causes_sentence(found, token, e.prediction.previous, e.tokenizer)
     return sentence + head_sentence(found, token, e.tokenizer)
@@ -406,6 +403,6 @@ def _named_share(found: ConceptGraph) -> float:
 
 
 def no_paths(s: Any) -> str:
-    if s[Chosen].by != "concepts" or s[explained] is None or s[graph] is not None:
+    if s[Chosen].by != "concepts" or s[graph] is not None:
         return ""
     return t("concepts.none" if s[explained].loaded.concepts is None else "why.paths.long")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.i18n import is_exact, t
-from components.kit import Tab, setting
+from components.kit import Tab, no_text, setting
 from components.labels import percent, quoted, shortened, token_text
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -190,23 +190,17 @@ def window_start(s: Any) -> int:
 
 
 @tab.computed
-def traced(s: Any) -> TracedText | None:
-    """Trace a window of the text; None without a text."""
-    text, first = s.text, s.watch(window_start)
-    if text is None or text.n_read == 0:
-        return None
+def traced(s: Any) -> TracedText:
+    text, first = s.text_read(), s.watch(window_start)
     edits, end = text.document.edits, min(text.n_read, first + LENS_POSITIONS)
     trace = trace_window(text.loaded.model, text.ids[: text.n_read], first, end, edits)
     return TracedText(text, edits, first, trace)
 
 
 @tab.computed
-def explained(s: Any) -> Explained | None:
-    """Return the prediction after the selected position, with the trace around it; None without a text."""
-    around = s[traced]
-    if around is None:
-        return None
-    return Explained(**vars(around), prediction=predict(s.text, s.position, question_of(s).token))
+def explained(s: Any) -> Explained:
+    """Return the prediction after the selected position, with the trace around it."""
+    return Explained(**vars(s[traced]), prediction=predict(s.text, s.position, question_of(s).token))
 
 
 def predict(text: Text, position: int, token: int | None = None) -> Prediction:
@@ -227,15 +221,9 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
     )
 
 
-def about(function: Callable[[Any, Explained], T]) -> Callable[[Any], T | None]:
-    """Call a function with the snapshot and what is explained. Without a text, it returns None."""
-
-    @wraps(function)
-    def called(s: Any) -> T | None:
-        found = s[explained]
-        return None if found is None else function(s, found)
-
-    return called
+def about(function: Callable[[Any, Explained], T]) -> Callable[[Any], T]:
+    """Call a function with the snapshot and what is explained."""
+    return wraps(function)(lambda s: function(s, s[explained]))
 
 
 def latest(session: Session) -> Explained | None:
@@ -282,18 +270,17 @@ def lead(s: Any) -> str:
 
 def tokens(s: Any) -> list[tuple[str, int]]:
     """Return (label, id) pairs for the likeliest tokens, the next one in the text, and the one to explain."""
-    e = s[explained]
-    if e is None:
+    if no_text(s):
         return []
+    e = s[explained]
     position, p = e.prediction.position, e.prediction.probabilities(s.settings.sampling())
     others = dict.fromkeys([e.prediction.token, *e.text.ids[position + 1 : position + 2]])
     named = [(f"{short(e.tokenizer, i)}  {percent(p[i].item())}", i) for i in e.prediction.best]
     return [*named, *((short(e.tokenizer, i), i) for i in others if i not in e.prediction.best)]
 
 
-@about
-def token(s: Any, e: Explained) -> int:
-    return e.prediction.token
+def token(s: Any) -> int | None:
+    return None if no_text(s) else s[explained].prediction.token
 
 
 def choose_token(session: Session, token: object) -> None:
@@ -305,14 +292,12 @@ def choose_token(session: Session, token: object) -> None:
 
 def others(s: Any) -> list[tuple[str, int]]:
     """Return the tokens to compare with, and a choice for no token."""
-    explained_token = token(s)
-    if explained_token is None:
+    if no_text(s):
         return []
-    return [(t("why.against.none"), NOTHING), *(each for each in tokens(s) if each[1] != explained_token)]
+    return [(t("why.against.none"), NOTHING), *(each for each in tokens(s) if each[1] != token(s))]
 
 
-@about
-def against(s: Any, e: Explained) -> int:
+def against(s: Any) -> int:
     other = question_of(s).against
     return NOTHING if other is None else other
 

@@ -13,7 +13,7 @@ from components.figures.bars import signed_bars
 from components.figures.lines import path_lines
 from components.figures.maps import lens_heatmap
 from components.i18n import t
-from components.kit import caption, choice, picture, question, row, says, section, title_row
+from components.kit import caption, choice, no_text, picture, question, row, says, section, title_row
 from components.labels import percent, quoted, token_text, visible
 from components.parts import Part, pick_list
 from components.state.session import Session
@@ -23,7 +23,6 @@ from components.tabs.why.explained import (
     WatchList,
     about,
     choose_position,
-    explained,
     latest,
     short,
     tab,
@@ -211,15 +210,14 @@ def watch(session: Session, wanted: object) -> None:
 
 
 def watched(s: Any) -> list[Any]:
-    e = s[explained]
-    return [] if e is None else list(s[Chosen].watched.of(e.tokenizer).entries)
+    return [] if no_text(s) else list(s[Chosen].watched.of(s.text.tokenizer).entries)
 
 
 def to_watch(s: Any) -> list[tuple[str, int]]:
     """Return the likeliest tokens, followed by any other watched tokens."""
-    best, e = tokens(s), s[explained]
+    best = tokens(s)
     known = {i for _, i in best}
-    return [*best, *((short(e.tokenizer, i), i) for i in watched(s) if isinstance(i, int) and i not in known)]
+    return [*best, *((short(s.text.tokenizer, i), i) for i in watched(s) if isinstance(i, int) and i not in known)]
 
 
 def lens_sections() -> tuple[Part, Part]:

@@ -83,7 +83,8 @@ def ribbons(name: str, **wired: Any) -> Part:
 
     View data: `Answer`, and `OfHeads` or `OfConcepts` (see `ribbons.js`).
     """
-    return widget("ribbons", name, template=_RIBBONS, **wired)
+    empty = {"heads": [], "columns": [], "is_pending": False}
+    return widget("ribbons", name, template=_RIBBONS, empty=empty, **wired)
 
 
 __all__ = ["tab"]
@@ -110,11 +111,8 @@ def gradient(s: Any, e: Explained) -> np.ndarray | None:
 
 def sizes(s: Any) -> np.ndarray | None:
     """Return each token's influence by the chosen method, or None if there is none."""
-    if s[Chosen].method == "gradient":
-        found: np.ndarray | None = s[gradient]
-        return found
-    by_word = s.cached(falls)
-    return None if by_word is None else fall_sizes(by_word)
+    found: np.ndarray | None = s[gradient] if s[Chosen].method == "gradient" else fall_sizes(s.cached(falls))
+    return found
 
 
 def fall_sizes(falls: Falls) -> np.ndarray:
@@ -135,8 +133,6 @@ def shade(sizes: np.ndarray | None) -> str:
 def strip(s: Any) -> dict[str, Any]:
     """Show the text, shaded by each token's share of the influence."""
     e = s[explained]
-    if e is None:
-        return {"lines": [], "doc": "", "selected": -1, "shade": ""}
     ids = e.text.ids
     return {
         "lines": token_lines(e.tokenizer, ids, [(None, None)] * len(ids), e.text.document.n_prompt),
@@ -156,7 +152,7 @@ def influence(s: Any, e: Explained) -> Drawing:
     """Plot the probability without each word or, for the gradient, the tokens with the largest influence."""
     if s[Chosen].method == "hidden":
         found = s.cached(falls)
-        return fall_bars(e, found) if found is not None and found.all_words else None
+        return fall_bars(e, found) if found.all_words else None
     values = s[gradient]
     return None if values is None else influence_bars(e, values)
 
@@ -355,17 +351,15 @@ def parts_section() -> Part:
 
 
 @tab.computed
-def roles_of_text(s: Any) -> tuple[HeadRoles, int] | None:
+def roles_of_text(s: Any) -> tuple[HeadRoles, int]:
     """Measure all heads' roles on the text, or on the beginning of a long text. Returns the number of tokens, too."""
-    return None if s[traced] is None else roles_in(s[traced], s[traced].ids)
+    return roles_in(s[traced], s[traced].ids)
 
 
 @tab.computed
-def roles_of_noise(s: Any) -> tuple[HeadRoles, int] | None:
+def roles_of_noise(s: Any) -> tuple[HeadRoles, int]:
     """Measure all heads' roles on a fixed sequence of random tokens, repeated once."""
-    found: TracedText | None = s[traced]
-    if found is None:
-        return None
+    found: TracedText = s[traced]
     config, start = found.model.config, next(iter(start_ids(found.loaded.tokenizer)), None)
     length = min(50, longest_roles(config) // 2)
     ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=start)
@@ -382,28 +376,25 @@ def longest_roles(config: GPTConfig) -> int:
     return max(2, int((MAX_ROLE_BYTES / (4 * config.n_layer * config.n_head)) ** 0.5))
 
 
-def roles(s: Any) -> tuple[np.ndarray, int] | None:
+def roles(s: Any) -> tuple[np.ndarray, int]:
     """Return each head's score for the chosen role, (n_layer, n_head), and the number of tokens that it is based on.
 
     The scores are NaN if the role cannot be measured.
     """
-    found = s[roles_of_noise if s[Chosen].sample == "noise" else roles_of_text]
-    return None if found is None else (getattr(found[0], s[Chosen].role).cpu().numpy(), found[1])
+    found, n = s[roles_of_noise if s[Chosen].sample == "noise" else roles_of_text]
+    return getattr(found, s[Chosen].role).cpu().numpy(), n
 
 
 def role_says(s: Any) -> str:
-    found = roles(s)
-    if found is None:
-        return ""
-    return t("why.roles.none" if np.isnan(found[0]).all() else f"why.role.{s[Chosen].role}.is")
+    scores, _ = roles(s)
+    return t("why.roles.none" if np.isnan(scores).all() else f"why.role.{s[Chosen].role}.is")
 
 
 def roles_map(s: Any) -> Drawing:
     """Plot a map of each head's score for one role, or nothing if the role cannot be measured."""
-    found = roles(s)
-    if found is None or np.isnan(found[0]).all():
+    scores, n = roles(s)
+    if np.isnan(scores).all():
         return None
-    scores, n = found
     order = np.argsort(-scores, axis=None, kind="stable")[:MAX_NAMED_HEADS]
     sentence = t("why.roles.says", most=_heads_named(scores, order, decimal), n=n)
     return _map(s, scores, False, t("why.roles.scale")), sentence
