@@ -39,12 +39,12 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 def test_the_first_step_that_fails_is_shown_with_its_hint(failed: Session) -> None:
     state, views = failed.state(BuildState), shown(failed)
-    failed = next(verdict for verdict in state.verdicts if verdict.state != "ok")
-    assert failed.step.key == "6b"
+    unfinished = next(verdict for verdict in state.verdicts if verdict.state != "ok")
+    assert unfinished.step.key == "6b"
     assert [row[1] for row in views["build-path"]["rows"]].count("✓ done") == state.n_done == 6
     assert views["build-test"]["text"].startswith("6b Attention")
-    assert failed.hint is not None
-    assert views["build-hint"]["text"] == f"Hint: {failed.hint.en}"
+    assert unfinished.hint is not None
+    assert views["build-hint"]["text"] == f"Hint: {unfinished.hint.en}"
 
 
 def test_a_window_of_a_large_tensor_has_the_wrong_cell() -> None:
