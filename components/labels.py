@@ -147,10 +147,10 @@ def signed(value: float, digits: int = 2) -> str:
     return f"+{text}" if round(float(value), digits) > 0 else text
 
 
-def decimals(values: Iterable[float], least: int = 2, most: int = 6) -> int:
-    """Return how many decimals, from `least` to `most`, give the largest value two significant digits."""
+def decimals(values: Iterable[float]) -> int:
+    """Return how many decimals, from 2 to 6, give the largest value two significant digits."""
     size = max((abs(float(value)) for value in values), default=0.0)
-    return min(most, max(least, 1 - math.floor(math.log10(size)))) if size else least
+    return min(6, max(2, 1 - math.floor(math.log10(size)))) if size else 2
 
 
 def power(value: float) -> str:

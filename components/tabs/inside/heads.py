@@ -363,7 +363,7 @@ def _stages_sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: s
         token=scene.placed(position),
         layer=scene.layer,
         head=scene.head,
-        targets=top_targets(scene, row, 2),
+        targets=top_targets(scene, row),
     )
     if scene.recording.length > SIDE:
         text += t(

@@ -145,7 +145,7 @@ def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
         token=scene.placed(position),
         layer=layer,
         head=scene.head,
-        targets=top_targets(scene, row, 2),
+        targets=top_targets(scene, row),
     )
     if is_exact():
         text += t(
@@ -160,9 +160,9 @@ def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
     return text
 
 
-def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:
-    """Name the tokens with the largest positive weights in `row`, (position + 1,), and state the weights."""
-    largest = [int(i) for i in np.argsort(-row, kind="stable")[:count] if row[i] > 0]
+def top_targets(scene: Scene, row: np.ndarray) -> str:
+    """Name the two tokens with the largest positive weights in `row`, (position + 1,), and state the weights."""
+    largest = [int(i) for i in np.argsort(-row, kind="stable")[:2] if row[i] > 0]
     return listed(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)
 
 
