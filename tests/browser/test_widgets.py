@@ -24,7 +24,7 @@ from components.figures.bars import next_token_bars
 from components.figures.palette import PALETTE
 from components.frame import frame_widget
 from components.theme import THEME
-from components.widgets.chart import chart, chart_data
+from components.widgets.chart import chart_data, picture
 from components.widgets.tokens import token_line, tokens
 from components.widgets.widget import placed, to_json
 
@@ -51,7 +51,7 @@ def demo() -> gr.Blocks:
         hidden.value = frame()
         event = gr.Textbox(label="event", elem_id="event")
         placed(tokens("strip"))
-        shown = placed(chart("chart", clickable=True))
+        shown = placed(picture("chart", clickable=True))
         shown.select(lambda sent: json.dumps(sent["select"]), shown, event, show_progress="hidden")
         for name, values in FRAMES.items():
             gr.Button(name, elem_id=name).click(partial(frame, **values), None, hidden, show_progress="hidden")
