@@ -27,6 +27,7 @@ from gpt.edits import Steering
 from tests.components.drawing import Drawn, as_read
 
 TEXT = "Lily saw a dog. The dog saw Lily. Then Lily and the dog ran to the park and played. Lily saw a cat. The cat"
+SHORT = "Lily saw a dog. The"
 CHARTS = ("influence", "lens", "cell", "path", "parts", "heads", "head")
 
 
@@ -35,10 +36,17 @@ def document():
     return as_read(get_model(), TEXT)
 
 
+@pytest.fixture(scope="module")
+def explained_once(document):
+    session = Session(document.copy(), TEXT)
+    Drawn(session, tab).update()
+    return session
+
+
 @pytest.fixture
-def drawn(document):
-    """The tab, open at the last token."""
-    return Drawn(Session(document.copy(), TEXT), tab)
+def drawn(explained_once):
+    """The tab, open at the last token, with what was computed for it."""
+    return Drawn(explained_once.copy(), tab)
 
 
 def explanation(drawn):
@@ -191,12 +199,12 @@ def test_without_a_text_the_tab_says_so():
     assert shown["why-lens"]["figure"] is None
 
 
-def test_after_a_held_space_every_part_explains_the_prediction_of_a_word(document):
-    typed = document.copy()
+def test_after_a_held_space_every_part_explains_the_prediction_of_a_word():
+    typed = as_read(get_model(), SHORT)
     typed.held = " "
     typed.read()
     drawn = Drawn(Session(typed), tab)
-    e, logits = explanation(drawn), typed.logits(document.n_read - 1)
+    e, logits = explanation(drawn), typed.logits(typed.n_read - 1)
     s = drawn.session.snapshot()
     assert logits.isinf().any()
     p = logits.softmax(0)
@@ -239,13 +247,13 @@ def test_lens_and_attribution_of_a_window_are_those_of_the_whole_text(document, 
 @pytest.mark.parametrize(
     "edits", [None, Edits(steering=(Steering(2, torch.linspace(-1, 1, 192)),))], ids=["plain", "steered"]
 )
-def test_the_sentence_and_the_bars_of_the_parts_add_up_to_the_logit(document, last, edits, monkeypatch):
-    document = as_read(document.loaded, document.ids, edits=edits)
+def test_the_sentence_and_the_bars_of_the_parts_add_up_to_the_logit(edits, monkeypatch):
+    document = as_read(get_model(), SHORT, edits=edits)
     drawn, bars = Drawn(Session(document), tab), []
     signed_bars = why.signed_bars
     monkeypatch.setattr(why, "signed_bars", lambda *given, **more: bars.append(given[1]) or signed_bars(*given, **more))
     asked = explanation(drawn).prediction
-    logits, best = document.logits(last), asked.token
+    logits, best = document.logits(document.n_read - 1), asked.token
     for against in (None, asked.best[1]):
         explained.choose_against(drawn.session, explained.NOTHING if against is None else against)
         for order in ("layer", "size"):
