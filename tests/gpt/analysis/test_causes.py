@@ -150,14 +150,14 @@ def test_a_sweep_is_one_pass_with_one_patch_for_each_cell(model, name, monkeypat
     monkeypatch.setattr(patching, "MAX_BATCH_TOKENS", 4 * 8)  # batches of four cells
     done: list[tuple[int, int]] = []
     sweep = patch_sweep(model, CLEAN, CORRUPTED, 7, 9, name=name, progress=lambda *counts: done.append(counts))
-    heads = range(4) if name == "head_out" else [None]
+    heads = [*range(4)] if name == "head_out" else [None]
     n_passes = 3 * -(-6 * len(heads) // 4)  # six positions from the first difference on
     assert done == [(count, n_passes) for count in range(1, n_passes + 1)]
     idx = torch.tensor([CORRUPTED])
     clean, corrupted = ((model(torch.tensor([ids]))[0, -1]) for ids in (CLEAN, CORRUPTED))
     best, worst = (logits[7] - logits[9] for logits in (clean, corrupted))
     assert (sweep.clean, sweep.corrupted) == pytest.approx((best.item(), worst.item()), abs=1e-9)
-    for layer, head, position in itertools.product(range(3), heads, range(8)):
+    for layer, head, position in itertools.product(range(3), heads[-2:], (0, 2, 5, 7)):
         patch = patch_from(model, CLEAN, name, layer, position, head)
         logits = model(idx, edits=Edits(patches=(patch,)))[0, -1]
         expected = (logits[7] - logits[9] - worst) / (best - worst)
