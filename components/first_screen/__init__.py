@@ -217,7 +217,8 @@ def _token(text: str, written: float | None) -> str:
 def _bar(token: str, before: float, after: float) -> str:
     return (
         f'<div role="option" style="--before:{before:.4f};--after:{after:.4f}"><code>{escape(token)}</code>'
-        f'<span class="gb-track"><i class="gb-before"></i><i class="gb-after"></i><b>{percent(after)}</b></span></div>'
+        '<span class="gb-track"><span><i class="gb-before"></i><i class="gb-after"></i></span>'
+        f"<b>{percent(after)}</b></span></div>"
     )
 
 

@@ -40,7 +40,8 @@ function mount(root, host) {
   function makeRow() {
     const row = make("div", "", "", { role: "option", tabindex: "-1" });
     const track = make("span", "gb-track");
-    track.append(make("i", "gb-after"));
+    track.append(make("span"));
+    track.firstElementChild?.append(make("i", "gb-after"));
     row.append(make("span", "gb-feature-name"), track);
     return row;
   }
@@ -62,7 +63,7 @@ function mount(root, host) {
     features.forEach(({ place, name, value, says }, i) => {
       const [label, track] = /** @type {HTMLCollectionOf<HTMLElement>} */ (rows[i].children);
       setText(label, name);
-      /** @type {HTMLElement} */ (track.firstElementChild).style.width = `${100 * value}%`;
+      track.style.setProperty("--after", value.toFixed(4));
       rows[i].title = says;
       rows[i].setAttribute("aria-label", says);
       rows[i].setAttribute("aria-selected", String(place.join() === chosen?.join()));

@@ -26,34 +26,38 @@ function mount(root, host) {
   function makeRow() {
     const row = make("div", "", "", selectable ? { role: "option", "aria-selected": "false", tabindex: "-1" } : { role: "listitem" });
     const track = make("span", "gb-track");
-    track.append(make("i", "gb-before"), make("i", "gb-after"), make("b"));
+    const bars = make("span");
+    bars.append(make("i", "gb-before"), make("i", "gb-after"));
+    track.append(bars, make("b"));
     row.append(make("code"), track);
     return row;
   }
 
-  /** Slides a row from its previous position. @param {HTMLElement} row @param {number | undefined} top */
-  function glide(row, top) {
-    const by = top === undefined ? 0 : top - row.offsetTop;
+  /** Slides a row up or down from its previous place in the list. @param {HTMLElement} row @param {number} by rows */
+  function glide(row, by) {
     if (!by || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-    row.animate([{ transform: `translateY(${by}px)` }, { transform: "none" }], { duration: GLIDE_MS, easing: "ease-out" });
+    row.animate({ transform: [`translateY(${100 * by}%)`, "none"] }, { duration: GLIDE_MS, easing: "ease-out" });
   }
 
   /** @param {Predictions} data */
   function draw(data) {
     const isNew = data !== shown;
+    const isElsewhere = JSON.stringify(data.common) !== JSON.stringify(shown.common);
     shown = data;
     const { bars = [], chosen = -1 } = data;
     list.setAttribute("aria-label", data.title ?? "");
     setText(find(root, "h2"), data.title ?? "");
     setText(find(root, ".gb-says"), data.text ?? "");
     setText(find(root, ".gb-others"), data.others ?? "");
-    const tops = new Map([...rows].map((row) => [row, row.offsetTop]));
+    const places = new Map([...rows].map((row, i) => [row, i]));
     const kept = new Map([...rows].map((row) => [row.dataset.token, row]));
     const entered = [...rows].findIndex((row) => row === document.activeElement);
     const focused = rows[entered];
-    const placed = bars.map(([token, , , , sent]) => {
+    // Bars of the same prediction move to their new places; those of another one, such as the next, take their places.
+    list.classList.toggle("gb-still", isElsewhere);
+    const placed = bars.map(([token, , , , sent], i) => {
       const key = `${token} ${JSON.stringify(sent)}`;
-      const row = kept.get(key) ?? makeRow();
+      const row = (isElsewhere ? rows[i] : kept.get(key)) ?? makeRow();
       row.dataset.token = key;
       kept.delete(key);
       return row;
@@ -73,7 +77,7 @@ function mount(root, host) {
       rows[i].classList.toggle("gb-changed", before !== after);
       rows[i].style.setProperty("--before", before.toFixed(4));
       rows[i].style.setProperty("--after", after.toFixed(4));
-      glide(rows[i], tops.get(rows[i]));
+      if (!isElsewhere) glide(rows[i], (places.get(rows[i]) ?? i) - i);
     });
     if (isNew && entered < 0) list.scrollTop = 0;
     enter?.();
