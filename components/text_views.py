@@ -11,11 +11,11 @@ import numpy as np
 from components.figures import maps
 from components.i18n import has_text, is_exact, spoken, t
 from components.labels import Vocabulary as Labelled
-from components.labels import listed, percent, quoted, token_text
+from components.labels import listed, marked, percent, quoted, token_text
 from components.next_tokens import held_sentence, next_tokens
 from components.parts import Lines
 from components.state.text import Selection, Text, TokenStatisticsCache
-from components.state.typed_text import ends_text
+from components.state.typed_text import ends_text, shown_tokens
 from components.widgets.chart import Rows, chart_data
 from components.widgets.tokens import Kind, shade_value, token_line
 from components.widgets.widget import to_base64
@@ -61,6 +61,15 @@ def token_lines(
 def prompt_lines(tokenizer: Vocabulary, ids: Sequence[int]) -> Lines:
     """Return a prompt's lines, without statistics."""
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
+
+
+def snippet_words(tokenizer: Vocabulary, ids: Sequence[int], tint: Sequence[float]) -> list[tuple[str, float]]:
+    """Return the words of a snippet on one line, each with its tint, 0 to 1; control tokens are left out."""
+    shown = [pair for pair in zip(ids, tint, strict=True) if pair[0] not in tokenizer.special_ids]
+    words = shown_tokens(tokenizer, [token_id for token_id, _ in shown])
+    words[:1] = [word.lstrip(" ") for word in words[:1]]
+    pairs = zip(words, shown, strict=True)
+    return [(marked(word).replace("\n", " "), round(level, 3)) for word, (_, level) in pairs]
 
 
 def _measured_line(

@@ -30,6 +30,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.analysis.concepts import BEFORE, NONE, WINDOW, Concepts, Dictionary
+from gpt.analysis.corpus import Peaks, activations
 from gpt.analysis.tracing import hidden_states_from
 from gpt.checks import check_integer, check_layer
 from gpt.edits import Edits, Hook
@@ -205,88 +206,50 @@ def windows(texts: list[np.ndarray], length: int) -> list[Tensor]:
 
 
 @torch.inference_mode()
-def evidence(
-    model: GPT, parts: list[Tensor], dictionaries: dict[int, Dictionary], n_vocab: int
-) -> dict[int, Dictionary]:
-    """Measure share, tokens, starts, peaks and tints on the parts of a text, and return the completed dictionaries."""
-    layers = list(dictionaries)
-    found = {layer: _Evidence(len(each.bias), n_vocab) for layer, each in dictionaries.items()}
-    for part in parts:
-        for layer, activity in zip(layers, _activities(model, part, dictionaries), strict=True):
-            found[layer].add(part, activity)
-    ends = np.cumsum([len(part) for part in parts])
-    for each in found.values():
-        each.choose([int(end) - len(part) for end, part in zip(ends, parts, strict=True)], [*map(len, parts)])
-    for number, part in enumerate(parts):
-        for layer, activity in zip(layers, _activities(model, part, dictionaries), strict=True):
-            found[layer].tint(number, part, activity)
-    return {layer: replace(each, **found[layer].fields()) for layer, each in dictionaries.items()}
+def evidence(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary, n_vocab: int) -> Dictionary:
+    """Measure share, tokens, starts, peaks and tints on the parts of a text, and return the completed dictionary."""
+
+    def activity() -> Iterator[Tensor]:
+        return activations(model, f"layers.{layer}.resid_post", parts, dictionary)
+
+    found = Peaks.of(activity(), SNIPPETS)
+    n, lengths = len(found.values), torch.tensor([len(part) for part in parts])
+    ends = (lengths[found.texts] - WINDOW).clamp(min=0)
+    at = (found.positions - BEFORE).clamp(min=0).minimum(ends)  # start of each snippet within its part
+    offsets = lengths.cumsum(0) - lengths
+    least = found.values.median(dim=1).values / 2
+    active, tints = torch.zeros(n), torch.zeros(n, found.values.shape[1], WINDOW, dtype=torch.uint8)
+    strong: list[tuple[Tensor, Tensor]] = []  # feature x n_vocab + token, and its activity above half the median peak
+    for number, (part, values) in enumerate(zip(parts, activity(), strict=True)):
+        active += (values > 0).sum(0)
+        position, feature = (values > least).nonzero(as_tuple=True)
+        strong.append((feature * n_vocab + part[position], values[position, feature]))
+        features, places = ((found.texts == number) & (found.values > 0)).nonzero(as_tuple=True)
+        rows = at[features, places, None] + torch.arange(WINDOW)
+        shown = values[rows.clamp(max=len(part) - 1), features[:, None]].masked_fill(rows >= len(part), 0)
+        tints[features, places] = (255 * shown / found.values[features, :1]).round().clamp(max=255).to(torch.uint8)
+    return replace(
+        dictionary,
+        share=active / (lengths - 1).sum(),
+        tokens=most_often_strong(*map(torch.cat, zip(*strong, strict=True)), n, n_vocab),
+        starts=(at + offsets[found.texts]).masked_fill(found.values == 0, NONE).to(torch.int32),
+        peaks=found.values,
+        tints=tints,
+    )
 
 
-def _activities(model: GPT, part: Tensor, dictionaries: dict[int, Dictionary]) -> list[Tensor]:
-    """Return the activity of each dictionary's features on the tokens in a part: (T, n), 0 on the first token."""
-    found = streams(model, part[None], list(dictionaries))
-    activities = (each.activity(x) for each, x in zip(dictionaries.values(), found, strict=True))
-    return [torch.cat([torch.zeros(1, each.shape[1]), each]) for each in activities]
-
-
-class _Evidence:
-    """Collects the results of `evidence` for the n features of one layer."""
-
-    def __init__(self, n: int, n_vocab: int) -> None:
-        self.n, self.n_vocab, self.n_tokens = n, n_vocab, 0
-        self.active = torch.zeros(n)
-        self.sums: list[tuple[Tensor, Tensor]] = []  # (feature x n_vocab + token, activity)
-        self.highest: list[tuple[Tensor, Tensor]] = []  # (n,) activity and position, per part
-
-    def add(self, part: Tensor, activity: Tensor) -> None:
-        """Add the tokens from one part."""
-        self.n_tokens += len(part) - 1
-        self.active += (activity > 0).sum(0)
-        values, at = activity.max(dim=0)
-        self.highest.append((values, at))
-
-    def choose(self, offsets: list[int], lengths: list[int]) -> None:
-        """Choose the parts with the highest peaks, and the positions in the text where their snippets start."""
-        peaks = torch.stack([values for values, _ in self.highest])  # (parts, n)
-        k = min(SNIPPETS, len(peaks))
-        self.peaks, self.parts = (each.T for each in peaks.topk(k, dim=0))  # (n, k)
-        at = torch.stack([at for _, at in self.highest]).gather(0, self.parts.T).T
-        ends = torch.tensor(lengths)[self.parts] - WINDOW
-        self.at = (at - BEFORE).clamp(min=0).minimum(ends.clamp(min=0))  # start of the snippet within its part
-        self.starts = (self.at + torch.tensor(offsets)[self.parts]).masked_fill(self.peaks == 0, NONE)
-        self.tints = torch.zeros(self.n, k, WINDOW, dtype=torch.uint8)
-        self.least = self.peaks.median(dim=1).values / 2
-
-    def tint(self, number: int, part: Tensor, activity: Tensor) -> None:
-        """Store the activity around the peaks in part `number`, and its sum per token above half the median peak."""
-        position, feature = (activity > self.least).nonzero(as_tuple=True)
-        keys, which = torch.unique(feature * self.n_vocab + part[position], return_inverse=True)
-        self.sums.append((keys, torch.zeros(len(keys)).index_add(0, which, activity[position, feature])))
-        features, places = ((self.parts == number) & (self.peaks > 0)).nonzero(as_tuple=True)
-        rows = self.at[features, places, None] + torch.arange(WINDOW)
-        values = activity[rows.clamp(max=len(activity) - 1), features[:, None]].masked_fill(rows >= len(activity), 0)
-        self.tints[features, places] = (255 * values / self.peaks[features, :1]).round().clamp(max=255).to(torch.uint8)
-
-    def fields(self) -> dict[str, Any]:
-        """Return the measured fields of the dictionary."""
-        keys, which = torch.unique(torch.cat([keys for keys, _ in self.sums]), return_inverse=True)
-        sums = torch.zeros(len(keys)).index_add(0, which, torch.cat([values for _, values in self.sums]))
-        tokens = torch.full((self.n, TOP_TOKENS), NONE, dtype=torch.int32)
-        filled = torch.zeros(self.n, dtype=torch.long)
-        order = sums.argsort(descending=True)
-        for key in keys[order].tolist():
-            feature, token = divmod(key, self.n_vocab)
-            if filled[feature] < TOP_TOKENS:
-                tokens[feature, filled[feature]] = token
-                filled[feature] += 1
-        return {
-            "share": self.active / self.n_tokens,
-            "tokens": tokens,
-            "starts": self.starts.to(torch.int32),
-            "peaks": self.peaks,
-            "tints": self.tints,
-        }
+def most_often_strong(keys: Tensor, values: Tensor, n: int, n_vocab: int) -> Tensor:
+    """Return the tokens with the largest sums of activity, (n, TOP_TOKENS). keys: feature x n_vocab + token."""
+    keys, which = torch.unique(keys, return_inverse=True)
+    sums = torch.zeros(len(keys)).index_add(0, which, values)
+    tokens = torch.full((n, TOP_TOKENS), NONE, dtype=torch.int32)
+    filled = torch.zeros(n, dtype=torch.long)
+    for key in keys[sums.argsort(descending=True)].tolist():
+        feature, token = divmod(key, n_vocab)
+        if filled[feature] < TOP_TOKENS:
+            tokens[feature, filled[feature]] = token
+            filled[feature] += 1
+    return tokens
 
 
 @torch.inference_mode()
@@ -381,7 +344,7 @@ def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], d
         layer: Dictionary(active=run.options.active, **learned, **fields)
         for layer, learned in run.dictionaries().items()
     }
-    found = evidence(model, parts, exact, n_vocab)
+    found = {layer: evidence(model, parts, layer, each, n_vocab) for layer, each in exact.items()}
     found = {layer: replace(each, promotes=promoted(model, parts, layer, each)) for layer, each in found.items()}
     save_concepts(run.folder, Concepts(found, torch.cat(parts)))
     saved = load_concepts(run.folder, model.config)

@@ -32,9 +32,10 @@ from components.labels import listed, marked, quoted
 from components.next_tokens import best, token_bars
 from components.state.session import Session
 from components.state.typed_text import shown_tokens
+from components.text_views import snippet_words
 from components.widgets.simple import features, predictions, predictions_data, snippets, steer
 from components.widgets.widget import to_base64
-from gpt.analysis.concepts import Snippet, trace_activity
+from gpt.analysis.concepts import trace_activity
 from gpt.analysis.tracing import trace_window
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
@@ -215,16 +216,8 @@ def evidence(s: Any) -> dict[str, Any]:
     """Show snippets from other texts that strongly activate the open feature."""
     place, concepts = open_feature(s), s.text_read().loaded.concepts
     pieces = concepts.snippets(*place, s.text.tokenizer)
-    return {"snippets": [_words(s, each) for each in pieces], "name": t("concepts.snippets")}
-
-
-def _words(s: Any, snippet: Snippet) -> list[tuple[str, float]]:
-    """Return a snippet's words, each with its tint, 0 to 1."""
-    ids = [token for token in snippet.ids if token not in s.text.tokenizer.special_ids]
-    tint = snippet.tint[len(snippet.ids) - len(ids) :]
-    first, *others = shown_tokens(s.text.tokenizer, ids)
-    words = [first.lstrip(" "), *others]
-    return [(marked(word).replace("\n", " "), round(level, 3)) for word, level in zip(words, tint, strict=True)]
+    words = [snippet_words(s.text.tokenizer, each.ids, each.tint) for each in pieces]
+    return {"snippets": words, "name": t("concepts.snippets")}
 
 
 def strength(s: Any) -> dict[str, Any]:

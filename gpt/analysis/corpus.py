@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 
 import torch
 from torch import Tensor
 
+from gpt.analysis.concepts import Dictionary
 from gpt.analysis.tracing import to_float32, trace_text
 from gpt.checks import check_head, check_integer, check_layer
 from gpt.edits import Hook, Steering
@@ -31,41 +31,75 @@ class CorpusExample:
     value: float
 
 
-@torch.inference_mode()
-def activations(model: AnyModel, name: str, texts: Texts) -> list[Tensor]:
-    """Return one activation for each text, without the batch dimension, in float32: (T, width), or (nh, T, hs).
+def activations(model: AnyModel, name: str, texts: Texts, dictionary: Dictionary | None = None) -> Iterator[Tensor]:
+    """Yield one activation for each text, without the batch dimension, in float32: (T, width), or (nh, T, hs).
 
     name: such as "layers.3.mlp_post" or "final_norm"; see `Trace`. Only the layers up to this one are computed.
+    dictionary: yield the activity of its n features instead, (T, n). It is 0 on the first token of a text, whose stream
+    differs from all others.
     """
-    found = []
     for start in range(0, len(texts), TEXTS_AT_ONCE):
-        traces = trace_text(model, texts[start : start + TEXTS_AT_ONCE], only=[name])
-        found += [to_float32(trace[name][0]).clone() for trace in traces]
-    return found
+        for trace in trace_text(model, texts[start : start + TEXTS_AT_ONCE], only=[name]):
+            values = to_float32(trace[name][0])
+            if dictionary is not None:
+                values = dictionary.activity(values.to(dictionary.encoder))
+                values[0] = 0
+            yield values
 
 
-def strongest_examples(model: AnyModel, name: str, index: int, texts: Texts, k: int = 5) -> list[CorpusExample]:
+@dataclass(frozen=True, eq=False)
+class Peaks:
+    """Where each of n numbers is largest, at most once in each text, in descending order.
+
+    values, texts, positions: (n, k), the value, the number of the text, and the position in it.
+    """
+
+    values: Tensor
+    texts: Tensor
+    positions: Tensor
+
+    @classmethod
+    def of(cls, activations: Iterable[Tensor], k: int) -> Peaks:
+        """Find up to k peaks in the activations of each text, (T, n)."""
+        highest = [values.max(dim=0) for values in activations]
+        values, texts = torch.stack([each.values for each in highest]).topk(min(k, len(highest)), dim=0)
+        positions = torch.stack([each.indices for each in highest]).gather(0, texts)
+        return cls(values.T, texts.T, positions.T)
+
+    def examples(self, index: int, rows: Sequence[Sequence[int]]) -> list[CorpusExample]:
+        """Return one number's peaks as examples. rows: the ids of each text."""
+        found = zip(*(each[index].tolist() for each in (self.texts, self.positions, self.values)), strict=True)
+        return [CorpusExample(text, position, tuple(rows[text]), value) for text, position, value in found]
+
+
+@torch.inference_mode()
+def strongest_examples(
+    model: AnyModel, name: str, index: int, texts: Texts, k: int = 5, dictionary: Dictionary | None = None
+) -> list[CorpusExample]:
     """Return the k tokens on which one number of an activation is largest, in descending order, one for each text.
 
     name: an activation of shape (B, T, width), such as "layers.3.mlp_post". index: the neuron, or the dimension.
-    Raises ValueError for an unknown name or index.
+    dictionary: of the stream of this name, such as `loaded.concepts.dictionaries[5]` for "layers.5.resid_post"; index
+    is then a feature. Raises ValueError for an unknown name or index.
     """
     rows = [ids_of(model, text) for text in texts]
-    examples = []
-    for number, values in enumerate(activations(model, name, rows)):
+
+    def of_index(values: Tensor) -> Tensor:
         check_integer("index", index, 0, values.shape[-1] - 1)
-        value, position = values[:, index].max(dim=0)
-        examples.append(CorpusExample(number, int(position), tuple(rows[number]), value.item()))
-    return nlargest(k, examples, key=lambda example: example.value)
+        return values[:, index, None]
+
+    if not rows:
+        return []
+    return Peaks.of(map(of_index, activations(model, name, rows, dictionary)), k).examples(0, rows)
 
 
+@torch.inference_mode()
 def mean_activation(model: AnyModel, name: str, texts: Texts) -> Tensor:
     """Return the mean of an activation over all tokens of all texts: (width,), or (nh, hs) for heads."""
-    found = activations(model, name, texts)
-    if not found:
+    sums = [(values.sum(dim=-2), values.shape[-2]) for values in activations(model, name, texts)]
+    if not sums:
         raise GPTError("analysis.no_texts")
-    n_tokens = sum(values.shape[-2] for values in found)
-    return torch.stack([values.sum(dim=-2) for values in found]).sum(dim=0) / n_tokens
+    return torch.stack([total for total, _ in sums]).sum(dim=0) / sum(n_tokens for _, n_tokens in sums)
 
 
 def mean_difference(model: AnyModel, layer: int, texts: Texts, others: Texts) -> Steering:

@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
+import torch
 
+from components.errors import PageError
 from components.figures.bars import grouped_bars, share_bars, signed_bars
 from components.figures.lines import lines
 from components.figures.maps import similarity_heatmap
 from components.i18n import t
 from components.kit import Tab, card, layer_select, no_text, picture, question, row, says, section, title_row
 from components.labels import decimal, quoted, shortened, token_text, visible
+from components.parts import slider
 from components.state.session import Session
+from components.state.settings import checked_number
 from components.tabs.inside.machine import ACTIVATIONS
 from components.tabs.inside.recording import activation_of
 from components.tabs.inside.scene import Scene, model_of, scene_of, select, traced
-from components.text_views import token_lines
+from components.text_views import snippet_words, token_lines
 from components.widgets.chart import Drawing
-from components.widgets.simple import table
+from components.widgets.simple import snippets, table
 from components.widgets.tokens import shade_value
 from components.widgets.tokens import tokens as strip
+from gpt import LoadedModel, get_model
+from gpt.analysis.corpus import CorpusExample, Peaks, activations
 from gpt.analysis.embeddings import NearestTokens, nearest_tokens, position_similarity
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
+from gpt.inference.packed_weights import multiplications_per_token
+from gpt.inference.threads import threads_for
+from gpt.inputs import ids_of
 
 MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each neuron promotes or suppresses
 SMALLEST_SHARE = 0.005  # smaller shares of what edits add, or of rounding errors, are left out
 MAX_NEAREST = 12
+N_SNIPPETS = 6
+SNIPPET_TOKENS, TOKENS_BEFORE = 24, 15  # shown of an example, of these before the strongest one
+EXAMPLE_TOKENS = 100  # read of each example text
+CORPUS_WORK = 5e10  # multiplications that reading the example texts may take, if MIN_CORPUS_TOKENS take less
+MIN_CORPUS_TOKENS, MAX_CORPUS_TOKENS = 1_000, 12_000
 MAX_POSITIONS = 64  # positions shown in the chart
 
 tab = Tab("embeddings")
+
+
+@tab.state
+class Chosen:
+    """neuron: layer and number of the neuron whose examples are shown; None for the strongest one at the token."""
+
+    neuron: tuple[int, int] | None = None
 
 
 @tab.computed(while_writing=True)
@@ -148,6 +172,104 @@ def neurons_table(s: Any) -> dict[str, Any]:
     return {"rows": rows}
 
 
+def texts_for(loaded: LoadedModel) -> list[list[int]]:
+    """Return the beginnings of the texts that come with the page, those that the model's vocabulary can express.
+
+    These are the held-out texts of its concepts or, if it has none, those of the bundled stories.
+    """
+    source = loaded if loaded.concepts is not None else get_model()
+    assert source.concepts is not None
+    work = multiplications_per_token(loaded.model)
+    left = min(MAX_CORPUS_TOKENS, max(MIN_CORPUS_TOKENS, CORPUS_WORK / work))
+    longest, rows = min(EXAMPLE_TOKENS, loaded.model.config.block_size), []
+    for is_end, ids in groupby(source.concepts.text.tolist(), source.tokenizer.special_ids.__contains__):
+        if is_end or left <= 0:
+            continue
+        with suppress(ValueError):  # a character that the vocabulary lacks
+            rows.append(ids_of(loaded, source.tokenizer.decode([*ids]))[:longest])
+            left -= len(rows[-1])
+    if not rows:
+        raise PageError("neurons.unreadable")
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Example texts, and where each neuron of a layer is strongest in them."""
+
+    texts: list[list[int]]
+    layer: int
+    peaks: Peaks
+
+
+@tab.computed
+@torch.inference_mode()
+def corpus(s: Any) -> Corpus:
+    """Find the strongest examples of each neuron in the selected layer."""
+    loaded, layer = model_of(s), s.selection.layer
+    texts = texts_for(loaded)
+    with threads_for(sum(map(len, texts)) * multiplications_per_token(loaded.model)):
+        return Corpus(texts, layer, Peaks.of(activations(loaded, f"layers.{layer}.mlp_post", texts), N_SNIPPETS))
+
+
+@tab.computed
+def examples(s: Any) -> tuple[list[CorpusExample], list[list[float]]]:
+    """Return the neuron's strongest examples, and its activation on each of their tokens."""
+    loaded, found, neuron = model_of(s), s[corpus], s.cached(neuron_of)
+    chosen = found.peaks.examples(neuron, found.texts)
+    values = activations(loaded, f"layers.{found.layer}.mlp_post", [[*each.ids] for each in chosen])
+    return chosen, [each[:, neuron].tolist() for each in values]
+
+
+def neuron_of(s: Any) -> int:
+    """Return the neuron whose examples are shown."""
+    layer, chosen = s.selection.layer, s[Chosen].neuron
+    return chosen[1] if chosen is not None and chosen[0] == layer else int(s[strongest].index[0])
+
+
+def choose_neuron(session: Session, neuron: object) -> None:
+    """Show the examples of a neuron of the selected layer. neuron: from the browser, unchecked."""
+    s = session.snapshot()
+    number = checked_number(t("neurons.neuron"), neuron, 0, last_neuron(s), whole=True)
+    session.change(Chosen, neuron=(s.selection.layer, int(number)))
+
+
+def choose_bar(session: Session, sent: dict[str, Any]) -> None:
+    """Show the examples of the neuron whose bar was clicked."""
+    found, bar = strongest.latest(session.snapshot()), sent.get("x")
+    if found is not None and type(bar) is int and 0 <= bar < len(found.index):
+        choose_neuron(session, int(found.index[bar]))
+
+
+def last_neuron(s: Any) -> int:
+    return 1 if s.text is None else s.text.config.ff_size - 1
+
+
+def examples_sentence(s: Any) -> str:
+    """Name the token on which the neuron is strongest."""
+    chosen, _ = s[examples]
+    return t(
+        "neurons.examples.says",
+        n=len(s[corpus].texts),
+        neuron=s.cached(neuron_of),
+        layer=s[corpus].layer,
+        token=quoted(model_of(s).tokenizer, chosen[0].ids[chosen[0].position]),
+        value=decimal(chosen[0].value),
+    )
+
+
+def example_snippets(s: Any) -> dict[str, Any]:
+    """Show the tokens around the strongest ones, shaded by the activation."""
+    chosen, values = s[examples]
+    shown = []
+    for example, its in zip(chosen, values, strict=True):
+        start = max(0, min(example.position - TOKENS_BEFORE, len(example.ids) - SNIPPET_TOKENS))
+        part = slice(start, start + SNIPPET_TOKENS)
+        tint = [max(0.0, value / max(chosen[0].value, 1e-6)) for value in its[part]]
+        shown.append(snippet_words(model_of(s).tokenizer, example.ids[part], tint))
+    return {"snippets": shown, "name": ""}
+
+
 def whole_percents(shares: np.ndarray) -> list[str]:
     """Format shares as whole percentages, rounding up the largest remainders to sum to 100. NaN becomes a dash."""
     if not np.isfinite(shares).all():
@@ -261,8 +383,14 @@ STREAM = card(
     ),
     section(
         question("neurons.question"),
-        picture("neurons", neurons),
+        picture("neurons", neurons, clickable=True, on=choose_bar),
         table("neurons-table", draw=neurons_table, words_from=4),
+    ),
+    section(
+        question("neurons.examples"),
+        slider("neuron", 0, last_neuron, 1, label="neurons.neuron", value=neuron_of, on=choose_neuron),
+        says("neurons-examples-says", examples_sentence, kind="caption"),
+        snippets("neurons-examples", draw=example_snippets),
     ),
     classes="",
     opened=_has_text,

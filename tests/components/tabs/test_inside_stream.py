@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 
 import numpy as np
 import pytest
 import torch
 
 from components.state.text import Selection
+from components.tabs.inside import stream
 from components.tabs.inside.scene import traced
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
+from gpt.analysis import strongest_examples
 from gpt.edits import Steering
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.components.tabs.inside_session import Inside, trace_of, unpacked
@@ -62,6 +65,24 @@ def test_the_charts_say_what_the_model_computed(inside: Inside, trace: Trace) ->
     for row in rows[1:]:
         assert float(row[2].replace("−", "-")) == pytest.approx(post[int(row[0])].item(), abs=0.0051)
     assert ("ReLU" if edited else "GELU") in inside.shown("neurons")["text"]
+
+
+def test_a_neurons_snippets_are_its_strongest_examples_in_the_bundled_texts(inside: Inside) -> None:
+    loaded = get_model()
+    texts = stream.texts_for(loaded)
+    inside.session.select(layer=4)
+    for neuron in (int(inside.shown("neurons-table")["rows"][1][0]), 112):
+        found = strongest_examples(loaded, "layers.4.mlp_post", neuron, texts, stream.N_SNIPPETS)
+        strongest = [max(words, key=itemgetter(1)) for words in inside.shown("neurons-examples")["snippets"]]
+        for (word, level), each in zip(strongest, found, strict=True):
+            assert word.strip() == loaded.tokenizer.decode([each.ids[each.position]]).strip()
+            assert level == pytest.approx(each.value / found[0].value, abs=1e-3)
+        assert f"neuron {neuron} of layer 4" in inside.shown("neurons-examples-says")["text"]
+        stream.choose_neuron(inside.session, 112)
+    with pytest.raises(ValueError, match="767"):
+        stream.choose_neuron(inside.session, 768)
+    stream.choose_bar(inside.session, {"x": 3})
+    assert inside.session.state(stream.Chosen).neuron == (4, int(inside.shown("neurons-table")["rows"][4][0]))
 
 
 def test_the_neurons_of_a_gated_model_have_their_gate_and_its_factor() -> None:
