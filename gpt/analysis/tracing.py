@@ -53,7 +53,7 @@ def trace_text(
 ) -> Trace | list[Trace]:
     """Trace a forward pass over a text, or over each of several texts.
 
-    text: a text, or a list of texts. Several texts share passes, in batches of similar lengths; hooks then see batches
+    text: a text, a list of texts, or ids of texts of the same length, (B, T). Several texts share passes, in batches of similar lengths; hooks then see batches
     that are padded on the right. Each trace in the result is that of its text alone, without padding. With gradients,
     each text has a pass of its own.
     full, gradients, only: see `Trace`. The pass ends after the last layer that `only` needs, and before the output head
@@ -80,8 +80,9 @@ def trace_text(
 
 
 def is_several(text: object) -> TypeGuard[Texts]:
-    """Return whether an argument is a list of texts or traces, and not a text or its token ids."""
-    return isinstance(text, list | tuple) and bool(text) and not is_integer(text[0])
+    """Return whether an argument is a list of texts or traces, or a batch of ids, and not a text or its token ids."""
+    is_batch = getattr(text, "ndim", 1) == 2
+    return is_batch or (isinstance(text, list | tuple) and bool(text) and not is_integer(text[0]))
 
 
 def batches(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:

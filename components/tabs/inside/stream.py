@@ -230,7 +230,7 @@ def neuron_of(s: Any) -> int:
 def choose_neuron(session: Session, neuron: object) -> None:
     """Show the examples of a neuron of the selected layer. neuron: from the browser, unchecked."""
     s = session.snapshot()
-    number = checked_number(t("neurons.neuron"), neuron, 0, last_neuron(s), whole=True)
+    number = checked_number(t("neurons.number"), neuron, 0, last_neuron(s), whole=True)
     session.change(Chosen, neuron=(s.selection.layer, int(number)))
 
 
@@ -388,7 +388,7 @@ STREAM = card(
     ),
     section(
         question("neurons.examples"),
-        slider("neuron", 0, last_neuron, 1, label="neurons.neuron", value=neuron_of, on=choose_neuron),
+        slider("neuron", 0, last_neuron, 1, label="neurons.number", value=neuron_of, on=choose_neuron),
         says("neurons-examples-says", examples_sentence, kind="caption"),
         snippets("neurons-examples", draw=example_snippets),
     ),

@@ -50,6 +50,8 @@ def test_analyses_of_several_texts_are_those_of_each(model):
         assert_close(roles[number].first_token, head_roles(model, ids).first_token, **CLOSE)
         log_p = model(torch.tensor([ids]))[0, :-1].log_softmax(dim=-1).gather(1, torch.tensor(ids[1:])[:, None])
         assert [token.nats for token in statistics[number].tokens] == pytest.approx((-log_p[:, 0]).tolist(), abs=2e-5)
+    batch = head_roles(model, torch.tensor([ids, ids[::-1]]))
+    assert_close(batch[1].first_token, head_roles(model, ids[::-1]).first_token, **CLOSE)
 
 
 @pytest.mark.parametrize(
