@@ -53,9 +53,9 @@ def trace_text(
 ) -> Trace | list[Trace]:
     """Trace a forward pass over a text, or over each of several texts.
 
-    text: a text, a list of texts, or ids of texts of the same length, (B, T). Several texts share passes, in batches of similar lengths; hooks then see batches
-    that are padded on the right. Each trace in the result is that of its text alone, without padding. With gradients,
-    each text has a pass of its own.
+    text: a text, a list of texts, or ids (B, T) of texts of the same length. Several texts share passes, in batches of
+    similar lengths; hooks then see batches that are padded on the right. Each trace in the result is that of its text
+    alone, without padding. With gradients, each text has a pass of its own.
     full, gradients, only: see `Trace`. The pass ends after the last layer that `only` needs, and before the output head
     unless a trace of the logits, or of gradients, needs it. Raises the same errors as `gpt.inputs.ids_of`, and
     ValueError if a text is longer than the context.
