@@ -231,17 +231,17 @@ def evidence(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary
     return replace(
         dictionary,
         share=active / (lengths - 1).sum(),
-        tokens=most_often_strong(*map(torch.cat, zip(*strong, strict=True)), n, n_vocab),
+        tokens=most_often_strong(strong, n, n_vocab),
         starts=(at + offsets[found.texts]).masked_fill(found.values == 0, NONE).to(torch.int32),
         peaks=found.values,
         tints=tints,
     )
 
 
-def most_often_strong(keys: Tensor, values: Tensor, n: int, n_vocab: int) -> Tensor:
-    """Return the tokens with the largest sums of activity, (n, TOP_TOKENS). keys: feature x n_vocab + token."""
-    keys, which = torch.unique(keys, return_inverse=True)
-    sums = torch.zeros(len(keys)).index_add(0, which, values)
+def most_often_strong(found: list[tuple[Tensor, Tensor]], n: int, n_vocab: int) -> Tensor:
+    """Return the tokens with the largest sums of activity, (n, TOP_TOKENS). found: feature x n_vocab + token, value."""
+    keys, which = torch.unique(torch.cat([keys for keys, _ in found]), return_inverse=True)
+    sums = torch.zeros(len(keys)).index_add(0, which, torch.cat([values for _, values in found]))
     tokens = torch.full((n, TOP_TOKENS), NONE, dtype=torch.int32)
     filled = torch.zeros(n, dtype=torch.long)
     for key in keys[sums.argsort(descending=True)].tolist():
