@@ -9,8 +9,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from components.classroom import room as rooms
-from components.classroom.handlers import PRIVATE, Classroom, ClassState, shown
-from components.classroom.room import Room
+from components.classroom.room import PRIVATE, Classroom, ClassState, Room, shown
 from components.i18n import LANGUAGES
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS
 from components.render import Renderer, Signal, View

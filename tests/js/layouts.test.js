@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CHOSEN, columns, FOLDED, ROW, TALL, rowHeights } from "../../components/widgets/flow/layout.js";
-import { firstSeen, group } from "../../components/widgets/flow/scene.js";
+import { CHOSEN, FOLDED, ROW, TALL, columns, firstSeen, group, rowHeights } from "../../components/widgets/flow/scene.js";
 import { gridLayout, headPictures, joined } from "../../components/widgets/heads/heads.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
 import { arrange, outline } from "../../components/widgets/ribbons/ribbons.js";

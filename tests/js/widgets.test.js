@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { explained, finder } from "../../components/widgets/glossary.js";
-import { fit } from "../../components/widgets/composer/fit.js";
+import { fit } from "../../components/widgets/composer/composer.js";
 import { changed, toggled, wordAt } from "../../components/widgets/composer/copy.js";
 import { Search } from "../../components/widgets/beams/beams.js";
 import { recoloured } from "../../components/widgets/chart/chart.js";

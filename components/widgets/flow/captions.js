@@ -3,8 +3,7 @@
 import { box, clipped, ribbon, write } from "../canvas.js";
 import { t } from "../i18n.js";
 import { isExact, percent } from "../numbers.js";
-import { BAR, HEAD } from "./layout.js";
-import { bottom, centre, group, middle, OF_HEAD, right, thickness } from "./scene.js";
+import { BAR, HEAD, OF_HEAD, bottom, centre, group, middle, right, thickness } from "./scene.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */

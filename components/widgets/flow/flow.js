@@ -9,9 +9,8 @@ import { t } from "../i18n.js";
 import { decimal, isExact, percent } from "../numbers.js";
 import { createRequests, drawHeadPicks, drawLayerPick } from "../picks.js";
 import { defineWidget } from "../runtime.js";
-import { ATTENTION, HEAD, NARROWEST, TARGET } from "./layout.js";
+import { ATTENTION, HEAD, NARROWEST, TARGET, bottom, centre, firstSeen, fitScene, makeScene, right, shapeOf } from "./scene.js";
 import { paint } from "./paint.js";
-import { bottom, centre, firstSeen, fitScene, makeScene, right, shapeOf } from "./scene.js";
 
 /** @typedef {import("./scene.js").Flow} Flow */
 /** @typedef {import("./scene.js").Scene} Scene */
@@ -102,7 +101,7 @@ function mount(root, host) {
 
   /**
    * Returns a part's column: a strip, an operation between strips, or the closed layers.
-   * @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./layout.js").Column | undefined}
+   * @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./scene.js").Column | undefined}
    */
   function columnOf({ place, data }, { part, layer }) {
     if (part !== "stack") return place[part];

@@ -3,8 +3,7 @@
 import { box, ribbon, write } from "../canvas.js";
 import { t } from "../i18n.js";
 import { paintNames, paintNext, paintTokens } from "./captions.js";
-import { HEAD } from "./layout.js";
-import { OF_HEAD, bottom, centre, firstSeen, middle, right, thickness } from "./scene.js";
+import { HEAD, OF_HEAD, bottom, centre, firstSeen, middle, right, thickness } from "./scene.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */
