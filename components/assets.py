@@ -22,13 +22,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from components import monitoring
-from components.classroom import room
+from components import classroom, monitoring
 from components.downloads import ROUTE
 from components.figures.palette import DARK_PARTNERS
 from components.i18n import LANGUAGES, Language, in_all_languages
 from components.i18n.catalogue import CATALOGUES, FALLBACK, GLOSSARY
-from components.share import short_links
 from components.theme import CSS, FONTS, FONTS_URL
 
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
@@ -185,6 +183,6 @@ def _font_route(name: str) -> Route:
 
 ROUTES = [
     *map(_font_route, FONTS),
-    *(ROUTE, short_links.ROUTE, *room.ROUTES, *monitoring.ROUTES),
+    *(ROUTE, *classroom.ROUTES, *monitoring.ROUTES),
     *(_route(url) for url in (PLOTLY_URL, *(_URL + name for name in _BUNDLES))),
 ]

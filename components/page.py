@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from components.api.registration import register_endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
 from components.causes import reason
-from components.classroom.room import wire_class
+from components.classroom import wire_class
 from components.events import Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame, measured

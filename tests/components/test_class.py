@@ -8,16 +8,14 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from components.classroom import room as rooms
-from components.classroom.room import PRIVATE, Classroom, ClassState, Room, shown
+from components import classroom as rooms
+from components.classroom import PRIVATE, Classroom, ClassState, Room, qr_code, shown
 from components.i18n import LANGUAGES
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS
 from components.render import Renderer, Signal, View
 from components.session_events import SIGNALS
-from components.share import short_links
 from components.share.address import Opening, Places
 from components.share.handlers import link_menu
-from components.share.short_links import qr_code
 from components.state.session import Session
 from components.state.store import SessionStore
 from components.state.text import Selection
@@ -149,7 +147,7 @@ def test_following_is_off_unless_the_app_says_so():
 
 def test_links_are_short_lead_to_the_page_and_are_drawn_as_codes(page, monkeypatch):
     answer = page.ask(do="links", base=BASE, text="tab=why|Why?")
-    client = TestClient(Starlette(routes=[short_links.ROUTE]), follow_redirects=False)
+    client = TestClient(Starlette(routes=rooms.ROUTES), follow_redirects=False)
     for name, wanted in (("page", answer["page"]["query"]), ("stops", "class=tab%3Dwhy%7CWhy%3F")):
         url = answer[name]["url"]
         assert len(url) < len(BASE) + 10
@@ -157,7 +155,7 @@ def test_links_are_short_lead_to_the_page_and_are_drawn_as_codes(page, monkeypat
         assert answer[name]["qr"] == qr_code(url)
     assert page.ask(do="links", base=BASE, text="#")["problem"]
     assert page.ask(do="links", base="javascript:x") == page.session.state(ClassState).answer  # unchanged
-    monkeypatch.setattr(short_links, "MAX_SHORT_LINKS", 1)
-    newest = short_links.shorten("tab=loss")
+    monkeypatch.setattr(rooms, "MAX_SHORT_LINKS", 1)
+    newest = rooms.shorten("tab=loss")
     assert client.get(f"/{newest}").headers["location"] == "../?tab=loss"
     assert client.get(answer["page"]["url"].removeprefix("https://a.org/gpt")).headers["location"] == "../"
