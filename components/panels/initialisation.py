@@ -95,7 +95,6 @@ def logits(s: Any) -> Drawing:
 
 
 def norms(s: Any) -> Drawing:
-    """Draw the norms after each layer of an untrained model, with and without scaled initialisation."""
     lengths, trained = s[untrained_norms], s[trained_norms]
     n_layer = len(lengths.scaled) - 1
     figure = lines(

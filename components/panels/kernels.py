@@ -35,7 +35,6 @@ def lengths_of(config: GPTConfig) -> list[int]:
 
 
 def costs(s: Any) -> Costs:
-    """Return the costs for the configuration of the visitor's model."""
     config, size = s.text_read().config, s.text.loaded.model.dtype.itemsize
     lengths = lengths_of(config)
     return Costs(
@@ -62,7 +61,6 @@ def short(n: int) -> str:
 
 
 def counted_lines(s: Any) -> Drawing:
-    """Draw the number of multiplications for the next token against the text length."""
     counted = s.cached(costs)
     figure = lines(
         np.array([cost.length for cost in counted.cached]),
@@ -79,7 +77,6 @@ def counted_lines(s: Any) -> Drawing:
 
 
 def bytes_table(s: Any) -> dict[str, Any]:
-    """Return a table of the bytes used by the KV cache and by eager attention weights."""
     counted = s.cached(costs)
     head = [t(f"kernels.bytes.{key}") for key in ("tokens", "cache", "eager")]
     pairs = zip(counted.cached, counted.plain, strict=True)

@@ -49,8 +49,6 @@ class Chosen:
 
 
 class Leak(NamedTuple):
-    """The effect of replacing the token at a position with another one."""
-
     position: int
     other: int
     effect: MaskEffect
@@ -121,7 +119,6 @@ def causal(s: Any) -> Drawing:
 
 
 def padding(s: Any) -> Drawing:
-    """Draw how much each prediction changes when padding is added before or after the text."""
     effect, side = s[padded], s[Chosen].side
     says = t(
         "masks.padding.picture",
@@ -163,7 +160,6 @@ def train(s: Any) -> Iterator[RandomTextLosses]:
 
 
 def losses(s: Any) -> Drawing:
-    """Draw both losses over the updates, and the lowest possible loss with the causal mask."""
     trained = s[Chosen].latest
     if trained is None:
         return None

@@ -55,7 +55,6 @@ def answer(s: Any) -> str:
 
 
 def bars(kind: str, s: Any) -> Drawing:
-    """Draw, for each pass, the tokens that are computed and those that come from the cache."""
     found = s.cached(passes)
     side = getattr(found, kind)
     figure = stacked_bars(

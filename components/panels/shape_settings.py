@@ -161,7 +161,6 @@ def parameter_count(config: GPTConfig, skeleton: bool) -> str:
 
 
 def size_rows(config: GPTConfig, skeleton: bool) -> list[list[str]]:
-    """Return a table of the memory needed by weights and KV cache for each data type."""
     n_cache = 0 if skeleton else cache_numbers(config)
     numbers = {
         t("shapes.size.weights"): count_parameters(config, skeleton=skeleton),

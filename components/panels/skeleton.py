@@ -40,7 +40,6 @@ class BothModels(NamedTuple):
 
 @panel.computed
 def logits(s: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the logits after the selected token, with and without the model's blocks."""
     text, position = s.text_read(), s.position
     both = with_and_without_blocks(text.loaded.model, text.ids[: position + 1])
     full, bare = (text.document.possible(position, each.cpu()) for each in both)

@@ -159,7 +159,6 @@ def characters(s: Any) -> dict[str, Any]:
 
 
 def languages(s: Any) -> Drawing:
-    """Draw how many tokens per character the same sentence takes in several languages."""
     costs = {side_name(side, s): language_costs(getattr(s[vocabularies], side)) for side in get_args(VocabularyName)}
     own = next(iter(costs.values()))
     figure = grouped_bars(

@@ -113,7 +113,6 @@ def address(s: Snapshot, places: Places) -> str:
 
 
 def view_values(s: Snapshot) -> dict[str, Any]:
-    """Return the tab, selection, edits and hidden parts as link values."""
     selection = s.selection
     values: dict[str, Any] = {"layer": selection.layer}
     steering = () if s.written is None or s.written.document.edits is None else s.written.document.edits.steering

@@ -134,7 +134,6 @@ def link_menu() -> Part:
 
 
 def files_menu() -> Part:
-    """Return the menu below the text for saving programs and for saving or opening files."""
     elsewhere, save = ["elsewhere", *get_args(Engine)], ["save", "text", "document", "csv"]
     items: list[str | list[str]] = ["python", elsewhere, save, "open"]
     wired: dict[str, Any] = {"draw": lambda s: {"answer": s[ShareState].file}, "on": answer_files, "queue": "model"}
@@ -163,7 +162,6 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Send the text as a file or program, or open the text in a file."""
     try:
         if sent.get("what") == "open":
             answer = message((yield from _open(session, sent)))

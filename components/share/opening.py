@@ -199,7 +199,6 @@ def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedM
 
 
 def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int]]:
-    """Return the prompt for the prompt box and for the document, falling back to the example's prompt."""
     for name in ("prompt", "prompt_ids"):
         if name in link.parameters:
             prompt = link.parameters[name]

@@ -139,7 +139,6 @@ def before(s: Any) -> Drawing:
 
 
 def swap(s: Any) -> Drawing:
-    """Compare the predictions with the model's own function and with the replacement."""
     found = s[swapped]
     before, after = (s.stages(logits, s.text.ids[: s.position + 1]).final for logits in found)
     moved = (after - before).abs().sum().item() / 2  # total variation distance

@@ -84,7 +84,6 @@ def window_of(s: Any) -> int:
 @tab.computed
 @torch.inference_mode()
 def activities(s: Any) -> Activities:
-    """Measure feature activity on the tokens around the selected one."""
     text = s.text_read()
     if text.loaded.concepts is None:
         raise NothingToShow("concepts.none")
@@ -205,7 +204,6 @@ def title(s: Any) -> str:
 
 
 def about(s: Any) -> str:
-    """Describe how often and on which words the open feature is active, and which words it makes likelier."""
     place, concepts = open_feature(s), s.text_read().loaded.concepts
     share = float(concepts.dictionaries[place[0]].share[place[1]])
     joined = {rows: listed(concept_tokens(s.text.loaded, place, rows)[:N_EXAMPLES]) for rows in get_args(Rows)}
@@ -213,7 +211,6 @@ def about(s: Any) -> str:
 
 
 def evidence(s: Any) -> dict[str, Any]:
-    """Show snippets from other texts that strongly activate the open feature."""
     place, concepts = open_feature(s), s.text_read().loaded.concepts
     pieces = concepts.snippets(*place, s.text.tokenizer)
     words = [snippet_words(s.text.tokenizer, each.ids, each.tint) for each in pieces]
@@ -221,7 +218,6 @@ def evidence(s: Any) -> dict[str, Any]:
 
 
 def strength(s: Any) -> dict[str, Any]:
-    """Show the open feature's slider, and how the text continues with and without the turned-up concepts."""
     on = turned(s.text_read().document)
     return sliders(s.text.loaded, [open_feature(s), *on], on) | comparison(s)
 

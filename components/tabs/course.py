@@ -103,7 +103,6 @@ def check(course: Path, session: Session) -> Iterator[None]:
 
 
 def open_mine(course: Path, session: Session) -> Iterator[None]:
-    """Open the learner's program as a model, and keep the current text."""
     yield from open_model(lambda: open_program(MY_GPT, course / PROGRAM, checker().reference), session)
 
 
@@ -173,7 +172,6 @@ def test(s: Any) -> str:
 
 
 def problem(s: Any) -> str:
-    """Describe the problem, or what to write if the step is still empty."""
     verdict = failed(s)
     return wording(verdict.step.says if verdict.state == "gap" else verdict.problem)
 

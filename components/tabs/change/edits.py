@@ -106,8 +106,6 @@ class Editing:
 
 @tab.state
 class Writing:
-    """growing: the texts that are being written. written: the last complete ones."""
-
     growing: WrittenPair | None = None
     written: WrittenPair | None = None
     job: Job | None = None
@@ -148,7 +146,6 @@ def text(s: Any) -> ReadText:
 
 @tab.computed(while_writing=True)
 def split(s: Any) -> tuple[Edits, Edits]:
-    """Split the edits into those that the text's model supports and the rest."""
     return fitting_edits(s.edits, s.text.loaded)
 
 
@@ -339,7 +336,6 @@ def edits_section() -> Part:
 
 
 def select_position(session: Session, position: object) -> None:
-    """Select a token. If Write shows the same text, select it in all tabs."""
     read: ReadText | None = session.snapshot()[text]
     if read is None or session.state(Writing).job is not None:
         return

@@ -144,7 +144,6 @@ def choose_answer(name: str, session: Session, value: object) -> Iterator[None]:
 
 
 def choices(s: Any) -> list[tuple[str, int]]:
-    """List the answers to choose from, with each token's probability after prompts A and B."""
     sweeps = sweeps_of(s)
     if sweeps is None:
         return []
@@ -262,7 +261,6 @@ def _token(loaded: LoadedModel, chosen: object, default: int) -> int:
 
 
 def sweeps_of(s: Any) -> Sweeps | None:
-    """Return the results if they belong to the text's model, else None."""
     sweeps = s[Patching].sweeps
     return sweeps if sweeps is not None and s.text is not None and sweeps.loaded is s.text.loaded else None
 
@@ -276,7 +274,6 @@ def shown_sweep(s: Any) -> tuple[Sweeps, PatchSweep] | None:
 
 
 def recovery_map(s: Any) -> Drawing:
-    """Plot the recovered fraction of the logit difference by layer and position."""
     shown = shown_sweep(s)
     if shown is None:
         return None
@@ -337,7 +334,6 @@ def _share(value: float) -> str:
 
 
 def keep(session: Session) -> None:
-    """Add the selected cell's patch to the edits, and try them on prompt B."""
     s = session.snapshot()
     shown, cell = shown_sweep(s), s[Patching].cell
     if shown is None or cell is None:

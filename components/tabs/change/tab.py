@@ -144,7 +144,6 @@ def _generate(
 
 
 def is_stale(s: Any) -> bool:
-    """Return whether the edited model's text was generated with edits other than the current ones."""
     pair = written_pair(s)
     return s[Writing].growing is None and pair is not None and pair.edits != s.edits
 
@@ -153,7 +152,6 @@ def is_stale(s: Any) -> bool:
 
 
 def original(s: Any) -> dict[str, Any]:
-    """Show the measured text, or the unedited model's text during generation."""
     pair = s[Writing].growing
     if pair is not None:
         shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
@@ -170,7 +168,6 @@ def edited(s: Any) -> dict[str, Any]:
 
 
 def text_lines(read: ReadText) -> Lines:
-    """Return the lines of the token strip, with the unedited model's statistics for each token."""
     measured = read.statistics.tokens
     statistics: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in measured)]
     statistics += [(None, None)] * (len(read.ids) - len(statistics))

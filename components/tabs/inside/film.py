@@ -118,7 +118,6 @@ NAMES = tuple(beat.name for beat in BEATS)
 
 
 def beat_named(name: str) -> str:
-    """Return a beat's name, or the first beat's for an unknown name."""
     return name if name in NAMES else NAMES[0]
 
 
@@ -175,7 +174,6 @@ def draw_film(s: Any) -> Data:
 
 
 def film(s: Any, scene: Scene, cause: MainCause | None) -> Data:
-    """Return the beats, their texts, and all numbers that the film shows."""
     read = s[stories]
     guesses, drawn, predicted = _guesses(scene, s[traced]), _draw(s, scene), _predicted(s, read)
     weights = scene.recording.attn_weights(scene.layer, scene.position, scene.position + 1)[:, 0].float().numpy()
@@ -415,7 +413,6 @@ def play_film(after: Mapping[str, Callable[[Session], object]], session: Session
 
 
 def look_inside(session: Session) -> None:
-    """Open the numbers of the machine, in the layer that the film has shown."""
     session.tab = tab.name
     session.change(Chosen, step="numbers")
 

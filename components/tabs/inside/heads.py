@@ -196,7 +196,6 @@ def overview(s: Any) -> Generator[HeadOverview, None, HeadOverview]:
 
 
 def draw_heads(s: Any) -> dict[str, Any]:
-    """Draw the overview, and the head under the pointer at a higher resolution."""
     scene, shown = s.cached(scene_of), s[overview]
     if not shown.ids or not shown.is_beginning(scene.recording):
         raise Pending
@@ -210,7 +209,6 @@ def draw_heads(s: Any) -> dict[str, Any]:
 
 
 def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
-    """State the number of heads and the strongest previous-token head."""
     config, shares = scene.config, overview.shares[:, :, 1]
     layer, head = (int(i) for i in np.unravel_index(shares.argmax(), shares.shape))
     text = t(

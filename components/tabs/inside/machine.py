@@ -50,7 +50,6 @@ def lead(s: Any) -> str:
 
 
 def draw_flow(s: Any) -> Data:
-    """Draw the model, and the number of rows to offer for a long text."""
     scene, chosen = s.cached(scene_of), s[Chosen]
     length = scene.recording.length
     rows = window(length, scene.position, chosen.flow_rows)
@@ -59,14 +58,12 @@ def draw_flow(s: Any) -> Data:
 
 
 def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
-    """Handle a click in the flow: select, or change the number of tokens shown."""
     if sent.get("rows") in FLOW_ROWS:
         session.change(Chosen, flow_rows=sent["rows"])
     select(session, sent)
 
 
 def flow(scene: Scene, rows: slice) -> Data:
-    """Return the flow data. `rows` are the positions that the flow shows."""
     recording, config, position = scene.recording, scene.config, scene.position
     vectors, logits = recording.head(scene.layer, scene.head), scene.document.logits(position)
     stages, ids = scene.stages(logits), scene.document.ids
@@ -272,7 +269,6 @@ def _embedding(scene: Scene) -> dict[str, object]:
 
 
 def _norms(scene: Scene, **names: str) -> dict[str, object]:
-    """Return the norms of the named activations in the selected layer."""
     return {key: _lengths(scene, name)["norm"] for key, name in names.items()}
 
 

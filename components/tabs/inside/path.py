@@ -34,7 +34,6 @@ class Added(NamedTuple):
 
 @tab.computed
 def added(s: Any) -> Added:
-    """Measure what each feed-forward network adds to the score of the next token."""
     found = s[reason]
     if found is None:
         raise NothingToShow

@@ -154,12 +154,10 @@ class Recording:
 
 
 def _cache_bytes(config: GPTConfig, dtype: torch.dtype) -> int:
-    """Return the size of one position's queries, keys and values in bytes."""
     return config.n_layer * (config.n_head + 2 * config.kv_heads) * config.head_size * dtype.itemsize
 
 
 def activation_of(document: Generation) -> Activation:
-    """Return the activation function of the document's model with its edits."""
     swapped = None if document.edits is None else document.edits.activation
     return swapped or document.loaded.model.config.activation
 
