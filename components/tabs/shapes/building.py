@@ -252,10 +252,6 @@ def stages_chart(built: Built) -> Drawing:
     return figure, text, t("shapes.stages.skeleton") if skeleton else ""
 
 
-def is_building(s: Any) -> bool:
-    return s[Building].job is not None
-
-
 def can_build(s: Any) -> bool:
     choice = choice_of(s)
     return choice.problem is None and fits(choice.shape)

@@ -12,7 +12,7 @@ from components.errors import localize_error
 from components.panels.shape_settings import RANGES, shape_of, values_of
 from components.state.session import Session
 from components.tabs.shapes import building, size
-from components.tabs.shapes.building import Building, can_build, is_building, open_tab, shapes_card
+from components.tabs.shapes.building import Building, can_build, open_tab, shapes_card
 from components.tabs.shapes.size import (
     OWN,
     PICKED,
@@ -124,7 +124,7 @@ def test_both_models_go_on_with_the_prompt_in_turn_and_its_shapes_are_shown(sess
     n_prompt = len(get_model().tokenizer.encode(PROMPT))
     lengths = []
     for _ in building.build(RandomModels(), session):
-        assert is_building(session.snapshot())
+        assert session.state(Building).job is not None
         shown = drawn(session)
         lengths.append((len(shown["random"]["lines"]), len(shown["trained"]["lines"])))
     shown = drawn(session)
@@ -137,7 +137,7 @@ def test_both_models_go_on_with_the_prompt_in_turn_and_its_shapes_are_shown(sess
     assert "random weights drawn in" in shown["status"]["text"]
     assert shown["trained-name"]["text"] == "Trained: Stories"
     assert f"turns [1, {n_prompt}] token ids into [1, {n_prompt}, 5000]" in shown["stages"]["text"]
-    assert not is_building(session.snapshot())
+    assert session.state(Building).job is None
 
 
 def test_the_same_seed_writes_the_same_and_the_trained_text_is_that_of_the_model(session):
@@ -170,7 +170,7 @@ def test_what_cannot_be_built_is_one_sentence_until_a_control_is_moved_and_the_l
         after = built(session)
         assert says in after["trouble"]["text"]
         assert all(after[view] == before[view] for view in ("random", "trained", "status", "stages"))
-        assert not is_building(session.snapshot())
+        assert session.state(Building).job is None
 
     for name, value, says in (("prompt", "word " * 300, "the prompt"), ("model", "none", "no model")):
         own = getattr(session, name)
