@@ -168,11 +168,10 @@ def select(session: Session, sent: dict[str, Any]) -> None:
 
     A new position clears the selected key; a click that includes a key selects it.
     """
-    selected = {name: sent[name] for name in ("position", "layer", "head") if type(sent.get(name)) is int}
-    if selected and not session.select(**selected):
+    if not session.select(**{name: sent.get(name) for name in ("position", "layer", "head")}):
         return
     key = sent.get("key")
     if type(key) is int and key >= 0:
         session.change(Chosen, key=key)
-    elif "position" in selected:
+    elif sent.get("position") is not None:
         session.change(Chosen, key=None)

@@ -330,9 +330,7 @@ def fitting(s: Any, e: Explained) -> Selection:
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
     """Select the clicked head in all tabs."""
-    layer, head = sent.get("y"), sent.get("x")
-    if type(layer) is int and type(head) is int:
-        session.select(layer=layer, head=head)
+    session.select(layer=sent.get("y"), head=sent.get("x"))
 
 
 def parts_section() -> Part:
