@@ -21,6 +21,12 @@ LEAVE_OUT_MULTIPLICATIONS = 1e11  # takes about a second
 PAUSE_MULTIPLICATIONS = 4e9  # about 0.1 to 0.2 s, spent whenever the visitor pauses
 MIN_LEFT_OUT_TOKENS = 8
 MIN_FALL = 0.001  # relative; a smaller drop may be a rounding error
+_OF_GRAMMAR = re.compile(  # punctuation, and words that mean little by themselves
+    r"\W*|a|an|the|this|that|these|those|and|or|but|so|if|because|as|when|then|than|not|no|of|to|in|on|at|for|from|with"
+    r"|by|up|out|it|its|is|are|was|were|be|been|am|do|did|does|had|has|have|can|could|will|would|i|he|she|they|we|you"
+    r"|his|her|him|them|their|there|my|your|our|me|us|who|what|which|all|very|too",
+    re.IGNORECASE,
+)
 
 
 def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
@@ -151,13 +157,24 @@ def is_seen(falls: Falls, without: Fall) -> bool:
 
 
 def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary) -> str:
-    """Return a sentence naming the word whose removal lowers the probability of `token` most. ids: the text's ids."""
+    """Return a sentence naming the word whose removal lowers the probability of `token` most. ids: the text's ids.
+
+    If that is a punctuation mark or a word of grammar, name the strongest word with a meaning of its own as well.
+    """
     name, p, best = quoted(tokenizer, token), percent(falls.probability), main_word(falls, ids, tokenizer)
     if best is None:
         key = "why.because.none" if falls.all_words else "why.because.alone"
         return t(key, token=name, p=p)
-    word = word_name(tokenizer, ids, best.place)
-    return t("why.because", token=name, word=word, p=p, without=percent(best.probability))
+
+    def means(fall: Fall) -> bool:
+        return _OF_GRAMMAR.fullmatch(tokenizer.decode([ids[i] for i in fall.place]).strip()) is None
+
+    def values(fall: Fall) -> dict[str, str]:
+        return {"word": word_name(tokenizer, ids, fall.place), "without": percent(fall.probability)}
+
+    sentence = t("why.because", token=name, p=p, **values(best))
+    second = None if means(best) else next((fall for fall in falls.words if means(fall) and is_seen(falls, fall)), None)
+    return sentence if second is None else sentence + t("why.because.meaning", **values(second))
 
 
 def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary) -> str:

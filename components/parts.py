@@ -282,18 +282,21 @@ def button(
     enabled: Live | None = None,
     show: Live | None = None,
     primary: bool = False,
+    answer: str = "",
 ) -> Part:
     """Return a button. Its handler receives only the session; without one, the page's script handles clicks.
 
     label: a catalogue key, or a function of the snapshot. queue: "stop" also cancels what is running in the tab.
-    primary: whether it is the card's main button.
+    primary: whether it is the card's main button. answer: name of the part that shows the result; the page scrolls to
+    it if it is out of sight.
     """
     live: dict[str, Live] = {} if enabled is None else {"disabled": lambda s: not enabled(s)}
     words: dict[str, Sentence] = {"label": (label, {})} if isinstance(label, str) else {}
     if not isinstance(label, str):
         live["label"] = label
     actions = {} if on is None else {"act": Action(valueless(on), queue)}
-    return _shown(Part("button", name, {"primary": primary}, words, live, actions), show)
+    fixed = {"primary": primary} | ({"answer": answer} if answer else {})
+    return _shown(Part("button", name, fixed, words, live, actions), show)
 
 
 def code_text(name: str, label: str, text: Live) -> Part:

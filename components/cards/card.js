@@ -4,7 +4,7 @@
 
 import { make, makeButton, setText } from "../widgets/dom.js";
 import { setWords } from "../widgets/glossary.js";
-import { attempt, defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
+import { attempt, defineWidget, isFollowing, mountIn, reveal } from "../widgets/runtime.js";
 
 /**
  * @typedef {Record<string, any>} Properties  a part's fixed properties, words and live properties
@@ -14,6 +14,7 @@ import { attempt, defineWidget, isFollowing, mountIn } from "../widgets/runtime.
  * @property {Record<string, string>} [words]  catalogue key of each translated property
  * @property {boolean} [live]  whether the server sends properties for it, except while the part is inside a hidden one
  * @property {Record<string, [queue: string, latest: boolean]>} [actions]  actions by event; latest: only the newest action counts
+ * @property {string} [answer]  id of the part that shows the result of using it
  * @property {boolean} [always]  whether it also works while the page follows another
  * @property {Node[]} [children]
  *
@@ -382,6 +383,7 @@ export function card(element, trigger, props, call) {
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
     setPending(queue, [...before, [(number += 1), name, value]]);
     trigger(call.events[queue], {});
+    if (node.answer && event !== "input") reveal(node.answer);
   }
 
   /** @param {Node} node @returns {HTMLElement} */

@@ -148,11 +148,20 @@ def experiment_buttons(
 
 
 def job_buttons(
-    name: str, label: str, start: Handler, state: type, *, able: Live | None = None, queue: Queue, primary: bool = False
+    name: str,
+    label: str,
+    start: Handler,
+    state: type,
+    *,
+    able: Live | None = None,
+    queue: Queue,
+    primary: bool = False,
+    answer: str = "",
 ) -> Part:
     """Return the buttons that start and stop the job in a state's field `job`, at most one of which is enabled.
 
-    label: catalogue key of the Start button. able: whether it is enabled while nothing runs. primary: see `button`.
+    label: catalogue key of the Start button. able: whether it is enabled while nothing runs. primary, answer: see
+    `button`.
     """
 
     def runs(s: Any) -> bool:
@@ -162,7 +171,7 @@ def job_buttons(
         return not runs(s) and (able is None or able(s))
 
     return parts.row(
-        parts.button(f"{name}-start", label, start, queue=queue, enabled=can_start, primary=primary),
+        parts.button(f"{name}-start", label, start, queue=queue, enabled=can_start, primary=primary, answer=answer),
         parts.button(f"{name}-stop", "stop", partial(stop, state), queue="stop", enabled=runs),
         classes="gb-buttons gb-short",
     )

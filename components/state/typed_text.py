@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from components.i18n import t
+from components.i18n import is_exact, t
 from components.labels import token_text, visible
 from components.state.text import Text
 from gpt import Generation
@@ -172,15 +172,24 @@ def _is_cjk(character: str) -> bool:
 
 
 def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int]) -> str:
-    """Name a word for use inside a sentence. If the word is repeated, the name states which occurrence it is."""
+    """Name a word for use inside a sentence. If the word is repeated, the name states which one it is."""
     texts = shown_tokens(tokenizer, ids)
+    words = words_of(tokenizer, ids)
+    all_texts = ["".join(texts[each.start : each.stop]).strip(" ") for each in words]
 
-    def text_of(positions: Sequence[int]) -> str:
-        return "".join(texts[position] for position in positions).strip(" ")
+    def name_of(text: str) -> str:
+        return f"“{visible(text or ' ')}”"
 
-    text = text_of(word)
-    same = [each for each in words_of(tokenizer, ids) if text_of(each) == text]
-    name = f"“{visible(text or ' ')}”"
-    if len(same) < 2 or word[0] not in (firsts := [each.start for each in same]):
+    at = next((i for i, each in enumerate(words) if each.start == word[0]), None)
+    if at is None:
+        return name_of("".join(texts[position] for position in word).strip(" "))
+    name, same = name_of(all_texts[at]), [i for i, each in enumerate(all_texts) if each == all_texts[at]]
+    if len(same) < 2:
         return name
-    return t("word.nth", word=name, n=firsts.index(word[0]) + 1)
+    if not is_exact():
+        if at in (same[0], same[-1]):
+            return t("word.first" if at == same[0] else "word.last", word=name)
+        before = all_texts[at - 1]
+        if sum(all_texts[i - 1] == before for i in same) == 1:
+            return t("word.after", word=name, before=name_of(before))
+    return t("word.nth", word=name, n=same.index(at) + 1)

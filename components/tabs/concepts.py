@@ -255,7 +255,7 @@ tab.cards(
             text_box(Chosen.search, "concepts.search", placeholder="concepts.search.placeholder", show=has_concepts),
         ),
         says("concepts-lead", lead),
-        features("concepts-features", draw=active_features, on=pick),
+        features("concepts-features", draw=active_features, on=pick, on_input=pick, answer="concepts-detail"),
     ),
     card(
         "concepts-chosen",

@@ -258,7 +258,13 @@ def token(s: Any) -> str:
 def examples(language: str) -> Part:
     suffix = "" if language == "en" else f"-{language}"
     buttons = (
-        button(f"loss-example-{key}{suffix}", f"loss.example.{key}", partial(measure_text, text=text), queue="model")
+        button(
+            f"loss-example-{key}{suffix}",
+            f"loss.example.{key}",
+            partial(measure_text, text=text),
+            queue="model",
+            answer="loss-strip",
+        )
         for key, text in EXAMPLES[language].items()
     )
     return row(*buttons, classes="gb-small")
@@ -272,7 +278,7 @@ tab.cards(
         text_box(Loss.text, "loss.text", placeholder="loss.placeholder", value=text_in_box),
         case("loss-examples", lambda s: language_of_model(s.model), {each: examples(each) for each in EXAMPLES}),
         row(
-            job_buttons("loss", "loss.measure", measure, Loss, queue="model", primary=True),
+            job_buttons("loss", "loss.measure", measure, Loss, queue="model", primary=True, answer="loss-strip"),
             select(Loss.stride, "loss.stride", info="loss.stride.info"),
             classes="gb-loss-tools",
         ),

@@ -94,13 +94,13 @@ function mount(root, host) {
 
   text.addEventListener("click", (event) => {
     const index = indexIn(event, words);
-    if (index >= 0) host.send({ index });
+    if (index >= 0) host.send({ index }, "input");
   });
   text.addEventListener("keydown", (event) => {
     const at = indexIn(event, words);
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: words.length - 1 }[event.key];
     if (modified(event) || at < 0) return;
-    if (event.key === "Enter" || event.key === " ") host.send({ index: at });
+    if (event.key === "Enter" || event.key === " ") host.send({ index: at }, "input");
     else if (to !== undefined) words[Math.max(0, Math.min(words.length - 1, to))].focus();
     else return;
     event.preventDefault();

@@ -49,6 +49,8 @@ const LONGEST_REST = 100; // ms
 const LONGEST_PRESS = 1000; // ms
 const PRESSED = "a, button, label, summary, [role=button], [role=option], [role=gridcell], [role=switch]";
 const HELD_MS = 2000; // how long what was pressed stays under the pointer
+const SEEN = 0.45; // the part of the window that an answer may fill beside what was pressed
+const [SEEN_PX, GAP_PX] = [160, 16]; // at least this much of an answer is in sight, at this distance from the window's edge
 const KEPT_PX = 64; // what is above it is filled up to its former height if it has become less tall by at most this
 
 /** @type {Map<string, Mount>} */
@@ -77,6 +79,7 @@ let restsUntil = 0;
 /** What was pressed last and the block around it, with their distances from the page's top in px. @type {[Element, number][]} */
 let held = [];
 let heldUntil = 0;
+let awaited = ""; // id of the part that answers what was pressed, until a person does something else
 // Nothing is drawn before this time: drawing might replace the button being pressed, and its click would be lost.
 let pressedUntil = 0;
 
@@ -273,6 +276,7 @@ function drawStale() {
     if (lost > 0 && lost <= KEPT_PX) element.style.minHeight = `${heights[i]}px`;
   });
   keepPressed();
+  showAnswer();
   const ended = performance.now();
   restsUntil = ended + Math.min(LONGEST_REST, ended - began);
 }
@@ -331,6 +335,21 @@ function keepPressed() {
   scrollBy({ top: moved, behavior: "instant" });
 }
 
+/** Keeps the part that answers what was pressed in sight, also while it grows. @param {string} id */
+export function reveal(id) {
+  awaited = id;
+  showAnswer();
+}
+
+function showAnswer() {
+  const { top, height } = (awaited && document.getElementById(awaited)?.getBoundingClientRect()) || { top: 0, height: 0 };
+  const bottom = top + Math.max(SEEN_PX, Math.min(height, SEEN * innerHeight));
+  const by = top < 0 ? top - GAP_PX : Math.max(0, bottom + GAP_PX - innerHeight);
+  if (!height || !by) return;
+  hold(null);
+  scrollBy({ top: by, behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth" });
+}
+
 /** @param {Element} element */
 const isAbovePressed = (element) => performance.now() < heldUntil && held.length > 0 && (held[0][0].compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING) !== 0 && !element.contains(held[0][0]);
 
@@ -353,6 +372,7 @@ function watchPresses() {
   const release = () => setTimeout(() => (pressedUntil = 0)); // the click comes first
   for (const begin of ["pointerdown", "keydown"]) addEventListener(begin, press, true);
   for (const end of ["pointerup", "pointercancel", "keyup"]) addEventListener(end, release, true);
+  for (const act of ["pointerdown", "keydown", "wheel", "touchmove"]) addEventListener(act, () => (awaited = ""), { capture: true, passive: true });
   addEventListener("click", ({ target }) => target instanceof Element && hold(target.closest(`${PRESSED}, input`)), true);
   new ResizeObserver(keepPressed).observe(document.body);
 }

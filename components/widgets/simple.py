@@ -92,7 +92,8 @@ _FEATURES = """<div class="gb-features">
 def features(name: str, **wired: Any) -> Part:
     """Return a text and its features.
 
-    Clicking a word raises `.select` with {"index": position}; clicking a feature, with {"place": [layer, feature]}.
+    Clicking a word raises `.input` with {"index": position}; clicking a feature, `.select` with
+    {"place": [layer, feature]}.
 
     View data: see `features.js`.
     """

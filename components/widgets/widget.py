@@ -50,6 +50,7 @@ def widget(
     latest: bool = False,
     draw: Draw | None = None,
     empty: Mapping[str, Any] | None = None,
+    answer: str = "",
     actions: Mapping[str, Action] | None = None,
 ) -> Part:
     """Return a part that a widget draws. draw: returns the data that it shows, as documented at the widget's factory.
@@ -58,7 +59,8 @@ def widget(
     the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
     options: passed to the module once, when the card is built. on, on_input: handlers for the events "select" and
     "input"; they receive the payload, an unchecked dict, in the given queues. latest: of several events in quick
-    succession, handle only the newest. empty: the data if `draw` raises NothingToShow. actions: for further events.
+    succession, handle only the newest. empty: the data if `draw` raises NothingToShow. answer: name of the part that
+    shows the result of "select", see `components.parts.button`. actions: for further events.
     """
 
     def drawn(s: Any) -> dict[str, Any]:
@@ -72,6 +74,7 @@ def widget(
 
     written = " ".join(("gb-widget", *classes))
     fixed = {"widget": kind, "view": view or name, "options": options or {}, "template": template, "classes": written}
+    fixed |= {"answer": answer} if answer else {}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
     named = {event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None}
     return Part("widget", name, fixed, actions={**named, **(actions or {})}, draw=draw and drawn)

@@ -388,7 +388,15 @@ def patching_section() -> Part:
         columns(*(column(answer) for answer in answers)),
         row(
             choice(Patching.patched, "change.patch.name", on=choose_activation, queue="model"),
-            button("change-measure", "change.patch.measure", sweep, queue="model", enabled=_rests, primary=True),
+            button(
+                "change-measure",
+                "change.patch.measure",
+                sweep,
+                queue="model",
+                enabled=_rests,
+                primary=True,
+                answer="change-map",
+            ),
             button("change-patch-stop", "stop", partial(stop, Patching), enabled=lambda s: not _rests(s)),
         ),
         says("change-patch-status", lambda s: s[Patching].job and s[Patching].job.progress, kind="status"),

@@ -276,7 +276,15 @@ def texts_section() -> Part:
     return section(
         title_row(
             question("change.texts.question"),
-            button("change-both", "change.both", generate_both, queue="model", enabled=_rests, primary=True),
+            button(
+                "change-both",
+                "change.both",
+                generate_both,
+                queue="model",
+                enabled=_rests,
+                primary=True,
+                answer="change-original",
+            ),
             button("change-stop", "stop", partial(stop, Writing), enabled=lambda s: not _rests(s)),
         ),
         row(

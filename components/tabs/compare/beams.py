@@ -278,7 +278,7 @@ def beam_search() -> Part:
             caption("beams.lead"),
             row(
                 *sliders,
-                run_and_stop("beams-search", "beams.search", search, "beams-stop", Beams),
+                run_and_stop("beams-search", "beams.search", search, "beams-stop", Beams, answer="beams-tree"),
                 classes="gb-compare-run",
             ),
             says("beams-notice", lambda s: s[Beams].notice, kind="notice"),

@@ -38,6 +38,7 @@ from gpt.tokenizer import hold_back, prompt_ids
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
+ANSWER = "compare-left-strip"
 COLUMN_SETTINGS = ("temperature", "top_k", "top_p")
 TOKENS_PER_SECOND = 30  # per column
 UPDATE_SECONDS = 0.05  # minimum time between page updates
@@ -414,11 +415,17 @@ def first_difference(s: Any) -> str | Message:
 
 def side_by_side() -> Part:
     presets = [
-        button(f"compare-{name}", f"compare.preset.{name}", partial(run_preset, name), queue="model")
+        button(
+            f"compare-{name}",
+            f"compare.preset.{name}",
+            partial(run_preset, name),
+            queue="model",
+            answer=ANSWER,
+        )
         for name in PRESETS
     ]
     length = slider(Compare.length, "length", info="length.info")
-    run = run_and_stop("compare-generate", "compare.generate", generate, "compare-stop", Compare)
+    run = run_and_stop("compare-generate", "compare.generate", generate, "compare-stop", Compare, answer=ANSWER)
     return column(
         section(
             row(caption("compare.preset"), *presets, classes="gb-compare-presets"),
@@ -492,10 +499,10 @@ def _column(side: int) -> Part:
     )
 
 
-def run_and_stop(name: str, label: str, start: Any, stop_name: str, state: type) -> Part:
+def run_and_stop(name: str, label: str, start: Any, stop_name: str, state: type, *, answer: str) -> Part:
     """Return the Start and Stop buttons of a state's job. A stopped run still shows its last results before it ends."""
     return row(
-        button(name, label, start, queue="model", enabled=lambda s: s[state].job is None, primary=True),
+        button(name, label, start, queue="model", enabled=lambda s: s[state].job is None, primary=True, answer=answer),
         button(stop_name, "stop", partial(stop, state), enabled=lambda s: s[state].job is not None),
         classes="gb-buttons gb-short",
     )

@@ -310,7 +310,14 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
         question("shapes.build.question"),
         caption("shapes.build.says"),
         job_buttons(
-            "shape", "shapes.build", partial(build, models), Building, able=can_build, queue="model", primary=True
+            "shape",
+            "shapes.build",
+            partial(build, models),
+            Building,
+            able=can_build,
+            queue="model",
+            primary=True,
+            answer="shape-random",
         ),
         says("shape-room", room, kind="caption"),
         says("shape-trouble", trouble, kind="notice"),

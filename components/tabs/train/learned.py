@@ -64,7 +64,9 @@ def show_copying(session: Session) -> None:
 
 def build_learned(events: Events, machine: Machine) -> None:
     """Build and wire the tab. machine: runs the forward pass shown in the picture of the model."""
-    copying = button("learned-copying", "learned.copying", show_copying, show=RECORDED.is_shown)
+    copying = button(
+        "learned-copying", "learned.copying", show_copying, show=RECORDED.is_shown, answer="learned-player"
+    )
     whose = section(question("learned.question"), says("learned-film", about), copying)
     hero = player_card(RECORDED)()
     with gr.Row(elem_classes="gb-cards gb-train"):

@@ -336,7 +336,14 @@ def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Cal
         says("train-source", source, kind="caption"),
         fold("train-settings", "train.settings", column(row(*shape), row(*recipe))),
         row(
-            button("train-start", "train.start", partial(start, queue), enabled=lambda s: not goes_on(s), primary=True),
+            button(
+                "train-start",
+                "train.start",
+                partial(start, queue),
+                enabled=lambda s: not goes_on(s),
+                primary=True,
+                answer="train-loss",
+            ),
             button("train-pause", pause_label, pause, enabled=has_begun),
             button("train-cancel", "train.cancel", cancel, enabled=goes_on),
             button("train-open", "train.open", partial(open_model, write), queue="model", show=finished),

@@ -125,7 +125,8 @@ function mount(root, host) {
     if (by === "entropy" || by === "surprisal") curve.show(true);
   }
 
-  function frameChosen() {
+  /** @param {boolean} [slides] whether the line may scroll; a chip stays under the pointer that has pressed it */
+  function frameChosen(slides = true) {
     const last = chips.length - 1;
     const now = selectable && last >= 0 ? chips[chosen < 0 ? last : Math.min(chosen, last)] : undefined;
     if (now === framed) return;
@@ -134,7 +135,7 @@ function mount(root, host) {
       chip?.setAttribute("tabindex", chip === now ? "0" : "-1");
     }
     framed = now;
-    scrollSideways();
+    if (slides) scrollSideways();
   }
 
   /** Scrolls the framed chip into the middle half of the line. */
@@ -201,7 +202,7 @@ function mount(root, host) {
   /** @param {number} index */
   function select(index) {
     chosen = index;
-    frameChosen();
+    frameChosen(false);
     host.send({ index });
   }
 

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from components.causes import Fall, Falls, main_word
+from components.causes import Fall, Falls, causes_sentence, main_word
 from components.labels import percent, quoted
 from components.state.session import Session
 from components.tabs.why import answer, explained, lens
 from components.tabs.why import tab as why
 from components.tabs.why.explained import Chosen
 from components.tabs.why.tab import tab
+from components.words import word_name, words_of
 from gpt import Edits, Generation, get_model, gpt2_tokenizer
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.causes import Ablation
@@ -94,11 +95,22 @@ def test_a_word_is_the_main_reason_where_hiding_it_makes_a_difference_to_the_rea
     assert main_word(Falls(p, (word,), (), (word,)), ids, tokenizer) == (word if is_main else None)
 
 
-def test_a_punctuation_mark_is_the_main_reason_only_where_no_word_comes_close():
+def test_a_punctuation_mark_is_the_main_reason_only_where_no_word_comes_close_and_a_word_is_named_beside_it():
     ids, tokenizer = gpt2_tokenizer().encode(", rain. Tom"), gpt2_tokenizer()
     comma, near, far = Fall((0,), 0.1), Fall((1,), 0.4), Fall((1,), 0.6)
     for words, main in (((comma, near), near), ((comma, far), comma)):
         assert main_word(Falls(0.9, words, (), words), ids, tokenizer) is main
+        sentence = causes_sentence(Falls(0.9, words, (), words), ids[3], ids, tokenizer)
+        assert ("carry a meaning, “rain” matters most: without it, 60%" in sentence) == (main is comma)
+
+
+def test_a_repeated_word_is_named_by_its_place():
+    tokenizer = gpt2_tokenizer()
+    ids = tokenizer.encode("A dog saw my dog by that dog and one dog by that dog near a cat")
+    dogs = [word for word in words_of(tokenizer, ids) if tokenizer.decode(ids[word.start]) == " dog"]
+    names = [word_name(tokenizer, ids, word).removeprefix("“dog” ") for word in dogs]
+    assert names == ["(the first one)", "(after “my”)", "(occurrence 3)", "(after “one”)", "(the last one)"]
+    assert word_name(tokenizer, ids, [len(ids) - 1]) == "“cat”"
 
 
 def test_the_flow_says_when_no_single_part_carries_the_prediction():
