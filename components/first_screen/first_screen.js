@@ -1,7 +1,8 @@
 // Shows the plain first screen in the browser's language and theme until the page shows the same text, then passes on
 // what was typed, the focus, the caret and the last click. On the first visit, the text writes itself until a key press or
 // click. For returning visitors and links, the screen stays until their own text has loaded; before that, typing would
-// change the example on the page. Keys go to the text until the visitor clicks or focuses something on the page.
+// change the example on the page, so what is typed is kept. Keys go to the text until the visitor clicks or focuses
+// something on the page.
 
 (() => {
   const LONGEST_MS = 10_000; // counted from the moment gradio has drawn the page
@@ -43,6 +44,7 @@
   const pageArea = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));
   let isComposing = false; // whether an input method is composing
   let isPressed = false; // whether a mouse button or finger is down
+  let kept = ""; // what a returning visitor has typed so far
   const noClick = { x: -1, y: -1, caret: 0, time: 0 };
   let clicked = noClick; // the last click that the page's own element has to handle
 
@@ -123,9 +125,18 @@
   /** Returns whether a key writes or pastes something. @param {KeyboardEvent} event */
   const writes = ({ key, ctrlKey, metaKey, altKey }) => key.length === 1 && !altKey && (!(ctrlKey || metaKey) || key.toLowerCase() === "v");
 
+  /** Keeps a key until the visitor's own text has loaded. @param {KeyboardEvent} event */
+  function keepKey(event) {
+    event.stopImmediatePropagation();
+    if (event.key === "Backspace") kept = kept.slice(0, -1);
+    else if (writes(event) && !event.ctrlKey && !event.metaKey) kept += event.key;
+    else return;
+    event.preventDefault(); // Space would scroll
+  }
+
   /** Sends a key to the text if nothing has the focus and the text is in view. @param {KeyboardEvent} event */
   function takeKey(event) {
-    if (isFrame && screen.isConnected) return event.stopImmediatePropagation();
+    if (isFrame && screen.isConnected) return keepKey(event);
     finishWriting();
     const area = screen.isConnected ? box : pageArea();
     const isFree = [null, document.body].includes(/** @type {HTMLElement | null} */ (document.activeElement));
@@ -191,6 +202,11 @@
       area.value = box.value;
       area.setSelectionRange(box.selectionStart, box.selectionEnd);
       if (box.value !== first) area.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    }
+    if (kept && area?.checkVisibility()) {
+      area.focus({ preventScroll: true });
+      area.setRangeText(kept, area.value.length, area.value.length, "end");
+      area.dispatchEvent(new InputEvent("input", { bubbles: true }));
     }
     const target = x < 0 ? null : document.elementFromPoint(x, y);
     for (const type of ["pointerdown", "pointerup", "click"]) {

@@ -21,7 +21,7 @@ TYPED = "My cat likes"
 CARET_MS = 300  # longer than the box waits for the caret to rest
 
 
-def test_a_click_or_a_key_before_the_text_is_back_is_not_taken_for_one_in_the_example(
+def test_a_click_before_the_text_is_back_is_not_taken_for_one_in_the_example_and_what_is_typed_is_kept(
     page: Page, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_playground(page, site)
@@ -42,14 +42,20 @@ def test_a_click_or_a_key_before_the_text_is_back_is_not_taken_for_one_in_the_ex
     assert place is not None
     page.mouse.click(place["x"] + 12, place["y"] + 12)  # the first token
     page.keyboard.press("Control+Enter")
+    page.keyboard.type(" fisg")
+    page.keyboard.press("Backspace")
+    page.keyboard.type("h")
     page.wait_for_timeout(CARET_MS)
     expect(page.locator(".first-waiting")).to_be_visible()
     free.set()
     expect(page.locator("#first-screen")).to_have_count(0)
+    expect(box).to_have_value(f"{TYPED} fish")
+    expect(box).to_be_focused()
+    expect(says(page, "bars")).to_contain_text("fish")
     page.locator("#language label", has_text="中文").click()
     expect(page.locator("#generate")).to_have_text("续写")
     expect(page.locator(CHIPS).last).to_have_attribute("aria-selected", "true")
-    assert text(page) == TYPED
+    assert text(page) == f"{TYPED} fish"
 
 
 def test_a_page_whose_storage_is_blocked_opens_and_can_be_used(browser: Browser, site: str) -> None:

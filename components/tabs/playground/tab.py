@@ -72,45 +72,15 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
         says("hero-question", prediction.asked),
         composer("prompt", leads=True, draw=box.box, actions=typing),
         says("status", generation.status, kind="status"),
-        says("notice", generation.notice, kind="notice"),
-        row(
-            says("knows", generation.knows, kind="notice"),
-            button(
-                "use-model",
-                _offer,
-                generation.written(generation.prepare_fitting),
-                queue="model",
-                show=lambda s: s.cached(generation.offered_model) is not None,
-            ),
-        ),
-        row(
-            says("literal", generation.literal, kind="caption"),
-            check_box(
-                "special",
-                label="special",
-                value=lambda s: s.special,
-                on=generation.switch_special,
-                queue="model",
-                show=lambda s: s.special or s.cached(generation.named) is not None,
-            ),
-        ),
-        row(
-            button(
-                "use-tail",
-                lambda s: t("prompt.use_tail", n=generation.tail_length(s.loaded.model.config.block_size)),
-                generation.written(generation.prepare_tail),
-                queue="model",
-                show=lambda s: s[box.Box].too_long > 0 and s.loaded is not None,
-            )
-        ),
         columns(
             column(
                 predictions("bars", draw=prediction.bars, on=editing.choose, queue="model"),
                 says("goes-on", prediction.goes_on),
                 grow=3,
+                classes="gb-live",
             ),
-            _reason(),
-            classes="gb-next gb-live",
+            column(_reason(), *_notices(), grow=2, min_width=240),
+            classes="gb-next",
         ),
         row(
             row(
@@ -175,6 +145,43 @@ def _offer(s: Any) -> str:
     return "" if model is None else t("knows.switch", model=short_name(model))
 
 
+def _notices() -> tuple[Part, ...]:
+    """Return what there is to say about the text, each with what can be done. There is room: nothing else moves."""
+    return (
+        says("notice", generation.notice, kind="notice"),
+        row(
+            says("knows", generation.knows, kind="notice"),
+            button(
+                "use-model",
+                _offer,
+                generation.written(generation.prepare_fitting),
+                queue="model",
+                show=lambda s: s.cached(generation.offered_model) is not None,
+            ),
+        ),
+        row(
+            says("literal", generation.literal, kind="caption"),
+            check_box(
+                "special",
+                label="special",
+                value=lambda s: s.special,
+                on=generation.switch_special,
+                queue="model",
+                show=lambda s: s.special or s.cached(generation.named) is not None,
+            ),
+        ),
+        row(
+            button(
+                "use-tail",
+                lambda s: t("prompt.use_tail", n=generation.tail_length(s.loaded.model.config.block_size)),
+                generation.written(generation.prepare_tail),
+                queue="model",
+                show=lambda s: s[box.Box].too_long > 0 and s.loaded is not None,
+            )
+        ),
+    )
+
+
 def _run(name: str, handler: Handler, **options: Any) -> Part:
     return button(name.replace("_", "-"), name, handler, queue="model", **options)
 
@@ -200,8 +207,7 @@ def _reason() -> Part:
             classes="gb-small",
         ),
         says("spoken", prediction.spoken, kind="spoken"),
-        grow=2,
-        min_width=240,
+        classes="gb-live",
     )
 
 

@@ -107,7 +107,7 @@ def test_a_punctuation_mark_is_the_main_reason_only_where_no_word_comes_close_an
 def test_a_repeated_word_is_named_by_its_place():
     tokenizer = gpt2_tokenizer()
     ids = tokenizer.encode("A dog saw my dog by that dog and one dog by that dog near a cat")
-    dogs = [word for word in words_of(tokenizer, ids) if tokenizer.decode(ids[word.start]) == " dog"]
+    dogs = [word for word in words_of(tokenizer, ids) if tokenizer.decode(ids[word.start : word.stop]) == " dog"]
     names = [word_name(tokenizer, ids, word).removeprefix("“dog” ") for word in dogs]
     assert names == ["(the first one)", "(after “my”)", "(occurrence 3)", "(after “one”)", "(the last one)"]
     assert word_name(tokenizer, ids, [len(ids) - 1]) == "“cat”"
