@@ -48,6 +48,7 @@ const OF_SESSION = ["session", "saved", "voice", "restore"];
 const LONGEST_REST = 100; // ms
 const LONGEST_PRESS = 1000; // ms
 const PRESSED = "a, button, label, summary, [role=button], [role=option], [role=gridcell], [role=switch]";
+const LISTS = "[role=listbox], [role=list], [role=grid]"; // what is pressed in them may change its place
 const HELD_MS = 2000; // how long what was pressed stays under the pointer
 const SEEN = 0.45; // the part of the window that an answer may fill beside what was pressed
 const [SEEN_PX, GAP_PX] = [160, 16]; // at least this much of an answer is in sight, at this distance from the window's edge
@@ -353,8 +354,9 @@ function showAnswer() {
 /** @param {Element} element */
 const isAbovePressed = (element) => performance.now() < heldUntil && held.length > 0 && (held[0][0].compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING) !== 0 && !element.contains(held[0][0]);
 
-/** @param {Element | null} element */
-function hold(element) {
+/** @param {Element | null} pressed */
+function hold(pressed) {
+  const element = pressed?.closest(LISTS) ?? pressed;
   const block = element?.parentElement?.closest("[id]");
   held = element && block && !isPinned(element) ? [element, block].map((each) => [each, fromTop(each)]) : [];
   heldUntil = held.length ? performance.now() + HELD_MS : Infinity;

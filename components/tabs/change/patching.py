@@ -408,7 +408,13 @@ def patching_section() -> Part:
 
 
 def _example(name: str, pair: tuple[str, str]) -> Part:
-    return button(f"change-patch-{name}", f"change.patch.example.{name}", partial(take_example, pair), queue="model")
+    return button(
+        f"change-patch-{name}",
+        f"change.patch.example.{name}",
+        partial(take_example, pair),
+        queue="model",
+        answer="change-map",
+    )
 
 
 def _prompt(i: int, s: Any) -> str:

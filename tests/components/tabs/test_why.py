@@ -14,11 +14,11 @@ import torch
 from components.causes import Fall, Falls, causes_sentence, main_word
 from components.labels import percent, quoted
 from components.state.session import Session
+from components.state.typed_text import word_name, words_of
 from components.tabs.why import answer, explained, lens
 from components.tabs.why import tab as why
 from components.tabs.why.explained import Chosen
 from components.tabs.why.tab import tab
-from components.words import word_name, words_of
 from gpt import Edits, Generation, get_model, gpt2_tokenizer
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.causes import Ablation
