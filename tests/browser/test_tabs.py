@@ -185,7 +185,6 @@ ANSWERED = {
     "lessons": ("#dock [role=option]", "dock"),
     "challenges": ("#challenge-text .gb-arcs-token", "challenge-foot"),
     "learned": ("#learned-copying", "learned-player"),
-    "build": ("#build-start", "build-path"),
     "compare": ("#compare-seeds", "compare-left-strip"),
     "shapes": ("#shape-start", "shape-random"),
     "loss": ("#loss-example-turn", "loss-strip"),
@@ -234,6 +233,7 @@ def test_the_answer_is_in_sight_of_what_is_pressed_which_stays_in_place_as_every
         after = pressed.evaluate(PLACE) if pressed.count() and pressed.is_visible() else before
         result = shown.evaluate(PLACE)
         moved = min(abs(after[side] - before[side]) for side in ("top", "onPage"))
-        if shift > 0.02 or moved > 2 or result["seen"] < min(result["height"], 150):
-            wrong[name] = shift, moved, result
-    assert wrong == {}
+        shifts = shift > 0.02 and width > 390
+        if shifts or moved > 2 or result["seen"] < min(result["height"], 150):
+            wrong[name] = round(shift, 3), moved, result
+    assert not wrong, wrong
