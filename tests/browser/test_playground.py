@@ -55,6 +55,12 @@ WATCH_SHIFTS = """() => {
   const unasked = (entry) => !entry.hadRecentInput; // right after the press, the letters change their size
   const keep = (list) => window.shifts.push(...list.getEntries().filter(unasked).map((entry) => entry.value));
   new PerformanceObserver(keep).observe({ type: "layout-shift" });
+  const { animate } = Element.prototype;
+  window.moved = []; // rows of the bars that slid over others
+  Element.prototype.animate = function (...how) {
+    window.moved.push(this.textContent);
+    return animate.apply(this, how);
+  };
 }"""
 
 
@@ -427,6 +433,7 @@ def test_nothing_jumps_while_a_text_is_written(opened):
     opened.locator("#prompt textarea").press("Control+Enter")
     written(opened)
     assert opened.evaluate("window.shifts.reduce((sum, each) => sum + each, 0)") < 0.02
+    assert opened.evaluate("window.moved") == []
 
 
 def test_back_and_forward_move_between_tabs_and_selections_and_a_reload_keeps_them(page, site):
