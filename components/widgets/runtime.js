@@ -343,10 +343,12 @@ export function reveal(id) {
 }
 
 function showAnswer() {
-  const { top, height } = (awaited && document.getElementById(awaited)?.getBoundingClientRect()) || { top: 0, height: 0 };
+  const box = awaited ? document.getElementById(awaited)?.getBoundingClientRect() : undefined;
+  if (!box?.height) return; // not on the page yet
+  const { top, height } = box;
   const bottom = top + Math.max(SEEN_PX, Math.min(height, SEEN * innerHeight));
   const by = top < 0 ? top - GAP_PX : Math.max(0, bottom + GAP_PX - innerHeight);
-  if (!height || !by) return;
+  if (!by) return;
   hold(null);
   scrollBy({ top: by, behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth" });
 }

@@ -232,6 +232,15 @@ def test_text_is_inserted_between_words_by_click_and_tap_and_in_a_word_that_is_c
     expect(box).to_have_value(re.compile("^Tom was sad b[a-z]+-[a-z]+ he lost all his$"))
     shown_next(visitor)
     expect(visitor.locator("#prompt .gb-hidden")).to_have_count(0)
+    box.blur()
+    word = visitor.locator("#prompt .gb-copy span").filter(has_text="lost").bounding_box()
+    tap = {"x": word["x"] + word["width"] - 3, "y": word["y"] + word["height"] / 2, "tapCount": 2}
+    visitor.context.new_cdp_session(visitor).send("Input.synthesizeTapGesture", tap | {"gestureSourceType": "touch"})
+    expect(box).to_be_focused()
+    visitor.keyboard.type("!")
+    expect(box).to_have_value(re.compile("he lost! all his$"))
+    shown_next(visitor)
+    expect(visitor.locator("#prompt .gb-hidden")).to_have_count(0)
     visitor.close()
 
 

@@ -267,8 +267,7 @@ function mount(root, host) {
   /** Shows the word again that the first click of a double click has hidden, and puts the caret there. */
   function edit() {
     hide(clicked.word);
-    const caret = pressed.isTouch ? area.selectionEnd : clicked.caret; // a double tap selects the word
-    area.setSelectionRange(caret, caret);
+    area.setSelectionRange(clicked.caret, clicked.caret); // the second click has selected the word
     clicked.word = -1;
     select();
   }
@@ -318,7 +317,9 @@ function mount(root, host) {
     if (isSecond(event)) return edit();
     const isPlain = event.detail < 2 && area.selectionStart === area.selectionEnd;
     const word = isPlain ? wordUnder(event) : -1;
-    clicked = { word, caret: area.selectionStart, time: event.timeStamp };
+    // A tap on a word leaves the caret where it was.
+    const caret = word >= 0 && pressed.isTouch ? copy.caretAt(tokenUnder(event), event.clientX) : area.selectionStart;
+    clicked = { word, caret, time: event.timeStamp };
     if (tokenUnder(event) === copy.count() && ghost()) return take();
     if (word < 0) return select(event.detail > 1);
     if (document.activeElement === area) area.setSelectionRange(pressed.caret, pressed.caret);

@@ -110,6 +110,21 @@ export function createCopy(box) {
       return [...range.getClientRects()].some(({ left, right }) => x >= left + (begins ? EDGE : 0) && x <= right - (ends ? EDGE : 0));
     },
 
+    /** Returns the place in the text that is nearest to a position on a token. @param {number} i @param {number} x in px */
+    caretAt(i, x) {
+      const text = nodes[i].firstChild;
+      const length = text?.textContent?.length ?? 0;
+      const range = document.createRange();
+      let inside = 0;
+      for (; text && inside < length; inside += 1) {
+        range.setStart(text, inside);
+        range.setEnd(text, inside + 1);
+        const { left, right } = range.getBoundingClientRect();
+        if (x < (left + right) / 2) break;
+      }
+      return pieces().slice(0, i).join("").length + inside;
+    },
+
     /** @param {string[]} fresh */
     read(fresh) {
       let kept = 0;
