@@ -371,12 +371,13 @@ const isPinned = (element) => element !== null && (/sticky|fixed/.test(getComput
 function watchPresses() {
   /** @param {Event & { key?: string }} event */
   const press = ({ target, key = " " }) => {
+    awaited = "";
     if (key === " " && target instanceof Element && target.closest(PRESSED)) pressedUntil = performance.now() + LONGEST_PRESS;
   };
   const release = () => setTimeout(() => (pressedUntil = 0)); // the click comes first
   for (const begin of ["pointerdown", "keydown"]) addEventListener(begin, press, true);
   for (const end of ["pointerup", "pointercancel", "keyup"]) addEventListener(end, release, true);
-  for (const act of ["pointerdown", "keydown", "wheel", "touchmove"]) addEventListener(act, () => (awaited = ""), { capture: true, passive: true });
+  for (const scroll of ["wheel", "touchmove"]) addEventListener(scroll, () => (awaited = ""), { capture: true, passive: true });
   addEventListener("click", ({ target }) => target instanceof Element && hold(target.closest(`${PRESSED}, input`)), true);
   new ResizeObserver(keepPressed).observe(document.body);
 }
