@@ -51,6 +51,7 @@ const PRESSED = "a, button, label, summary, [role=button], [role=option], [role=
 const LISTS = "[role=listbox], [role=list], [role=grid]"; // what is pressed in them may change its place
 const HELD_MS = 2000; // how long what was pressed stays under the pointer
 const SEEN = 0.45; // the part of the window that an answer may fill beside what was pressed
+const SETTLED_MS = 100;
 const [SEEN_PX, GAP_PX] = [160, 16]; // at least this much of an answer is in sight, at this distance from the window's edge
 const KEPT_PX = 64; // what is above it is filled up to its former height if it has become less tall by at most this
 
@@ -80,6 +81,7 @@ let restsUntil = 0;
 /** What was pressed last and the block around it, with their distances from the page's top in px. @type {[Element, number][]} */
 let held = [];
 let heldUntil = 0;
+let answerHeight = 0; // when last looked at; a part is scrolled to once its pictures are drawn
 let awaited = ""; // id of the part that answers what was pressed, until a person does something else
 // Nothing is drawn before this time: drawing might replace the button being pressed, and its click would be lost.
 let pressedUntil = 0;
@@ -339,6 +341,7 @@ function keepPressed() {
 /** Keeps the part that answers what was pressed in sight, also while it grows. @param {string} id */
 export function reveal(id) {
   awaited = id;
+  answerHeight = 0;
   showAnswer();
 }
 
@@ -346,6 +349,10 @@ function showAnswer() {
   const box = awaited ? document.getElementById(awaited)?.getBoundingClientRect() : undefined;
   if (!box?.height) return; // not on the page yet
   const { top, height } = box;
+  if (height !== answerHeight) {
+    answerHeight = height;
+    return void setTimeout(showAnswer, SETTLED_MS);
+  }
   const bottom = top + Math.max(SEEN_PX, Math.min(height, SEEN * innerHeight));
   const by = top < 0 ? top - GAP_PX : Math.max(0, bottom + GAP_PX - innerHeight);
   if (!by) return;
