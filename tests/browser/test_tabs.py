@@ -196,8 +196,6 @@ WATCH_SHIFTS = """() => {
   window.changed = performance.now();
   const keep = (list) => window.shifts.push(...list.getEntries().map((entry) => entry.value));
   new PerformanceObserver(keep).observe({ type: "layout-shift" });
-  window.why = [];
-  new PerformanceObserver((l) => window.why.push(...l.getEntries().filter(e=>e.value>0.004).map((e) => [e.value.toFixed(3), ...e.sources.slice(0,3).map((s) => [(s.node?.nodeType===1?s.node:s.node?.parentElement)?.closest("[id]")?.id, s.node?.className, s.previousRect.y, s.currentRect.y, s.previousRect.height, s.currentRect.height].join(" "))]))).observe({ type: "layout-shift" });
   const changes = new MutationObserver(() => (window.changed = performance.now()));
   changes.observe(document.body, { subtree: true, childList: true, attributes: true });
 }"""
@@ -226,7 +224,7 @@ def test_the_answer_is_in_sight_of_what_is_pressed_which_stays_in_place_as_every
         pressed, shown = page.locator(control).first, page.locator(f"#{answer}")
         pressed.scroll_into_view_if_needed()
         page.wait_for_function(QUIET)
-        page.evaluate("window.shifts = window.why = []")
+        page.evaluate("window.shifts = []")
         before = pressed.evaluate(PLACE)
         pressed.click()
         expect(shown).to_be_visible()
@@ -237,6 +235,8 @@ def test_the_answer_is_in_sight_of_what_is_pressed_which_stays_in_place_as_every
         moved = min(abs(after[side] - before[side]) for side in ("top", "onPage"))
         jumps = shift > 0.02 and width > 390 and name != "train"  # pictures of the run stand above what was there
         if jumps or moved > 2 or result["seen"] < min(result["height"], 150):
-            wrong[name] = f"shift {shift:.3f}, {moved:.0f} px, {result['seen']:.0f} of {result['height']:.0f} px in sight" + str(page.evaluate("window.why"))
+            wrong[name] = (
+                f"shift {shift:.3f}, {moved:.0f} px, {result['seen']:.0f} of {result['height']:.0f} px in sight"
+            )
     page.locator("#train-cancel").click()
     assert not wrong, wrong
