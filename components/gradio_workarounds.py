@@ -25,6 +25,14 @@ _AGENTS = (b"x-gradio-user", b"mcp")  # header of the client through which gradi
 _CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_completed"'
 
 
+def look_less_often(queue: Queue) -> None:
+    """Make a queue look for new events every 10 ms and for progress every 100 ms.
+
+    Gradio 6.31 looks every 1 and 10 ms, which takes 8 % of a processor core while nobody visits the page.
+    """
+    queue.sleep_when_free, queue.progress_update_sleep_when_free = 0.01, 0.1
+
+
 @dataclass(eq=False)
 class Stream:
     """A response stream.

@@ -17,7 +17,7 @@ from components.classroom import wire_class
 from components.events import Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame, measured
-from components.gradio_workarounds import AgentAnswers, LingeringStream, NoSessions
+from components.gradio_workarounds import AgentAnswers, LingeringStream, NoSessions, look_less_often
 from components.i18n import LANGUAGES, t
 from components.limits import (
     MAX_CONCURRENT_EVENTS,
@@ -109,6 +109,7 @@ def build_app(
         app.queue(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
         )  # must come first, because it resets the queue
+        look_less_often(app._queue)
         screen = gr.State()
         frame = build_frame(written(pick_model), select_token, stop)
         with gr.Tabs(elem_id="tabs") as tabs:

@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 from starlette.types import Message, Receive, Scope, Send
 
 import components.gradio_workarounds as workarounds
-from components.gradio_workarounds import LingeringStream, NoSessions
+from components.gradio_workarounds import LingeringStream, NoSessions, look_less_often
 from tests.asynchronous import run
 
 SCOPE = {"type": "http", "query_string": b"session_hash=abc", "headers": []}
@@ -200,3 +200,12 @@ def test_only_the_newest_answers_wait_for_their_clients(monkeypatch: pytest.Monk
         ask(http)
         while page._queue.pending_messages_per_session:
             http.get("")
+
+
+def test_a_queue_that_looks_less_often_has_the_settings_that_gradio_reads() -> None:
+    queue = gr.Blocks()._queue
+    before = dict(vars(queue))
+    look_less_often(queue)
+    changed = {name: value for name, value in vars(queue).items() if before.get(name) != value}
+    assert changed == {"sleep_when_free": 0.01, "progress_update_sleep_when_free": 0.1}
+    assert changed.keys() <= before.keys()
