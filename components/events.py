@@ -54,7 +54,7 @@ class Events:
     `session.tab`.
     """
 
-    def __init__(self, store: SessionStore, renderer: Renderer, client: gr.HTML, frame: gr.HTML) -> None:
+    def __init__(self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML) -> None:
         self.store, self.renderer, self.client, self.frame = store, renderer, client, frame
         self._components: list[Block] = []
 

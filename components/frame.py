@@ -97,8 +97,8 @@ class Frame:
     `components.render`. cards: the first row, and the text, which every tab without a larger view of it shows.
     """
 
-    client: gr.HTML
-    saved: gr.HTML
+    client: gr.Textbox
+    saved: gr.Textbox
     updates: gr.HTML
     cards: tuple[Card, Card]
 
@@ -108,7 +108,8 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
 
     pick_model, select_token, stop: handlers.
     """
-    client, saved = gr.HTML(visible="hidden"), gr.HTML(visible="hidden")  # inputs; a Textbox loads six more files
+    client = gr.Textbox(visible="hidden", elem_id="client")
+    saved = gr.Textbox(visible="hidden", elem_id="saved")
     updates = frame_widget()
     model = select(
         "model",

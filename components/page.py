@@ -219,7 +219,7 @@ INNER = {  # ids of the inner tabs, by the id of the enclosing tab
 }
 
 
-def wire_tabs(events: Events, rows: Sequence[gr.Tabs], placeholder: gr.HTML) -> None:
+def wire_tabs(events: Events, rows: Sequence[gr.Tabs], placeholder: gr.Textbox) -> None:
     """Wire the rows of tabs. placeholder: any input; the time of the click is sent in its place."""
     clicked = "() => [glassbox.clickOn?.() ?? '0']"  # '0' before the scripts have loaded
     for row in rows:
