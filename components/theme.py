@@ -25,9 +25,9 @@ _BLUES = "#f0f8fc #d7eef8 #bce2f3 #85cae8 #5caed9 #3b90ca #2c70b6 #29519d #27347
 
 # Maps our colours to Gradio's; `*` expands to all states of a control.
 _COLOURS: dict[str, str] = {
-    "surface": "body_background_fill background_fill_secondary color_accent_soft",
-    "card": """background_fill_primary block_background_fill panel_background_fill input_background_fill*
-        checkbox_background_color* checkbox_label_background_fill* block_label_background_fill
+    "surface": "background_fill_secondary color_accent_soft",
+    "card": """body_background_fill background_fill_primary block_background_fill panel_background_fill
+        input_background_fill* checkbox_background_color* checkbox_label_background_fill* block_label_background_fill
         table_even_background_fill table_odd_background_fill button_secondary_background_fill
         button_cancel_background_fill error_background_fill""",
     "text": """body_text_color block_title_text_color block_label_text_color accordion_text_color table_text_color

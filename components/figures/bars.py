@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.figures.palette import CURVES, DIVERGING, HEAD_HUES, MONO
+from components.figures.palette import CURVES, DIVERGING, MONO
 from components.figures.style import (
     ALL_LABELS,
     LABEL,
@@ -33,14 +33,9 @@ from components.labels import decimal, percent
 
 _LETTER = 0.027  # width of a letter on a phone, as a fraction of the bars' width
 _PAIR = (LIGHT["before"], LIGHT["after"])
-_FOUR = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
+_FOUR = tuple(pair.light for pair in CURVES)
 _STACK = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
-_SHARES = (
-    LIGHT["before"],
-    CURVES[1].light,
-    CURVES[2].light,
-    LIGHT["muted"],
-)  # the first three: same colours as the residual stream's lengths
+_SHARES = (LIGHT["before"], LIGHT["attention"], LIGHT["text"], LIGHT["muted"])
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
 _LABELLED = 12  # maximum number of bars if each shows a number
 _MAX_TICKS = 26  # maximum number of token labels on an axis
@@ -89,13 +84,13 @@ def next_token_bars(
     colours = [LIGHT["muted"]] * len(labels)
     if chosen is not None:
         names[chosen], ends[chosen] = f"<b>{names[chosen]}</b>", f"<b>{ends[chosen]}</b>"
-        colours[chosen] = LIGHT["accent"]
+        colours[chosen] = LIGHT["text"]
     rows = list(range(len(labels)))
     bars = _FLAT | {"y": rows, "hovertemplate": "%{x:.3%}"}
     wide = bars | {"x": before, "name": escape(before_name), "width": 0.76, "marker": {"color": LIGHT["before"]}}
     narrow = bars | {"x": after, "name": escape(after_name), "width": 0.36, "marker": {"color": LIGHT["after"]}}
     marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
-    arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["accent"]}
+    arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["text"]}
     mark = marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": escape(chosen_name)}
     texts = marks | {
         "mode": "text",
@@ -243,9 +238,10 @@ def layer_bars(
     names = [*(escape(name) for name, _ in ends), *(str(layer) for layer in range(0, n_layer, every))]
     outside = _bars(np.arange(n), floats([value for _, value in ends]), "", LIGHT["muted"], "+.3f", width=0.6)
     data = [outside | {"showlegend": False}]
-    sides = zip((attention, feed_forward), (attention_name, feed_forward_name), (-0.19, 0.19), CURVES, strict=False)
+    sides = ((attention, attention_name, -0.19, "attention"), (feed_forward, feed_forward_name, 0.19, "text"))
     for part, name, shift, colour in sides:
-        data.append(_bars(floats(np.arange(n_layer) + n + shift), floats(part), name, colour.light, "+.3f", width=0.36))
+        at = floats(np.arange(n_layer) + n + shift)
+        data.append(_bars(at, floats(part), name, LIGHT[colour], "+.3f", width=0.36))
     for bars in data:
         bars["hovertemplate"] = bars["hovertemplate"].removeprefix("%{x}: ")
     places = {"tickvals": ticks, "ticktext": names, "tickangle": 0, "range": [-0.6, n + n_layer - 0.4]}
@@ -430,7 +426,7 @@ def row_bars(
         over = {"xref": f"x{number} domain", "yref": f"y{number}", "x0": 0, "x1": 1}
         deviation = {"type": "rect", "y0": float(mean - std), "y1": float(mean + std), "line": {"width": 0}}
         shapes.append(over | deviation | {"fillcolor": LIGHT["before"], "opacity": 0.35, "layer": "below"})
-        line = {"color": LIGHT["accent"], "width": 1.5, "dash": "dash"}
+        line = {"color": LIGHT["text"], "width": 1.5, "dash": "dash"}
         shapes.append(over | {"type": "line", "y0": float(mean), "y1": float(mean), "line": line})
         place = {"x": 0, "xanchor": "left", "y": top - 0.07, "yanchor": "bottom"}
         notes.append(note(escape(name), **ON_PAPER, **place, font=SMALL | {"color": LIGHT["text"]}))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.figures.palette import CURVES, HEAD_HUES, MONO, SEQUENTIAL
+from components.figures.palette import CURVES, MONO, SEQUENTIAL
 from components.figures.style import (
     DASHES,
     LABEL,
@@ -32,15 +32,14 @@ from components.figures.style import (
 
 MAX_POINTS = 300  # maximum number of points in a training loss curve; more are averaged in groups
 ZERO_AT = 0.5  # position of step 0 on the logarithmic step axis
-_HUES = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
 _SYMBOLS = ("circle", "square", "diamond")
 _PATHS = (
     (LIGHT["after"], "solid"),
-    (HEAD_HUES["induction"].light, "dash"),
-    (HEAD_HUES["same_token"].light, "dot"),
-    (HEAD_HUES["duplicate_token"].light, "dashdot"),
-    (HEAD_HUES["first_token"].light, "longdash"),
-    (HEAD_HUES["spread"].light, "longdashdot"),
+    (LIGHT["text"], "dash"),
+    (LIGHT["muted"], "dot"),
+    (LIGHT["after"], "dashdot"),
+    (LIGHT["text"], "longdash"),
+    (LIGHT["muted"], "longdashdot"),
 )
 
 
@@ -74,8 +73,8 @@ def lines(
     """
     size = 6 if len(x) <= 40 else 0
     data = [
-        _curve(x, y, escape(name), colour, dash, size=size)
-        for (name, y), colour, dash in zip(series.items(), _HUES, DASHES, strict=False)
+        _curve(x, y, escape(name), colour.light, dash, size=size)
+        for (name, y), colour, dash in zip(series.items(), CURVES, DASHES, strict=False)
     ]
     across = axis(x_title, automargin=True)
     if ticks is not None:
@@ -180,7 +179,7 @@ def stage_lines(
         rows = [row for row in np.argsort(-heights, kind="stable") if np.isfinite(heights[row])]
         place = {"xref": "paper", "x": x, "xanchor": "left" if x else "right", "xshift": 8 if x else -8}
         for row, y in zip(rows, spread(heights[rows], apart, low + apart / 2, high), strict=True):
-            font = SMALL | {"color": LIGHT["accent" if row == followed else "text"]}
+            font = SMALL | {"color": LIGHT["text" if row == followed else "muted"]}
             notes.append(note(texts[row], y=y, yanchor="middle", font=font, **place))
     names = {"tickvals": list(range(len(stages))), "ticktext": [escape(name) for name in stages], "tickangle": 0}
     upwards = bare_axis(range=[low, high], showticklabels=False)
@@ -201,7 +200,7 @@ def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> 
     symbols = ["circle"] * len(heights)
     if 0 < len(heights) < len(values):  # draw the cross at the height of the last stage that kept the token
         heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
-    colour, name = LIGHT["accent" if own else "after"], token_label(label)
+    colour, name = LIGHT["text" if own else "after"], token_label(label)
     sizes = [8 if symbol == "x" else 4 for symbol in symbols]
     line = _curve(np.arange(len(heights)), heights, name, colour, size=4, width=2.5 if own else 1.25)
     return line | {
@@ -388,14 +387,14 @@ def scaling_curves(
     data = []
     for n, line in enumerate([*models, *others]):
         i = n if n < len(models) else n - len(others)
-        colour = SEQUENTIAL[3 + 4 * (i + 1) // len(models)] if moments else CURVES[i % len(CURVES)]
+        colour = SEQUENTIAL[3 + 4 * (i + 1) // len(models)] if moments else CURVES[i % 3]
         mark, dash = _SYMBOLS[i % 3], DASHES[i % 3]
         if n >= len(models):
             mark, dash = f"{mark}-open", "dot"
         data.append(_curve(floats(line.x), line.y, escape(line.name), colour.light, dash, size=6) | tip)
         data[-1]["marker"]["symbol"] = mark
-    shown: dict[str, Any] = {"mode": "markers", "marker": {"color": LIGHT["accent"], "size": 12, "symbol": "star"}}
-    data.append(_curve(floats(star.x), star.y, escape(star.name), LIGHT["accent"]) | shown | tip)
+    shown: dict[str, Any] = {"mode": "markers", "marker": {"color": LIGHT["text"], "size": 12, "symbol": "star"}}
+    data.append(_curve(floats(star.x), star.y, escape(star.name), LIGHT["text"]) | shown | tip)
     ys = np.concatenate([line.y for line in (*models, *others, star)])
     ticks = [tick for tick in (1, 1.5, 2, 3, 4, 6, 8, 10) if ys.min() * 0.9 <= tick <= ys.max() * 1.1]
     return figure(

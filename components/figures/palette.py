@@ -33,7 +33,7 @@ PALETTE: dict[str, Colour] = {
     "text": Colour("#1a2130", "#e8ebf1"),
     "muted": Colour("#596273", "#9ca6b7"),
     "line": Colour("#e2e6ec", "#313845"),  # grids and hairlines
-    "accent": Colour("#c2410c", "#ffa352"),  # used only for the selection
+    "accent": Colour("#c2410c", "#ffa352"),  # what a person has changed
     "primary": Colour("#2b6cb3", "#58cbe0"),  # the primary button
     "on_primary": Colour("#fefefe", "#0e1218"),
     "before": Colour("#b4d3e6", "#37577e"),  # bars: the model's own probabilities
@@ -74,19 +74,9 @@ DIVERGING: tuple[Colour, ...] = (
     Colour("#23418f", "#92ddfb"),
 )
 
-HEAD_HUES: dict[str, Colour] = {  # keyed by the head's role, as in gpt.analysis
-    "previous_token": Colour("#037ac0", "#65b2f1"),
-    "same_token": Colour("#17895b", "#5ed99e"),
-    "first_token": Colour("#a87f09", "#f1c955"),
-    "duplicate_token": Colour("#834ba8", "#bf8ae6"),
-    "induction": Colour("#d33c33", "#f9786a"),
-    "local": Colour("#1c989e", "#6bd8de"),
-    "spread": Colour("#7a7a7a", "#9a9ea8"),
-}
+CURVES: tuple[Colour, ...] = tuple(PALETTE[name] for name in ("after", "text", "muted", "before"))
 
-CURVES: tuple[Colour, ...] = (HEAD_HUES["previous_token"], HEAD_HUES["first_token"], HEAD_HUES["duplicate_token"])
-
-_EVERY = (*PALETTE.values(), *SEQUENTIAL, *ATTENTION, *DIVERGING, *HEAD_HUES.values())
+_EVERY = (*PALETTE.values(), *SEQUENTIAL, *ATTENTION, *DIVERGING)
 DARK_PARTNERS: dict[str, str] = {pair.light: pair.dark for pair in _EVERY}
 
 
@@ -98,12 +88,11 @@ def colorscale(colours: tuple[Colour, ...]) -> list[list[float | str]]:
 def css_variables() -> str:
     """Return the CSS variables for both themes.
 
-    These are `--gb-<name>` for each colour, `--gb-seq-0..8`, `--gb-div-0..8` and `--gb-head-<role>`.
+    These are `--gb-<name>` for each colour, `--gb-seq-0..8` and `--gb-div-0..8`.
     """
     named = {name.replace("_", "-"): pair for name, pair in PALETTE.items()}
     named |= {f"seq-{i}": pair for i, pair in enumerate(SEQUENTIAL)}
     named |= {f"div-{i}": pair for i, pair in enumerate(DIVERGING)}
-    named |= {f"head-{name.replace('_', '-')}": pair for name, pair in HEAD_HUES.items()}
     light = "".join(f"--gb-{name}:{pair.light};" for name, pair in named.items())
     dark = "".join(f"--gb-{name}:{pair.dark};" for name, pair in named.items())
     return f":root{{color-scheme:light;{light}}}\n.dark{{color-scheme:dark;{dark}}}\n"

@@ -108,7 +108,7 @@ def log_axis(title: str, values: Sequence[np.ndarray]) -> Options:
     return axis(title, type="log", exponentformat="power", range=[low, high], dtick=step)
 
 
-def upright(x: float, colour: str = "accent", **line: Any) -> Options:
+def upright(x: float, colour: str = "text", **line: Any) -> Options:
     """Return a vertical line through the whole figure."""
     pen = {"color": LIGHT[colour], "width": 1.5} | line
     return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": pen}
@@ -122,14 +122,14 @@ def level(y: float) -> Options:
 
 def band(first: float, last: float) -> Options:
     """Return a frame around columns that spans the full height."""
-    pen = {"color": LIGHT["accent"], "width": 2}
+    pen = {"color": LIGHT["text"], "width": 2}
     return {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": first, "x1": last, "line": pen}
 
 
 def outline(columns: tuple[int, int], rows: tuple[int, int], width: int = 2) -> Options:
     """Return a frame around cells. columns, rows: the first and the last."""
     edges = {"x0": columns[0] - 0.5, "x1": columns[1] + 0.5, "y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
-    return {"type": "rect", **edges, "line": {"color": LIGHT["accent"], "width": width}}
+    return {"type": "rect", **edges, "line": {"color": LIGHT["text"], "width": width}}
 
 
 def note(text: str, **place: Any) -> Options:

@@ -60,7 +60,7 @@ def _shares(shown: Shown) -> list[Share]:
             Share(
                 t("train.curve.induction", layer=layer, head=head),
                 np.array([row.induction[layer][head] for row in rows]),
-                "accent",
+                "attention",
             ),
             Share(
                 t("train.curve.previous", layer=before.layer, head=before.head),
@@ -75,7 +75,7 @@ def _shares(shown: Shown) -> list[Share]:
         Share(
             t("train.curve.pinned", layer=layer, head=head),
             np.array([shares_of_next(each, run)[layer, head] for each in progress.evaluations]),
-            "accent",
+            "attention",
         ),
     ]
 

@@ -88,7 +88,6 @@ export function makeChip(token, index, { ids = false, selectable = true }, word)
   if (token.kind === "h") chip.classList.add("gb-by-hand");
   if (ids) {
     chip.append(make("small", "", String(token.id)));
-    chip.dataset.hue = String(index % 4);
   }
   return breaks ? [chip, breaks] : [chip];
 }
