@@ -70,19 +70,33 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
     }
     return (
         says("hero-question", prediction.asked),
+        says("reason", prediction.why),
         composer("prompt", leads=True, draw=box.box, actions=typing),
         says("status", generation.status, kind="status"),
         columns(
             column(
                 predictions("bars", draw=prediction.bars, on=editing.choose, queue="model"),
                 says("goes-on", prediction.goes_on),
-                grow=3,
                 classes="gb-live",
             ),
-            column(_reason(), *_notices(), grow=2, min_width=240),
+            column(
+                column(
+                    predictions("bars-off", draw=prediction.bars_off, selectable=False),
+                    says("goes-on-off", prediction.goes_on_off),
+                    name="next-off",
+                    show=lambda s: s[HiddenState].attention_off,
+                    classes="gb-live",
+                ),
+                *_notices(),
+            ),
             classes="gb-next",
         ),
+        says("spoken", prediction.spoken, kind="spoken"),
         row(
+            row(
+                button("hide-main", prediction.hide_label, prediction.hide_main, enabled=prediction.can_hide),
+                classes="gb-live",
+            ),
             row(
                 _run(
                     "generate", generation.written(generation.prepare), enabled=lambda s: not s.generating, primary=True
@@ -184,31 +198,6 @@ def _notices() -> tuple[Part, ...]:
 
 def _run(name: str, handler: Handler, **options: Any) -> Part:
     return button(name.replace("_", "-"), name, handler, queue="model", **options)
-
-
-def _reason() -> Part:
-    """Return the word that the prediction depends on or, on request, the prediction without attention."""
-    return column(
-        column(
-            question("reason.question"),
-            says("reason", prediction.why),
-            name="next-why",
-            show=lambda s: not s[HiddenState].attention_off,
-            min_width=240,
-        ),
-        column(
-            predictions("bars-off", draw=prediction.bars_off, selectable=False),
-            says("goes-on-off", prediction.goes_on_off),
-            name="next-off",
-            show=lambda s: s[HiddenState].attention_off,
-        ),
-        row(
-            button("hide-main", prediction.hide_label, prediction.hide_main, enabled=prediction.can_hide),
-            classes="gb-small",
-        ),
-        says("spoken", prediction.spoken, kind="spoken"),
-        classes="gb-live",
-    )
 
 
 def _attention() -> tuple[Part, ...]:

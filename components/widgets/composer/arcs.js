@@ -1,12 +1,12 @@
 // Arches over a text, from the words that a prediction depends on to the predicted word. In the first line, an arch rises
-// with its length. Elsewhere, it stays in the gap above its line; between two lines, it bends around the left margin.
+// with its length. An arch to another line leaves to the nearer margin, runs along it, and enters between two lines.
 
 import { makeShape } from "../dom.js";
 
 const [LOWEST, HIGHEST] = [40, 140]; // limits on an arch's height in px
-const MAX_BETWEEN = 4; // arches in the gaps between lines
+const MAX_BETWEEN = 3; // arches that don't have the first line for themselves
 const RISING = 0.17; // height per px of length
-const [MARGIN, LANE] = [24, 5]; // room in the left margin, and between two arches there, in px
+const LANE = 8; // between two arches in a margin, in px
 
 /** @typedef {{x: number, y: number}} Place  the top centre of a token, in px */
 
@@ -21,14 +21,18 @@ export function archPath(from, to, room) {
 }
 
 /**
- * Returns an arch between two lines: through the gap above each, and around the left margin.
- * @param {Place} from @param {Place} to @param {number} reach px into the margin @param {number} gap distance from a line to
- *   the arch above it, in px
+ * Returns an arch to a later line.
+ * @param {Place} from @param {Place} to @param {number} margin x of its way down @param {number} gap distance from a line to the
+ *   arch above it, in px @param {number} [room] free space above the word's line; without it, the arch leaves through the gap
  */
-export function marginPath(from, to, reach, gap) {
-  const [y0, y1, bulge] = [from.y - gap, to.y - gap, (-4 / 3) * reach];
-  const [rise, fall] = [Math.min(24, from.x / 2), Math.min(24, to.x / 2)]; // px along the lines
-  return `M${from.x} ${from.y}Q${from.x} ${y0} ${from.x - rise} ${y0}H0C${bulge} ${y0} ${bulge} ${y1} 0 ${y1}H${to.x - fall}Q${to.x} ${y1} ${to.x} ${to.y}`;
+export function marginPath(from, to, margin, gap, room = 0) {
+  const side = Math.sign(margin - to.x);
+  const [bend, turn, y] = [Math.min(32, Math.abs(margin - to.x) / 2), to.x + side * Math.min(32, Math.abs(margin - to.x) / 2), to.y - gap];
+  const top = from.y - (room ? (4 / 3) * Math.min(room, Math.max(LOWEST, RISING * Math.abs(margin - from.x))) : gap);
+  const leaves = room
+    ? `C${from.x} ${top} ${margin} ${top} ${margin} ${from.y + gap}`
+    : `Q${from.x} ${top} ${from.x + side * bend} ${top}H${margin - side * bend}Q${margin} ${top} ${margin} ${(top + y) / 2}`;
+  return `M${from.x} ${from.y}${leaves}V${Math.max(from.y + gap, y - bend)}Q${margin} ${y} ${margin - side * bend} ${y}H${turn}Q${to.x} ${y} ${to.x} ${to.y}`;
 }
 
 /**
@@ -46,16 +50,21 @@ export function drawArcs(svg, copy, arcs, selected, pulses) {
   const to = arcs.length ? placeOf(selected + 1) : null;
   if (!to) return svg.replaceChildren();
   const first = placeOf(0)?.y ?? 0;
-  const gap = round(0.12 * parseFloat(getComputedStyle(svg).lineHeight));
-  const between = 2.5 * gap; // room for an arch within a line that has one above it
+  const gap = round(0.1 * parseFloat(getComputedStyle(svg).lineHeight));
+  const isNarrow = around.width < 700; // there is no room in the right margin
   const rising = [...arcs].sort((a, b) => a[1] - b[1]);
   const paths = rising.flatMap(([position, weight], i) => {
     const from = placeOf(position);
     const rank = arcs.length - 1 - i;
     const isFirst = from?.y === to.y && to.y === first;
     if (!from || (!isFirst && rank >= MAX_BETWEEN)) return [];
-    const d = from.y === to.y ? archPath(from, to, isFirst ? first - 4 : between) : marginPath(from, to, MARGIN - LANE * rank, gap);
-    const width = 1 + (isFirst ? 5 : 2) * weight;
+    const isRight = !isNarrow && from.x + to.x > around.width;
+    const out = (isNarrow ? 24 : 32) - LANE * rank;
+    const room = from.y === first ? first - 4 - LANE * rank : 0;
+    const d = from.y === to.y
+      ? archPath(from, to, isFirst ? first - 4 : 1.5 * gap)
+      : marginPath(from, to, isRight ? around.width + out : -out, gap, room);
+    const width = 1 + (isFirst ? 5 : 3) * weight;
     return [makeShape("path", { d, "stroke-width": width.toFixed(2), "stroke-opacity": (0.2 + 0.7 * weight).toFixed(2) })];
   });
   const drawn = paths.map((path) => path.outerHTML).join("");

@@ -255,7 +255,7 @@ function paintCause(stage, share) {
   const shift = isOneLine ? 0 : edge;
   const [start, goal] = [foot, end].map(({ x, y }) => ({ x: x - shift, y }));
   const room = first.y === places[0].y ? foot.y - 8 : 0.5 * first.size;
-  const path = isOneLine ? archPath(start, goal, room) : marginPath(start, goal, Math.min(40, edge - 6), 0.25 * to.size);
+  const path = isOneLine ? archPath(start, goal, room) : marginPath(start, goal, -Math.min(40, edge - 6), 0.25 * to.size);
   word(stage, from.map(({ at }) => text[at].text).join("").trim(), left, first.y, first.size, { colour: theme.bright, alpha: within(share, 0.1, 0.25) });
   stage.ctx.translate(shift, 0);
   line(stage, path, theme.bright, 5 * unit, within(share, 0.2, 0.6));
