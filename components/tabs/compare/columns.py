@@ -428,11 +428,11 @@ def side_by_side() -> Part:
     run = run_and_stop("compare-generate", "compare.generate", generate, "compare-stop", Compare, answer=ANSWER)
     return column(
         section(
-            row(caption("compare.preset"), *presets, classes="gb-compare-presets"),
-            row(length, run, classes="gb-compare-run"),
+            row(run, caption("compare.preset"), *presets, classes="gb-compare-presets"),
             says("compare-notice", lambda s: s[Compare].notice, kind="notice"),
         ),
         row(*(_column(side) for side in range(len(SIDES))), classes="gb-compare-columns"),
+        row(length),
         section(
             question("compare.parting.question"),
             says("compare-parting", first_difference),
@@ -489,11 +489,11 @@ def _column(side: int) -> Part:
     )
     return section(
         model,
-        row(*sliders, seed, classes="gb-compare-settings"),
         tokens(
             f"{name}-strip", of=SIDES[side], empty="pair", draw=partial(strip, side), on=partial(select_token, side)
         ),
         says(f"{name}-status", partial(status, side), kind="status"),
+        row(*sliders, seed, classes="gb-compare-settings"),
         classes="gb-compare-column",
         grow=1,
     )

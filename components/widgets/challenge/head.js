@@ -35,11 +35,11 @@ function mount(root, host) {
       ...(built ?? []).map(({ name, items }) => {
         const group = make("div");
         const list = make("ol");
-        items.forEach(({ key }, i) => {
+        for (const { key, title } of items) {
           const item = make("li");
-          item.append(make("a", "gb-step", String(i + 1), { href: `?challenge=${key}`, "data-key": key }));
+          item.append(make("a", "gb-step", title, { href: `?challenge=${key}`, "data-key": key }));
           list.append(item);
-        });
+        }
         group.append(make("span", "", name), list);
         return group;
       }),
@@ -48,13 +48,12 @@ function mount(root, host) {
 
   function mark() {
     const { done } = progress.read();
-    for (const { key, title } of items()) {
+    for (const { key } of items()) {
       const link = find(nav, `a[data-key="${key}"]`);
       const level = done[key] || 0;
       const state = ["", t("challenges.seen"), t("challenges.solved")][level];
       link.dataset.level = String(level);
-      link.title = `${title}${state ? ` (${state})` : ""}`;
-      link.setAttribute("aria-label", `${link.textContent} · ${link.title}`);
+      link.title = state;
       if (key === shown.open) link.setAttribute("aria-current", "step");
       else link.removeAttribute("aria-current");
     }
