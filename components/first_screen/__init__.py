@@ -189,7 +189,7 @@ def _card(s: Snapshot) -> str:
         f"<figcaption><h2>{escape(predicted['title'])}</h2>"
         f'<p class="gb-says" data-same="#bars .gb-says">{escape(predicted["text"])}</p></figcaption>'
         f'<div class="gb-bars">{rows}</div><p class="gb-others">{escape(predicted["others"])}</p></figure></div>'
-        f'<div class="first-buttons">{_button(hide_label(s), "first-hide")}<span class="first-run"><span class="first-button first-primary" '
+        f'{_button(hide_label(s), "first-hide")}<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
         f'data-same="#generate">{_text("generate")}</span></span>'
         f'<span class="first-slider">{_text("temperature")}<i style="--at:{temperature / high:.0%}"></i>'
         f"</span>{_button(t('film.open'), 'first-film')}"

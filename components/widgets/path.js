@@ -3,6 +3,7 @@
  * @typedef {object} Path
  * @property {Word[]} words  if empty, nothing is shown
  * @property {number} n_layer
+ * @property {boolean} together  whether no single word matters: then a thread leads from each word
  * @property {[layer: number, head: number, without: number] | null} head  the head that matters most, and the token's
  *   probability without it; null if no single head matters
  * @property {number | null} writer  the layer whose feed-forward network adds most to the token's score
@@ -54,7 +55,7 @@ function mount(root, host) {
 
   /** @param {import("./store.js").Data} data */
   function draw(data) {
-    const { words = [], n_layer, head, writer, next, name } = /** @type {Path} */ (data);
+    const { words = [], n_layer, together, head, writer, next, name } = /** @type {Path} */ (data);
     root.classList.toggle("gb-nothing", !words.length);
     const width = root.clientWidth;
     if (!words.length || width < 50) return;
@@ -108,9 +109,15 @@ function mount(root, host) {
     const x1 = head ? x0 + Math.max(layer / 2, 24) : end; // of the look back
     const bend = Math.min(layer, 32) + 16;
     const looks = Math.max(...words.map(({ look }) => look), 0.01);
+    const most = Math.max(...words.map(({ share }) => share), 1e-6);
     words.forEach(({ share, look, without }, row) => {
       const y = rows[row];
       if (!share && !look) return;
+      if (together && y !== last) {
+        const d = `M${left + 8} ${y}C${(start + end) / 2} ${y} ${(start + end) / 2} ${last} ${end} ${last}`;
+        add("path", { d, class: "gb-path-look", "stroke-width": (1 + (3 * share) / most).toFixed(1), "stroke-opacity": (0.25 + (0.5 * share) / most).toFixed(2) });
+        return;
+      }
       const strong = head ? look / looks : share;
       const size = THINNEST + (THICKEST - THINNEST) * Math.min(1, head ? strong : share);
       const along = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}`;

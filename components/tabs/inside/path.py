@@ -47,7 +47,7 @@ class Path(NamedTuple):
     """The parts of a path.
 
     token: the predicted token. causes: (index of the word, share of the probability that is lost without it). main: the
-    word that matters most. head: the head that matters most, or None if no single head matters. looks: the share of the
+    word that matters most, or None if no single word matters; then all words whose removal costs anything are causes. head: the head that matters most, or None if no single head matters. looks: the share of the
     head's attention to each word, (words,). writer: the layer, from the head's on, whose feed-forward network adds most
     to the token's score; None if none adds to it, or until this is known.
     """
@@ -79,7 +79,9 @@ def path(s: Any) -> Path:
         weights = scene.recording.attn_weights(layer, scene.position, scene.position + 1)[number, 0]
         looks = [float(weights[word.start : word.stop].sum()) for word in words]
     main = main_word(falls, found.ids, scene.tokenizer)
-    causes = [(i, share) for i, share in shares if share >= MIN_CAUSE] if main else []
+    if main is None:  # every word counts a little
+        shares = [(index[fall.place[0]], 1 - fall.probability / falls.probability) for fall in falls.all_words]
+    causes = [(i, share) for i, share in shares if share >= (MIN_CAUSE if main else 0.0)]
     measured = s.ready(added)
     scores = measured.scores if measured is not None and measured[:2] == found[:2] else [0.0]
     writer = max(range(0 if head is None else head.place[0], len(scores)), key=scores.__getitem__, default=0)
@@ -95,7 +97,7 @@ def draw(s: Any) -> dict[str, Any]:
     looked = max(range(len(found.looks)), key=lambda i: found.looks[i], default=0)
     causes = dict(found.causes)
     on_path = [i for i in causes if found.looks[i] >= MIN_LOOK] or ([looked] if found.head else [])
-    rows = shown_rows(len(found.words), {*causes, *on_path})
+    rows = shown_rows(len(found.words), {*sorted(causes, key=lambda i: -causes[i])[: MAX_WORDS // 2], *on_path})
     likeliest = best(final.numpy(), final.numpy(), N_NEXT).tolist()
     next_ids = [found.token, *(i for i in likeliest if i != found.token)][:N_NEXT]
     main = (
@@ -113,6 +115,7 @@ def draw(s: Any) -> dict[str, Any]:
             for row, i in enumerate(rows)
         ],
         "n_layer": scene.config.n_layer,
+        "together": found.main is None,
         "head": None if found.head is None else [*found.head.place, found.head.probability],
         "writer": found.writer,
         "next": [[bar_label(scene.tokenizer, i), float(f"{final[i]:.4g}")] for i in next_ids],

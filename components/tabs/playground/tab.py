@@ -93,10 +93,10 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
         ),
         says("spoken", prediction.spoken, kind="spoken"),
         row(
-            row(
-                button("hide-main", prediction.hide_label, prediction.hide_main, enabled=prediction.can_hide),
-                classes="gb-live",
-            ),
+            button("hide-main", prediction.hide_label, prediction.hide_main, enabled=prediction.can_hide),
+            classes="gb-hide gb-live",
+        ),
+        row(
             row(
                 _run(
                     "generate", generation.written(generation.prepare), enabled=lambda s: not s.generating, primary=True

@@ -197,3 +197,12 @@ def test_the_path_names_the_word_the_head_and_the_token_of_the_measured_causes()
     select_in_path(inside.session, {"layer": 2, "head": 1})
     state = inside.session.snapshot()
     assert (state.selection.layer, state.selection.head, state.state(Chosen).step) == (2, 1, "numbers")
+
+
+def test_if_no_single_word_decides_a_thread_leads_from_each_word_that_counts() -> None:
+    inside = Inside(example(get_model("untrained")).copy(), part="path")
+    inside.drawn.update()
+    shown = inside.shown("path")
+    assert shown["together"]
+    assert "No single word decides it" in inside.shown("path-says")["text"]
+    assert sum(word["share"] > 0 for word in shown["words"]) > 1
