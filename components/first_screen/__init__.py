@@ -180,7 +180,8 @@ def _card(s: Snapshot) -> str:
     tokens = "".join(_token(word, written) for word, written, *_ in lines)
     rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
     return (
-        f'<div class="first-card"><p class="first-question">{escape(asked(s))}</p><p class="first-reason">{escape(why(s))}</p>'
+        f'<div class="first-card"><p class="first-question">{escape(asked(s))}</p>'
+        f'<p class="first-reason">{escape(why(s))}</p>'
         f'<div class="gb-composer" data-size="line"><div class="gb-sheet"><div class="gb-copy">{tokens}'
         f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div><svg aria-hidden="true"></svg>'
         f'<textarea spellcheck="false" aria-label="{_text("prompt.text")}">\n{typed}</textarea></div></div>'
@@ -189,7 +190,8 @@ def _card(s: Snapshot) -> str:
         f"<figcaption><h2>{escape(predicted['title'])}</h2>"
         f'<p class="gb-says" data-same="#bars .gb-says">{escape(predicted["text"])}</p></figcaption>'
         f'<div class="gb-bars">{rows}</div><p class="gb-others">{escape(predicted["others"])}</p></figure></div>'
-        f'{_button(hide_label(s), "first-hide")}<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
+        f'{_button(hide_label(s), "first-hide")}<div class="first-buttons">'
+        '<span class="first-run"><span class="first-button first-primary" '
         f'data-same="#generate">{_text("generate")}</span></span>'
         f'<span class="first-slider">{_text("temperature")}<i style="--at:{temperature / high:.0%}"></i>'
         f"</span>{_button(t('film.open'), 'first-film')}"

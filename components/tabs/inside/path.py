@@ -47,7 +47,8 @@ class Path(NamedTuple):
     """The parts of a path.
 
     token: the predicted token. causes: (index of the word, share of the probability that is lost without it). main: the
-    word that matters most, or None if no single word matters; then all words whose removal costs anything are causes. head: the head that matters most, or None if no single head matters. looks: the share of the
+    word that matters most, or None if no single word matters; then all words whose removal costs anything are causes.
+    head: the head that matters most, or None if no single head matters. looks: the share of the
     head's attention to each word, (words,). writer: the layer, from the head's on, whose feed-forward network adds most
     to the token's score; None if none adds to it, or until this is known.
     """
