@@ -46,11 +46,11 @@ def added(s: Any) -> Added:
 class Path(NamedTuple):
     """The parts of a path.
 
-    token: the predicted token. causes: (index of the word, share of the probability that is lost without it). main: the
-    word that matters most, or None if no single word matters; then all words whose removal costs anything are causes.
-    head: the head that matters most, or None if no single head matters. looks: the share of the
-    head's attention to each word, (words,). writer: the layer, from the head's on, whose feed-forward network adds most
-    to the token's score; None if none adds to it, or until this is known.
+    token: the predicted token. causes: (index of the word, share of the probability that is lost without it). main:
+    the word that matters most, or None if no single word matters; then every word is a cause, with the share by which
+    the probability changes without it. head: the head that matters most, or None if no single head matters. looks: the
+    share of the head's attention to each word, (words,). writer: the layer, from the head's on, whose feed-forward
+    network adds most to the token's score; None if none adds to it, or until this is known.
     """
 
     ids: Sequence[int]
@@ -80,8 +80,8 @@ def path(s: Any) -> Path:
         weights = scene.recording.attn_weights(layer, scene.position, scene.position + 1)[number, 0]
         looks = [float(weights[word.start : word.stop].sum()) for word in words]
     main = main_word(falls, found.ids, scene.tokenizer)
-    if main is None:  # every word counts a little
-        shares = [(index[fall.place[0]], 1 - fall.probability / falls.probability) for fall in falls.all_words]
+    if main is None:  # every word counts a little, for or against
+        shares = [(index[fall.place[0]], abs(1 - fall.probability / falls.probability)) for fall in falls.all_words]
     causes = [(i, share) for i, share in shares if share >= (MIN_CAUSE if main else 0.0)]
     measured = s.ready(added)
     scores = measured.scores if measured is not None and measured[:2] == found[:2] else [0.0]
