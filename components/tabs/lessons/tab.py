@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from components.i18n import t
 from components.kit import Tab, card, case, column, columns, picture, row, says, section
@@ -385,20 +385,12 @@ def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
     return widget("lesson/body", name, template=_BODY_TEMPLATE, options={"keys": list(keys)}, **wired)
 
 
-class SetShape(Protocol):
-    def __call__(self, session: Session, config: GPTConfig, skeleton: bool = False) -> None: ...
-
-
-class ScoreText(Protocol):
-    def __call__(self, session: Session, *, text: str) -> Iterator[None]: ...
-
-
 @dataclass(frozen=True)
 class OtherTabs:
-    """The lessons' actions in other tabs. `open_film` opens the film at the named beat."""
+    """The lessons' actions in other tabs: set a configuration, with or without blocks; score a text; open a beat."""
 
-    set_shape: SetShape
-    score_text: ScoreText
+    set_shape: Callable[[Session, GPTConfig, bool], None]
+    score_text: Callable[..., Iterator[None]]
     open_film: Callable[[Session, str], None]
 
 
@@ -412,7 +404,7 @@ def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterat
     for name, value in values.items():
         session.settings = session.settings.with_value(name, value)
     if place.shape is not None:
-        tabs.set_shape(session, place.shape, skeleton=place.skeleton)
+        tabs.set_shape(session, place.shape, place.skeleton)
     yield from _take_text(loaded, session)
     session.tab = place.tab
     session.change(MoreControls, open=True)
