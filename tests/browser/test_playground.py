@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -234,8 +235,11 @@ def test_text_is_inserted_between_words_by_click_and_tap_and_in_a_word_that_is_c
     expect(visitor.locator("#prompt .gb-hidden")).to_have_count(0)
     box.blur()
     word = visitor.locator("#prompt .gb-copy span").filter(has_text="lost").bounding_box()
-    tap = {"x": word["x"] + word["width"] - 3, "y": word["y"] + word["height"] / 2, "tapCount": 2}
-    visitor.context.new_cdp_session(visitor).send("Input.synthesizeTapGesture", tap | {"gestureSourceType": "touch"})
+    at = {"x": word["x"] + word["width"] - 3, "y": word["y"] + word["height"] / 2}
+    finger, now = visitor.context.new_cdp_session(visitor), time.time()
+    for seconds, touch in ((0, "touchStart"), (0.05, "touchEnd"), (0.15, "touchStart"), (0.2, "touchEnd")):
+        points = [at] if touch == "touchStart" else []
+        finger.send("Input.dispatchTouchEvent", {"type": touch, "touchPoints": points, "timestamp": now + seconds})
     expect(box).to_be_focused()
     visitor.keyboard.type("!")
     expect(box).to_have_value(re.compile("he lost! all his$"))

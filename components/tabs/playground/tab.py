@@ -212,9 +212,11 @@ def _attention() -> tuple[Part, ...]:
     return (
         title_row(
             question("attention.question"),
-            layer_select("layer", beside=True),
-            head,
-            button("attention-off", prediction.attention_label, prediction.switch_attention),
+            row(
+                layer_select("layer", beside=True),
+                head,
+                button("attention-off", prediction.attention_label, prediction.switch_attention),
+            ),
         ),
         picture("heatmap", prediction.heatmap, clickable=True, on=prediction.select_row),
     )
