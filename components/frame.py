@@ -87,6 +87,7 @@ def notice(s: Any) -> str:
 MAX_NAMED = 3  # hidden words named
 INSIDE = ("inside", "why", "concepts", "change", "activations", "embeddings")
 STEERED = ("playground", *INSIDE)  # tabs in which concepts are turned up
+DOCKED = (*INSIDE, "lessons")  # tabs that show the row of tokens; page.css hides it in the others
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
         classes="gb-dock",
     )
     skip = says("skip", lambda s: t("skip"), kind="skip")
-    return Frame(client, saved, updates, (Card("frame", skip, first, classes=""), Card("dock", dock, classes="")))
+    text = Card("dock", dock, classes="", opened=lambda s: s.tab in DOCKED)
+    return Frame(client, saved, updates, (Card("frame", skip, first, classes=""), text))
 
 
 def _always(part: Part) -> Part:
