@@ -64,10 +64,10 @@ def remark(session: Session) -> Message | None:
     return None if session.prompt else Message("prompt.started_empty")
 
 
-def load_with_progress(session: Session, name: str) -> Generator[None, None, LoadedModel]:
+def load_with_progress(session: Session, name: str, strength: float = 1.0) -> Generator[None, None, LoadedModel]:
     """Return the shared model with that name; yields while it loads, with its progress in `session.progress`.
 
-    The model loads in its own thread, which continues if a waiting caller is cancelled. Raises the same errors as
+    strength: see `get_model`. The model loads in its own thread, which continues if a waiting caller is cancelled. Raises the same errors as
     `get_model`.
     """
 
@@ -76,7 +76,7 @@ def load_with_progress(session: Session, name: str) -> Generator[None, None, Loa
             with suppress(Cancelled):
                 progress(done, total)
 
-        return get_model(name, report)
+        return get_model(name, report, strength=strength)
 
     def show(done: int, total: int) -> None:
         key = "status.downloading" if total else "status.loading"
@@ -86,6 +86,6 @@ def load_with_progress(session: Session, name: str) -> Generator[None, None, Loa
         loaded = yield from run_with_progress(load, show)
     finally:
         session.progress = None
-    if name == session.model:
+    if loaded.name == session.model:
         session.loaded = loaded
     return loaded

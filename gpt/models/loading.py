@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from gpt.analysis.concepts import WINDOW, Concepts, Dictionary, NamedConcept
 from gpt.analysis.tracing import trace_text
@@ -69,7 +69,7 @@ class LoadedModel:
     On a CPU, weights may be packed, which makes them read-only (see `gpt.inference.packed_weights`).
     `load_model(..., trainable=True)` gives ordinary weights.
     layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model is then
-    used only for inspection. concepts: concepts from the checkpoint's folder, if any. stored_as: type
+    used only for inspection. is_adapted: whether an adapter is merged into it. concepts: concepts from the checkpoint's folder, if any. stored_as: type
     in which most weights were quantised, such as "Q4_K". suggested: sampling settings that
     generation_config.json names, if any; they are never applied by themselves.
     """
@@ -84,6 +84,7 @@ class LoadedModel:
     concepts: Concepts | None = None
     stored_as: str = ""
     suggested: SamplingParams | None = None
+    is_adapted: bool = False
 
     @property
     def weight_format(self) -> str:
@@ -189,7 +190,8 @@ def build(
 
     def finished(model: GPT) -> LoadedModel:
         known = (checkpoint.layout, deployed, concepts, "" if untrained else checkpoint.stored_as, suggested)
-        return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known)
+        is_adapted = bool(checkpoint.adapted)
+        return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known, is_adapted)
 
     if deployed is not None and precision == "fp32" and not untrained:
         model = checkpoint.build_mapped()
@@ -233,6 +235,23 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
         pack(block, precision)
         return_free_memory()  # without this, the allocator keeps a quarter of each block
     return model
+
+
+def with_adapted(name: str, loaded: LoadedModel, checkpoint: Checkpoint) -> LoadedModel:
+    """Return a model that shares its weights with another one, except for those that an adapter changes.
+
+    checkpoint: the same model with another strength of the adapter, from which these weights are read. In float32 they
+    are not packed, because packing takes longer than a short text gains.
+    """
+    model = deepcopy(loaded.model, {id(weight): weight for weight in loaded.model.parameters()})
+    packed = loaded.precision != "fp32" and can_pack(loaded.precision, loaded.device)
+    for weight_name in checkpoint.adapted:
+        path, _, kind = weight_name.rpartition(".")
+        weight = checkpoint.weight(weight_name, torch.float32 if packed else DTYPES[loaded.precision])
+        setattr(model.get_submodule(path), kind, nn.Parameter(weight.to(loaded.device), requires_grad=False))
+    if packed:
+        pack(model, loaded.precision)
+    return replace(loaded, name=name, model=model, deployed=None)
 
 
 def gpu_copy(loaded: LoadedModel) -> LoadedModel:

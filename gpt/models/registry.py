@@ -20,18 +20,20 @@ from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import torch
 
 from gpt.analysis.predictions import kl_divergence
 from gpt.background import Progress
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import AnyModel, named, with_tokenizer
 from gpt.models.checkpoints import Hints, main_file
+from gpt.models.checkpoints.files import ADAPTER_CONFIG
 from gpt.models.checkpoints.untrusted import not_readable
 from gpt.models.loading import (
     DTYPES,
@@ -42,6 +44,7 @@ from gpt.models.loading import (
     checked_precision,
     gpu_copy,
     memory_of,
+    with_adapted,
 )
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source, load_model
@@ -100,6 +103,7 @@ class Registry:
     def __init__(self, **options: Any) -> None:
         self._lock = threading.Lock()  # never held while a model loads
         self._sizes: WeakKeyDictionary[Engine | Load, int] = WeakKeyDictionary()  # bytes of models loaded and loading
+        self._strengths: WeakKeyDictionary[LoadedModel, WeakValueDictionary[float, LoadedModel]] = WeakKeyDictionary()
         self.configure(**options)
 
     def configure(
@@ -210,8 +214,32 @@ class Registry:
             if name not in MODELS:
                 self._forget(name)
 
-    def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
+    def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None, *, strength: float = 1.0) -> LoadedModel:
         """Return a shared model; see `get_model`."""
+        loaded = self._get(name, progress)
+        return loaded if strength == 1 else self._at_strength(loaded, strength)
+
+    def is_adapter(self, name: str) -> bool:
+        """Return whether a model in memory is an adapter, merged into its base model."""
+        load = self._loads.get(name)
+        return load is not None and load.loaded is not None and load.loaded.is_adapted
+
+    def _at_strength(self, loaded: LoadedModel, strength: float) -> LoadedModel:
+        """Return an adapter's model at another strength, kept for as long as it is used."""
+        known = self._strengths.setdefault(loaded, WeakValueDictionary())
+        if (found := known.get(strength)) is None:
+            name, source, load = f"{loaded.name} × {strength:g}", self._sources[loaded.name], Load()
+            checkpoint = replace(source, hints=replace(source.hints, strength=strength)).open()
+            require(checkpoint.adapted, "adapter.none", folder=loaded.name, file=ADAPTER_CONFIG)
+            n_bytes = sum(part.nbytes for each in checkpoint.adapted for part in checkpoint.weights[each])
+            self._reserve(name, n_bytes, loaded.device, load)
+            known[strength] = found = with_adapted(name, loaded, checkpoint)
+            found.engine.limit_copies(self._free_bytes)
+            with self._lock:
+                self._sizes[found.engine] = self._sizes.pop(load)
+        return found
+
+    def _get(self, name: str, progress: Progress | None) -> LoadedModel:
         with self._lock:
             source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
@@ -344,16 +372,18 @@ remove_model = _shared.remove
 title = _shared.title
 given_options = _shared.given_options
 memory_of_listed = _shared.memory_of_listed
+is_adapter = _shared.is_adapter
 
 
-def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
+def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None, *, strength: float = 1.0) -> LoadedModel:
     """Return a shared model by its name in `list_models`. Loads it on first use.
 
     The model stays in memory while the result is referenced.
     progress: called in the waiting thread with the downloaded and total bytes.
+    strength: factor of an adapter's changes, 0 for its base model. All weights that it doesn't change are shared.
     Raises ValueError if the model is unknown or cannot be loaded.
     """
-    return _shared.get(name, progress)
+    return _shared.get(name, progress, strength=strength)
 
 
 def as_loaded(model: AnyModel) -> LoadedModel:

@@ -178,6 +178,7 @@ def load_model(
     weights: str | None = None,
     base: Path | str | None = None,
     adapter: Path | str | None = None,
+    strength: float | None = None,
     trainable: bool = False,
     progress: Progress | None = None,
 ) -> LoadedModel:
@@ -189,6 +190,7 @@ def load_model(
         table; names="infer" accepts it.
     adapter: Folder of a LoRA adapter that is merged into the model. An adapter can also be loaded by its own name; its
         base model is then the one that it states, or `base`.
+    strength: Factor of the adapter's changes; defaults to 1.
     trainable: Whether to load ordinary parameters with gradients. By default, parameters have no gradients, and
         matrices are packed where that makes generation faster: in half and int8 on a CPU, and in fp32 the large ones on
         an AMD CPU. Packed weights are read-only; changes to all others take effect everywhere.
@@ -198,7 +200,7 @@ def load_model(
     precision = checked_precision(precision)
     if adapter is not None:
         name_or_path, base = adapter, name_or_path
-    source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names, weights, base))
+    source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names, weights, base, strength))
     chosen = best_device() if device is None else available_device(device)
     try:
         checkpoint = source.open(progress)

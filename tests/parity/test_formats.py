@@ -22,9 +22,9 @@ from torch.nn.functional import rms_norm, scaled_dot_product_attention
 from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
-from gpt import load_model
+from gpt import LoadedModel, add_model, get_model, load_model
 from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
-from gpt.models.registry import add_upload
+from gpt.models.registry import add_upload, remove_model
 from gpt.models.sources import BUNDLED
 from tests.conftest import randomized
 
@@ -171,6 +171,10 @@ ADAPTERS: dict[str, tuple[str, dict[str, Any], dict[str, bool]]] = {
 }
 
 
+def weights_of(*models: LoadedModel) -> list[list[Tensor]]:
+    return [list(each.model.parameters()) for each in models]
+
+
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The files are those of PEFT 0.21.2; its own logits differ from these by less than 1e-6."""
@@ -183,12 +187,14 @@ def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, monkeypatch: 
     theirs.save_pretrained(tmp_path / "base")
     theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.detach().clone())
     saved: dict[str, Tensor] = {}
+    changes: dict[str, Tensor] = {}
     for module, turned in modules.items():
         weight = theirs.get_parameter(f"{module}.weight")
         n_out, n_in = reversed(weight.shape) if turned else weight.shape
         A, B = torch.randn(4, n_in) / 10, torch.randn(n_out, 4)
         scale = 3 / 4 if "alpha_pattern" in options else 8 / 2 if "use_rslora" in options else 8 / 4
-        weight.data += scale * (B @ A).t() if turned else scale * B @ A
+        changes[module] = scale * (B @ A).t() if turned else scale * B @ A
+        weight.data += changes[module]
         kind = "lora_embedding_{}" if "embed" in module else "lora_{}.weight"
         saved |= {f"base_model.model.{module}.{kind.format(part)}": value for part, value in (("A", A), ("B", B))}
     adapter = tmp_path / "adapter"
@@ -205,6 +211,14 @@ def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(sys, "argv", command)
         runpy.run_module("gpt.models.checkpoints", run_name="__main__")
         assert_close(load_model(tmp_path / "merged", device="cpu").model(IDX), expected, atol=1e-5, rtol=1e-5)
+        for module, change in changes.items():
+            theirs.get_parameter(f"{module}.weight").data -= change / 2
+        expected, shared = theirs(IDX).logits, get_model(add_model(adapter))
+        for loaded in (load_model(adapter, device="cpu", strength=0.5), get_model(shared.name, strength=0.5)):
+            assert_close(loaded.model(IDX), expected, atol=1e-5, rtol=1e-5)
+        others = sum(weight is other for weight, other in zip(*weights_of(shared, loaded), strict=True))
+        assert others == len(weights_of(shared)[0]) - len(changes)  # all other weights are shared
+        remove_model(shared.name)
     for other, said in (({"use_dora": True}, "LORA, use_dora"), ({"peft_type": "IA3"}, "IA3")):
         (adapter / "adapter_config.json").write_text(json.dumps(stated | other))
         with pytest.raises(ValueError, match=f"this adapter is of the kind {said}"):

@@ -23,7 +23,7 @@ from components.state.admission import admitted
 from components.state.adoption import load_with_progress
 from components.state.jobs import Job, run_steps, stop
 from components.state.session import Session
-from components.state.settings import LIMITS, Settings, clamped
+from components.state.settings import LIMITS, Settings, checked_number, clamped
 from components.state.snapshot import Message
 from components.tabs.compare.pair import Pair
 from components.text_views import count_sentence, document_lines, model_choices, short_name
@@ -33,6 +33,7 @@ from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, list_models
 from gpt.analysis.predictions import kl_divergence
 from gpt.documents.comparison import Divergence
 from gpt.errors import Verbatim
+from gpt.models.registry import is_adapter
 from gpt.models.sources import LLAMA_MODEL
 from gpt.tokenizer import hold_back, prompt_ids
 
@@ -44,19 +45,21 @@ TOKENS_PER_SECOND = 30  # per column
 UPDATE_SECONDS = 0.05  # minimum time between page updates
 MAX_LENGTH = 200  # new tokens
 MAX_BARS = 10
+MAX_STRENGTH, STRENGTH_STEP = 2.0, 0.1  # of an adapter: 0 is its base model, 1 as it was trained
 
 tab = Tab("compare")
 
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """Settings for one column. An empty model name means the page's model."""
+    """Settings for one column. An empty model name means the page's model. strength: used if it is an adapter."""
 
     model: str = ""
     temperature: float = LIMITS["temperature"].default
     top_k: int = 0
     top_p: float = 1.0
     seed: str = "1"
+    strength: float = 1.0
 
 
 PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
@@ -64,6 +67,7 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
     "temperatures": (ColumnSettings(temperature=0.3), ColumnSettings(temperature=1.5)),
     "trained": (ColumnSettings(model=DEFAULT_MODEL), ColumnSettings(model="untrained")),
     "shapes": (ColumnSettings(model=DEFAULT_MODEL), ColumnSettings(model=LLAMA_MODEL)),
+    "adapter": (ColumnSettings(strength=0), ColumnSettings()),
 }
 
 
@@ -140,6 +144,8 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
             return
     elif name == "seed":
         value = value.strip() if isinstance(value, str) else ""
+    elif name == "strength":
+        value = checked_number("strength", value, 0, MAX_STRENGTH)
     else:
         value = getattr(Settings().with_value(name, clamped(name, value)), name)
     changes: dict[str, Any] = {name: value}
@@ -147,10 +153,27 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
     session.change(Compare, columns=(columns[0], columns[1]))
 
 
+def set_strength(side: int, session: Session, value: object) -> Iterator[None]:
+    """Set the strength of a column's adapter and write both texts again."""
+    before = session.state(Compare).columns
+    set_value(side, "strength", session, value)
+    if session.state(Compare).columns != before:
+        yield from generate(session)
+
+
 def run_preset(name: str, session: Session) -> Iterator[None]:
     """Run a preset with a single prompt. Settings that the preset does not compare are reset to defaults."""
-    session.change(Compare, columns=PRESETS[name], right_prompt=None)
+    columns = PRESETS[name]
+    if name == "adapter":
+        columns = (replace(columns[0], model=adapter_of(session)), replace(columns[1], model=adapter_of(session)))
+    session.change(Compare, columns=columns, right_prompt=None)
     yield from generate(session)
+
+
+def adapter_of(s: Any) -> str:
+    """Return the name of an open adapter, that of the page or of a column, or "" if there is none."""
+    models = (s.model, *(column.model for column in s.state(Compare).columns))
+    return next((model for model in models if is_adapter(model)), "")
 
 
 def generate(session: Session) -> Iterator[None]:
@@ -200,7 +223,10 @@ def _prepare(session: Session) -> Generator[None, None, Pair]:
     params = (_params(state.columns[0]), _params(state.columns[1]))
     loaded = []
     for each in state.columns:
-        loaded.append((yield from load_with_progress(session, each.model or session.model)))
+        name = each.model or session.model
+        loaded.append((yield from load_with_progress(session, name)))
+        if loaded[-1].is_adapted and each.strength != 1:
+            loaded[-1] = yield from load_with_progress(session, name, each.strength)
     _check_fits(session, checked, loaded)
     pair = Pair((loaded[0], loaded[1]), checked, params)
     notice = None if all(checked) else Message("prompt.started_empty")
@@ -421,6 +447,7 @@ def side_by_side() -> Part:
             partial(run_preset, name),
             queue="model",
             answer=ANSWER,
+            show=(lambda s: bool(adapter_of(s))) if name == "adapter" else None,
         )
         for name in PRESETS
     ]
@@ -487,8 +514,21 @@ def _column(side: int) -> Part:
         on=setter("seed"),
         on_enter=Action(valueless(generate), "model"),
     )
+    strength = plain_slider(
+        f"{name}-strength",
+        0,
+        MAX_STRENGTH,
+        STRENGTH_STEP,
+        label="compare.strength",
+        info="compare.strength.info",
+        value=value("strength"),
+        on=partial(set_strength, side),
+        queue="model",
+        show=lambda s: is_adapter(value("model")(s) or s.model),
+    )
     return section(
         model,
+        strength,
         tokens(
             f"{name}-strip", of=SIDES[side], empty="pair", draw=partial(strip, side), on=partial(select_token, side)
         ),

@@ -17,7 +17,7 @@ from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES, Contents, Deferred, Reader, numbers_of
 from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.layouts import Hints
-from gpt.models.checkpoints.other_formats import NANOCHAT, OPENAI, base_of, is_adapter, merged
+from gpt.models.checkpoints.other_formats import NANOCHAT, OPENAI, Adapted, base_of, is_adapter, merged
 from gpt.models.checkpoints.translate import Weights, detect_layout, whole
 from gpt.models.checkpoints.untrusted import existing, not_readable
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
@@ -48,6 +48,15 @@ class Checkpoint:
         stored = {tensor.dtype for part in self.weights.values() for tensor in part}
         half = len(stored) == 1 and stored <= {torch.float16, torch.bfloat16} and not self.norm_offset
         return stored.pop() if half else torch.float32
+
+    @property
+    def adapted(self) -> list[str]:
+        """Names of the weights that an adapter changes."""
+        return [
+            name
+            for name, parts in self.weights.items()
+            if any(isinstance(part, Deferred) and isinstance(part.read, Adapted) for part in parts)
+        ]
 
     def n_bytes(self, dtype: torch.dtype = torch.float32) -> int:
         """Return the size of the weights when stored as `dtype`, in bytes."""
@@ -114,7 +123,7 @@ class Checkpoint:
     def _read(self, names: Iterable[str], dtype: torch.dtype, matrices: torch.dtype | None) -> dict[str, Tensor]:
         parts = {name: self.weights[name] for name in names}
         state = {
-            name: self._weight(name, matrices if matrices and part[0].dim() == 2 else dtype)
+            name: self.weight(name, matrices if matrices and part[0].dim() == 2 else dtype)
             for name, part in parts.items()
         }
         release_file_pages([t for part in parts.values() for t in part if not isinstance(t, Deferred)])
@@ -130,7 +139,8 @@ class Checkpoint:
             return stored.float() + self.norm_offset
         return stored
 
-    def _weight(self, name: str, dtype: torch.dtype) -> Tensor:
+    def weight(self, name: str, dtype: torch.dtype) -> Tensor:
+        """Return a copy of a weight. Raises ValueError if it is NaN or infinite."""
         weight = self._stored(name, dtype)
         was_read = isinstance(self.weights[name][0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
         weight = weight.to(dtype, copy=not was_read, memory_format=torch.contiguous_format)
@@ -160,7 +170,7 @@ def read_contents(path: Path, hints: Hints) -> Contents:
         base = base_of(path, hints.base)
         require(Path(base).exists(), "adapter.base", base=base)
         reader, files = find_files(Path(base))
-        return merged(reader.read(files, hints), path)
+        return merged(reader.read(files, hints), path, 1.0 if hints.strength is None else hints.strength)
     require(hints.base is None, "adapter.none", folder=path.name, file=ADAPTER_CONFIG)
     reader, files = find_files(path)
     return reader.read(files, hints)

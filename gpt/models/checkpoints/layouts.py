@@ -231,6 +231,7 @@ class Hints:
         weights. Defaults to names.json next to the weights, if it exists.
     weights: Entry to read from a file that contains several models, such as "ema".
     base: Base model of an adapter. Defaults to the one in the same folder, then to the name in its configuration.
+    strength: Factor of an adapter's changes. Defaults to 1; 0 is the base model.
     """
 
     n_head: int | None = None
@@ -239,6 +240,7 @@ class Hints:
     names: Path | str | None = None
     weights: str | None = None
     base: Path | str | None = None
+    strength: float | None = None
 
     def __post_init__(self) -> None:
         check_attn_scale(self.attn_scale)

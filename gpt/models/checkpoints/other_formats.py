@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,11 +69,27 @@ def base_of(adapter: Path, base: Path | str | None) -> Path | str:
     return next((each for each in places if each.exists()), stated)
 
 
-def merged(base: Contents, adapter: Path) -> Contents:
+@dataclass(frozen=True, eq=False)
+class Adapted:
+    """Reads a weight that an adapter changes; see `Deferred.read`. change: Returns the changed weight, given it."""
+
+    weight: Tensor
+    change: Callable[[Tensor], Tensor]
+
+    def __call__(self, dtype: torch.dtype) -> Tensor:
+        return self.change(numbers_of([self.weight])[0].float())
+
+
+def adapted(weight: Tensor, change: Callable[[Tensor], Tensor]) -> Deferred:
+    """Return a weight that an adapter changes, read when it is needed."""
+    return Deferred(Adapted(weight, change), torch.empty(weight.shape, device="meta"))
+
+
+def merged(base: Contents, adapter: Path, strength: float = 1.0) -> Contents:
     """Return the contents of a base model with an adapter added to its weights.
 
-    A weight W becomes W + alpha / r * B A. A tied head or embedding that the adapter changes is no longer tied.
-    Raises ValueError for other kinds of adapters, and for one that does not fit.
+    A weight W becomes W + strength * alpha / r * B A. A tied head or embedding that the adapter changes is no longer
+    tied. Raises ValueError for other kinds of adapters, and for one that does not fit.
     """
     folder = adapter if adapter.is_dir() else adapter.parent
     options = read_json(folder / ADAPTER_CONFIG, dict)
@@ -91,14 +107,22 @@ def merged(base: Contents, adapter: Path) -> Contents:
         if match := PART.fullmatch(module):
             parts.setdefault(match[1], {})[match[3]] = tensor
         else:  # a weight that was trained as a whole, or a bias
-            tensors[base_name(bare(module), names, tensors, config)] = tensor
+            name = base_name(bare(module), names, tensors, config)
+            fits = name in tensors and tensors[name].shape == tensor.shape
+            require(fits or strength == 1, "adapter.misfit", file=file.name, name=module)
+            tensors[name] = (
+                adapted(tensors[name], lambda weight, tensor=tensor: weight.lerp(tensor.float(), strength))
+                if fits
+                else tensor
+            )
     for module, pair in parts.items():
         require(pair.keys() == {"A", "B"}, "adapter.misfit", file=file.name, name=module)
         name = base_name(f"{bare(module)}.weight", names, tensors, config)
         require(name in tensors, "adapter.misfit", file=file.name, name=module)
         in_first = bool(options.get("fan_in_fan_out")) and not own and not module.endswith((*EMBEDDINGS, *HEADS))
         turned = in_first or module.endswith(EMBEDDINGS)
-        tensors[name] = added(tensors[name], pair["A"], pair["B"], scale_of(module, pair["A"], options), turned, file)
+        scale = strength * scale_of(module, pair["A"], options)
+        tensors[name] = added(tensors[name], pair["A"], pair["B"], scale, turned, file)
     return replace(base, tensors=tensors, config=config or None, folder=folder)
 
 
@@ -148,12 +172,8 @@ def added(weight: Tensor, A: Tensor, B: Tensor, scale: float, turned: bool, file
     shape = (A.shape[1], B.shape[0]) if turned else (B.shape[0], A.shape[1])
     if A.dim() != 2 or B.dim() != 2 or A.shape[0] != B.shape[1] or tuple(weight.shape) != shape:
         raise GPTError("adapter.misfit", file=file.name, name=f"{tuple(weight.shape)} / {shape}")
-
-    def read(dtype: torch.dtype) -> Tensor:
-        change = scale * (B.float() @ A.float())
-        return numbers_of([weight])[0].float() + (change.t() if turned else change)
-
-    return Deferred(read, torch.empty(weight.shape, device="meta"))
+    left, right = (A.t(), B.t()) if turned else (B, A)
+    return adapted(weight, lambda weight: weight.addmm(left.float(), right.float(), alpha=scale))
 
 
 MODEL, TOKENIZER = re.compile(r"model_(\d+)\.pt"), "tokenizer.pkl"

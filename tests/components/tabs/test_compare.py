@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
+from torch.testing import assert_close
 
 from components.i18n import speaking
 from components.state.jobs import stop
@@ -22,6 +24,7 @@ from components.tabs.compare.tab import PARTS, open_part, open_tab, tab
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, get_model
 from gpt.documents.beam_search import BeamSearch
 from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.registry import add_model, remove_model
 from tests.components.drawing import Drawn, spoken_in
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
@@ -193,6 +196,32 @@ def test_a_setting_that_is_no_number_is_refused(session, value):
             columns.set_value(0, name, session, value)
     columns.set_value(1, "model", session, value)
     assert session.state(Compare).columns == before
+
+
+def test_an_adapter_is_compared_with_its_base_model_at_any_strength(session, tmp_path):
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "stories"}')
+    C = get_model().model.config.n_embd
+    name = "base_model.model.transformer.h.0.attn.c_proj.lora_{}.weight"
+    parts = {name.format("A"): torch.randn(1, C), name.format("B"): torch.randn(C, 1)}
+    save_file(parts, tmp_path / "adapter_model.safetensors")
+    assert columns.adapter_of(session) == ""
+    session.model = add_model(tmp_path)
+    get_model(session.model)
+    assert columns.adapter_of(session) == session.model
+    list(columns.run_preset("adapter", session))
+    base, full = session.state(Compare).pair.documents
+    stories = Generation(get_model(), PROMPT)
+    stories.read()
+    assert_close(base.logits(3), stories.logits(3))
+    list(columns.set_strength(1, session, 0.5))
+    base, half = session.state(Compare).pair.documents
+    weights = [each.loaded.model.h[0].attn.c_proj.weight for each in (base, half, full)]
+    assert_close(weights[1], (weights[0] + weights[2]) / 2)
+    assert "adapter" not in drawn(session)["compare-notice"]["text"]
+    assert session.state(Compare).pair.comparison.divergences[3].final > 0
+    with pytest.raises(ValueError, match="strength must be a number from 0 to 2"):
+        list(columns.set_strength(1, session, 3))
+    remove_model(session.model)
 
 
 def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):

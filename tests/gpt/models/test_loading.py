@@ -45,7 +45,7 @@ def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
     monkeypatch.setattr("gpt.inference.packed_weights.SMALL_WEIGHT", 0)
     monkeypatch.setattr("gpt.inference.packed_weights.is_amd", lambda: True)
     read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
-    left, weight_of = [], Checkpoint._weight
+    left, weight_of = [], Checkpoint.weight
 
     def watched(opened: Checkpoint, name: str, dtype: torch.dtype) -> torch.Tensor:
         weight = weight_of(opened, name, dtype)
@@ -54,7 +54,7 @@ def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
             read.append((name[:4], weakref.ref(weight.untyped_storage())))
         return weight
 
-    monkeypatch.setattr(Checkpoint, "_weight", watched)
+    monkeypatch.setattr(Checkpoint, "weight", watched)
     idx = torch.arange(9)[None]
     with torch.inference_mode():
         assert torch.allclose(load_model(tmp_path, device="cpu").model(idx), model(idx), atol=1e-5)
