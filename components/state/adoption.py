@@ -67,8 +67,8 @@ def remark(session: Session) -> Message | None:
 def load_with_progress(session: Session, name: str, strength: float = 1.0) -> Generator[None, None, LoadedModel]:
     """Return the shared model with that name; yields while it loads, with its progress in `session.progress`.
 
-    strength: see `get_model`. The model loads in its own thread, which continues if a waiting caller is cancelled. Raises the same errors as
-    `get_model`.
+    strength: see `get_model`. The model loads in its own thread, which continues if a waiting caller is cancelled.
+    Raises the same errors as `get_model`.
     """
 
     def load(progress: Progress) -> LoadedModel:

@@ -71,8 +71,7 @@ class LoadedModel:
     layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model is then
     used only for inspection. is_adapted: whether an adapter is merged into it. concepts: concepts from the
     checkpoint's folder, if any. stored_as: type in which most weights were quantised, such as "Q4_K". suggested:
-    sampling settings that
-    generation_config.json names, if any; they are never applied by themselves.
+    sampling settings that generation_config.json names, if any; they are never applied by themselves.
     """
 
     name: str
