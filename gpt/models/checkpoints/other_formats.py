@@ -110,11 +110,8 @@ def merged(base: Contents, adapter: Path, strength: float = 1.0) -> Contents:
             name = base_name(bare(module), names, tensors, config)
             fits = name in tensors and tensors[name].shape == tensor.shape
             require(fits or strength == 1, "adapter.misfit", file=file.name, name=module)
-            tensors[name] = (
-                adapted(tensors[name], lambda weight, tensor=tensor: weight.lerp(tensor.float(), strength))
-                if fits
-                else tensor
-            )
+            change = partial(torch.lerp, end=tensor.float(), weight=strength)
+            tensors[name] = adapted(tensors[name], change) if fits else tensor
     for module, pair in parts.items():
         require(pair.keys() == {"A", "B"}, "adapter.misfit", file=file.name, name=module)
         name = base_name(f"{bare(module)}.weight", names, tensors, config)
