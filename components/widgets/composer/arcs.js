@@ -6,7 +6,7 @@ import { makeShape } from "../dom.js";
 const [LOWEST, HIGHEST] = [40, 140]; // limits on an arch's height in px
 const MAX_BETWEEN = 3; // arches that don't have the first line for themselves
 const RISING = 0.17; // height per px of length
-const LANE = 8; // between two arches in a margin, in px
+const LANE = 7; // between two arches in a margin, in px
 
 /** @typedef {{x: number, y: number}} Place  the top centre of a token, in px */
 
@@ -59,7 +59,7 @@ export function drawArcs(svg, copy, arcs, selected, pulses) {
     const isFirst = from?.y === to.y && to.y === first;
     if (!from || (!isFirst && rank >= MAX_BETWEEN)) return [];
     const isRight = !isNarrow && from.x + to.x > around.width;
-    const out = (isNarrow ? 24 : 32) - LANE * rank;
+    const out = (isNarrow ? 28 : 32) - LANE * rank;
     const room = from.y === first ? first - 4 - LANE * rank : 0;
     const d = from.y === to.y
       ? archPath(from, to, isFirst ? first - 4 : 1.5 * gap)
