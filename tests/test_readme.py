@@ -10,6 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 import gpt
 from components.limits import markdown
+from gpt.models.checkpoints.checkpoint import formats_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")}
@@ -72,6 +73,10 @@ def test_the_readme_and_the_page_of_the_api_give_agents_the_same_address():
 
 def test_the_table_of_limits_is_that_of_the_code():
     assert f"<!-- limits -->\n{markdown()}\n<!-- /limits -->" in HOSTING
+
+
+def test_the_table_of_formats_is_that_of_the_readers():
+    assert f"<!-- formats -->\n{formats_table()}\n<!-- /formats -->" in PAGES["docs/checkpoints.md"]
 
 
 def test_the_api_reference_has_every_public_name():

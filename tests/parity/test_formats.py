@@ -23,6 +23,7 @@ from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from gpt import LoadedModel, add_model, get_model, load_model
+from gpt.models.checkpoints.files import NAMES, STARTS
 from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
 from gpt.models.registry import add_upload, remove_model
 from gpt.models.sources import BUNDLED
@@ -247,24 +248,37 @@ def test_an_adapter_without_its_base_model_or_for_another_is_refused(tmp_path: P
         load_model(tmp_path, base="stories")
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
-        ("flax_model.msgpack", b"\x86", "Flax.* from_flax=True"),
-        ("model.weights.h5", b"\x89HDF\r\n", "Keras.*export_to_transformers"),
-        ("model.bin", b"\x89HDF\r\n", "HDF5"),
-        ("gpt2_124M.bin", (20240326).to_bytes(4, "little") + bytes(99), r"llm\.c.*: convert it with python dev/eval"),
-        ("model.bin", b"24ka" + bytes(99), r"llama2\.c.*: choose the model from which it was made"),
-        ("model.onnx", b"\x08", "ONNX.*: choose the model"),
-        ("__0_0.distcp", b"PK", "torch.distributed.checkpoint.* dcp_to_torch"),
-        ("zero_pp_rank_0_mp_rank_00_optim_states.pt", b"PK", r"DeepSpeed.* zero_to_fp32\.py"),
-        ("lit_model.pth", b"PK", "LitGPT.* convert_from_litgpt"),
-        ("weights.npz", b"PK", "NumPy.*save_file"),
-        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "Git LFS.* git lfs pull"),
-        ("model.pt", b"\x1f\x8b\x08", "gzip.*: unpack it first"),
-        ("model.zip", b"PK", "zip.*: unpack it first"),
-    ],
-)
+REFUSED = [
+    ("flax_model.msgpack", b"\x86", "Flax.* from_flax=True"),
+    ("model.weights.h5", b"\x89HDF\r\n", "Keras.*export_to_transformers"),
+    ("model.bin", b"\x89HDF\r\n", "HDF5"),
+    ("gpt2_124M.bin", (20240326).to_bytes(4, "little") + bytes(99), r"llm\.c.*: convert it with python dev/eval"),
+    ("model.bin", b"24ka" + bytes(99), r"llama2\.c.*: choose the model from which it was made"),
+    ("model.onnx", b"\x08", "ONNX.*: choose the model"),
+    ("__0_0.distcp", b"PK", "torch.distributed.checkpoint.* dcp_to_torch"),
+    ("zero_pp_rank_0_mp_rank_00_optim_states.pt", b"PK", r"DeepSpeed.* zero_to_fp32\.py"),
+    ("lit_model.pth", b"PK", "LitGPT.* convert_from_litgpt"),
+    ("weights.npz", b"PK", "NumPy.*save_file"),
+    ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "Git LFS.* git lfs pull"),
+    ("model.pt", b"\x1f\x8b\x08", "gzip.*: unpack it first"),
+    ("model.zip", b"PK", "zip.*: unpack it first"),
+    ("tf_model.h5", b"\x89HDF\r\n", "TensorFlow, as saved by transformers.* from_tf=True"),
+    ("model.ckpt.index", b"", "TensorFlow.*: choose the model"),
+    ("model.tflite", b"", "LiteRT.*: choose the model"),
+    ("model.mlmodel", b"", "Core ML.*: choose the model"),
+    ("model.pte", b"", "ExecuTorch.*: choose the model"),
+    ("model.pt", b"\x28\xb5\x2f\xfd", "zstd.*: unpack it first"),
+    ("model.pt", b"7z\xbc\xaf", "7z.*: unpack it first"),
+]
+
+
+def test_each_format_that_is_not_read_is_tried_below() -> None:
+    told = {name for name, _ in {**NAMES, **STARTS}.values()}
+    tried = [said.split(".*")[0] for *_, said in REFUSED]
+    assert [name for name in told if not any(re.match(each, name) for each in tried)] == []
+
+
+@pytest.mark.parametrize(("name", "data", "said"), REFUSED)
 def test_a_file_that_is_not_read_is_called_what_it_is(tmp_path: Path, name: str, data: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(data)
     for path in (tmp_path, tmp_path / name):

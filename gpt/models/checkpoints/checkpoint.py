@@ -14,10 +14,29 @@ from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES, Contents, Deferred, Reader, numbers_of
+from gpt.models.checkpoints.files import (
+    ADAPTER_CONFIG,
+    CTRANSLATE2,
+    NAMES,
+    STARTS,
+    WEIGHT_FILES,
+    Contents,
+    Deferred,
+    Reader,
+    advice,
+    numbers_of,
+)
 from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.layouts import Hints
-from gpt.models.checkpoints.other_formats import NANOCHAT, OPENAI, Adapted, base_of, is_adapter, merged
+from gpt.models.checkpoints.other_formats import (
+    ADAPTER_FORMAT,
+    NANOCHAT,
+    OPENAI,
+    Adapted,
+    base_of,
+    is_adapter,
+    merged,
+)
 from gpt.models.checkpoints.translate import Weights, detect_layout, whole
 from gpt.models.checkpoints.untrusted import existing, not_readable
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
@@ -152,6 +171,21 @@ class Checkpoint:
 
 # Readers of single formats. The last one reads everything else.
 READERS: tuple[Reader, ...] = (NANOCHAT, OPENAI, GGUF, WEIGHT_FILES)
+
+
+def formats_table() -> str:
+    """Return the table of formats in Markdown, as printed in docs/checkpoints.md: what is opened, and what is not."""
+    opened = ADAPTER_FORMAT | {name: how for reader in READERS for name, how in reader.formats.items()}
+    others: dict[tuple[str, str], list[str]] = {}
+    for names, row in NAMES.items():
+        others.setdefault(row, []).extend(f"`{name}`" for name in names.split())
+    others[CTRANSLATE2[1]] = [f"`{CTRANSLATE2[0]}` next to it"]
+    for row in STARTS.values():
+        others.setdefault(row, []).append("the first bytes")
+    lines = ["| Format | Recognised by | |", "|---|---|---|"]
+    lines += [f"| {name} | {how} | opened |" for name, how in opened.items()]
+    lines += [f"| {name} | {', '.join(how)} | not read: {advice(command)} |" for (name, command), how in others.items()]
+    return "\n".join(lines)
 
 
 def find_files(path: Path) -> tuple[Reader, list[Path]]:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,28 +64,30 @@ StateDict = dict[str, Tensor]
 FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
 KERAS = "keras_hub: model.export_to_transformers(new)"
 ORIGINAL, UNPACK = "original", "unpack"
-# {pattern of names: (format, command that converts it)}. The first one that fits applies.
+# {file names: (format, command that converts it)}. The first row that fits applies.
+NUMPY = ("NumPy", "safetensors.numpy.save_file(dict(numpy.load(file)), new)")
 NAMES = {
-    r".*\.msgpack": ("Flax", FLAX),
-    r".*\.keras|.*\.weights\.h5": ("Keras", KERAS),
-    r".*\.h5": ("TensorFlow", FLAX.replace("flax", "tf")),
-    r".*\.(index|data-\d+-of-\d+)": ("TensorFlow", ORIGINAL),
-    r".*\.onnx(_data)?": ("ONNX", ORIGINAL),
-    r".*\.(tflite|task|litertlm)": ("LiteRT", ORIGINAL),
-    r".*\.(mlmodel|mlpackage)": ("Core ML", ORIGINAL),
-    r".*\.pte": ("ExecuTorch", ORIGINAL),
-    r".*\.distcp|\.metadata": (
+    "*.msgpack": ("Flax", FLAX),
+    "*.keras *.weights.h5": ("Keras", KERAS),
+    "*.h5": ("TensorFlow, as saved by transformers", FLAX.replace("flax", "tf")),
+    "*.index *.data-*-of-*": ("TensorFlow", ORIGINAL),
+    "*.onnx *.onnx_data": ("ONNX", ORIGINAL),
+    "*.tflite *.task *.litertlm": ("LiteRT", ORIGINAL),
+    "*.mlmodel *.mlpackage": ("Core ML", ORIGINAL),
+    "*.pte": ("ExecuTorch", ORIGINAL),
+    "*.distcp .metadata": (
         "torch.distributed.checkpoint",
         "python -m torch.distributed.checkpoint.format_utils dcp_to_torch folder file.pt",
     ),
-    r"(bf16_)?zero_pp_rank_.*\.pt|zero_to_fp32\.py": ("DeepSpeed", "python zero_to_fp32.py folder new"),
-    r"lit_model\.pth": ("LitGPT", "litgpt convert_from_litgpt folder new"),
-    r".*\.np[yz]": ("NumPy", "safetensors.numpy.save_file(dict(numpy.load(file)), new)"),
-    r".*\.(zip|tar|tgz|gz|7z|rar|zst)": ("zip / tar", UNPACK),
+    "zero_pp_rank_*.pt bf16_zero_pp_rank_*.pt zero_to_fp32.py": ("DeepSpeed", "python zero_to_fp32.py folder new"),
+    "lit_model.pth": ("LitGPT", "litgpt convert_from_litgpt folder new"),
+    "*.npy *.npz": NUMPY,
+    "*.zip *.tar *.tgz *.gz *.7z *.rar *.zst": ("zip / tar", UNPACK),
 }
+CTRANSLATE2 = ("shared_vocabulary.json", ("CTranslate2", ORIGINAL))  # by a file next to it
 STARTS = {  # by the first bytes
     b"\x89HDF": ("HDF5 (Keras)", KERAS),
-    b"\x93NUMPY": NAMES[r".*\.np[yz]"],
+    b"\x93NUMPY": NUMPY,
     (20240326).to_bytes(4, "little"): ("llm.c", "python dev/eval/export_hf.py --input file --output new"),
     b"24ka": ("llama2.c", ORIGINAL),
     b"version https://git-lfs": ("Git LFS", "git lfs pull"),
@@ -124,10 +127,12 @@ class Reader(NamedTuple):
 
     find: Returns the files to read, given a file or a folder; an empty list if it has another format.
     read: Reads these files. Raises ValueError if they are damaged or not supported.
+    formats: {name of a format: what it is recognised by, in Markdown}.
     """
 
     find: Callable[[Path], list[Path]]
     read: Callable[[list[Path], Hints], Contents]
+    formats: Mapping[str, str]
 
 
 class Deferred(Tensor):
@@ -384,18 +389,27 @@ def entries_beside(saved: object, name: str) -> dict[str, object]:
 
 def other_format(file: Path, start: bytes = b"") -> GPTError | None:
     """Return the error for a file of another program, or None for an unknown kind of file. start: its first bytes."""
-    found = next((row for name, row in NAMES.items() if re.fullmatch(name, file.name)), None)
+    matches = partial(fnmatchcase, file.name)
+    found = next((row for names, row in NAMES.items() if any(map(matches, names.split()))), None)
     found = found or next((row for magic, row in STARTS.items() if start.startswith(magic)), None)
-    if found is None and (file.parent / "shared_vocabulary.json").is_file():
-        found = ("CTranslate2", ORIGINAL)
+    if found is None and (file.parent / CTRANSLATE2[0]).is_file():
+        found = CTRANSLATE2[1]
     if found is None:
         return None
-    name, command = found
-    advice = {
-        ORIGINAL: GPTError("format.original"),
-        UNPACK: GPTError("format.unpack"),
-    }.get(command) or GPTError("format.command", command=command)
-    return GPTError("checkpoint.other_format", file=file.name, format=name, advice=advice)
+    return GPTError("checkpoint.other_format", file=file.name, format=found[0], advice=advice(found[1]))
 
 
-WEIGHT_FILES = Reader(weight_files, read_weights)
+def advice(command: str) -> GPTError:
+    """Return the sentence on what to do with a file of another program."""
+    usual = {ORIGINAL: GPTError("format.original"), UNPACK: GPTError("format.unpack")}
+    return usual.get(command) or GPTError("format.command", command=command)
+
+
+WEIGHT_FILES = Reader(
+    weight_files,
+    read_weights,
+    {
+        "Hugging Face, this project's own": "`model.safetensors`, `pytorch_model.bin` or an index of their shards",
+        "training programs": "any `.safetensors` file or file of `torch.save`, by the names of its weights",
+    },
+)

@@ -470,4 +470,4 @@ def shortest(value: float) -> float:
     return float(str(np.float32(value)))
 
 
-GGUF = Reader(parts_of, read)
+GGUF = Reader(parts_of, read, {"GGUF": "`*.gguf`, or the first bytes"})

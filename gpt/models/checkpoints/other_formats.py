@@ -40,6 +40,7 @@ from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+ADAPTER_FORMAT = {"LoRA adapter of PEFT": f"`{ADAPTER_CONFIG}` next to `{'` or `'.join(ADAPTER_WEIGHTS)}`"}
 PART = re.compile(r"(.*)\.lora_(embedding_)?([AB])(\.weight)?")
 EMBEDDINGS = ("wte", "embed_tokens", "embed_in")
 HEADS = ("lm_head", "embed_out")
@@ -251,7 +252,7 @@ def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     return library_vocabulary(content, n_vocab, TOKENIZER, settings, more)
 
 
-NANOCHAT = Reader(find_model, read_nanochat)
+NANOCHAT = Reader(find_model, read_nanochat, {"nanochat, October 2025": "`model_*.pt` next to `meta_*.json`"})
 
 
 OPTIONS, VOCAB, MERGES = "hparams.json", "encoder.json", "vocab.bpe"
@@ -355,4 +356,4 @@ def read_tensor(entry: bytes, whole: torch.UntypedStorage) -> Tensor:
     return torch.empty(0, dtype=dtype).set_(whole[start : start + n_bytes]).view(shape)
 
 
-OPENAI = Reader(find_index, read_openai)
+OPENAI = Reader(find_index, read_openai, {"OpenAI's GPT-2": "`*.index` next to `hparams.json`"})
