@@ -161,6 +161,9 @@ def test_a_new_visitor_sees_one_sentence_and_how_it_was_learned_and_the_first_ac
     visitor.locator("#hide-main").click()
     expect(visitor.locator("#generate")).to_be_visible()
     expect(visitor.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from 91% to 9%")
+    controls, words = visitor.evaluate(FIRST_VIEW)
+    assert len(controls) <= 20, controls
+    assert len(words) <= 90, words
     shorter = len(visitor.locator("#prompt textarea").input_value())
     visitor.locator("#generate").click()
     written(visitor)
