@@ -27,6 +27,7 @@ from gpt.read_only import ReadOnlyTensor, Values
 Packing = Literal["fp32", "half", "int8"]
 EXPECTED_ROWS = 512  # number of batch rows for which oneDNN optimises the format; smaller batches are no slower
 MAX_BFLOAT16_ROWS = 32  # for more batch rows, torch's bfloat16 product is slower than float32
+AT_ONCE = 2**22  # elements of an embedding that are in float32 at a time while it is packed
 SMALL_WEIGHT = 2**20  # elements (4 MB); up to this size, ordinary float32 weights are as fast as packed ones
 CPU_INFO = Path("/proc/cpuinfo")
 
@@ -131,7 +132,7 @@ class Int8Matrix(PackedMatrix):
 
     def pack(self, weight: Tensor) -> Any:
         self.levels = 127 if has_vnni() else 63  # without VNNI, 16-bit sums would overflow
-        return torch.ops.quantized.linear_prepack(quantize_rows(weight.float()), None)
+        return torch.ops.quantized.linear_prepack(weight if weight.is_quantized else quantize_rows(weight), None)
 
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
         scale = x.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-12)  # (..., 1)
@@ -149,11 +150,23 @@ class PackedRows(Values):
 
     def __init__(self, weight: Tensor, packing: Packing) -> None:
         self.layout = weight.shape, (weight.shape[1], 1), torch.float32, weight.device
-        rows, self.scale = weight.detach(), None
+        self.scale: Tensor | None = None
+        self.rows = torch.empty(weight.shape, dtype=torch.int8 if packing == "int8" else half_dtype())
         if packing == "int8":
-            quantized = quantize_rows(rows.float())  # gives the same values as packing a tied head
-            rows, self.scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
-        self.rows = rows if packing == "int8" else rows.to(half_dtype())
+            self.scale = torch.empty(len(weight), 1)
+        n = max(1, AT_ONCE // weight.shape[1])
+        for start, rows in zip(range(0, len(weight), n), weight.detach().split(n), strict=True):
+            if self.scale is not None:
+                rows = quantize_rows(rows)
+                self.scale[start : start + n, 0] = rows.q_per_channel_scales()
+                rows = rows.int_repr()
+            self.rows[start : start + n] = rows
+
+    def quantized(self) -> Tensor:
+        """Return the rows in int8 as a quantised tensor."""
+        assert self.scale is not None
+        zeros = torch.zeros(len(self.rows), dtype=torch.long)
+        return torch._make_per_channel_quantized_tensor(self.rows, self.scale[:, 0].double(), zeros, 0)
 
     def unpack(self) -> Tensor:
         return self.rows.float() if self.scale is None else self.rows * self.scale
@@ -192,11 +205,12 @@ def pack(model: nn.Module, packing: Packing) -> None:
     for layer in layers:
         if isinstance(layer, nn.Embedding) or (packing == "fp32" and layer.weight.numel() <= SMALL_WEIGHT):
             continue
-        matrix, tied = pack_matrix(layer.weight, packing), embeddings.pop(layer.weight, None)
-        if tied is None:
-            layer.weight = ReadOnlyTensor(matrix)
+        if (tied := embeddings.pop(layer.weight, None)) is None:
+            layer.weight = ReadOnlyTensor(pack_matrix(layer.weight, packing))
         else:
-            layer.weight = tied.weight = ReadOnlyTensor(TiedValues(rows_of(layer.weight, packing), matrix))
+            rows = rows_of(layer.weight, packing)
+            matrix = pack_matrix(rows if isinstance(rows, PackedRows) else layer.weight, packing)
+            layer.weight = tied.weight = ReadOnlyTensor(TiedValues(rows, matrix))
     if packing != "fp32":
         for embedding in embeddings.values():
             embedding.weight = ReadOnlyTensor(rows_of(embedding.weight, packing))
@@ -207,13 +221,17 @@ def rows_of(weight: Tensor, packing: Packing) -> Values:
     return Values(weight.detach()) if packing == "fp32" else PackedRows(weight, packing)
 
 
-def pack_matrix(weight: Tensor, packing: Packing) -> PackedMatrix:
+def pack_matrix(weight: Tensor | PackedRows, packing: Packing) -> PackedMatrix:
     """Return a weight (out, in) in the fastest format that this computer has for the packing."""
-    if packing == "int8":
-        return Int8Matrix(weight)
+    if packing == "int8":  # the rows first, because they are quantised a few at a time
+        return Int8Matrix((weight if isinstance(weight, PackedRows) else PackedRows(weight, packing)).quantized())
+    if isinstance(weight, PackedRows):
+        rows = weight.rows
+    else:
+        (rows,) = weight.detach().split(len(weight))  # which reads it, if it is only read when needed
     if packing == "half" and not has_bfloat16():
-        return (Float16Matrix if half_dtype() is torch.float16 else BFloat16Matrix)(weight)
-    return OneDNNMatrix(weight, torch.bfloat16 if packing == "half" else torch.float32)
+        return (Float16Matrix if half_dtype() is torch.float16 else BFloat16Matrix)(rows)
+    return OneDNNMatrix(rows, torch.bfloat16 if packing == "half" else torch.float32)
 
 
 def packs_float32() -> bool:
@@ -264,7 +282,8 @@ def multiplications_per_token(model: nn.Module) -> int:
 
 
 def quantize_rows(weight: Tensor) -> Tensor:
-    """Quantise float32 rows (n, in) to int8. The scale of each row maps its largest magnitude to 127."""
+    """Quantise rows (n, in) to int8. The scale of each row maps its largest magnitude to 127."""
+    weight = weight.float()
     scale = torch.linalg.vector_norm(weight, math.inf, dim=1).clamp(min=1e-12) / 127  # abs() would copy the weight
     with warnings.catch_warnings():  # torch.ao.quantization is deprecated
         warnings.simplefilter("ignore")

@@ -23,7 +23,13 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import DeployedModel
 from gpt.inference.engine import MAX_TEXTS, Engine
-from gpt.inference.packed_weights import SMALL_WEIGHT, half_dtype, multiplications_per_token, pack, packs_float32
+from gpt.inference.packed_weights import (
+    SMALL_WEIGHT,
+    half_dtype,
+    multiplications_per_token,
+    pack,
+    packs_float32,
+)
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import Text, ids_of
@@ -222,17 +228,27 @@ def build(
     return finished(model)
 
 
+def peak_bytes(checkpoint: Checkpoint, model: GPT, precision: Precision) -> int:
+    """Return the memory that building a packed model takes at its peak, in bytes. The embedding is packed first."""
+    held = memory_of(checkpoint, precision, torch.device("cpu"))
+    if precision == "fp32":
+        parts = (sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
+        return held + max(parts) * torch.float32.itemsize
+    largest = max(weight.numel() for weight in model.h[0].parameters())
+    of_embedding = {"half": 2 + 4 + 2, "int8": 1 + 1 + 1}[precision]  # bytes of rows, what is packed, and the result
+    return max(held + largest * torch.float32.itemsize, of_embedding * model.wte.weight.numel())
+
+
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
-    """Build the model, packing each block once loaded, so that only one block at a time is in float32.
+    """Build the model, packing its parts once loaded, so that few of its weights are in float32 at a time.
 
     Raises the same errors as `Checkpoint.build`.
     """
     model = meta_model(checkpoint.config).eval()
-    unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
-    needed = memory_of(checkpoint, precision, torch.device("cpu")) + unpacked * torch.float32.itemsize
-    checkpoint.need_memory(needed)
-    for block in checkpoint.fill(model, matrices=half_dtype() if precision == "half" else None):
-        pack(block, precision)
+    checkpoint.need_memory(peak_bytes(checkpoint, model, precision))
+    dtypes = {"fp32": None, "half": half_dtype(), "int8": torch.float32}
+    for part in checkpoint.fill(model, matrices=dtypes[precision]):
+        pack(part, precision)
         return_free_memory()  # without this, the allocator keeps a quarter of each block
     return model
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tiktoken
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from tokenizers.implementations import ByteLevelBPETokenizer
 from torch import Tensor
@@ -23,8 +24,11 @@ from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from gpt import LoadedModel, add_model, get_model, load_model
-from gpt.models.checkpoints.files import NAMES, STARTS
+from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.files import NAMES, STARTS, Contents
 from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
+from gpt.models.checkpoints.quantized import dequantized
+from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.registry import add_upload, remove_model
 from gpt.models.sources import BUNDLED
 from tests.conftest import randomized
@@ -320,3 +324,51 @@ def test_the_books_later_models_read_as_in_transformers(
         monkeypatch.setitem(LLAMA_32_HEADS, 32, 4)
     with torch.inference_mode():
         assert_close(load_model(tmp_path, device="cpu").model(IDX), theirs(IDX).logits, atol=1e-4, rtol=1e-4)
+
+
+# A matrix (32, 64) as several programs store it, and as they dequantise it. The metadata names their versions.
+with safe_open(Path(__file__).parent / "quantized.safetensors", "pt") as file:
+    QUANTIZED = {name: json.loads(stated) for name, stated in file.metadata().items()}
+    MATRICES = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def quantized(scheme: str) -> dict[str, Tensor]:
+    """Return the tensors that store the matrix, by the ends of their names."""
+    start = f"{scheme}/"
+    return {name.removeprefix(start): tensor for name, tensor in MATRICES.items() if name.startswith(start)}
+
+
+@pytest.mark.parametrize("scheme", QUANTIZED)
+def test_a_quantised_matrix_has_the_numbers_of_the_program_that_quantised_it(scheme: str) -> None:
+    stored = {f"layer.{name}": tensor for name, tensor in quantized(scheme).items()}
+    found = dequantized(Contents(stored, PlainIds, QUANTIZED[scheme]), "model.safetensors")
+    assert [*found.tensors] == ["layer.weight"]
+    assert found.stored_as == QUANTIZED[scheme]["stored_as"]
+    assert_close(found.tensors["layer.weight"] + 0, MATRICES[scheme], rtol=1e-6, atol=1e-6)
+
+
+def test_a_quantised_folder_gives_the_logits_of_the_dequantised_weights(tmp_path: Path) -> None:
+    sizes = {"vocab_size": 300, "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 1}
+    config = AutoConfig.for_model("llama", **sizes, num_attention_heads=2, bos_token_id=None, eos_token_id=None)
+    model, name = AutoModelForCausalLM.from_config(config).eval(), "model.layers.0.mlp.gate_proj"
+    model.save_pretrained(tmp_path)
+    model.get_submodule(name).weight.data = MATRICES["gptq"]
+    tensors = {key: value for key, value in model.state_dict().items() if key != f"{name}.weight"}
+    save_file(
+        tensors | {f"{name}.{end}": each for end, each in quantized("gptq").items()}, tmp_path / "model.safetensors"
+    )
+    stated = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(stated | QUANTIZED["gptq"]))
+    loaded = load_model(tmp_path, device="cpu", precision="fp32")
+    assert loaded.stored_as == "GPTQ 4-bit"
+    assert_close(loaded.model(IDX), model(IDX).logits, rtol=0, atol=1e-5)
+    for names, said in (
+        ({f"{name}.qweight": torch.zeros(3, 5, dtype=torch.int32)}, "gate_proj is damaged"),
+        ({f"{name}.W_q": torch.zeros(3)}, "quantised with hqq, which cannot be read: choose the original model"),
+    ):
+        save_file(
+            tensors | {f"{name}.{end}": each for end, each in quantized("gptq").items()} | names,
+            tmp_path / "model.safetensors",
+        )
+        with pytest.raises(ValueError, match=said):
+            open_checkpoint(tmp_path)

@@ -61,6 +61,19 @@ def test_quantised_weights_give_the_logits_of_the_dequantised_ones(
         assert_close(checkpoint.build()(IDX), expected, atol=1e-5 * float(expected.std()), rtol=0)
 
 
+@pytest.mark.parametrize("kind", ["F16", "Q8_0"])
+def test_the_package_reads_the_written_types(tmp_path: Path, kind: str) -> None:
+    reference = reference_model("llama", **WIDE)
+    reference.save_pretrained(tmp_path / "in")
+    convert(tmp_path / "in", tmp_path / "out.gguf", to="gguf", kind=kind)
+    expected, step = gguf_tensors(reference, "llama"), {"F16": 2**-11, "Q8_0": 1 / 250}[kind]
+    for each in gguf.GGUFReader(tmp_path / "out.gguf").tensors:
+        exact = expected[each.name]
+        assert each.tensor_type.name == (kind if exact.ndim > 1 else "F32")
+        found = gguf.quants.dequantize(each.data, each.tensor_type)
+        assert np.allclose(found, exact, rtol=0, atol=step * np.abs(exact).max())
+
+
 @pytest.mark.parametrize(("architecture", "n"), CASES)
 def test_a_written_file_has_the_weights_that_llama_cpp_expects(tmp_path: Path, architecture: str, n: int) -> None:
     reference = reference_model(architecture, n)

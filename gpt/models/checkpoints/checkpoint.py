@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,14 @@ from gpt.models.checkpoints.other_formats import (
     is_adapter,
     merged,
 )
-from gpt.models.checkpoints.translate import Weights, detect_layout, whole
+from gpt.models.checkpoints.quantized import dequantized
+from gpt.models.checkpoints.translate import Weights, concatenated_shape, detect_layout, whole
 from gpt.models.checkpoints.untrusted import existing, not_readable
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
 
-CHECKED_ROWS = 4096  # rows checked at a time, because summing in float32 copies them
+CHECKED = 2**18  # numbers of a matrix that are checked at a time, because summing in float32 copies them
+ALL = slice(0, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,50 +125,80 @@ class Checkpoint:
     def fill(
         self, model: GPT, dtype: torch.dtype = torch.float32, *, matrices: torch.dtype | None = None
     ) -> Iterator[nn.Module]:
-        """Load the weights into a model on the meta device. Yields each loaded block so that it can be packed.
+        """Load the weights into a model on the meta device. Yields its parts, the large embeddings first, to be packed.
 
-        matrices: data type for matrices, if it differs from dtype.
+        matrices: data type of matrices that are only read when they are packed, a few rows at a time. By default, all
+            weights are read at once.
         Raises ValueError if a weight is NaN or infinite.
         """
         blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
+        others = [name for name in self.weights if not name.startswith(tuple(blocks))]
+        model.load_state_dict(self._read(others, dtype, matrices), strict=False, assign=True)
+        if self.config.tie_weights:
+            model.lm_head.weight = model.wte.weight
+        yield nn.ModuleList(part for name, part in model.named_children() if name != "h")
         for prefix, block in blocks.items():
             names = [name for name in self.weights if name.startswith(prefix)]
             state = self._read(names, dtype, matrices)
             block.load_state_dict({name.removeprefix(prefix): state.pop(name) for name in names}, assign=True)
             yield block
-        others = [name for name in self.weights if not name.startswith(tuple(blocks))]
-        model.load_state_dict(self._read(others, dtype, matrices), strict=False, assign=True)
-        if self.config.tie_weights:
-            model.lm_head.weight = model.wte.weight
 
     def _read(self, names: Iterable[str], dtype: torch.dtype, matrices: torch.dtype | None) -> dict[str, Tensor]:
-        parts = {name: self.weights[name] for name in names}
-        state = {
-            name: self.weight(name, matrices if matrices and part[0].dim() == 2 else dtype)
-            for name, part in parts.items()
-        }
+        parts, state = {name: self.weights[name] for name in names}, dict[str, Tensor]()
+        later = [name for name, part in parts.items() if matrices and part[0].dim() == 2]
+        for name in later:
+            like = torch.empty(concatenated_shape(parts[name]), dtype=matrices, device="meta")
+            state[name] = Deferred(Rows(self, name, like.dtype), like)
+            del parts[name]
+        state |= {name: self.weight(name, dtype) for name in parts}
         release_file_pages([t for part in parts.values() for t in part if not isinstance(t, Deferred)])
         return state
 
-    def _stored(self, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Return a weight. It is memory-mapped if it is stored in one part and needs no offset.
+    def _stored(self, name: str, dtype: torch.dtype = torch.float32, rows: slice = ALL) -> Tensor:
+        """Return a weight, or some rows of it. It is memory-mapped if it is stored in one part and needs no offset.
 
         dtype: see `Deferred.read`.
         """
-        stored = whole(numbers_of(self.weights[name], dtype))
+        parts = self.weights[name]
+        if len(parts) > 1:
+            stored = whole(numbers_of(parts, dtype))[rows]
+        else:
+            stored = numbers_of(parts if rows == ALL else [parts[0][rows]], dtype)[0]
         if self.norm_offset and stored.dim() == 1 and name.endswith(".weight"):
             return stored.float() + self.norm_offset
         return stored
 
-    def weight(self, name: str, dtype: torch.dtype) -> Tensor:
-        """Return a copy of a weight. Raises ValueError if it is NaN or infinite."""
-        weight = self._stored(name, dtype)
-        was_read = isinstance(self.weights[name][0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
+    def weight(self, name: str, dtype: torch.dtype, rows: slice = ALL) -> Tensor:
+        """Return a copy of a weight, or of some rows of it. Raises ValueError if it is NaN or infinite."""
+        weight, parts = self._stored(name, dtype, rows), self.weights[name]
+        was_read = isinstance(parts[0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
         weight = weight.to(dtype, copy=not was_read, memory_format=torch.contiguous_format)
-        for rows in weight.split(CHECKED_ROWS):
-            if not rows.sum(dtype=torch.float32).isfinite() and not rows.isfinite().all():
+        for some in weight.split(max(1, CHECKED // (weight.numel() // len(weight)))):
+            if not some.sum(dtype=torch.float32).isfinite() and not some.isfinite().all():
                 raise GPTError("checkpoint.weights_not_finite", name=name)
         return weight
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Reads a checkpoint's weight, or some rows of it, in a data type."""
+
+    checkpoint: Checkpoint
+    name: str
+    dtype: torch.dtype
+    start: int = 0
+    stop: int | None = None
+
+    def __call__(self, dtype: torch.dtype) -> Tensor:
+        rows, parts = slice(self.start, self.stop), self.checkpoint.weights[self.name]
+        weight = self.checkpoint.weight(self.name, self.dtype, rows)
+        release_file_pages(
+            [part[rows] if len(parts) == 1 else part for part in parts if not isinstance(part, Deferred)]
+        )
+        return weight
+
+    def of_rows(self, start: int, stop: int) -> Rows:
+        return replace(self, start=start, stop=stop)
 
 
 # Readers of single formats. The last one reads everything else.
@@ -203,11 +235,15 @@ def read_contents(path: Path, hints: Hints) -> Contents:
     if is_adapter(path):
         base = base_of(path, hints.base)
         require(Path(base).exists(), "adapter.base", base=base)
-        reader, files = find_files(Path(base))
-        return merged(reader.read(files, hints), path, 1.0 if hints.strength is None else hints.strength)
+        return merged(read_base(Path(base), hints), path, 1.0 if hints.strength is None else hints.strength)
     require(hints.base is None, "adapter.none", folder=path.name, file=ADAPTER_CONFIG)
+    return read_base(path, hints)
+
+
+def read_base(path: Path, hints: Hints) -> Contents:
+    """Return the contents of a checkpoint that is no adapter, with its weights dequantised when they are needed."""
     reader, files = find_files(path)
-    return reader.read(files, hints)
+    return dequantized(reader.read(files, hints), files[0].name)
 
 
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -60,6 +60,7 @@ NO_WEIGHTS = re.compile(
 MAX_MODULE_DEPTH = 20
 IN_A_BLOCK = re.compile(r"(^|\.)\d+\.")
 StateDict = dict[str, Tensor]
+ROWS = torch.ops.aten.slice.Tensor
 # Files of other programs that are not read here.
 FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
 KERAS = "keras_hub: model.export_to_transformers(new)"
@@ -135,12 +136,28 @@ class Reader(NamedTuple):
     formats: Mapping[str, str]
 
 
+def unchanged(whole: Tensor) -> Tensor:
+    """Return a tensor as it is."""
+    return whole
+
+
+@runtime_checkable
+class ReadsRows(Protocol):
+    """A function that reads a tensor, and can read some of its rows alone."""
+
+    def __call__(self, dtype: torch.dtype) -> Tensor: ...
+
+    def of_rows(self, start: int, stop: int) -> Callable[[torch.dtype], Tensor]: ...
+
+
 class Deferred(Tensor):
     """A tensor that is read whenever its numbers are needed, for files that cannot be memory-mapped.
 
-    Views of it are deferred as well; any other operation reads it. `numbers_of` reads several at a time.
+    Views of it are deferred as well; any other operation reads it. `numbers_of` reads several at a time. Can be a
+    parameter of a module.
 
-    read: Returns the numbers. May return them in the given data type if that saves memory.
+    read: Returns the numbers. May return them in the given data type if that saves memory. If it is a `ReadsRows`,
+        slices of rows read nothing else.
     like: A tensor on the meta device with the shape and the data type of what `read` returns.
     view_of: Returns this tensor, given the whole one; for views.
     """
@@ -148,17 +165,23 @@ class Deferred(Tensor):
     read: Callable[[torch.dtype], Tensor]
     like: Tensor
     view_of: Callable[[Tensor], Tensor]
+    _is_param = True  # makes isinstance(weight, nn.Parameter) true
 
     @staticmethod
     def __new__(
-        cls,
-        read: Callable[[torch.dtype], Tensor],
-        like: Tensor,
-        view_of: Callable[[Tensor], Tensor] = lambda whole: whole,
+        cls, read: Callable[[torch.dtype], Tensor], like: Tensor, view_of: Callable[[Tensor], Tensor] = unchanged
     ) -> Deferred:
         deferred: Deferred = Tensor._make_wrapper_subclass(cls, like.shape, like.stride(), dtype=like.dtype)
         deferred.read, deferred.like, deferred.view_of = read, like, view_of
         return deferred
+
+    def split(self, size: int, dim: int = 0) -> Iterator[Tensor]:
+        """Read the rows, `size` at a time. Each part is read alone if `read` can do that, else all at once."""
+        if self.view_of is not unchanged or not isinstance(self.read, ReadsRows):
+            yield from numbers_of([self], self.dtype)[0].split(size, dim)
+        else:
+            for start in range(0, len(self), size):
+                yield numbers_of([self[start : start + size]], self.dtype)[0]
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
@@ -167,7 +190,14 @@ class Deferred(Tensor):
             given, named = tree_map_only(Deferred, lambda each: numbers_of([each])[0], (args, kwargs or {}))
             return func(*given, **named)
         source, *rest = args
+        if func is torch.ops.aten.detach.default:
+            return source
         views = func(source.like, *rest, **(kwargs or {}))
+        if func is ROWS and source.view_of is unchanged and isinstance(source.read, ReadsRows):
+            dim, start, stop, step = (*rest, *(0, None, None, None)[len(rest) :])
+            start, stop, step = slice(start, stop, step).indices(len(source.like))
+            if dim == 0 and step == 1:
+                return Deferred(source.read.of_rows(start, stop), views)
 
         def view_of(whole: Tensor) -> Any:
             return func(source.view_of(whole), *rest, **(kwargs or {}))

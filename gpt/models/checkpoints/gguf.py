@@ -324,6 +324,11 @@ class QuantizedRows:
         release_file_pages([self.stored])
         return found
 
+    def of_rows(self, start: int, stop: int) -> QuantizedRows:
+        """Return these rows, or blocks of rows, along the first axis."""
+        n = len(self.stored) // self.shape[0]
+        return QuantizedRows(self.stored[start * n : stop * n], self.kind, (stop - start, *self.shape[1:]))
+
 
 @dataclass(frozen=True, eq=False)
 class GGUFFile:

@@ -20,6 +20,9 @@ from gpt.models.checkpoints.untrusted import Record
 Values = Mapping[str, Any]  # contents of a config.json
 MAX_CONTEXT = 4096  # limit for block_size in rotary models: every text allocates memory for the whole context
 MAX_LAYERS = 10_000
+# Methods of quantisation that `gpt.models.checkpoints.quantized` reads, and formats of compressed-tensors.
+QUANTIZED = ("bitsandbytes", "gptq", "awq", "compressed-tensors", "fp8", "fbgemm_fp8", "metal", "MLX")
+FORMATS = ("dense", "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision")
 FULL, WINDOWED = "full_attention", "sliding_attention"
 CLASSIFIERS = re.compile(r"For(Sequence|Token)Classification|ForQuestionAnswering|RewardModel")
 CLASSIFIER_HEADS = re.compile(r"(score|classifier|qa_outputs|classification_head(\.\w+)?)\.weight")
@@ -55,14 +58,22 @@ def check_config(config: Values) -> Layout | None:
             raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
         require(not config.get("auto_map"), "layout.remote_code", model_type=model_type)
         raise GPTError("layout.model_type", model_type=model_type, known=known)
-    if quantized := config.get("quantization_config"):
-        method = quantized.get("quant_method") if isinstance(quantized, dict) else None
-        raise GPTError("layout.quantized", option="quantization_config", method=method or "unknown")
+    if (quantized := quantization_of(config)) is not None:
+        method = str(quantized.get("quant_method", "MLX" if "group_size" in quantized else "unknown"))
+        form = str(quantized.get("format", "dense"))
+        if method not in QUANTIZED or form not in FORMATS or quantized.get("mode", "affine") != "affine":
+            raise GPTError("layout.quantized", method=method if form in FORMATS else f"{method} ({form})")
     if CLASSIFIERS.search(str(config.get("architectures"))):
         raise GPTError("layout.classifier", sign=config["architectures"][0])
     if model_type is not None:
         GPTConfig(**read_family_options(config))
     return family
+
+
+def quantization_of(config: Values) -> Values | None:
+    """Return how the weights are quantised, as transformers or MLX state it, or None if they are not."""
+    stated = config.get("quantization_config") or config.get("quantization")
+    return stated if isinstance(stated, dict) else None
 
 
 def check_classifier(named: Mapping[str, Tensor]) -> None:

@@ -135,7 +135,11 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({**GEMMA, "layer_types": ["chunked_attention"] * 3}, "layer_types="),
         ({**SMOLLM3, "no_rope_layers": [1, 0]}, "config.json is damaged"),
         ({"model_type": "llama", "hidden_size": 8}, "config.json does not state vocab_size, num_hidden_layers"),
-        ({**LLAMA, "quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised .*gptq.*original model"),
+        ({**LLAMA, "quantization_config": {"quant_method": "torchao"}}, "quantised with torchao.*original model"),
+        (
+            {**LLAMA, "quantization_config": {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}},
+            r"quantised with compressed-tensors \(nvfp4-pack-quantized\)",
+        ),
         (
             {**LLAMA, "model_type": "own", "auto_map": {"AutoConfig": "x.X"}},
             "its own code .* which is never run",

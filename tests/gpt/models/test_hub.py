@@ -189,7 +189,7 @@ def test_a_model_in_several_files_is_fetched_with_its_tokenizer_and_nothing_else
     [
         ("model_type", "mamba", "a mamba model"),
         ("model_type", "mixtral", "a mixture of experts"),
-        ("quantization_config", {"quant_method": "awq"}, "quantised"),
+        ("quantization_config", {"quant_method": "hqq"}, "quantised"),
         ("rope_scaling", {"type": "ntk", "factor": 2.0}, "'ntk'"),
     ],
 )

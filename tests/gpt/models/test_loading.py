@@ -6,17 +6,19 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpt import GPT, GPTConfig, add_model, get_model
 from gpt.inference.cluster import DeployedModel, ModelSpec
 from gpt.inference.packed_weights import half_dtype
-from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save_model
+from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save_gguf, save_model
 from gpt.models.checkpoints.vocabularies import PlainIds
-from gpt.models.loading import Precision, build, checked_precision, memory_of
+from gpt.models.loading import Precision, build, checked_precision, memory_of, peak_bytes
 from gpt.models.memory import free_memory
 from gpt.models.registry import Registry, compare, configure, precision_error
 from gpt.models.sources import load_model
@@ -47,8 +49,8 @@ def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
     read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
     left, weight_of = [], Checkpoint.weight
 
-    def watched(opened: Checkpoint, name: str, dtype: torch.dtype) -> torch.Tensor:
-        weight = weight_of(opened, name, dtype)
+    def watched(opened: Checkpoint, name: str, dtype: torch.dtype, *rows: slice) -> torch.Tensor:
+        weight = weight_of(opened, name, dtype, *rows)
         if name.startswith("h.") and weight.dim() == 2:
             left.append({block for block, storage in read if storage() is not None} - {name[:4]})
             read.append((name[:4], weakref.ref(weight.untyped_storage())))
@@ -61,14 +63,46 @@ def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
     assert left == [set()] * 16
 
 
+class Largest(TorchDispatchMode):
+    """Remembers the most numbers that an operation returned in float32, apart from views."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = function(*args, **(kwargs or {}))
+        is_new = isinstance(found, torch.Tensor) and found.device.type == "cpu" and not function.is_view
+        if is_new and found.dtype is torch.float32:
+            self.numbers = max(self.numbers, found.numel())
+        return found
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "gguf"])
+def test_a_large_embedding_is_read_and_quantised_a_few_rows_at_a_time(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpt.inference.packed_weights.AT_ONCE", 4000)
+    model = tiny(vocab_size=2048, n_layer=1)
+    if kind == "gguf":
+        save_gguf(model, tmp_path / "model.gguf", PlainIds(2048), kind="Q8_0")
+    else:
+        save_model(tmp_path, model, PlainIds(2048), dtype=torch.float32)
+    opened = open_checkpoint(tmp_path)
+    with Largest() as largest:
+        found = build("model", opened, torch.device("cpu"), "int8").model
+    assert largest.numbers <= model.wte.weight.numel() / 4
+    expected = opened.build().wte.weight
+    assert torch.allclose(found.wte.weight, expected, atol=float(expected.abs().max()) / 200)
+    idx = torch.arange(9)[None]
+    assert torch.allclose(found(idx), model(idx), atol=0.05)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "half"])
-def test_a_packed_model_needs_its_memory_and_that_of_a_block(
+def test_a_packed_model_needs_its_memory_and_that_of_a_part(
     tmp_path: Path, precision: Precision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tiny(n_layer=4)
     save_model(tmp_path, model, PlainIds(N_VOCAB))
-    part = 4 * max(model.wte.weight.numel(), sum(weight.numel() for weight in model.h[0].parameters()))
-    needed = memory_of(open_checkpoint(tmp_path), precision, torch.device("cpu")) + part
+    needed = peak_bytes(open_checkpoint(tmp_path), model, precision)
     monkeypatch.setattr(checkpoint, "free_memory", lambda: needed - 1)
     with pytest.raises(ValueError, match=r"needs .* of memory, .* are free"):
         load_model(tmp_path, device="cpu", precision=precision)

@@ -1,0 +1,219 @@
+"""Dequantise the weights of quantised safetensors files, whose layouts the programs that write them document.
+
+A module's weight is stored as several tensors, such as `qweight`, `scales` and `qzeros`. It becomes one `Deferred`
+tensor in float32 with the usual name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from gpt.errors import GPTError
+from gpt.models.checkpoints.files import Contents, Deferred
+from gpt.models.checkpoints.options import quantization_of
+from gpt.models.checkpoints.untrusted import Damaged
+
+Stored = dict[str, Tensor]  # tensors of a module by the ends of their names
+Config = Mapping[str, Any]  # quantization_config
+EIGHT_BITS = (torch.int8, torch.float8_e4m3fn, torch.float8_e5m2)
+AWQ_COLUMNS = (0, 4, 1, 5, 2, 6, 3, 7)  # places of the columns in a word of AWQ
+# Numbers for quantising activations and the cache, which are not needed, as these are not quantised.
+UNUSED = re.compile(r".*\.((input|output|[kqv]|[kv]_cache)_(scale|zero_point|global_scale)|weight_format)")
+PART = re.compile(
+    r"(.+)\.(weight(\.(absmax|quant_map|nested_absmax|nested_quant_map|quant_state\.bitsandbytes__(nf4|fp4))"
+    r"|_packed|_scale(_inv)?|_shape|_zero_point|_g_idx)?|SCB|qweight|qzeros|scales|q?biases|g_idx)"
+)
+# Signs in the names of quantised files. The groups are methods that are not read.
+QUANTIZED = re.compile(
+    r"\.(?:(?P<hqq>W_q)|(?P<torchao>weight:?_weight_qdata|_weight_qdata)|(?P<quanto>weight\._data)|(?P<aqlm>codebooks)"
+    r"|(?P<mxfp4>\w+_proj_blocks)|(?P<nvfp4>weight_global_scale|weight_scale_2)|(?P<sparse>bitmask)|(?P<marlin>B_24)"
+    r"|SCB|qweight|scales|weight_packed|weight_scale(?:_inv)?|weight\.absmax)$",
+    re.MULTILINE,
+)
+
+
+class Scheme(NamedTuple):
+    """A way of quantising. name: as in `Contents.stored_as`, with the bits. read: computes a weight (out, in)."""
+
+    name: Callable[[Stored, Config], str]
+    read: Callable[[Stored, Config], Tensor]
+
+
+def dequantized(contents: Contents, file: str) -> Contents:
+    """Return the contents of a checkpoint with `Deferred` tensors for those that are quantised.
+
+    file: name of a weight file, for messages.
+    Raises ValueError if a scheme is not read, or a weight does not fit its scales.
+    """
+    tensors, stated = contents.tensors, quantization_of(contents.config or {}) or {}
+    if not (signs := {match.lastgroup for match in QUANTIZED.finditer("\n".join(tensors))}):
+        return contents
+    for method in filter(None, signs):
+        raise not_read(method)
+    modules: dict[str, Stored] = {}
+    for name, tensor in tensors.items():
+        if match := PART.fullmatch(name):
+            modules.setdefault(match[1], {})[match[2]] = tensor
+    plain = {name: tensor for name, tensor in tensors.items() if not UNUSED.fullmatch(name)}
+    names: list[str] = []
+    for module, parts in modules.items():
+        if (scheme := scheme_of(parts, stated)) is None:
+            continue
+        weight = Weight(scheme, parts, stated, f"{file}: {module}")
+        for part in parts:
+            plain.pop(f"{module}.{part}", None)
+        plain[f"{module}.weight"] = Deferred(weight, weight.like())
+        names.append(scheme.name(parts, stated))
+    return replace(contents, tensors=plain, stored_as=max(names, key=names.count)) if names else contents
+
+
+@dataclass(frozen=True, eq=False)
+class Weight:
+    """Reads a quantised weight in float32. Raises ValueError, with its name, if it does not fit its scales."""
+
+    scheme: Scheme
+    parts: Stored
+    config: Config
+    name: str
+
+    def __call__(self, dtype: torch.dtype) -> Tensor:
+        return self.compute(self.parts)
+
+    def like(self) -> Tensor:
+        """Return a tensor of the same shape on the meta device."""
+        is_read = {name: name == "weight_shape" or ".quant_state" in name for name in self.parts}  # it states the shape
+        parts = {name: each if is_read[name] else each.to("meta") for name, each in self.parts.items()}
+        return torch.empty(self.compute(parts).shape, device="meta")
+
+    def compute(self, parts: Stored) -> Tensor:
+        try:
+            return self.scheme.read(parts, self.config)
+        except (ArithmeticError, AttributeError, Damaged, LookupError, RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise GPTError("file.damaged", file=self.name, reason=reason) from None
+
+
+def not_read(method: str) -> GPTError:
+    """Return the error for a method that is not read."""
+    return GPTError("layout.quantized", method=method)
+
+
+def scheme_of(parts: Stored, config: Config) -> Scheme | None:
+    """Return the scheme in which a module's weight is stored, or None if it is not quantised."""
+    weight = parts.get("weight")
+    if any(".quant_state" in name for name in parts):
+        return Scheme(lambda parts, _: "NF4" if any("nf4" in name for name in parts) else "FP4", read_four_bits)
+    if "qweight" in parts:
+        scales = parts.get("scales", parts["qweight"])
+        is_awq = "g_idx" not in parts and parts["qweight"].shape[-1:] != scales.shape[-1:]
+        form = str(config.get("checkpoint_format") or config.get("version") or "gptq").lower()
+        if form not in ("gptq", "gptq_v2", "gemm"):
+            raise not_read(form)
+        title = "AWQ" if is_awq else "GPTQ"
+        return Scheme(lambda _, config: f"{title} {config.get('bits', 4)}-bit", read_awq if is_awq else read_gptq)
+    if "weight_packed" in parts:
+        return Scheme(lambda parts, _: f"INT{packed_bits(parts)}", read_packed)
+    if "scales" in parts and {"biases", "qbiases"} & parts.keys():
+        return Scheme(lambda _, config: f"MLX {config.get('bits', 4)}-bit", read_mlx)
+    if weight is not None and weight.dtype in EIGHT_BITS and len(parts) > 1:
+        return Scheme(lambda *_: "INT8" if weight.dtype is torch.int8 else "FP8", read_eight_bits)
+    return None
+
+
+def integers(words: Tensor, bits: int) -> Tensor:
+    """Return the numbers of some bits in 32-bit words (..., n), the lowest bits first: (..., n x 32 / bits)."""
+    if 32 % bits:
+        raise Damaged(f"{bits} bits")
+    shifts = torch.arange(0, 32, bits, dtype=torch.int32, device=words.device)
+    return ((words.view(torch.int32)[..., None] >> shifts) & (2**bits - 1)).to(torch.uint8).flatten(-2)
+
+
+def groups(n: int, size: int, device: torch.device) -> Tensor:
+    """Return the number of the group of each of n columns."""
+    return torch.arange(n, device=device) // (n if size < 1 else size)
+
+
+def read_gptq(parts: Stored, config: Config) -> Tensor:
+    """Words go down the columns of `qweight` (in / 8, out). The first version stores zero points minus 1."""
+    bits, scales = config.get("bits", 4), parts["scales"].float().t()
+    numbers = integers(parts["qweight"].t().contiguous(), bits)
+    zeros = integers(parts["qzeros"], bits).t().float() + (config.get("checkpoint_format", "gptq") == "gptq")
+    group = parts["g_idx"].long() if "g_idx" in parts else groups(numbers.shape[1], config["group_size"], scales.device)
+    return (numbers - zeros[:, group]) * scales[:, group]
+
+
+def read_awq(parts: Stored, config: Config) -> Tensor:
+    """Words go along the rows of `qweight` (in, out / 8), with the columns in an order of their own."""
+    numbers, zeros = (
+        integers(parts[name], 4).unflatten(-1, (-1, 8))[..., AWQ_COLUMNS].flatten(-2) for name in ("qweight", "qzeros")
+    )
+    group = groups(len(numbers), config.get("group_size", 128), numbers.device)
+    return ((numbers - zeros[group].float()) * parts["scales"].float()[group]).t()
+
+
+def packed_bits(parts: Stored) -> int:
+    """Return the bits of a number in `weight_packed`."""
+    return int(32 * parts["weight_packed"].shape[1] // parts["weight_shape"][1])
+
+
+def read_packed(parts: Stored, config: Config) -> Tensor:
+    """compressed-tensors: words along the rows, and zero points in words down the columns, both plus half the range."""
+    (n_out, n_in), bits, scale = parts["weight_shape"].tolist(), packed_bits(parts), parts["weight_scale"].float()
+    numbers = integers(parts["weight_packed"], bits)[:, :n_in] - 2 ** (bits - 1) * scale.new_ones(())
+    group = groups(n_in, -(-n_in // scale.shape[1]), scale.device)
+    group = parts["weight_g_idx"].long() if "weight_g_idx" in parts else group
+    if "weight_zero_point" in parts:
+        zeros = integers(parts["weight_zero_point"].t().contiguous(), bits).t()[:n_out].float() - 2 ** (bits - 1)
+        numbers = numbers - zeros[:, group]
+    return numbers.view(n_out, n_in) * scale[:, group]
+
+
+def read_mlx(parts: Stored, config: Config) -> Tensor:
+    """MLX: unsigned numbers in words along the rows, times the scale of their group plus its bias."""
+    numbers, scales = integers(parts["weight"], config.get("bits", 4)), parts["scales"].float()
+    group = groups(numbers.shape[1], numbers.shape[1] // scales.shape[1], scales.device)
+    biases = parts["biases" if "biases" in parts else "qbiases"].float()
+    return numbers * scales[:, group] + biases[:, group]
+
+
+def read_eight_bits(parts: Stored, config: Config) -> Tensor:
+    """int8 or float8 with one scale for all numbers, for each row, or for each block of rows and columns."""
+    weight = parts["weight"].float()
+    if "SCB" in parts:
+        return weight * (parts["SCB"].float() / 127)[:, None]
+    scale = parts.get("weight_scale_inv", parts.get("weight_scale", weight)).float()
+    by_group = [each["weights"].get("block_structure") for each in config.get("config_groups", {}).values()]
+    blocks = config.get("weight_block_size") or next(filter(None, by_group), (128, 128))
+    if "weight_zero_point" in parts:
+        weight = weight - parts["weight_zero_point"].float().view(-1, 1)
+    if scale.dim() < 2 or scale.shape[1] == 1:
+        return weight * scale.view(-1, 1)
+    rows, columns = (groups(n, size, scale.device) for n, size in zip(weight.shape, blocks, strict=True))
+    return weight * scale[rows][:, columns]
+
+
+def read_four_bits(parts: Stored, config: Config) -> Tensor:
+    """bitsandbytes: numbers of 4 bits, the high ones first, choose a value of a table, times the scale of a block."""
+    state = next(tensor for name, tensor in parts.items() if ".quant_state" in name)
+    stated = json.loads(bytes(state.tolist()))
+    shape, scale = torch.Size(stated["shape"]), parts["weight.absmax"].flatten()
+    if "nested_blocksize" in stated:
+        nested = for_blocks(parts["weight.nested_absmax"], stated["nested_blocksize"], len(scale))
+        scale = parts["weight.nested_quant_map"][scale.int()] * nested + stated.get("nested_offset", 0.0)
+    words = parts["weight"].flatten().view(torch.uint8)
+    numbers = parts["weight.quant_map"].float()[torch.stack((words >> 4, words & 15), dim=1).int().flatten()]
+    return (numbers[: shape.numel()] * for_blocks(scale.float(), stated["blocksize"], shape.numel())).view(shape)
+
+
+def for_blocks(scales: Tensor, size: int, n: int) -> Tensor:
+    """Return the scale of each of n numbers, which are in blocks of a size. Raises Damaged if others are given."""
+    if len(scales) != -(-n // size):
+        raise Damaged(f"{len(scales)} x {size} / {n}")
+    return scales.repeat_interleave(size)[:n]
