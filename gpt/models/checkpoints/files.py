@@ -175,7 +175,7 @@ class Deferred(Tensor):
         deferred.read, deferred.like, deferred.view_of = read, like, view_of
         return deferred
 
-    def split(self, size: int, dim: int = 0) -> Iterator[Tensor]:
+    def split(self, size: int, dim: int = 0) -> Iterator[Tensor]:  # type: ignore[override]
         """Read the rows, `size` at a time. Each part is read alone if `read` can do that, else all at once."""
         if self.view_of is not unchanged or not isinstance(self.read, ReadsRows):
             yield from numbers_of([self], self.dtype)[0].split(size, dim)
@@ -194,7 +194,7 @@ class Deferred(Tensor):
             return source
         views = func(source.like, *rest, **(kwargs or {}))
         if func is ROWS and source.view_of is unchanged and isinstance(source.read, ReadsRows):
-            dim, start, stop, step = (*rest, *(0, None, None, None)[len(rest) :])
+            dim, start, stop, step = rest + [0, None, None, None][len(rest) :]
             start, stop, step = slice(start, stop, step).indices(len(source.like))
             if dim == 0 and step == 1:
                 return Deferred(source.read.of_rows(start, stop), views)
