@@ -59,7 +59,7 @@ def theirs(reference, ids, width, new, penalty, ends):
 @pytest.mark.parametrize("vocabulary", [Ids, SeveralEnds])
 def test_the_beams_and_their_scores_are_those_of_transformers(vocabulary):
     ended = Counter()
-    for seed in range(4):
+    for seed in (0, 1, 2, 3, 5):  # with 5, looking at only twice the width finds other beams
         reference, loaded = twins(seed, vocabulary)
         ids = torch.randint(8, 12, (1 + seed % 4,)).tolist()
         for width, new, penalty in ((2, 8, 1.0), (3, 8, 0.0), (5, 6, 2.5), (4, 6, -1.0)):
