@@ -257,7 +257,7 @@ REFUSED = [
     ("model.weights.h5", b"\x89HDF\r\n", "Keras.*export_to_transformers"),
     ("model.bin", b"\x89HDF\r\n", "HDF5"),
     ("gpt2_124M.bin", (20240326).to_bytes(4, "little") + bytes(99), r"llm\.c.*: convert it with python dev/eval"),
-    ("model.bin", b"24ka" + bytes(99), r"llama2\.c.*: choose the model from which it was made"),
+    ("model.bin", b"24ka" + bytes(99), r"llama2\.c, quantised.*: choose the model from which it was made"),
     ("model.onnx", b"\x08", "ONNX.*: choose the model"),
     ("__0_0.distcp", b"PK", "torch.distributed.checkpoint.* dcp_to_torch"),
     ("zero_pp_rank_0_mp_rank_00_optim_states.pt", b"PK", r"DeepSpeed.* zero_to_fp32\.py"),

@@ -6,6 +6,7 @@ import argparse
 import json
 import random
 import re
+import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from copy import deepcopy
@@ -317,6 +318,33 @@ def meta_llama(**options: object) -> tuple[LlamaForCausalLM, dict[str, Tensor]]:
             name = name.replace(theirs, metas)
         state[name] = value.clone()
     return model, state
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("tied", [True, False])
+def test_files_of_llama2c_give_transformers_logits(tmp_path: Path, version: int, tied: bool) -> None:
+    """The order is that of llama2.c's export.py, `legacy_export` and `version1_export`."""
+    model, state = meta_llama(tie_word_embeddings=tied)
+
+    def blocks(*names: str) -> list[Tensor]:
+        return [state[f"layers.{layer}.{name}.weight"] for name in names for layer in range(2)]
+
+    matrices = [f"attention.w{letter}" for letter in "qkvo"], [f"feed_forward.w{number}" for number in (1, 2, 3)]
+    embedding, norm, head = state["tok_embeddings.weight"], state["norm.weight"], state["output.weight"]
+    if version == 0:
+        parts = [embedding, *blocks("attention_norm", *matrices[0], "ffn_norm", *matrices[1]), norm]
+        parts += [torch.ones(2, 32, 3)]  # cosines and sines
+    else:
+        parts = [*blocks("attention_norm", "ffn_norm"), norm, embedding, *blocks(*matrices[0], *matrices[1])]
+    sizes = struct.pack("<7i", 24, 40, 2, 4, 2, 61 if tied or version else -61, 32)
+    header = sizes if version == 0 else (b"24ka" + struct.pack("<i", 1) + sizes + bytes([tied])).ljust(256, b"\0")
+    data = b"".join(part.numpy().tobytes() for part in [*parts, *([] if tied else [head])])
+    (tmp_path / "model.bin").write_bytes(header + data)
+    assert_same_logits(tmp_path, model)
+    assert open_checkpoint(tmp_path / "model.bin").config.block_size == 32
+    (tmp_path / "model.bin").write_bytes(header + data[:-8])
+    with pytest.raises(ValueError, match=r"model\.bin"):
+        open_checkpoint(tmp_path)
 
 
 def test_llama_with_metas_names_gives_transformers_logits(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.other_formats import (
     ADAPTER_FORMAT,
+    LLAMA2C,
     NANOCHAT,
     OPENAI,
     Adapted,
@@ -202,7 +203,7 @@ class Rows:
 
 
 # Readers of single formats. The last one reads everything else.
-READERS: tuple[Reader, ...] = (NANOCHAT, OPENAI, GGUF, WEIGHT_FILES)
+READERS: tuple[Reader, ...] = (NANOCHAT, OPENAI, GGUF, LLAMA2C, WEIGHT_FILES)
 
 
 def formats_table() -> str:

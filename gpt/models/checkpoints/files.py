@@ -90,7 +90,7 @@ STARTS = {  # by the first bytes
     b"\x89HDF": ("HDF5 (Keras)", KERAS),
     b"\x93NUMPY": NUMPY,
     (20240326).to_bytes(4, "little"): ("llm.c", "python dev/eval/export_hf.py --input file --output new"),
-    b"24ka": ("llama2.c", ORIGINAL),
+    b"24ka": ("llama2.c, quantised", ORIGINAL),
     b"version https://git-lfs": ("Git LFS", "git lfs pull"),
     b"\x1f\x8b": ("gzip", UNPACK),
     b"\x28\xb5\x2f\xfd": ("zstd", UNPACK),

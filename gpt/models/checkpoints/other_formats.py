@@ -1,4 +1,4 @@
-"""Read LoRA adapters (PEFT), nanochat's own checkpoints, and OpenAI's GPT-2 folders.
+"""Read LoRA adapters (PEFT), nanochat's own checkpoints, OpenAI's GPT-2 folders, and float32 files of llama2.c.
 
 OpenAI's are TensorFlow checkpoints, read without TensorFlow: the index file is a LevelDB table whose values are
 protobuf messages; the data file contains the numbers.
@@ -22,7 +22,15 @@ from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.chat_template import ChatTemplate
 from gpt.models.checkpoints.families import FAMILIES
-from gpt.models.checkpoints.files import ADAPTER_CONFIG, Contents, Deferred, Reader, numbers_of, open_weights
+from gpt.models.checkpoints.files import (
+    ADAPTER_CONFIG,
+    Contents,
+    Deferred,
+    Reader,
+    numbers_of,
+    open_weights,
+    read_vocabulary,
+)
 from gpt.models.checkpoints.hugging_face_tokenizer import TokenizerSettings, library_vocabulary
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.tokenizer_formats import (
@@ -357,3 +365,72 @@ def read_tensor(entry: bytes, whole: torch.UntypedStorage) -> Tensor:
 
 
 OPENAI = Reader(find_index, read_openai, {"OpenAI's GPT-2": "`*.index` next to `hparams.json`"})
+
+
+LLAMA2C_MAGIC = b"24ka"
+LLAMA2C_OPTIONS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len")
+LLAMA2C_HEADER = {0: 28, 1: 256}  # bytes; version 0 has neither a magic number nor a version
+
+
+def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
+    """Return version, options, and whether the head is the embedding, or None if a file is not float32 of llama2.c."""
+    with file.open("rb") as opened:
+        start = opened.read(37)
+    is_new = start.startswith(LLAMA2C_MAGIC)
+    if len(start) < 37 or (is_new and start[4:8] != b"\1\0\0\0"):
+        return None
+    numbers = dict(zip(LLAMA2C_OPTIONS, struct.unpack_from("<7i", start, 8 if is_new else 0), strict=True))
+    is_tied = start[36] != 0 if is_new else numbers["vocab_size"] > 0
+    numbers["vocab_size"] = abs(numbers["vocab_size"])
+    if min(numbers.values()) <= 0 or numbers["dim"] % numbers["n_heads"]:
+        return None
+    found = (int(is_new), numbers, is_tied)
+    n_bytes = LLAMA2C_HEADER[found[0]] + 4 * sum(math.prod(shape) for _, shape in parts_of_llama2c(*found))
+    return found if is_new or file.stat().st_size == n_bytes else None
+
+
+def parts_of_llama2c(version: int, options: Mapping[str, int], is_tied: bool) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the names and shapes of the stored tensors, in order. "{n}" stands for all blocks, one after the other."""
+    C, hidden, L, n_head, n_kv_head, V, T = (options[name] for name in LLAMA2C_OPTIONS)
+    size = C // n_head
+    norms = [(f"layers.{{n}}.{name}_norm", (L, C)) for name in ("attention", "ffn")]
+    q, kv = (L, C, C), (L, n_kv_head * size, C)
+    attention = [(f"layers.{{n}}.attention.w{name}", shape) for name, shape in zip("qkvo", (q, kv, kv, q), strict=True)]
+    ff = [(f"layers.{{n}}.feed_forward.w{i}", (L, C, hidden) if i == 2 else (L, hidden, C)) for i in (1, 2, 3)]
+    first, last = ("tok_embeddings", (V, C)), ("norm", (C,))
+    angles = [("freqs_cos", (T, size // 2)), ("freqs_sin", (T, size // 2))]
+    head = [] if is_tied else [("output", (V, C))]
+    if version == 0:
+        return [first, norms[0], *attention, norms[1], *ff, last, *angles, *head]
+    return [*norms, last, first, *attention, *ff, *head]
+
+
+def find_llama2c(path: Path) -> list[Path]:
+    """Return the only file of llama2.c in a folder, or the path if it is one."""
+    files = sorted(path.glob("*.bin")) if path.is_dir() else [path] if path.suffix == ".bin" else []
+    found = [file for file in files if file.is_file() and read_header(file)]
+    return found if len(found) == 1 else []
+
+
+def read_llama2c(files: list[Path], hints: Hints) -> Contents:
+    """Read the float32 weights under Meta's names, memory-mapped."""
+    header = read_header(files[0])
+    if header is None:
+        raise GPTError("file.damaged", file=files[0].name, reason="header")
+    whole, at = map_file(files[0]), LLAMA2C_HEADER[header[0]]
+    tensors: dict[str, Tensor] = {}
+    for name, shape in parts_of_llama2c(*header):
+        n_bytes = 4 * math.prod(shape)
+        if at + n_bytes > whole.nbytes():
+            raise GPTError("file.damaged", file=files[0].name, reason=f"{name}: {at} + {n_bytes} / {whole.nbytes()}")
+        tensor = torch.empty(0).set_(whole[at : at + n_bytes]).view(shape)
+        blocks = tensor.unbind() if "{n}" in name else [tensor]
+        if not name.startswith("freqs"):  # angles, which follow from the options
+            tensors |= {f"{name.format(n=number)}.weight": block for number, block in enumerate(blocks)}
+        at += n_bytes
+    entries = {"model_args": header[1]}
+    vocabulary = partial(read_vocabulary, files[0].parent, {})
+    return Contents(tensors, vocabulary, entries=entries, folder=files[0].parent)
+
+
+LLAMA2C = Reader(find_llama2c, read_llama2c, {"llama2.c": "`*.bin` with its header and, before version 1, its size"})

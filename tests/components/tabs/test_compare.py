@@ -219,7 +219,7 @@ def test_an_adapter_is_compared_with_its_base_model_at_any_strength(session, tmp
     assert_close(weights[1], (weights[0] + weights[2]) / 2)
     assert "adapter" not in drawn(session)["compare-notice"]["text"]
     assert session.state(Compare).pair.comparison.divergences[3].final > 0
-    with pytest.raises(ValueError, match="strength must be a number from 0 to 2"):
+    with pytest.raises(ValueError, match="strength must be a number between 0 and 2"):
         list(columns.set_strength(1, session, 3))
     remove_model(session.model)
 
