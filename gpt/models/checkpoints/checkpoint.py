@@ -74,11 +74,8 @@ class Checkpoint:
     @property
     def adapted(self) -> list[str]:
         """Names of the weights that an adapter changes."""
-        return [
-            name
-            for name, parts in self.weights.items()
-            if any(isinstance(part, Deferred) and isinstance(part.read, Adapted) for part in parts)
-        ]
+        each = [(name, part) for name, parts in self.weights.items() for part in parts if isinstance(part, Deferred)]
+        return list(dict.fromkeys(name for name, part in each if isinstance(part.read, Adapted)))
 
     def n_bytes(self, dtype: torch.dtype = torch.float32) -> int:
         """Return the size of the weights when stored as `dtype`, in bytes."""
