@@ -431,8 +431,11 @@ def other_format(file: Path, start: bytes = b"") -> GPTError | None:
 
 def advice(command: str) -> GPTError:
     """Return the sentence on what to do with a file of another program."""
-    usual = {ORIGINAL: GPTError("format.original"), UNPACK: GPTError("format.unpack")}
-    return usual.get(command) or GPTError("format.command", command=command)
+    if command == ORIGINAL:
+        return GPTError("format.original")
+    if command == UNPACK:
+        return GPTError("format.unpack")
+    return GPTError("format.command", command=command)
 
 
 WEIGHT_FILES = Reader(
