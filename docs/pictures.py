@@ -33,7 +33,7 @@ FIGURE: ViewportSize = {"width": 860, "height": 600}
 STORY = "prompt=Lily+had+a+cat.+One+day,+the+cat+ran+away.+Lily+looked+for+her&text="
 STILLS = {  # address, and an element to wait for
     "playground": ("", "#hide-main:not([disabled])"),
-    "inside": (f"?tab=inside&{STORY}", "#flow [data-part=stack]"),
+    "inside": (f"?tab=inside&{STORY}", "#path .gb-path-end"),
     "why": (f"?tab=why&{STORY}", "#why-flow path"),
 }
 MAX_BYTES = 3_000_000
