@@ -27,8 +27,7 @@ from components.page import build_app, launch_options
 
 FOLDER = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-SIZE: ViewportSize = {"width": 1120, "height": 720}
-STILL: ViewportSize = {"width": 1280, "height": 800}
+SIZE: ViewportSize = {"width": 1280, "height": 800}
 FIGURE: ViewportSize = {"width": 860, "height": 600}
 STORY = "prompt=Lily+had+a+cat.+One+day,+the+cat+ran+away.+Lily+looked+for+her&text="
 STILLS = {  # address, and an element to wait for
@@ -40,6 +39,7 @@ MAX_BYTES = 3_000_000
 QUALITY = 70
 WRITING_MS, MOVING_MS, MOMENT_MS, REST_MS = 250, 100, 450, 1500  # durations of frames
 SETTLES_MS = 800  # waiting time after a click
+FALLING = 6  # frames in which the arch falls apart
 
 Frames = list[tuple[Image.Image, int]]  # images with their durations in ms
 
@@ -59,6 +59,9 @@ def prediction(page: Page, url: str) -> Frames:
     page.wait_for_timeout(SETTLES_MS)
     frames.append((shot(page), REST_MS))
     page.locator("#hide-main").click()
+    for _ in range(FALLING):
+        page.wait_for_timeout(MOVING_MS)
+        frames.append((shot(page), 2 * MOVING_MS))
     page.wait_for_timeout(2 * SETTLES_MS)
     return [*frames, (shot(page), 2 * REST_MS)]
 
@@ -79,7 +82,7 @@ def training(page: Page, url: str) -> Frames:
 
 def stills(page: Page, url: str) -> None:
     """Write pictures of the Write, Inside and Why? tabs."""
-    page.set_viewport_size(STILL)
+    page.set_viewport_size(SIZE)
     for name, (address, shown) in STILLS.items():
         page.goto(f"{url}{address}")
         page.locator(shown).first.wait_for()

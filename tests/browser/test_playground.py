@@ -20,6 +20,7 @@ from tests.browser.playground_page import (
     ONE_MORE,
     forget_status,
     generate,
+    open_more_controls,
     open_playground,
     open_tab,
     picked,
@@ -206,7 +207,6 @@ def test_the_first_view_is_small_says_what_a_click_does_and_a_hidden_word_is_sti
     controls, words = page.evaluate(FIRST_VIEW)
     assert len(controls) <= 20, controls
     assert len(words) <= 90, words
-    assert page.locator("#card-attention").bounding_box()["y"] < 800
     hint = page.get_by_text("Click a word to hide it. Double-click to edit.")
     assert hint.bounding_box()["y"] >= sum(page.locator("#prompt").bounding_box()[side] for side in ("y", "height"))
     page.mouse.click(*word_at(page, "rain"))
@@ -396,6 +396,7 @@ def test_what_is_pasted_before_the_page_has_its_session_counts_and_two_visitors_
     expect(page.locator("#prompt-count")).to_contain_text("more than the 256")
     page.locator("#generate").click()
     expect(page.locator("#notice")).to_contain_text("more than the 256")
+    open_more_controls(page)
     set_run(page, 2)
     page.locator("#use-tail").click()
     written(page)

@@ -338,7 +338,7 @@ def quantized(scheme: str) -> dict[str, Tensor]:
     return {name.removeprefix(start): tensor for name, tensor in MATRICES.items() if name.startswith(start)}
 
 
-@pytest.mark.parametrize("scheme", QUANTIZED)
+@pytest.mark.parametrize("scheme", sorted(QUANTIZED))
 def test_a_quantised_matrix_has_the_numbers_of_the_program_that_quantised_it(scheme: str) -> None:
     stored = {f"layer.{name}": tensor for name, tensor in quantized(scheme).items()}
     found = dequantized(Contents(stored, PlainIds, QUANTIZED[scheme]), "model.safetensors")
