@@ -30,9 +30,9 @@ def opened(stay, site):
 
 def follow(page, link, length):
     page.goto(link)
+    open_strip(page)
     expect(page.locator(CHIPS)).to_have_count(length)
     written(page)
-    open_strip(page)
     return page
 
 
@@ -103,6 +103,7 @@ def test_a_duplicate_of_a_browser_tab_has_the_same_text_and_a_session_of_its_own
     with opened.expect_popup() as popup:
         opened.evaluate("window.open(location.href)")
     duplicate = popup.value
+    open_strip(duplicate)
     expect(duplicate.locator(CHIPS)).to_have_count(opened.locator(CHIPS).count())
     assert text(duplicate) == before
     assert duplicate.evaluate(session) != opened.evaluate(session)

@@ -15,6 +15,7 @@ from components.parts import Part
 from components.render import Renderer
 from components.session_events import analyse
 from components.state.example import first_prompt, opening
+from components.state.reads import Pending, Reads
 from components.state.session import Session
 from components.tabs.playground import generation
 from gpt import GPT, Generation, GPTConfig, SamplingParams, add_model, get_model
@@ -108,7 +109,9 @@ def values_of(part: Part, session: Session) -> list[Any]:
 
     def of(name: str) -> Any:
         found = part.live.get(name, part.fixed.get(name))
-        return found(s) if callable(found) else found
+        with suppress(Pending):
+            return found(Reads(s)) if callable(found) else found
+        return ()  # nothing to choose from yet
 
     match part.kind:
         case "choice" | "select":

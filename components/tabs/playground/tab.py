@@ -11,7 +11,7 @@ import gradio as gr
 from components.cards.card import Card, add_cards
 from components.concepts import steer_data, turn
 from components.events import Events
-from components.frame import Frame
+from components.frame import Frame, strip
 from components.i18n import t
 from components.kit import (
     button,
@@ -308,7 +308,7 @@ def _text() -> tuple[Part, ...]:
         fold(
             "token-by-token",
             "strip.question",
-            tokens("strip", view="dock", curve=True, empty="page", on=editing.select_token),
+            tokens("strip", draw=strip, curve=True, empty="page", on=editing.select_token),
             row(says("hint", shading_legend, kind="caption"), shading, classes="gb-strip-tools"),
             draw("draw", draw=editing.draw),
             row(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from components import frame
 from components.state.example import opening
 from components.state.reads import Reads
 from components.state.session import Session
@@ -18,7 +17,6 @@ from tests.components.drawing import in_its_language
 
 PARTS = [*tab._write(lambda session: None), *tab._attention(), *tab._settings(), *tab._text()]
 PICTURES = {each.name: each.draw for part in PARTS for each in part.everything() if each.draw is not None}
-PICTURES["strip"] = frame.strip
 
 
 def new_session(written: Generation) -> Session:
