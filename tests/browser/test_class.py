@@ -9,11 +9,12 @@ from tests.browser.playground_page import CHIPS, open_more, open_playground, ope
 
 
 @pytest.fixture
-def other(browser):
-    """The page of another visitor, in a separate browser context."""
-    with browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN") as context:
-        context.set_default_timeout(60_000)
-        yield context.new_page()
+def other(page):
+    """The page of another visitor, with a phone."""
+    visitor = page.context.new_page()
+    visitor.set_viewport_size({"width": 390, "height": 844})
+    yield visitor
+    visitor.close()
 
 
 def bar(page):
@@ -34,7 +35,7 @@ def share(page):
 
 def test_a_page_follows_the_teacher_reaches_nothing_of_it_and_goes_on_alone_from_there(page, other, site):
     open_playground(page, site)
-    other.goto(share(page))
+    other.goto(f"{share(page)}&lang=zh")
     expect(bar(other)).to_contain_text("你正在跟随老师的页面")
     page.locator("#prompt textarea").fill("Lily had a red")
     expect(other.locator("#prompt textarea")).to_have_value("Lily had a red")
@@ -51,7 +52,7 @@ def test_a_page_follows_the_teacher_reaches_nothing_of_it_and_goes_on_alone_from
 @pytest.mark.thorough
 def test_a_page_follows_into_another_tab_again_after_it_went_on_alone_and_until_the_class_ends(page, other, site):
     open_playground(page, site)
-    other.goto(share(page))
+    other.goto(f"{share(page)}&lang=zh")
     expect(bar(other)).to_contain_text("你正在跟随老师的页面")
     other.get_by_role("button", name="自己探索").click()
     open_tab(page, "why")

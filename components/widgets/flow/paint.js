@@ -149,8 +149,6 @@ function paintStrip(ctx, scene, name) {
 
 // Marks between the columns
 
-/** @typedef {CanvasRenderingContext2D} Context */
-/** @typedef {import("./scene.js").Scene} Scene */
 
 const NORM_LABEL = 48; // minimum total height of the rows in px at which the name fits
 const PRE_NORMS = ["norm1", "norm2"];

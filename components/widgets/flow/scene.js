@@ -157,7 +157,6 @@ export function group({ head, n_head, kv_heads }) {
 
 // Where things are
 
-/** @typedef {Flow} Flow */
 /** @typedef {{x: number, w: number}} Column  px */
 /** @typedef {[name: string, width: number][]} Sequence  an empty name stands for a gap */
 

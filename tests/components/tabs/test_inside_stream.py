@@ -67,9 +67,12 @@ def test_the_charts_say_what_the_model_computed(inside: Inside, trace: Trace) ->
     assert ("ReLU" if edited else "GELU") in inside.shown("neurons")["text"]
 
 
-def test_a_neurons_snippets_are_its_strongest_examples_in_the_bundled_texts(inside: Inside) -> None:
+def test_a_neurons_snippets_are_its_strongest_examples_in_the_bundled_texts(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded = get_model()
-    texts = stream.texts_for(loaded)
+    texts = stream.texts_for(loaded)[:16]
+    monkeypatch.setattr(stream, "texts_for", lambda loaded: texts)
     inside.session.select(layer=4)
     for neuron in (int(inside.shown("neurons-table")["rows"][1][0]), 112):
         found = strongest_examples(loaded, "layers.4.mlp_post", neuron, texts, stream.N_SNIPPETS)
