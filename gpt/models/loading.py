@@ -23,13 +23,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import DeployedModel
 from gpt.inference.engine import MAX_TEXTS, Engine
-from gpt.inference.packed_weights import (
-    SMALL_WEIGHT,
-    half_dtype,
-    multiplications_per_token,
-    pack,
-    packs_float32,
-)
+from gpt.inference.packed_weights import SMALL_WEIGHT, half_dtype, multiplications_per_token, pack, packs_float32
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import Text, ids_of

@@ -464,9 +464,10 @@ def test_back_and_forward_move_between_tabs_and_selections_and_a_reload_keeps_th
     expect(page).to_have_url(re.compile("tab=why&position=5&"))
     page.go_back()
     expect(page.locator("#selected p")).to_have_text(selected)
-    for name in ("Machine", "Write"):
+    for name, shown in (("Machine", "#path .gb-path-end"), ("Write", "#generate")):
         page.go_back()
         expect(tab(page, name)).to_have_attribute("aria-selected", "true")
+        expect(page.locator(shown)).to_be_visible()
     expect(page).to_have_url(opened)
     for _ in range(3):
         page.go_forward()

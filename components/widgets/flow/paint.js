@@ -149,7 +149,6 @@ function paintStrip(ctx, scene, name) {
 
 // Marks between the columns
 
-
 const NORM_LABEL = 48; // minimum total height of the rows in px at which the name fits
 const PRE_NORMS = ["norm1", "norm2"];
 const POST_NORMS = ["after1", "after2"];

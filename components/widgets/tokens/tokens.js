@@ -34,7 +34,6 @@ function mount(root, host) {
   const [scale, from, to] = [".gb-scale", ".gb-from", ".gb-to"].map((name) => find(root, name));
   const chips = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
   const selectable = options.selectable !== false;
-  const always = host.id === "strip"; // determines whether the page has a text
   /** @type {string[]} */ const lines = [];
   /** @type {import("./chips.js").Token[]} */ const tokens = [];
   /** @type {string | undefined} */ let doc;
@@ -190,7 +189,7 @@ function mount(root, host) {
     if (Boolean(data.marks) !== showsMarks) showMarks((showsMarks = !showsMarks));
     root.classList.toggle("gb-nothing", chips.length === 0);
     // This is faster than `:has`, which is evaluated on every change.
-    if (always) document.body.dataset.text = chips.length ? "some" : "none";
+    if (host.id === "dock") document.body.dataset.text = chips.length ? "some" : "none";
     if (atEnd && (changed || width !== strip.clientWidth)) strip.scrollTop = strip.scrollHeight;
     if (width !== strip.clientWidth) scrollSideways();
     width = strip.clientWidth;
@@ -249,7 +248,7 @@ function mount(root, host) {
   root.classList.toggle("gb-one-line", Boolean(options.one_line));
   strip.classList.toggle("gb-sideways", Boolean(options.one_line));
   strip.setAttribute("role", selectable ? "listbox" : "group");
-  if (!selectable) return { draw, always };
+  if (!selectable) return { draw };
   strip.addEventListener("click", (event) => {
     const chip = chipAt(event);
     if (chip) select(indexOf(chip));
@@ -264,7 +263,7 @@ function mount(root, host) {
     else return;
     event.preventDefault();
   });
-  return { draw, always };
+  return { draw };
 }
 
 defineWidget("tokens", mount);
