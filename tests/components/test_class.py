@@ -67,6 +67,7 @@ class Page:
 
 @pytest.fixture
 def page(monkeypatch):
+    monkeypatch.setattr(rooms, "_rooms", {})  # other tests' pages are still followed
     monkeypatch.setattr(rooms, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(rooms, "DRAW_SECONDS", 0)
     page = Page()
