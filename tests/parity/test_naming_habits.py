@@ -33,14 +33,12 @@ from tests.parity.named_models import (
     LectureGPT,
     LensGPT,
     MegatronGPT,
-    Names,
     NumberedGPT,
     NumpyGPT,
     OldMinGPT,
     SeqGPT,
     TiedGPT,
     WqGPT,
-    renamed,
 )
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
@@ -110,34 +108,6 @@ def test_an_order_that_nothing_tells_is_given_in_a_file(tmp_path: Path) -> None:
     with pytest.raises(HeadsUnknown):
         open_checkpoint(path, names=layout)
     assert_same_logits(path, model, names=layout, n_head=3)
-
-
-@pytest.mark.parametrize("name", ["wqkv", "Wqkv", "to_qkv", "qkvProj", "W_pack", "in_proj"])
-def test_a_fused_matrix_has_many_names(tmp_path: Path, name: str) -> None:
-    model = randomized(TiedGPT())
-    state = {key.replace("attn.c_attn", f"attn.{name}"): value for key, value in model.state_dict().items()}
-    torch.save(state, tmp_path / "mine.pt")
-    assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3)
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        {
-            "attn.c_attn": {f"attn.attention.{x}_proj": n for n, x in enumerate("qkv")},
-            "attn.c_proj": "attn.attention.out_proj",
-        },
-        {"attn.c_attn": "attn.qkv_proj", "mlp.c_fc": "mlp.up_proj", "mlp.c_proj": "mlp.down_proj"},
-        {"attn.c_attn": "attn.Wqkv", "mlp.c_fc": "mlp.layers.0", "mlp.c_proj": "mlp.layers.2"},
-        {"ln_1": "norm_1", "ln_2": "norm_2", "attn.c_attn": "attn.qkv", "mlp.c_fc": "mlp.fc", "mlp.c_proj": "mlp.proj"},
-        {"attn.c_attn": {f"attn.linears.{n}": n for n in range(3)}, "attn.c_proj": "attn.linears.3", "ln_f": "norm"},
-    ],
-)
-def test_names_of_gpt2_may_differ_in_parts(tmp_path: Path, names: Names) -> None:
-    config = GPTConfig(61, 16, n_layer=2, n_head=3, n_embd=24, n_ff=24, tie_weights=False)
-    model = randomized(GPT(config))
-    torch.save({**renamed(model.state_dict(), names), "version": torch.ones(1)}, tmp_path / "mine.pt")
-    assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3, activation="gelu_tanh")
 
 
 def test_biases_that_only_some_parts_have_are_zeros_in_the_others(tmp_path: Path) -> None:

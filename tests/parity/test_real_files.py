@@ -21,7 +21,6 @@ from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import HUB_MODELS
 from tests.conftest import randomized
 from tests.gpt.models.published import published
-from tests.gpt.models.test_real_vocabularies import ROWS
 from tests.parity.family_models import subtract_norm_offsets
 
 CHECKPOINTS = Path(__file__).parents[3] / "shared" / "real" / "checkpoints"
@@ -222,8 +221,6 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     **{f"EleutherAI/{name}": published(name) for name in ("pythia-14m", "pythia-70m", "pythia-160m")},
 }
 
-OTHER_VOCABULARIES = {"phi-2": "microsoft/phi-1_5"}  # for models in DESCRIBED
-
 
 def config_of(name: str) -> dict[str, Any]:
     """Return the configuration of a listed model."""
@@ -247,11 +244,3 @@ def test_tensors_of_transformers_class_have_a_place_and_the_stated_number_of_par
     layout, _, _ = detect_layout(Contents(reference.state_dict(), PlainIds, config))
     assert layout.title == FAMILIES[config["model_type"]].title
     assert HUB_MODELS[name].n_parameters == sum(parameter.numel() for parameter in reference.parameters())
-
-
-VOCABULARIES = {name: tokenizer for name, (_, tokenizer) in FILES.items()} | {"microsoft/phi-1_5": "phi-2"}
-
-
-@pytest.mark.parametrize(("name", "tokenizer"), VOCABULARIES.items())
-def test_the_vocabulary_of_a_listed_model_is_among_those_that_are_compared(name: str, tokenizer: str) -> None:
-    assert ROWS[tokenizer] == config_of(name).get("vocab_size", 50257)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from gpt import Generation, KVCache, SamplingParams
-from gpt.inference.engine import CHUNK_TOKENS, Engine
+from gpt.inference.engine import Engine
 from tests.gpt.fake_models import tiny_model
 from tests.gpt.inference.waiting import wait_for_requests
 
@@ -85,25 +85,6 @@ def test_a_text_interrupted_at_any_line_continues_as_without_the_interrupt(every
         for position in range(document.n_read):
             assert torch.allclose(document.logits(position), expected.logits(position), **CLOSE), line
     assert hits > 20 / every
-
-
-@pytest.mark.parametrize("tokens", [1, 2 * CHUNK_TOKENS + 3])
-def test_an_interrupted_read_leaves_the_cache_as_it_was(monkeypatch, tokens):
-    loaded = tiny_model(block_size=96)
-    engine, cache = Engine(loaded.model), KVCache(loaded.model.config)
-    engine.read([1, 2], cache)
-    hidden_states = Engine._hidden_states
-
-    def interrupted(*arguments):
-        hidden_states(*arguments)
-        signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Engine, "_hidden_states", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            engine.read(list(range(tokens)), cache)
-    assert cache.length == 2
-    assert engine.read([3], cache)[0].shape == (1, loaded.model.config.n_embd)
 
 
 def test_an_interrupted_leader_passes_the_other_requests_to_the_next():

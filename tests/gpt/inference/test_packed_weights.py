@@ -13,7 +13,7 @@ from gpt.inference.packed_weights import (
 )
 from gpt.read_only import ReadOnlyTensor
 
-SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out)
+SHAPES = [(1, 1), (7, 3), (1024, 520)]  # (in, out)
 needs_int8 = pytest.mark.skipif(
     not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines), reason="this CPU has no int8 kernels"
 )
@@ -54,8 +54,7 @@ def packed_layer(linear: nn.Linear, packing: packed_weights.Packing) -> nn.Linea
     return layer
 
 
-@pytest.mark.parametrize("rows", [1, 5])
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("rows", "bias"), [(1, False), (5, True)])
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
 def test_a_packed_product_is_the_product_within_its_precision(linear, packing, bias, rows):
