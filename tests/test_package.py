@@ -36,7 +36,7 @@ from glassbox_gpt.components.tabs.lessons.code_view import excerpt, printed
 from glassbox_gpt.components.tabs.lessons.course import LESSONS
 for lesson in LESSONS:
     for code in lesson.code:
-        printed(f"glassbox_gpt.experiments.minimal.{lesson.key}")
+        printed(lesson.key)
         assert excerpt(code).file.startswith("glassbox_gpt/"), excerpt(code).file
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,7 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.Assign
 CodeToken = tuple[str, str]  # kind ("k" keyword, "s" string, "c" comment, "d" defined name, "n" number, "" other), text
+MINIMAL = "gpt.experiments.minimal"  # the code of the lessons
 PYTHON = PythonLexer(stripnl=False, ensurenl=False)
 KINDS = {
     Keyword: "k",
@@ -47,7 +49,7 @@ class Excerpt:
 
     Attributes:
         file: Path relative to the project.
-        name: Name of the definition; "" for a whole module.
+        name: Name of the definition or the lesson.
         line: 1-based number of the first line.
         lines: The tokens in each line.
     """
@@ -63,14 +65,19 @@ class Excerpt:
 
 
 @lru_cache(maxsize=64)
-def printed(module: str) -> Excerpt:
-    """Return a whole module except for its docstring. Raises LookupError if it does not exist."""
-    path = _path(module)
-    text = path.read_text(encoding="utf-8")
-    docstring = ast.parse(text).body[0].end_lineno or 1
-    lines = text.rstrip().split("\n")[docstring:]
-    first = next(i for i, line in enumerate(lines) if line)
-    return Excerpt(_file(path, module), "", docstring + first + 1, colour("\n".join(lines[first:])))
+def printed(lesson: str) -> Excerpt:
+    """Return a lesson's section of `minimal`, with the imports that it needs to run on its own."""
+    path = _path(MINIMAL)
+    source = path.read_text(encoding="utf-8")
+    header, *sections = re.split(r"^# %% (\w+): .*\n+", source, flags=re.MULTILINE)
+    text = dict(zip(sections[::2], sections[1::2], strict=True))[lesson].rstrip()
+    names = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+    used = {name.id for name in names} - {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    own, whole = (_definitions(ast.parse(each)) for each in (text, source))
+    groups = [_imports(block, used) for block in header.split('"""')[-1].split("\n\n")]
+    groups.append("\n".join(f"from {MINIMAL} import {name}" for name in sorted((whole - own) & used)))
+    code = "\n\n".join(filter(None, groups)) + "\n\n\n" + text
+    return Excerpt(_file(path, MINIMAL), lesson, source[: source.index(text)].count("\n") + 1, colour(code.lstrip()))
 
 
 @lru_cache(maxsize=128)
@@ -95,6 +102,18 @@ def _path(module: str) -> Path:
     if spec is None or spec.origin is None:
         raise LookupError(f"there is no module {module}")
     return Path(spec.origin)
+
+
+def _imports(block: str, used: set[str]) -> str:
+    """Return the imports of used names."""
+    nodes = [node for node in ast.parse(block).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in nodes:
+        node.names = [alias for alias in node.names if (alias.asname or alias.name) in used]
+    return "\n".join(ast.unparse(node) for node in nodes if node.names)
+
+
+def _definitions(tree: ast.Module) -> set[str]:
+    return {_name(node) for node in tree.body if isinstance(node, Definition)}
 
 
 def _find(tree: ast.Module, code: Code) -> Definition:

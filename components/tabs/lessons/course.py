@@ -61,8 +61,8 @@ class Lesson:
     """A lesson.
 
     Attributes:
-        key: Identifies its texts (`lesson.<key>.title` and so on), its figure, its link, and the module in
-            `gpt.experiments.minimal` that it prints.
+        key: Identifies its texts (`lesson.<key>.title` and so on), its figure, its link, and the section
+            of `gpt.experiments.minimal` that it prints.
         part: The part of the course that it belongs to.
         topic: Number of its topic among the twenty topics of building a GPT from scratch; searchable in the list.
         code: Excerpts of the code that runs in this app.

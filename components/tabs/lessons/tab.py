@@ -32,7 +32,6 @@ from components.widgets.widget import widget
 from gpt import PRESETS, Generation, GPTConfig, LoadedModel
 from gpt.experiments.speed import next_token_cost
 
-MINIMAL = "gpt.experiments.minimal"
 KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
 
 
@@ -137,7 +136,7 @@ def code_and_questions(s: Any) -> dict[str, Any]:
         return {"index": None}
     return {
         "index": LESSONS.index(lesson),
-        "idea": [listing(printed(f"{MINIMAL}.{lesson.key}"))],
+        "idea": [listing(printed(lesson.key))],
         "code": [listing(excerpt(code)) for code in lesson.code],
         "questions": [question_data(lesson, n, s) for n in range(1, len(QUESTIONS[lesson.key]) + 1)],
         "show": t("lessons.answer"),
@@ -147,7 +146,7 @@ def code_and_questions(s: Any) -> dict[str, Any]:
 
 def listing(found: Excerpt) -> dict[str, Any]:
     """Return an excerpt from the source, with its location."""
-    place = [found.file, found.name, t("lessons.line", line=found.line)] if found.name else [found.file]
+    place = (found.file, found.name, t("lessons.line", line=found.line))
     return {"caption": " · ".join(place), "lines": found.lines}
 
 

@@ -15,7 +15,6 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from components.tabs.lessons.code_view import printed
 from components.tabs.lessons.course import LESSONS
-from components.tabs.lessons.tab import MINIMAL
 from gpt import GPT, Edits, GPTConfig, SamplingParams, Trace, distribution, get_model, gpt2_tokenizer
 from gpt.experiments.random_models import skeleton
 from gpt.experiments.shapes import count_parameters
@@ -32,7 +31,7 @@ IDS = torch.tensor([[3, 1, 4, 1, 5, 9], [2, 7, 1, 8, 2, 8]])
 def code(lesson: str) -> SimpleNamespace:
     """Run the printed code of a lesson on its own and return what it defines."""
     names: dict[str, object] = {}
-    exec(compile(printed(f"{MINIMAL}.{lesson}").text, lesson, "exec", dont_inherit=True), names)
+    exec(compile(printed(lesson).text, lesson, "exec", dont_inherit=True), names)
     return SimpleNamespace(**names)
 
 
@@ -61,7 +60,7 @@ def traced(model: GPT) -> Trace:
 @pytest.mark.parametrize("lesson", [lesson.key for lesson in LESSONS])
 def test_the_code_of_a_lesson_runs_as_it_is_printed_and_fits_its_column(lesson):
     assert code(lesson)
-    lines = printed(f"{MINIMAL}.{lesson}").text.split("\n")
+    lines = printed(lesson).text.split("\n")
     assert len(lines) <= 45
     assert max(map(len, lines)) <= 100
 

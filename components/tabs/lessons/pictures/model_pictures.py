@@ -39,7 +39,7 @@ from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate
 from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
 from gpt.experiments.dropout import DropoutEffect, DroppedPart, dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
-from gpt.experiments.minimal.average import MeanOfThePast
+from gpt.experiments.minimal import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
 from gpt.models.sources import POEMS_MODEL
 

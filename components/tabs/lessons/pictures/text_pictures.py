@@ -32,8 +32,8 @@ from components.tabs.lessons.figure import (
 from components.text_views import document_lines, next_token_bars
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, get_model
-from gpt.experiments.minimal.merges import Merges
-from gpt.experiments.minimal.tokenizer import WORDS as WORD
+from gpt.experiments.minimal import WORDS as WORD
+from gpt.experiments.minimal import Merges
 from gpt.experiments.text_loss import TextScore, score_text
 
 SIMILAR = 6  # number of similar tokens

@@ -16,13 +16,7 @@ from components.figures.lines import lines
 from components.labels import visible
 from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, computed, words
 from components.widgets.chart import Drawing
-from gpt.experiments.minimal.batches import Batches
-from gpt.experiments.minimal.configuration import Config
-from gpt.experiments.minimal.initialisation import TiedGPT
-from gpt.experiments.minimal.optimizer import AdamW
-from gpt.experiments.minimal.sampling import sample
-from gpt.experiments.minimal.schedule import Schedule
-from gpt.experiments.minimal.training import Trainer
+from gpt.experiments.minimal import AdamW, Batches, Config, Schedule, TiedGPT, Trainer, sample
 from gpt.seeding import seeded
 
 # William Shakespeare, Sonnet 18 (1609)
