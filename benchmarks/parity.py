@@ -19,7 +19,7 @@ from transformers.utils import logging
 from gpt.cache import KVCache
 from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.trace import Trace
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 from tests.parity.family_models import OPTIONS, family_twins
 from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
 

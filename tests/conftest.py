@@ -15,7 +15,7 @@ from hypothesis import settings
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
-from tests.gpt.family_configs import FAMILIES
+from tests.gpt.family_configs import FAMILIES, randomized
 
 settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("thorough", max_examples=100, deadline=None)
@@ -97,15 +97,6 @@ def make_twins(**kwargs: object) -> tuple[torch.nn.Module, GPT]:
         state[name.removeprefix("transformer.")] = value.T if transposed else value
     ours.load_state_dict(state)
     return reference, ours
-
-
-@torch.no_grad()
-def randomized(model: torch.nn.Module, std: float = 0.2) -> torch.nn.Module:
-    """Return the model in evaluation mode with every parameter random, including those initialised to 0 or 1."""
-    for name, parameter in model.named_parameters():
-        centre = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
-        parameter.normal_(centre, std)
-    return model.eval()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from gpt.cache import KVCache
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.inference.admission import AdmissionQueue
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
 from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
@@ -270,7 +271,8 @@ class Engine:
             if is_interrupt(error):
                 raise
             if len(texts) == 1:
-                texts[0].error = error
+                is_full = isinstance(error, torch.OutOfMemoryError)
+                texts[0].error = GPTError("memory.text", device=self.model.device) if is_full else error
             else:  # retry separately, so that only the faulty request fails
                 for request in texts:
                     self._run_pass([request])

@@ -9,8 +9,7 @@ from components.page import build_app, launch_options
 from gpt import GPT, get_model
 from gpt.models.checkpoints.writing import save_model
 from tests.browser.playground_page import open_tab, says, show_step
-from tests.conftest import randomized
-from tests.gpt.family_configs import FAMILIES
+from tests.gpt.family_configs import FAMILIES, randomized
 
 pytestmark = pytest.mark.thorough
 

@@ -7,7 +7,7 @@ import torch
 from playwright.sync_api import expect
 
 from tests.browser.playground_page import ONE_MORE, forget_status, open_more_controls, pick, picked, written
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 from tests.parity.reference_models import NanoGPT
 
 

@@ -30,7 +30,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.registry import configure, precision_error, remove_model
 from tests.components.drawing import compute_now, spoken_in
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 from tests.parity.named_models import LectureGPT, NumberedGPT, NumpyGPT
 from tests.parity.reference_models import NanoGPT
 

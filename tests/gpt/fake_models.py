@@ -15,8 +15,7 @@ from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer
-from tests.conftest import randomized
-from tests.gpt.family_configs import FAMILIES
+from tests.gpt.family_configs import FAMILIES, randomized
 
 N_VOCAB, EOT = 260, 259
 

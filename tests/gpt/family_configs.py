@@ -1,8 +1,10 @@
-"""Tiny configurations: one for each family, and one with every LayerNorm option."""
+"""Tiny configurations: one for each family, and one with every LayerNorm option. Random weights that all matter."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import torch
 
 from gpt.config import GPTConfig, RotaryScaling
 
@@ -46,3 +48,12 @@ FAMILIES: dict[str, GPTConfig] = {
     "smollm3": replace(LLAMA, rotary_base=2e6, unrotated_layers=(1,)),
     "every_bias": replace(GPT2, n_kv_head=1, head_bias=True, gated=True, post_norm=True, tie_weights=False, n_ff=50),
 }
+
+
+@torch.no_grad()
+def randomized(model: torch.nn.Module, std: float = 0.2) -> torch.nn.Module:
+    """Return the model in evaluation mode with every parameter random, including those initialised to 0 or 1."""
+    for name, parameter in model.named_parameters():
+        centre = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
+        parameter.normal_(centre, std)
+    return model.eval()

@@ -16,7 +16,7 @@ from transformers.utils import logging
 
 from gpt.model import GPT
 from gpt.models.checkpoints import open_checkpoint
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 
 logging.disable_progress_bar()
 

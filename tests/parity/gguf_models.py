@@ -15,7 +15,7 @@ from gguf.quants import dequantize, quantize
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 from tests.parity.family_models import (
     GROUPED,
     LINEAR,

@@ -31,7 +31,7 @@ from gpt.models.checkpoints.quantized import dequantized
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.registry import add_upload, remove_model
 from gpt.models.sources import BUNDLED
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 
 IDX = torch.arange(20).view(2, 10) * 7 % 300
 NANOCHAT = {"sequence_len": 32, "vocab_size": 301, "n_layer": 2, "n_head": 4, "n_kv_head": 2, "n_embd": 32}

@@ -20,7 +20,7 @@ from gpt.models.checkpoints import convert, open_checkpoint, save_hugging_face, 
 from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 from tests.parity.named_models import QKVProjGPT
 from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
 

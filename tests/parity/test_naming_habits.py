@@ -27,7 +27,7 @@ from gpt.models.checkpoints.files import Contents
 from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 from tests.parity.named_models import (
     EncoderGPT,
     LectureGPT,

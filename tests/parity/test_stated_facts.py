@@ -29,7 +29,7 @@ from gpt.layers import LayerNorm
 from gpt.models.checkpoints import NamesInferred, NamesUnknown, ScaleUnknown, WeightsUnknown, open_checkpoint
 from gpt.models.checkpoints.translate import strip_wrappers
 from gpt.models.checkpoints.vocabularies import Characters, Words, token_table
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 from tests.parity.family_models import family_twins
 from tests.parity.named_models import HEADS, SIZE, WIDTH, LectureGPT, SeqGPT, TiedGPT
 from tests.parity.reference_models import NanoGPT

@@ -17,7 +17,7 @@ from components.tabs.inside.scene import STEPS, Chosen, recorded
 from components.tabs.inside.tab import tab
 from gpt import GPT, Generation, GPTConfig, LoadedModel, Tokenizer, Trace
 from tests.components.drawing import Drawn
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 
 TEXT = "the <b>cat</b> sat there, on the\nmat"
 RANDOM_MODELS = {

@@ -21,7 +21,7 @@ from components.tabs.inside.scene import Chosen, recorded, select
 from components.tabs.inside.tab import select_in_path
 from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace, get_model
 from tests.components.tabs.inside_session import Inside, document_of, trace_of
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 
 PICTURES = {
     "path": "path",

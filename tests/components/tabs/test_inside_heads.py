@@ -16,7 +16,8 @@ from gpt.course.learner import open_broken
 from gpt.course.reference import Reference
 from gpt.model import GPT
 from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of, unpacked
-from tests.conftest import make_twins, randomized
+from tests.conftest import make_twins
+from tests.gpt.family_configs import randomized
 
 LAYER, HEAD, POSITION = 1, 2, 11
 

@@ -25,9 +25,9 @@ from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import engine_snippet, loading_line, python_snippet
 from gpt.edits import PATCHABLE
 from gpt.models.registry import remove_model
-from tests.conftest import randomized
 from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.fake_models import tiny_model
+from tests.gpt.family_configs import randomized
 from tests.parity.reference_models import NanoGPT
 
 

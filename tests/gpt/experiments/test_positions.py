@@ -14,8 +14,7 @@ from gpt.config import Position
 from gpt.experiments.masks import future_leak, padding_effect, train_on_random_text, unmasked_logits
 from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
 from gpt.model import GPT
-from tests.conftest import randomized
-from tests.gpt.family_configs import FAMILIES
+from tests.gpt.family_configs import FAMILIES, randomized
 
 TEXT = [5, 1, 60, 8, 8, 30, 2]
 

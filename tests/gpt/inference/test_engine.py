@@ -5,7 +5,7 @@ from random import Random
 import pytest
 import torch
 
-from gpt import Edits, KVCache, LoadedModel, SamplingParams, generate
+from gpt import Edits, GPTError, KVCache, LoadedModel, SamplingParams, generate
 from gpt.edits import Hook, Steering
 from gpt.inference import engine as engine_module
 from gpt.inference.engine import CHUNK_TOKENS, Engine, ReadRequest
@@ -205,6 +205,18 @@ def test_a_prompt_that_fails_in_its_middle_leaves_the_cache_as_it_was(loaded, mo
     for cache in caches:
         assert cache.length == 0
         assert torch.allclose(engine.read(ids, cache)[0], expected, **CLOSE)
+
+
+def test_too_little_memory_is_a_sentence_and_the_next_text_is_read(loaded):
+    engine = Engine(loaded.model)
+
+    def fills(x):
+        raise torch.OutOfMemoryError("12 TiB")
+
+    edits = Edits(hooks=(Hook("resid_post", 0, fills),))
+    with pytest.raises(GPTError, match="does not fit in the free memory of cpu"):
+        engine.read([1, 2], KVCache(loaded.model.config), edits)
+    assert len(engine.read([1, 2], KVCache(loaded.model.config))[0]) == 2
 
 
 def test_a_pass_that_fails_after_it_has_stored_positions_is_repeated_for_each_text_alone(loaded, monkeypatch):

@@ -20,7 +20,7 @@ from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.registry import Registry
 from gpt.models.sources import find_source, load_model
 from gpt.tokenizer import Tokenizer
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 from tests.gpt.models.hub_server import REPO, Hub
 from tests.parity.gguf_models import reference_model, write_gguf
 

@@ -23,8 +23,8 @@ from gpt.models.memory import free_memory
 from gpt.models.registry import Registry, compare, configure, precision_error
 from gpt.models.sources import load_model
 from gpt.read_only import ReadOnlyTensor
-from tests.conftest import randomized
 from tests.gpt.fake_models import tiny_tokenizer
+from tests.gpt.family_configs import randomized
 from tests.gpt.models.tiny import N_VOCAB, tiny
 from tests.parity.reference_models import NanoGPT
 

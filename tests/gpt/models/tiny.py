@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from tests.conftest import randomized
+from tests.gpt.family_configs import randomized
 
 N_VOCAB = 261  # size of the fixture byte_tokenizer
 
