@@ -264,15 +264,13 @@ REFUSED = [
     ("lit_model.pth", b"PK", "LitGPT.* convert_from_litgpt"),
     ("weights.npz", b"PK", "NumPy.*save_file"),
     ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "Git LFS.* git lfs pull"),
-    ("model.pt", b"\x1f\x8b\x08", "gzip.*: unpack it first"),
-    ("model.zip", b"PK", "zip.*: unpack it first"),
+    ("model.pt", b"\x1f\x8b\x08", "gzip.* gunzip"),
+    ("model.zip", b"PK", "zip.* tar -xf"),
     ("tf_model.h5", b"\x89HDF\r\n", "TensorFlow, as saved by transformers.* from_tf=True"),
     ("model.ckpt.index", b"", "TensorFlow.*: choose the model"),
     ("model.tflite", b"", "LiteRT.*: choose the model"),
     ("model.mlmodel", b"", "Core ML.*: choose the model"),
     ("model.pte", b"", "ExecuTorch.*: choose the model"),
-    ("model.pt", b"\x28\xb5\x2f\xfd", "zstd.*: unpack it first"),
-    ("model.pt", b"7z\xbc\xaf", "7z.*: unpack it first"),
 ]
 
 

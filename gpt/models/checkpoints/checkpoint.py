@@ -23,7 +23,6 @@ from gpt.models.checkpoints.files import (
     Contents,
     Deferred,
     Reader,
-    advice,
     numbers_of,
 )
 from gpt.models.checkpoints.gguf import GGUF
@@ -214,7 +213,9 @@ def formats_table() -> str:
         others.setdefault(row, []).append("the first bytes")
     lines = ["| Format | Recognised by | |", "|---|---|---|"]
     lines += [f"| {name} | {how} | opened |" for name, how in opened.items()]
-    lines += [f"| {name} | {', '.join(how)} | not read: {advice(command)} |" for (name, command), how in others.items()]
+    for (name, command), how in others.items():
+        advice = f"convert it with {command}" if command else "choose the model from which it was made"
+        lines.append(f"| {name} | {', '.join(how)} | not read: {advice} |")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,7 +26,6 @@ from gpt.models.checkpoints.options import Beside
 from gpt.models.checkpoints.untrusted import (
     Record,
     existing,
-    is_old,
     open_safetensors,
     open_torch,
     read_json,
@@ -61,21 +60,20 @@ MAX_MODULE_DEPTH = 20
 IN_A_BLOCK = re.compile(r"(^|\.)\d+\.")
 StateDict = dict[str, Tensor]
 ROWS = torch.ops.aten.slice.Tensor
-# Files of other programs that are not read here.
+# Files of other programs that are not read here: {file names: (format, command that converts it, "" if there is none)}.
+# The first row that fits applies.
 FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
 KERAS = "keras_hub: model.export_to_transformers(new)"
-ORIGINAL, UNPACK = "original", "unpack"
-# {file names: (format, command that converts it)}. The first row that fits applies.
 NUMPY = ("NumPy", "safetensors.numpy.save_file(dict(numpy.load(file)), new)")
 NAMES = {
     "*.msgpack": ("Flax", FLAX),
     "*.keras *.weights.h5": ("Keras", KERAS),
     "*.h5": ("TensorFlow, as saved by transformers", FLAX.replace("flax", "tf")),
-    "*.index *.data-*-of-*": ("TensorFlow", ORIGINAL),
-    "*.onnx *.onnx_data": ("ONNX", ORIGINAL),
-    "*.tflite *.task *.litertlm": ("LiteRT", ORIGINAL),
-    "*.mlmodel *.mlpackage": ("Core ML", ORIGINAL),
-    "*.pte": ("ExecuTorch", ORIGINAL),
+    "*.index *.data-*-of-*": ("TensorFlow", ""),
+    "*.onnx *.onnx_data": ("ONNX", ""),
+    "*.tflite *.task *.litertlm": ("LiteRT", ""),
+    "*.mlmodel *.mlpackage": ("Core ML", ""),
+    "*.pte": ("ExecuTorch", ""),
     "*.distcp .metadata": (
         "torch.distributed.checkpoint",
         "python -m torch.distributed.checkpoint.format_utils dcp_to_torch folder file.pt",
@@ -83,18 +81,16 @@ NAMES = {
     "zero_pp_rank_*.pt bf16_zero_pp_rank_*.pt zero_to_fp32.py": ("DeepSpeed", "python zero_to_fp32.py folder new"),
     "lit_model.pth": ("LitGPT", "litgpt convert_from_litgpt folder new"),
     "*.npy *.npz": NUMPY,
-    "*.zip *.tar *.tgz *.gz *.7z *.rar *.zst": ("zip / tar", UNPACK),
+    "*.zip *.tar *.tgz *.gz *.7z *.rar *.zst": ("zip / tar", "tar -xf file"),
 }
-CTRANSLATE2 = ("shared_vocabulary.json", ("CTranslate2", ORIGINAL))  # by a file next to it
+CTRANSLATE2 = ("shared_vocabulary.json", ("CTranslate2", ""))  # by a file next to it
 STARTS = {  # by the first bytes
     b"\x89HDF": ("HDF5 (Keras)", KERAS),
     b"\x93NUMPY": NUMPY,
     (20240326).to_bytes(4, "little"): ("llm.c", "python dev/eval/export_hf.py --input file --output new"),
-    b"24ka": ("llama2.c, quantised", ORIGINAL),
+    b"24ka": ("llama2.c, quantised", ""),
     b"version https://git-lfs": ("Git LFS", "git lfs pull"),
-    b"\x1f\x8b": ("gzip", UNPACK),
-    b"\x28\xb5\x2f\xfd": ("zstd", UNPACK),
-    b"7z\xbc\xaf": ("7z", UNPACK),
+    b"\x1f\x8b": ("gzip", "gunzip file"),
 }
 
 
@@ -141,23 +137,14 @@ def unchanged(whole: Tensor) -> Tensor:
     return whole
 
 
-@runtime_checkable
-class ReadsRows(Protocol):
-    """A function that reads a tensor, and can read some of its rows alone."""
-
-    def __call__(self, dtype: torch.dtype) -> Tensor: ...
-
-    def of_rows(self, start: int, stop: int) -> Callable[[torch.dtype], Tensor]: ...
-
-
 class Deferred(Tensor):
     """A tensor that is read whenever its numbers are needed, for files that cannot be memory-mapped.
 
     Views of it are deferred as well; any other operation reads it. `numbers_of` reads several at a time. Can be a
     parameter of a module.
 
-    read: Returns the numbers. May return them in the given data type if that saves memory. If it is a `ReadsRows`,
-        slices of rows read nothing else.
+    read: Returns the numbers. May return them in the given data type if that saves memory. If it has a method
+        `of_rows(start, stop)`, which returns a function that reads these rows, slices of rows read nothing else.
     like: A tensor on the meta device with the shape and the data type of what `read` returns.
     view_of: Returns this tensor, given the whole one; for views.
     """
@@ -177,7 +164,7 @@ class Deferred(Tensor):
 
     def split(self, size: int, dim: int = 0) -> Iterator[Tensor]:  # type: ignore[override]
         """Read the rows, `size` at a time. Each part is read alone if `read` can do that, else all at once."""
-        if self.view_of is not unchanged or not isinstance(self.read, ReadsRows):
+        if self.view_of is not unchanged or not hasattr(self.read, "of_rows"):
             yield from numbers_of([self], self.dtype)[0].split(size, dim)
         else:
             for start in range(0, len(self), size):
@@ -193,7 +180,7 @@ class Deferred(Tensor):
         if func is torch.ops.aten.detach.default:
             return source
         views = func(source.like, *rest, **(kwargs or {}))
-        if func is ROWS and source.view_of is unchanged and isinstance(source.read, ReadsRows):
+        if func is ROWS and source.view_of is unchanged and hasattr(source.read, "of_rows"):
             dim, start, stop, step = rest + [0, None, None, None][len(rest) :]
             start, stop, step = slice(start, stop, step).indices(len(source.like))
             if dim == 0 and step == 1:
@@ -339,10 +326,8 @@ def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict
         raise other
     if start[8:9] == b"{":
         saved: object = open_safetensors(path)
-    elif start.startswith(b"PK") or (start.startswith(b"\x80") and is_old(path)):
+    elif start.startswith((b"PK", b"\x80")):
         saved = open_torch(path)
-    elif start.startswith(b"\x80"):
-        raise GPTError("checkpoint.pickle", file=path.name)
     else:
         raise GPTError("checkpoint.unknown_format", file=path.name)
     found = models_in(saved)
@@ -426,16 +411,9 @@ def other_format(file: Path, start: bytes = b"") -> GPTError | None:
         found = CTRANSLATE2[1]
     if found is None:
         return None
-    return GPTError("checkpoint.other_format", file=file.name, format=found[0], advice=advice(found[1]))
-
-
-def advice(command: str) -> GPTError:
-    """Return the sentence on what to do with a file of another program."""
-    if command == ORIGINAL:
-        return GPTError("format.original")
-    if command == UNPACK:
-        return GPTError("format.unpack")
-    return GPTError("format.command", command=command)
+    if found[1]:
+        return GPTError("checkpoint.other_format", file=file.name, format=found[0], command=found[1])
+    return GPTError("checkpoint.original", file=file.name, format=found[0])
 
 
 WEIGHT_FILES = Reader(

@@ -28,7 +28,7 @@ from gpt.models.checkpoints.files import CONFIG, Contents, Deferred, Reader, sev
 from gpt.models.checkpoints.layouts import SEPARATE, Hints, Layout
 from gpt.models.checkpoints.options import FULL, WINDOWED, rotary_share
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
-from gpt.models.checkpoints.untrusted import MAX_TEXT_BYTES, Damaged, map_file
+from gpt.models.checkpoints.untrusted import Damaged, map_file
 from gpt.models.checkpoints.vocabularies import PlainIds, vocabulary_or_ids
 from gpt.models.memory import release_file_pages
 from gpt.rotary import rotary_frequencies
@@ -373,7 +373,7 @@ class Header:
 
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self.path, self.data, self.at = path, data, 4
-        self.end = min(len(data), MAX_TEXT_BYTES)
+        self.end = len(data)
 
     def read(self) -> GGUFFile:
         version = self.number("I")

@@ -43,7 +43,7 @@ from gpt.models.checkpoints.tokenizer_formats import (
     read_varint,
 )
 from gpt.models.checkpoints.translate import strip_wrappers
-from gpt.models.checkpoints.untrusted import Damaged, Record, existing, map_file, read_bytes, read_json, read_pickle
+from gpt.models.checkpoints.untrusted import Damaged, Record, existing, map_file, read_json, read_pickle
 from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
@@ -303,7 +303,7 @@ def read_tensors(index: Path) -> dict[str, Tensor]:
     """Return the tensors of a TensorFlow checkpoint, memory-mapped. Raises ValueError if it is damaged."""
     data = index.with_suffix(".data-00000-of-00001")
     try:
-        table = read_table(read_bytes(index))
+        table = read_table(index.read_bytes())
         shards = dict(fields(table.pop(b""))).get(1, 1)
         if shards != 1:
             raise Damaged(f"{shards} shards")

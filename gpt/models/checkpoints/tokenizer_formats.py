@@ -36,7 +36,7 @@ from gpt.models.checkpoints.tokenizer_json import (
     ids_of_tokens,
     usual_decoder,
 )
-from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_text
+from gpt.models.checkpoints.untrusted import read_json, read_text
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer
 
@@ -280,7 +280,7 @@ def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
 def sentence_piece_json(path: Path) -> dict[str, Any]:
     """Return the contents of a tokenizer.json that encodes like a SentencePiece model."""
     try:
-        return converted(read_bytes(path))
+        return converted(path.read_bytes())
     except (AttributeError, IndexError, KeyError, TypeError, UnicodeDecodeError, struct.error):
         raise GPTError("vocabulary.sentence_piece", file=path.name) from None
 

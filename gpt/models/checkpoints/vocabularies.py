@@ -29,7 +29,7 @@ from gpt.models.checkpoints.tokenizer_formats import (
     special_tokens,
     write_gpt2_files,
 )
-from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
+from gpt.models.checkpoints.untrusted import read_json, read_pickle
 from gpt.tokenizer import (
     END_OF_TEXT,
     Tokenizer,
@@ -94,7 +94,7 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     found: Tokenizer | TokenTable
     file = library_file(folder)
     if (folder / BPE).is_file():
-        ranks = parse_ranks(read_bytes(folder / BPE), BPE)
+        ranks = parse_ranks((folder / BPE).read_bytes(), BPE)
         if missing_bytes(ranks):
             return byte_level_tokenizer(ranks, n_vocab, BPE)
         found = tiktoken_tokenizer(ranks)

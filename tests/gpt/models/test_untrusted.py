@@ -19,10 +19,9 @@ from safetensors.torch import load_file, save_file
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import open_checkpoint, save_hugging_face, save_model, untrusted
+from gpt.models.checkpoints import open_checkpoint, save_hugging_face, save_model
 from gpt.models.checkpoints.translate import expected_shapes
-from gpt.models.checkpoints.untrusted import MAX_HEADER_BYTES
-from gpt.models.checkpoints.vocabularies import FILES, PlainIds, find_vocabulary, read_nanogpt_meta
+from gpt.models.checkpoints.vocabularies import read_nanogpt_meta
 from gpt.models.registry import Registry
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
@@ -45,7 +44,7 @@ class Touch:
 def test_a_pickled_model_is_told_from_a_file_of_an_old_torch(tmp_path: Path) -> None:
     model, path = GPT(CONFIG), tmp_path / "model.pt"
     path.write_bytes(pickle.dumps(model))
-    with pytest.raises(ValueError, match="is a pickled Python object, which would run code"):
+    with pytest.raises(ValueError, match="is a pickled Python object"):
         load_model(path)
     for saved in (model.state_dict(), model):  # with a whole module, that format also stores the names of its classes
         torch.save(saved, path, _use_new_zipfile_serialization=False)
@@ -81,94 +80,12 @@ def test_file_that_would_run_code_is_refused_and_runs_none(tmp_path: Path) -> No
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "tuples",
-    [b"\x85" * 2_000_000, b"".join(b"q%ch%c\x86" % (i, i) for i in range(100))],  # the pairs would need 2^100 hashes
-    ids=["nested-deeply", "nested-pairs"],
-)
-def test_nested_tuples_are_not_hashed(tmp_path: Path, tuples: bytes) -> None:
-    as_key, as_member = b"\x80\x02})" + tuples + b"K\x01s.", b"\x80\x04\x8f()" + tuples + b"\x90."
-    for pickled in (as_key, as_member):
-        (tmp_path / "meta.pkl").write_bytes(pickled)
-        with pytest.raises(ValueError, match=r"meta\.pkl is (damaged or cut short: a tuple|not a nanoGPT vocabulary)"):
-            read_nanogpt_meta(tmp_path / "meta.pkl")
-        with zipfile.ZipFile(tmp_path / "nested.pt", "w") as archive:
-            archive.writestr("nested/data.pkl", pickled)
-        with pytest.raises(ValueError, match=r"nested\.pt (is damaged or cut short: a tuple|contains no state dict)"):
-            load_model(tmp_path / "nested.pt")
-
-
-@pytest.mark.thorough
 def test_torchscript_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
         for name in ("data.pkl", "constants.pkl", "code/__torch__.py"):
             archive.writestr(f"script/{name}", b"\x80\x02}.")
     with pytest.raises(ValueError, match="a zip file but not a checkpoint"):
         load_model(tmp_path / "script.pt")
-
-
-@pytest.mark.thorough
-def test_zip_bomb_is_refused(tmp_path: Path, torch_file: Path) -> None:
-    with zipfile.ZipFile(torch_file) as old, zipfile.ZipFile(tmp_path / "bomb.pt", "w", zipfile.ZIP_DEFLATED) as new:
-        for entry in old.infolist():
-            new.writestr(entry.filename, old.read(entry))
-        new.writestr("ckpt/data/99", bytes(50_000_000))
-    assert (tmp_path / "bomb.pt").stat().st_size < 200_000
-    with pytest.raises(ValueError, match="compressed"):
-        load_model(tmp_path / "bomb.pt")
-
-
-@pytest.mark.thorough
-def test_zip_directory_with_wrong_entries_is_refused(tmp_path: Path, torch_file: Path) -> None:
-    data = bytearray(torch_file.read_bytes())
-    at = data.rindex(b"PK\x01\x02")  # the last entry of the directory now claims 2 GiB
-    data[at + 20 : at + 28] = struct.pack("<II", 2**31, 2**31)
-    (tmp_path / "large.pt").write_bytes(data)
-    load_model(tmp_path / "large.pt")  # nothing reads that entry
-    data[at - 100 : at] = bytes(100)
-    (tmp_path / "large.pt").write_bytes(data)
-    with pytest.raises(ValueError, match=r"large\.pt is damaged"):
-        load_model(tmp_path / "large.pt")
-    data = bytearray(torch_file.read_bytes())
-    data[data.rindex(b"PK\x01\x02") + 46] = 0xBB  # the first byte of its name is no longer UTF-8
-    data[data.rindex(b"PK\x01\x02") + 9] |= 8  # the flag that declares names to be UTF-8
-    (tmp_path / "large.pt").write_bytes(data)
-    with pytest.raises(ValueError, match=r"large\.pt is damaged"):
-        load_model(tmp_path / "large.pt")
-
-
-@pytest.mark.thorough
-def test_tensor_that_claims_more_than_the_file_holds_is_refused(tmp_path: Path) -> None:
-    torch.save({"wte.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "wide.pt")
-    assert (tmp_path / "wide.pt").stat().st_size < 10_000
-    with pytest.raises(ValueError, match=r"claims 1,000,000,000,000 numbers"):
-        load_model(tmp_path / "wide.pt")
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("length", [2**62, 10**9, 200])
-def test_safetensors_header_longer_than_the_file_is_refused(tmp_path: Path, length: int) -> None:
-    (tmp_path / "model.safetensors").write_bytes(length.to_bytes(8, "little") + b"{}" + b" " * 100)
-    with pytest.raises(ValueError, match="damaged or cut short" if length == 200 else f"a header of {length:,} bytes"):
-        load_model(tmp_path)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4 * 10**12]},
-        {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 16]},
-        {"dtype": "F32", "shape": [2, 2], "data_offsets": [8, 24]},
-        {"dtype": "F99", "shape": [2, 2], "data_offsets": [0, 16]},
-    ],
-    ids=["beyond-the-end", "more-than-its-bytes", "gap", "unknown-type"],
-)
-def test_safetensors_header_with_wrong_entries_is_refused(tmp_path: Path, entry: dict[str, object]) -> None:
-    header = json.dumps({"wte.weight": entry}).encode()
-    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(24))
-    with pytest.raises(ValueError, match="damaged or cut short"):
-        load_model(tmp_path)
 
 
 @pytest.mark.thorough
@@ -222,35 +139,6 @@ def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
     """A small model in our own format."""
     save_model(tmp_path / "ours", GPT(CONFIG), byte_tokenizer)
     return tmp_path / "ours"
-
-
-@pytest.mark.thorough
-def test_a_header_of_too_many_tensors_is_not_parsed(tmp_path: Path) -> None:
-    header = b"{" + b" " * MAX_HEADER_BYTES + b"}"
-    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    with pytest.raises(ValueError, match="has a header of 2,000,002 bytes, more than the limit of 2,000,000"):
-        open_checkpoint(tmp_path)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", FILES)
-def test_a_link_to_a_device_is_no_vocabulary(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).symlink_to("/dev/zero")
-    assert isinstance(find_vocabulary(tmp_path, 7), PlainIds)
-
-
-@pytest.mark.thorough
-def test_a_link_to_a_device_holds_no_weights(tmp_path: Path) -> None:
-    (tmp_path / "a.pt").symlink_to("/dev/zero")
-    with pytest.raises(ValueError, match="no weight file"):
-        open_checkpoint(tmp_path)
-
-
-@pytest.mark.thorough
-def test_a_vocabulary_of_which_there_is_no_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(untrusted, "MAX_TEXT_BYTES", 1000)
-    with pytest.raises(ValueError, match=r"vocab\.tiktoken"):
-        find_vocabulary(folder, CONFIG.vocab_size)
 
 
 @pytest.mark.thorough
