@@ -106,10 +106,11 @@ def test_the_lens_and_the_parts_of_a_logit_are_those_of_the_hidden_states(twins:
 def test_input_x_gradient_is_that_of_the_embeddings(case: tuple[str, str]) -> None:
     """Transformers' nanochat still normalises its embeddings; ours are stored normalised."""
     twins = family_twins(*case)
-    x = twins.reference.get_input_embeddings()(IDX[:1]).detach().requires_grad_()
-    twins.reference(inputs_embeds=x).logits[0, -1].log_softmax(dim=-1)[TOKEN].backward()
-    expected = (x * x.grad)[0].sum(dim=-1).detach()
-    assert_close(input_x_gradient(twins.ours, IDX[0].tolist(), TOKEN), expected, atol=1e-4, rtol=1e-3)
+    with torch.inference_mode(False):
+        x = twins.reference.get_input_embeddings()(IDX[:1]).detach().requires_grad_()
+        twins.reference(inputs_embeds=x).logits[0, -1].log_softmax(dim=-1)[TOKEN].backward()
+        expected = (x * x.grad)[0].sum(dim=-1).detach()
+        assert_close(input_x_gradient(twins.ours, IDX[0].tolist(), TOKEN), expected, atol=1e-4, rtol=1e-3)
 
 
 def changed_weights(twins: Twins, folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:

@@ -22,6 +22,16 @@ from gpt.training.trainer import Batch
 from tests.gpt.training.live_runs import LONG, TIMEOUT, TINY, Gate, finished
 
 
+@pytest.fixture(autouse=True, scope="module")
+def short_evaluations() -> Iterator[None]:
+    """Evaluate twice per run, on 20 examples, with samples of a few tokens."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpt.training.live_run.N_EVALUATIONS", 2)
+        patch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 20)
+        patch.setattr("gpt.training.data.SAMPLE_TOKENS", 5)
+        yield
+
+
 @pytest.fixture(scope="module")
 def done() -> Iterator[LiveRun]:
     """A finished run, which must not be modified."""
@@ -30,12 +40,6 @@ def done() -> Iterator[LiveRun]:
     run.close()
 
 
-@pytest.fixture
-def few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.training.live_run.N_EVALUATIONS", 2)
-
-
-@pytest.mark.usefixtures("few_examples")
 def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun) -> None:
     snapshot = done.progress
     assert (snapshot.state, snapshot.step, snapshot.steps, snapshot.ended) == ("finished", 12, 12, True)
@@ -47,12 +51,10 @@ def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun)
     assert done.progress.seconds == snapshot.seconds  # the clock has stopped
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_a_loss_that_diverges_ends_the_run() -> None:
     assert finished(recipe=replace(TINY, muon_lr=1e30, adamw_lr=1e30)).state == "diverged"
 
 
-@pytest.mark.usefixtures("few_examples")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
     class Broken(TaskDataset):
@@ -64,24 +66,16 @@ def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
     assert run.state == "crashed"
 
 
-@pytest.mark.usefixtures("few_examples")
-@pytest.mark.usefixtures("few_evaluations")
 @pytest.mark.parametrize("units", ["characters", "bytes"])
-def test_a_text_is_learned_and_continued(units: str) -> None:
+def test_a_text_is_learned_and_continued_and_the_archive_holds_the_model(tmp_path: Path, units: str) -> None:
     text = "".join(f"{n} Flaschen Tee: 茶\n" for n in range(99))
-    evaluation = finished(TextDataset(text, units=units, block_size=16)).progress.evaluations[-1]
+    run = finished(TextDataset(text, units=units, block_size=16))
+    evaluation = run.progress.evaluations[-1]
     assert evaluation.accuracy is None
     (sample,) = evaluation.samples
     assert (sample.prompt, sample.correct) == ("0", None)
     assert sample.text
     assert evaluation.attn_weights.shape == (2, 2, 16, 16)
-
-
-@pytest.mark.usefixtures("few_examples")
-@pytest.mark.usefixtures("few_evaluations")
-@pytest.mark.parametrize("units", ["characters", "bytes", None])
-def test_the_archive_holds_the_model_that_was_trained(tmp_path: Path, units: str | None) -> None:
-    run = finished(TextDataset("tea for two\n" * 30, units=units, block_size=8) if units else None)
     (tmp_path / "files").mkdir()
     path = run.write_archive(tmp_path / "files")
     assert list(path.parent.iterdir()) == [path]
@@ -97,18 +91,28 @@ def test_the_archive_holds_the_model_that_was_trained(tmp_path: Path, units: str
     run.close()
 
 
-@pytest.mark.usefixtures("few_examples")
-def test_a_registered_model_equals_the_trained_one_and_is_not_listed() -> None:
+def test_a_registered_model_equals_the_trained_one_until_the_run_is_closed(tmp_path: Path) -> None:
     before, run = list_models(), finished()
     name = run.register()
     assert name == run.register() == run.registered_name
     assert list_models() == before
     prompt = run.dataset.start
     assert answer(get_model(name), prompt, 4) == answer(run.loaded, prompt, 4)
-    run.close()
-    with pytest.raises(ValueError, match="there is no model") as error:
-        get_model(name)
-    assert name not in str(error.value).partition("known models")[2]
+    model = weakref.ref(run.loaded.model)
+    for _ in range(2):
+        run.close()
+        assert (run.state, run.progress.losses, run.progress.evaluations) == ("cancelled", (), ())
+        assert run.registered_name is None
+        with pytest.raises(ValueError, match="there is no model") as error:
+            get_model(name)
+        assert name not in str(error.value).partition("known models")[2]
+        for use in (lambda: run.loaded, lambda: run.write_archive(tmp_path), run.register):
+            with pytest.raises(ValueError, match="this training run is cancelled"):
+                use()
+        assert not run.start()
+    del error
+    gc.collect()
+    assert model() is None
 
 
 @pytest.fixture
@@ -123,7 +127,6 @@ def gated() -> Iterator[tuple[Gate, LiveRun]]:
     run.close()
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_a_paused_run_makes_no_update_until_it_is_resumed(gated: tuple[Gate, LiveRun]) -> None:
     gate, run = gated
     gate.let(2)
@@ -135,7 +138,6 @@ def test_a_paused_run_makes_no_update_until_it_is_resumed(gated: tuple[Gate, Liv
     assert (run.state, run.progress.step) == ("training", 3)
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_a_pause_lasts_until_the_time_limit_at_most(gated: tuple[Gate, LiveRun]) -> None:
     gate, run = gated
     gate.let(2)
@@ -147,7 +149,6 @@ def test_a_pause_lasts_until_the_time_limit_at_most(gated: tuple[Gate, LiveRun])
     assert 0 < run.progress.paused_seconds <= run.progress.seconds
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_a_rate_factor_applies_from_the_next_update(gated: tuple[Gate, LiveRun]) -> None:
     gate, run = gated
     gate.let(3)
@@ -163,7 +164,6 @@ def test_a_rate_factor_applies_from_the_next_update(gated: tuple[Gate, LiveRun])
             run.set_rate_factor(factor)
 
 
-@pytest.mark.usefixtures("few_examples")
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
     gated: tuple[Gate, LiveRun], paused: bool
@@ -187,24 +187,6 @@ def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
     assert not gate.requested.acquire(blocking=False)
 
 
-@pytest.mark.usefixtures("few_examples")
-def test_closing_frees_the_model_and_its_name_and_can_be_repeated(tmp_path: Path) -> None:
-    run = finished()
-    name, model = run.register(), weakref.ref(run.loaded.model)
-    for _ in range(2):
-        run.close()
-        assert (run.state, run.progress.losses, run.progress.evaluations) == ("cancelled", (), ())
-        assert run.registered_name is None
-        with pytest.raises(ValueError, match="there is no model"):
-            get_model(name)
-        for use in (lambda: run.loaded, lambda: run.write_archive(tmp_path), run.register):
-            with pytest.raises(ValueError, match="this training run is cancelled"):
-                use()
-        assert not run.start()
-    gc.collect()
-    assert model() is None
-
-
 @pytest.fixture
 def runs() -> Iterator[list[LiveRun]]:
     """Four runs that have not been started. Each stops at its first batch."""
@@ -223,7 +205,6 @@ def status(queue: RunQueue, runs: list[LiveRun]) -> list[tuple[str, int]]:
     return [(run.state, queue.position(run)) for run in runs]
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_runs_start_in_the_order_of_their_submission(runs: list[LiveRun]) -> None:
     queue = RunQueue(max_running=2)
     for run in runs:
@@ -234,7 +215,6 @@ def test_runs_start_in_the_order_of_their_submission(runs: list[LiveRun]) -> Non
     assert status(queue, runs[1:]) == [("training", 0), ("training", 0), ("waiting", 1)]
 
 
-@pytest.mark.usefixtures("few_examples")
 @pytest.mark.parametrize("leave", [LiveRun.cancel, LiveRun.close])
 def test_cancelling_a_waiting_run_advances_those_behind_it(runs: list[LiveRun], leave) -> None:
     queue = RunQueue(max_running=1)
@@ -247,7 +227,6 @@ def test_cancelling_a_waiting_run_advances_those_behind_it(runs: list[LiveRun], 
     assert runs[2].state == "training"
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_a_full_queue_refuses_runs_until_one_leaves_it(runs: list[LiveRun]) -> None:
     queue = RunQueue(max_running=1, max_waiting=2)
     for run in runs[:3]:
@@ -259,7 +238,6 @@ def test_a_full_queue_refuses_runs_until_one_leaves_it(runs: list[LiveRun]) -> N
     assert status(queue, runs[2:]) == [("waiting", 1), ("waiting", 2)]
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_an_owner_has_part_of_the_queue(runs: list[LiveRun]) -> None:
     queue = RunQueue(max_running=1, max_waiting_of_owner=1)
     for run in runs[:2]:
@@ -270,7 +248,6 @@ def test_an_owner_has_part_of_the_queue(runs: list[LiveRun]) -> None:
     assert status(queue, runs[1:3]) == [("waiting", 2), ("waiting", 1)]  # a's first run is training
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_less_work_goes_first_and_overtakes_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpt.training.run_queue.MAX_OVERTAKEN", 1)
     short = replace(LONG, steps=1)
@@ -286,7 +263,6 @@ def test_less_work_goes_first_and_overtakes_a_few_times(monkeypatch: pytest.Monk
         end(run)
 
 
-@pytest.mark.usefixtures("few_examples")
 def test_closing_ends_all_runs_and_their_threads(runs: list[LiveRun]) -> None:
     queue = RunQueue(max_running=2)
     for run in runs:

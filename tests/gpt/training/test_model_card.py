@@ -57,8 +57,6 @@ def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: 
             continue
         assert f"| {field.name} | {saved[field.name]} |" in body
     assert [line for line in body.splitlines() if line.startswith("Seed ")] == [f"Seed {seed}:" for seed in range(10)]
-    assert "![" in body
-    assert (whole_run / "best" / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_bundled_card_the_docstrings_and_the_defaults_state_one_recipe() -> None:
@@ -80,21 +78,9 @@ def test_the_bundled_card_the_docstrings_and_the_defaults_state_one_recipe() -> 
     assert "trained on stories with the defaults and --compile --every 200. Its model card describes" in str(usage)
 
 
-def test_the_bundled_model_of_llamas_shape_is_of_its_cards_recipe_and_reads_the_same_tokens() -> None:
-    folder = ASSETS / LLAMA_MODEL
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    (command,) = [line for line in card.splitlines() if line.startswith("python -m gpt.training ")]
-    recipe = chosen_recipe(parse_options(shlex.split(command)[3:]))
-    assert recipe_section(recipe, command) in card
-    loaded = load_model(folder, device="cpu")
-    assert loaded.model.config == recipe.model_config(recipe.vocab_size)
-    assert f"{sum(p.numel() for p in loaded.model.parameters()):,} parameters" in card
-    assert (folder / "vocab.tiktoken").read_bytes() == (BUNDLED / "vocab.tiktoken").read_bytes()
-    assert f"{recipe.steps * recipe.batch_size * recipe.block_size:,} tokens" in card
-
-
-def test_the_model_of_poems_is_of_its_cards_recipe_and_every_file_is_small() -> None:
-    folder = ASSETS / POEMS_MODEL
+@pytest.mark.parametrize("name", [LLAMA_MODEL, POEMS_MODEL])
+def test_another_bundled_model_is_of_its_cards_recipe_and_every_file_is_small(name: str) -> None:
+    folder = ASSETS / name
     card = (folder / "README.md").read_text(encoding="utf-8")
     (command,) = [line for line in card.splitlines() if line.startswith("python -m gpt.training ")]
     recipe = chosen_recipe(parse_options(shlex.split(command)[3:]))
@@ -103,8 +89,12 @@ def test_the_model_of_poems_is_of_its_cards_recipe_and_every_file_is_small() -> 
     assert loaded.model.config == recipe.model_config(loaded.tokenizer.n_vocab)
     assert f"{sum(p.numel() for p in loaded.model.parameters()):,} parameters" in card
     assert max(file.stat().st_size for file in folder.iterdir()) < 10_000_000
+    if name == LLAMA_MODEL:
+        assert (folder / "vocab.tiktoken").read_bytes() == (BUNDLED / "vocab.tiktoken").read_bytes()
+        assert f"{recipe.steps * recipe.batch_size * recipe.block_size:,} tokens" in card
 
 
+@pytest.mark.thorough
 def test_a_card_can_be_written_again_without_training(
     tmp_path: Path, whole_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,17 +36,18 @@ def kill() -> None:
 
 
 @pytest.mark.thorough
-def test_a_run_leaves_log_curve_samples_best_weights_and_a_card(whole_run: Path) -> None:
+def test_a_run_leaves_log_curve_samples_best_weights_and_a_card(whole_run: Path, tmp_path: Path) -> None:
     folder = RunFolder(whole_run)
     assert [row.step for row in folder.log()] == [5, 10, 12]
     assert [row.tokens for row in folder.log()] == [5 * 64, 10 * 64, 12 * 64]
-    assert (whole_run / "curve.png").read_bytes().startswith(b"\x89PNG")
+    folder.draw_curve(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     samples = (whole_run / "samples.txt").read_text(encoding="utf-8")
     assert [line for line in samples.splitlines() if line.startswith("=====")] == [
         f"===== step {n} =====" for n in (5, 10, 12)
     ]
     assert samples.count("Once") >= 3
-    files = {"README.md", "config.json", "curve.png", "model.safetensors", "vocab.tiktoken"}
+    files = {"README.md", "config.json", "model.safetensors", "vocab.tiktoken"}
     assert {path.name for path in (whole_run / "best").iterdir()} == files
     assert not list(whole_run.rglob("*.part"))
 
@@ -169,22 +170,20 @@ def test_a_failed_save_leaves_the_previous_one(
     [
         ([], "is not empty"),
         (["--resume", "--seed", "3"], "started with seed 1337, not 3"),
-        (["--resume", "--n-embd", "32"], "started with n_embd 16, not 32"),
-        (["--resume", "--steps", "400"], "started with steps 12, not 400"),
     ],
 )
 def test_a_run_is_not_overwritten_nor_resumed_with_another_recipe(
-    whole_run: Path, train: Callable[..., int], capsys: pytest.CaptureFixture[str], more: list[str], sentence: str
+    whole_run: Path,
+    stories_file: Path,
+    train: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+    sentence: str,
 ) -> None:
     before = contents(whole_run)
     assert train(whole_run, *more) == 1
     assert contents(whole_run) == before
     assert_one_sentence(capsys, sentence)
-
-
-def test_another_text_is_refused(
-    whole_run: Path, stories_file: Path, train: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
     stories_file.write_text(stories_file.read_text(encoding="utf-8").replace("ball", "bell"), encoding="utf-8")
     assert train(whole_run, "--resume") == 1
     assert_one_sentence(capsys, "is not the text that the run")
