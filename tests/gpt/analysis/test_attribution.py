@@ -21,7 +21,7 @@ from gpt.model import GPT
 from tests.gpt.analysis.concept_dictionary import axis_dictionary
 from tests.gpt.analysis.copying_model import copying_model
 
-IDS = [3, 1, 4, 1, 5, 9, 2, 6]
+IDS, LAST, TOKEN = [3, 1, 4, 1, 5, 9, 2, 6], 7, 33
 
 
 def at_constant_scale(norm: LayerNorm | RMSNorm, whole: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -82,14 +82,12 @@ def test_only_the_copying_head_contributes_to_the_answer():
     assert max(abs(parts.embedding), abs(parts.position), abs(parts.norm_bias)) < 1e-6
 
 
-IDS, LAST, TOKEN = [3, 1, 4, 1, 5, 9, 2, 6], 7, 33
-
 VECTOR = torch.linspace(-2, 2, 24)
 
 
-def hooks(names: Iterable[str], at: int | None = None) -> tuple[Hook, ...]:
+def hooks(names: Iterable[str]) -> tuple[Hook, ...]:
     """Return hooks that change these activations, those inside the layers in layer 1."""
-    return tuple(Hook(name, None if name in HOOKABLE_OUTSIDE else 1, lambda x: 1.5 * x + 0.25, at) for name in names)
+    return tuple(Hook(name, None if name in HOOKABLE_OUTSIDE else 1, lambda x: 1.5 * x + 0.25) for name in names)
 
 
 ADDED = {*PATCHABLE, "final_norm"}  # activations that are sums of others: an edit of one adds something
@@ -98,21 +96,16 @@ EVERYWHERE = {*HOOKABLE, *HOOKABLE_OUTSIDE}
 
 EDITS = {
     "none": Edits(),
-    "heads": Edits(head_scale={(1, 0): 0.0, (2, 2): -1.5}),
-    "attention off": Edits(attn_scale={0: 0.5, 1: 0.0}),
-    "feed-forward off": Edits(mlp_scale={1: 0.0, 2: -0.5}),
-    "activation": Edits(activation="relu"),
-    "positions": Edits(drop_positions=True),
+    "factors": Edits(head_scale={(2, 2): -1.5}, attn_scale={0: 0.5, 1: 0.0}, mlp_scale={1: 0.0, 2: -0.5}),
+    "activation and positions": Edits(activation="relu", drop_positions=True),
     "patch elsewhere": Edits(patches=(Patch("resid_mid", 1, 2, VECTOR),)),
     "hooks inside": Edits(hooks=hooks(EVERYWHERE - ADDED)),
 }
 
 ADDING_EDITS = {
-    "concept up": Edits(steering=(Steering(1, VECTOR),)),
     "concept down": Edits(steering=(Steering(1, VECTOR, activity=lambda x: -x[..., 3].abs()),)),
     "patches": Edits(patches=tuple(Patch(name, 1, LAST, VECTOR) for name in PATCHABLE)),
     "hooks on sums": Edits(hooks=hooks(ADDED)),
-    "hooks at a position": Edits(hooks=hooks(EVERYWHERE, LAST)),
     "everything": Edits(
         head_scale={(1, 0): 0.5},
         attn_scale={1: 2.0},
@@ -154,6 +147,7 @@ def test_parts_sum_to_the_whole_with_any_edit(model: GPT, kind: str) -> None:
     assert_close(flow.sum(dim=-1), torch.ones_like(flow[0]))
 
 
+@pytest.mark.parametrize("model", ["gemma2"], indirect=True)
 @pytest.mark.parametrize("kind", ["none", *ADDING_EDITS])
 def test_concepts_others_and_the_error_sum_to_the_logit_before_a_cap(model: GPT, kind: str) -> None:
     edits = (EDITS | ADDING_EDITS)[kind].fitting(model.config)
@@ -165,6 +159,7 @@ def test_concepts_others_and_the_error_sum_to_the_logit_before_a_cap(model: GPT,
     assert sum(node.adds for node in graph.late) + graph.others + graph.error == pytest.approx(logit, abs=1e-4)
 
 
+@pytest.mark.parametrize("model", ["gemma2"], indirect=True)
 @pytest.mark.parametrize("packing", ["half", "int8"])
 @torch.inference_mode()
 def test_parts_of_a_model_in_reduced_precision_sum_to_the_logit(model: GPT, packing: Packing) -> None:

@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 import torch
 import transformers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
@@ -305,6 +305,7 @@ TINY = tiny_model()
 places = st.tuples(st.sampled_from(PATCHABLE), st.integers(0, 1), st.integers(0, 3))
 
 
+@settings(max_examples=5)
 @given(st.lists(places, max_size=3, unique=True), st.lists(st.integers(0, 255), min_size=4, max_size=6))
 def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
     patches = tuple(patch_from(TINY.model, ids, *place) for place in chosen)

@@ -57,8 +57,14 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patched.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
         patched.setattr(RunFolder, "draw_curve", lambda *_: None)
         assert main([str(folder / "stories.txt"), "--out", str(out), *TINY]) == 0
-        assert write_card([str(out), *CARD, "--hardware", "on a desk"]) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def run_with_card(whole_run: Path) -> Path:
+    """The same folder once its card is written."""
+    assert write_card([str(whole_run), *CARD, "--hardware", "on a desk"]) == 0
+    return whole_run
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def run(files, *options, tokens=4000):
+def run(files, *options, tokens=1500):
     words = [files / "model", files / "stories.txt", "--out", files / "out", "--width", 32, "--active", 4]
     return main([*map(str, words), "--tokens", str(tokens), *options])
 

@@ -31,16 +31,16 @@ from tools.model_card import recipe_section
 
 
 @pytest.mark.thorough
-def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: Path) -> None:
-    card = (whole_run / "best" / "README.md").read_text(encoding="utf-8")
+def test_the_card_has_the_score_of_the_saved_weights_and_the_command(run_with_card: Path) -> None:
+    card = (run_with_card / "best" / "README.md").read_text(encoding="utf-8")
     _, front, body = card.split("---\n", 2)
     front = yaml.safe_load(front)
     assert (front["license"], front["language"], front["datasets"]) == ("mit", "en", ["a/b"])
     assert "Made up, [nobody's](https://example.org)." in body
     assert "on a desk" in body
 
-    training, held_back = split_stories(read_stories(whole_run.parent.parent / "stories.txt"), 0.1, 1337)
-    saved_model = load_model(whole_run / "best", device="cpu")
+    training, held_back = split_stories(read_stories(run_with_card.parent.parent / "stories.txt"), 0.1, 1337)
+    saved_model = load_model(run_with_card / "best", device="cpu")
     score = score_stories(saved_model.model, saved_model.tokenizer, held_back)
     assert f"| **{score.bits_per_byte:.4f}** | {score.loss:.4f} |" in body
     assert f"on the {len(held_back)}\nstories held back" in body
@@ -48,10 +48,10 @@ def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: 
 
     command = next(line for line in body.splitlines() if line.startswith("python -m gpt.training"))
     options = parse_options(shlex.split(command)[3:])
-    saved = torch.load(whole_run / "last.pt", weights_only=True)["recipe"]
+    saved = torch.load(run_with_card / "last.pt", weights_only=True)["recipe"]
     assert asdict(chosen_recipe(options)) == saved
     assert (options.text.name, options.out.name, options.every) == ("stories.txt", "tiny-stories", 5)
-    assert str(whole_run.parent) not in card
+    assert str(run_with_card.parent) not in card
     for field in fields(Recipe):
         if field.name == "n_kv_head":  # belongs to another architecture
             continue
@@ -96,10 +96,10 @@ def test_another_bundled_model_is_of_its_cards_recipe_and_every_file_is_small(na
 
 @pytest.mark.thorough
 def test_a_card_can_be_written_again_without_training(
-    tmp_path: Path, whole_run: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run_with_card: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "tiny-stories"
-    shutil.copytree(whole_run, out)
+    shutil.copytree(run_with_card, out)
     card = out / "best" / "README.md"
     before, text = contents(out), card.read_text(encoding="utf-8")
     card.unlink()
