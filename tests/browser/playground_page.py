@@ -11,6 +11,25 @@ from tests.components.drawing import spoken_in
 CHIPS = "#strip .gb-strip [role=option]"
 ONE_MORE = re.compile(r"\b1 token\b")  # matches the status after a step
 FINISHED = re.compile("length reached|ended the text|context is full|stopped")
+# Controls and words in the first view, except the text itself and what is scrolled out of a list.
+FIRST_VIEW = r"""() => {
+  const hidden = "[aria-hidden=true], .gb-skip, #prompt, #bars [role=listbox], script, style";
+  const isSeen = (node) => {
+    const { width, height, top, bottom } = node.getBoundingClientRect();
+    const isShown = node.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+    const list = node.closest("[role=listbox]")?.getBoundingClientRect() ?? { top: 0, bottom: innerHeight };
+    const isInView = bottom > Math.max(list.top, 0) && top < Math.min(list.bottom, innerHeight) - 1;
+    return isShown && width > 1 && height > 1 && isInView && !node.closest(hidden);
+  };
+  const kinds = "button, input:not([type=radio]), .gb-frame label, select, summary, a[href], [role=tab]";
+  const controls = [...document.querySelectorAll(kinds)].filter(isSeen);
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const words = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (isSeen(node.parentElement)) words.push(...node.textContent.split(/\s+/).filter(Boolean));
+  }
+  return [controls.map((node) => node.id || node.ariaLabel || node.textContent.trim()), words];
+}"""
 
 
 def open_playground(page, address):
@@ -143,3 +162,9 @@ def generate(page, prompt, length=12, seed="3", pace="full speed"):
 
 def text(page):
     return "".join(page.locator(CHIPS).all_text_contents())
+
+
+def shown_next(page):
+    """Return the sentence and the bars of the next token once they belong to the text in the box."""
+    expect(page.locator("body")).not_to_have_class(re.compile("gb-stale"))
+    return says(page, "bars").text_content(), page.locator("#bars [role=option]").all_text_contents()

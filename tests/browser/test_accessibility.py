@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import SIZE
 from tests.browser.playground_page import open_more_controls, open_tab, switch_theme
 
+pytestmark = pytest.mark.thorough
+
 SETTLED = {  # by tab, an element that is present once its pictures are drawn
     "playground": "#heatmap .main-svg",
     "inside": "#path .gb-path-end",
@@ -69,10 +71,7 @@ def begin(page: Page, address: str) -> None:
     open_more_controls(page)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["playground", *(pytest.param(each, marks=pytest.mark.thorough) for each in SETTLED if each != "playground")],
-)
+@pytest.mark.parametrize("name", SETTLED)
 def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     page = stay(lambda page: begin(page, site))
     open_tab(page, name)
@@ -89,7 +88,6 @@ def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     page.set_viewport_size(SIZE)
 
 
-@pytest.mark.thorough
 def test_no_tab_scrolls_sideways_on_a_chinese_phone_and_the_text_stands_before_the_settings(page, site):
     page.set_viewport_size(PHONE)
     begin(page, f"{site}?lang=zh&model=stories&prompt=Lily+had+a+red+ball.+Tom+had+a+blue&text=")

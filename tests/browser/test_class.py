@@ -5,14 +5,17 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import SLOW
 from tests.browser.playground_page import CHIPS, open_more, open_playground, open_tab, tab
+
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture
-def other(page):
-    """The page of another visitor, with a phone."""
-    visitor = page.context.new_page()
-    visitor.set_viewport_size({"width": 390, "height": 844})
+def other(browser):
+    """The page of another visitor, with a phone, in a window of its own: the one behind another draws once a second."""
+    visitor = browser.new_page(viewport={"width": 390, "height": 844}, locale="en-US")
+    visitor.set_default_timeout(SLOW)
     yield visitor
     visitor.close()
 
@@ -49,7 +52,6 @@ def test_a_page_follows_the_teacher_reaches_nothing_of_it_and_goes_on_alone_from
     expect(page.locator("#prompt textarea")).to_have_value("Lily had a red")
 
 
-@pytest.mark.thorough
 def test_a_page_follows_into_another_tab_again_after_it_went_on_alone_and_until_the_class_ends(page, other, site):
     open_playground(page, site)
     other.goto(f"{share(page)}&lang=zh")
@@ -65,7 +67,6 @@ def test_a_page_follows_into_another_tab_again_after_it_went_on_alone_and_until_
     expect(other).not_to_have_url(re.compile("follow="))
 
 
-@pytest.mark.thorough
 def test_the_stops_of_a_link_are_stepped_by_keys_through_the_film_and_on(page, site):
     page.goto(f"{site}?class=first-lesson&stop=4")
     expect(bar(page)).to_contain_text("4 of 8")

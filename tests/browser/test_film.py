@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 
 from tests.browser.playground_page import open_playground, open_tab
 
+pytestmark = pytest.mark.thorough
+
 FILM, TITLE = "dialog.gb-film", "dialog.gb-film header h2"
 
 CLOSE_AND_OPEN = """() => {
@@ -63,7 +65,6 @@ def test_it_fills_the_window_is_stepped_by_keys_and_gives_back_the_page_as_it_wa
     expect(opened.locator("#prompt .gb-hidden")).to_have_text([" rain", "ing"])
 
 
-@pytest.mark.thorough
 def test_a_link_opens_a_beat_paused_and_without_motion_the_film_is_a_slideshow(page, site):
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": 390, "height": 844})

@@ -11,15 +11,14 @@ from playwright.sync_api import Page, Request, expect
 
 from tests.browser.playground_page import (
     CHIPS,
-    forget_status,
     open_playground,
     open_tab,
-    set_run,
     show_numbers,
     show_step,
     switch_theme,
-    written,
 )
+
+pytestmark = pytest.mark.thorough
 
 INK = """canvas => {
   const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -57,7 +56,6 @@ def part(page: Page, name: str) -> Any:
     return page.locator(f"#flow [data-part={name}]")
 
 
-@pytest.mark.thorough
 def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_and_fit_a_phone(opened: Page) -> None:
     for _ in range(2):
         for widget in ("#flow", "#heads"):
@@ -101,7 +99,6 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     show_numbers(opened, False)
 
 
-@pytest.mark.thorough
 def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(opened: Page) -> None:
     opened.locator("#flow").get_by_role("button", name="Head 3", exact=True).click()
     expect(flow(opened)).to_contain_text("layer 0, head 3")
@@ -136,31 +133,3 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     expect(opened.locator("#heads strong")).to_have_text("Layer 1, head 4")
     opened.keyboard.press("Enter")
     expect(flow(opened)).to_contain_text("layer 1, head 4")
-
-
-@pytest.mark.thorough
-def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty_page(page: Page, site: str) -> None:
-    open_playground(page, site)
-    page.locator("#prompt textarea").fill("The dog")
-    set_run(page, 200, pace="4")
-    forget_status(page)
-    page.locator("#generate").click()
-    expect(page.locator("#status")).to_contain_text("tokens written")
-    open_tab(page, "inside")
-    show_step(page, "Numbers")
-    expect(flow(page)).to_contain_text("attends most to")
-    first = flow(page).text_content() or ""
-    expect(flow(page)).not_to_have_text(first)
-    page.locator(".gb-dock > button").click()
-    open_tab(page, "playground")
-    written(page)
-    expect(page.locator("#status")).to_contain_text("stopped")
-    open_tab(page, "inside")
-    page.locator("#language").get_by_text("中文").click()
-    expect(part(page, "ff")).to_have_attribute("aria-label", re.compile("前馈网络内部"))
-    page.locator("#tabs [role=tab]").first.click()
-    page.locator("#clear").click()
-    expect(page.locator(CHIPS)).to_have_count(1)  # the start-of-text token
-    open_tab(page, "inside", "zh")
-    expect(flow(page)).to_contain_text("文本结束最关注")
-    expect(page.locator("#inside-notice")).to_be_hidden()

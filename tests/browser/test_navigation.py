@@ -44,22 +44,6 @@ def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of
     expect(opened.locator("#layer select")).to_have_value(layer)
 
 
-def test_the_answer_to_a_click_on_a_tab_does_not_undo_a_later_one(page, site):
-    open_playground(page, site)
-    page.evaluate(
-        """async () => {
-          const tabs = () => [...document.querySelectorAll("[role=tab]")];
-          const click = (name) => tabs().find((tab) => tab.textContent.trim() === name).click();
-          click("Lab");
-          await new Promise((later) => setTimeout(later, 40));  // before the answer to the first click
-          click("Loss");
-        }"""
-    )
-    expect(page.locator("#loss-strip [role=option]").first).to_be_visible()
-    expect(page).to_have_url(re.compile("tab=loss"))
-    expect(tab(page, "Loss")).to_have_attribute("aria-selected", "true")
-
-
 def test_back_and_forward_go_through_every_tab_and_its_lessons_and_challenges(page, site):
     open_playground(page, site)
     places = [("playground", page.url)]

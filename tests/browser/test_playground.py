@@ -20,38 +20,20 @@ from tests.browser.playground_page import (
     ONE_MORE,
     forget_status,
     generate,
-    open_more_controls,
     open_playground,
     open_tab,
     picked,
     says,
     set_run,
     show_numbers,
+    shown_next,
     switch_theme,
-    tab,
     text,
     written,
 )
 
-# Controls and words in the first view, except the text itself and what is scrolled out of a list.
-FIRST_VIEW = r"""() => {
-  const hidden = "[aria-hidden=true], .gb-skip, #prompt, #bars [role=listbox], script, style";
-  const isSeen = (node) => {
-    const { width, height, top, bottom } = node.getBoundingClientRect();
-    const isShown = node.checkVisibility({ opacityProperty: true, visibilityProperty: true });
-    const list = node.closest("[role=listbox]")?.getBoundingClientRect() ?? { top: 0, bottom: innerHeight };
-    const isInView = bottom > Math.max(list.top, 0) && top < Math.min(list.bottom, innerHeight) - 1;
-    return isShown && width > 1 && height > 1 && isInView && !node.closest(hidden);
-  };
-  const kinds = "button, input:not([type=radio]), .gb-frame label, select, summary, a[href], [role=tab]";
-  const controls = [...document.querySelectorAll(kinds)].filter(isSeen);
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const words = [];
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    if (isSeen(node.parentElement)) words.push(...node.textContent.split(/\s+/).filter(Boolean));
-  }
-  return [controls.map((node) => node.id || node.ariaLabel || node.textContent.trim()), words];
-}"""
+pytestmark = pytest.mark.thorough
+
 WATCH_SHIFTS = """() => {
   window.shifts = [];
   const keep = (list) => window.shifts.push(...list.getEntries().map((entry) => entry.value));
@@ -71,7 +53,6 @@ def opened(stay, site):
     return stay(lambda page: open_playground(page, site))
 
 
-@pytest.mark.thorough
 def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site):
     open_playground(page, site)
     expect(says(page, "bars")).to_contain_text("After")
@@ -94,7 +75,6 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(page.locator("html")).to_have_attribute("lang", "zh")
 
 
-@pytest.mark.thorough
 def test_a_page_under_a_path_that_the_app_does_not_know_says_so(browser, site):
     visitor = browser.new_page()
     visitor.route("**/lab/**", lambda route: route.continue_(url=route.request.url.replace("/lab/", "/")))
@@ -104,7 +84,6 @@ def test_a_page_under_a_path_that_the_app_does_not_know_says_so(browser, site):
     visitor.close()
 
 
-@pytest.mark.thorough
 def test_a_browser_in_chinese_has_a_first_screen_in_chinese_before_gradio_and_opens_with_poems(browser, site):
     visitor = browser.new_page(locale="zh-CN")
     visitor.route("**/assets/*.js", lambda route: route.abort())
@@ -142,46 +121,12 @@ def test_what_is_typed_before_and_while_the_page_takes_over_is_kept_in_order_and
     expect(says(page, "bars")).to_contain_text("After “!”")
 
 
-def test_a_new_visitor_sees_one_sentence_and_how_it_was_learned_and_the_first_action_opens_the_workbench(browser, site):
-    visitor = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-US", reduced_motion="reduce")
-    visitor.goto(site)
-    expect(visitor.locator("#first-screen")).to_have_count(0)
-    expect(visitor.locator("#hero-question")).to_have_text("Why does it guess “outside”?")
-    controls, words = visitor.evaluate(FIRST_VIEW)
-    assert len(controls) <= 12, controls
-    assert len(words) <= 60, words
-    visitor.mouse.move(*word_at(visitor, "rain"))
-    expect(visitor.locator("#prompt .gb-effect")).to_have_text("without it: 91% → 9%")
-    text = visitor.locator("#hero-growth .gb-growth-text")
-    noise = text.inner_text()
-    visitor.locator("#hero-growth input").fill("17")
-    expect(text).to_contain_text("there was a little girl named Lily")
-    assert "there was" not in noise
-    expect(visitor.locator("#generate")).to_be_hidden()
-    visitor.locator("#hide-main").click()
-    expect(visitor.locator("#generate")).to_be_visible()
-    expect(visitor.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from 91% to 9%")
-    controls, words = visitor.evaluate(FIRST_VIEW)
-    assert len(controls) <= 20, controls
-    assert len(words) <= 90, words
-    shorter = len(visitor.locator("#prompt textarea").input_value())
-    visitor.locator("#generate").click()
-    visitor.wait_for_function("n => document.querySelector('#prompt textarea').value.length > n", arg=shorter)
-    visitor.locator("#stop").click()
-    written(visitor)
-    visitor.locator("#language label", has_text="中文").click()
-    expect(visitor.locator("#generate")).to_have_text("续写")
-    expect(visitor.get_by_role("tab", name="写作")).to_be_visible()
-    visitor.close()
-
-
 def word_at(page, text):
     """Return the centre of a word in the box."""
     box = page.locator("#prompt .gb-copy span").filter(has_text=text).first.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-@pytest.mark.thorough
 def test_at_the_first_visit_the_text_writes_itself_and_a_key_takes_over_without_being_lost(browser, site):
     visitor = browser.new_page(locale="en-US")
     visitor.route("**/first.js", lambda route: None)  # the page never becomes interactive
@@ -199,24 +144,6 @@ def test_at_the_first_visit_the_text_writes_itself_and_a_key_takes_over_without_
     visitor.close()
 
 
-@pytest.mark.thorough
-def test_the_first_view_is_small_says_what_a_click_does_and_a_hidden_word_is_still_hidden_after_a_reload(page, site):
-    page.set_viewport_size({"width": 1280, "height": 720})
-    page.goto(site)
-    expect(page.locator("#reason")).to_contain_text("main reason")
-    expect(page.locator("#first-screen")).to_have_count(0)
-    controls, words = page.evaluate(FIRST_VIEW)
-    assert len(controls) <= 20, controls
-    assert len(words) <= 90, words
-    hint = page.get_by_text("Click a word to hide it. Double-click to edit.")
-    assert hint.bounding_box()["y"] >= sum(page.locator("#prompt").bounding_box()[side] for side in ("y", "height"))
-    page.mouse.click(*word_at(page, "rain"))
-    expect(page.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from")
-    page.reload()
-    expect(page.locator("#prompt .gb-hidden")).to_have_count(2)
-
-
-@pytest.mark.thorough
 def test_text_is_inserted_between_words_by_click_and_tap_and_in_a_word_that_is_clicked_twice(browser, site):
     visitor = browser.new_page(locale="en-US", has_touch=True, reduced_motion="reduce")
     visitor.goto(site)
@@ -251,30 +178,6 @@ def test_text_is_inserted_between_words_by_click_and_tap_and_in_a_word_that_is_c
     visitor.close()
 
 
-@pytest.mark.thorough
-def test_bars_of_an_older_text_cannot_be_clicked_and_undo_and_redo_go_through_what_was_done(opened):
-    box, bar, waiting = opened.locator("#prompt textarea"), opened.locator("#bars [role=option]").first, []
-    box.fill("The dog")
-    shown_next(opened)
-    place = bar.bounding_box()
-    opened.route("**/queue/join**", lambda route: waiting.append(route))
-    with opened.expect_request("**/queue/join**"):
-        box.fill("Once upon a")
-    opened.mouse.click(place["x"] + 9, place["y"] + 9)
-    with opened.expect_response("**/queue/join**"):
-        waiting[0].continue_()
-    opened.unroute("**/queue/join**")
-    shown_next(opened)
-    expect(box).to_have_value("Once upon a")
-    bar.click()
-    expect(box).to_have_value("Once upon a time")
-    opened.mouse.click(2, 2)  # nothing has the focus
-    for key, shown in (("z", "Once upon a"), ("z", "The dog"), ("Shift+z", "Once upon a"), ("y", "Once upon a time")):
-        opened.keyboard.press(f"Control+{key}")
-        expect(box).to_have_value(shown)
-
-
-@pytest.mark.thorough
 def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_the_end(opened):
     box, hidden = opened.locator("#prompt textarea"), opened.locator("#prompt .gb-hidden")
     box.fill("Tom was sad because he lost his")
@@ -306,7 +209,6 @@ def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_
     expect(opened.locator("#bars-off")).to_be_hidden()
 
 
-@pytest.mark.thorough
 def test_numbers_shows_all_digits_and_stays_on_and_a_technical_word_is_explained(page, site):
     open_playground(page, site)
     expect(page.locator("#bars [role=option]").nth(3)).to_contain_text("under 1%")
@@ -319,95 +221,6 @@ def test_numbers_shows_all_digits_and_stays_on_and_a_technical_word_is_explained
     expect(page.get_by_role("tooltip").filter(has_text="reads as one unit")).to_be_visible()
 
 
-def test_typing_shows_the_next_token_and_the_right_arrow_takes_it(opened):
-    box, ghost = opened.locator("#prompt textarea"), opened.locator("#prompt .gb-ghost")
-    box.fill("")
-    box.press_sequentially("Once upon a")
-    expect(ghost).to_have_text(" time")
-    expect(says(opened, "bars")).to_contain_text("After “a”")
-    expect(opened.locator("body")).not_to_have_class(re.compile("gb-stale"))
-    expect(opened.locator("#reason")).to_contain_text("“")
-    box.press("ArrowRight")
-    expect(box).to_have_value("Once upon a time")
-    expect(ghost).to_have_text(",")
-    expect(opened.locator(CHIPS)).to_have_count(4)
-    box.press("ArrowLeft")
-    expect(ghost).to_be_empty()  # the caret is not at the end, so nothing is accepted
-    box.press("ArrowRight")
-    expect(ghost).to_have_text(",")
-    box.press("Tab")
-    expect(box).not_to_be_focused()
-    expect(box).to_have_value("Once upon a time")
-    before = shown_next(opened)
-    box.press("x")
-    box.press("Backspace")
-    assert shown_next(opened) == before
-
-
-def compose(opened, text):
-    """Compose a text at the caret like an input method; the next call replaces it until it is committed."""
-    keyboard = opened.context.new_cdp_session(opened)
-    keyboard.send("Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)})
-
-
-def commit(opened, text):
-    opened.context.new_cdp_session(opened).send("Input.insertText", {"text": text})
-
-
-def shown_next(opened):
-    """Return the sentence and the bars of the next token once they belong to the text in the box."""
-    expect(opened.locator("body")).not_to_have_class(re.compile("gb-stale"))
-    return says(opened, "bars").text_content(), opened.locator("#bars [role=option]").all_text_contents()
-
-
-def test_composed_pinyin_is_neither_lost_nor_doubled_and_the_document_is_the_committed_text(opened):
-    box = opened.locator("#prompt textarea")
-    box.fill("The dog ran")
-    shown_next(opened)
-    box.evaluate("box => box.setSelectionRange(7, 7)")
-    for pinyin in ("n", "ni hao", "ni ha"):
-        compose(opened, pinyin)
-        expect(box).to_have_value(f"The dog{pinyin} ran")
-        shown_next(opened)
-        assert box.evaluate("box => box.selectionStart") == 7 + len(pinyin)
-    commit(opened, "你好")
-    expect(box).to_have_value("The dog你好 ran")
-    shown_next(opened)
-    assert box.evaluate("box => box.selectionStart") == 9
-    document = opened.locator(CHIPS).evaluate_all(
-        """chips => chips.map((chip) => {
-          const text = chip.cloneNode(true);
-          for (const bytes of text.querySelectorAll(".gb-bytes")) bytes.remove();
-          return text.textContent;
-        }).join("")"""
-    )
-    assert document == "The dog你好 ran"
-    compose(opened, "abc")
-    shown_next(opened)
-    compose(opened, "")  # cancelled
-    expect(box).to_have_value("The dog你好 ran")
-    shown_next(opened)
-
-
-@pytest.mark.thorough
-def test_what_is_pasted_before_the_page_has_its_session_counts_and_two_visitors_have_two_texts(opened, page, site):
-    generate(opened, "The dog", length=2)
-    page.goto(site)
-    page.locator("#prompt textarea").fill("The dog ran. " * 100)
-    page.locator("#generate").click()
-    expect(page.locator("#notice")).to_contain_text("more than the 256")
-    open_more_controls(page)
-    set_run(page, 2)
-    page.locator("#use-tail").click()
-    written(page)
-    assert page.locator(CHIPS).count() <= 130
-    expect(page.locator("#use-tail")).to_be_hidden()
-    opened.locator(CHIPS).nth(0).click()
-    expect(says(opened, "bars")).to_contain_text("After “The”")
-    expect(opened.locator(CHIPS)).to_have_count(4)
-
-
-@pytest.mark.thorough
 def test_a_text_is_written_on_and_again_to_the_same_end_for_the_same_seed_and_can_be_stopped_and_stepped_on(opened):
     generate(opened, "Once upon a time", length=12, seed="3")
     first = text(opened)
@@ -440,7 +253,6 @@ def test_a_text_is_written_on_and_again_to_the_same_end_for_the_same_seed_and_ca
     expect(opened.locator("#generate")).to_be_enabled()
 
 
-@pytest.mark.thorough
 def test_nothing_jumps_while_a_text_is_written(opened):
     generate(opened, "Once upon a time", length=2)
     set_run(opened, 60, pace="16")
@@ -451,30 +263,6 @@ def test_nothing_jumps_while_a_text_is_written(opened):
     written(opened)
     assert opened.evaluate("window.shifts.reduce((sum, each) => sum + each, 0)") < 0.02
     assert opened.evaluate("window.moved") == []
-
-
-def test_back_and_forward_move_between_tabs_and_selections_and_a_reload_keeps_them(page, site):
-    dock = page.locator("#dock [role=option]")
-    open_playground(page, site)
-    opened = page.url
-    open_tab(page, "why")
-    expect(page).to_have_url(re.compile(r"\?tab=why&layer=\d+&head=\d+$"))
-    selected = page.locator("#selected p").text_content()
-    dock.nth(5).click()
-    expect(page).to_have_url(re.compile("tab=why&position=5&"))
-    page.go_back()
-    expect(page.locator("#selected p")).to_have_text(selected)
-    for name, shown in (("Machine", "#path .gb-path-end"), ("Write", "#generate")):
-        page.go_back()
-        expect(tab(page, name)).to_have_attribute("aria-selected", "true")
-        expect(page.locator(shown)).to_be_visible()
-    expect(page).to_have_url(opened)
-    for _ in range(3):
-        page.go_forward()
-    expect(page.locator("#selected p")).to_contain_text("“Tom” ·")
-    expect(tab(page, "Causes")).to_have_attribute("aria-selected", "true")
-    page.reload()
-    expect(page.locator("#selected")).to_contain_text("“Tom” ·")
 
 
 @contextmanager
@@ -504,10 +292,3 @@ def test_of_two_quick_actions_none_is_lost_while_the_server_is_busy_with_the_fir
     expect(lead).to_contain_text("layer 0, head 1 off; layer 0, head 2 off")
     opened.locator("#change-reset").click()
     open_tab(opened, "playground")
-
-
-def test_any_text_is_shown_as_text(opened):
-    prompt = "<img src=x onerror=alert(1)><script>alert(2)</script> ${alert(1)} {{x}} <b>b</b> a\x00b \u202e 你好 é 👩"
-    generate(opened, prompt, length=2)
-    assert "<script>alert(2)</script> ${alert(1)} {{x}} <b>b</b>" in text(opened)
-    assert opened.locator(f"#strip img, #strip script, {CHIPS} b, #bars img, #heatmap img").count() == 0

@@ -19,6 +19,8 @@ from tests.browser.playground_page import (
     written,
 )
 
+pytestmark = pytest.mark.thorough
+
 LINK = "?prompt=The%20dog&temperature=0.8&seed=3&text=6&length=6&lang=en"
 
 
@@ -56,7 +58,6 @@ def told(page):
     return page.locator("#share-files .gb-share-says")
 
 
-@pytest.mark.thorough
 def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_same_text_place_and_tab(page, site):
     page.goto(f"{site}?model=../../etc/passwd&seed=1&length=2&prompt=%3Cimg%20src=x%20onerror=alert(1)%3E")
     expect(page.locator("#notice")).to_contain_text(": model.")
@@ -111,7 +112,6 @@ def test_a_duplicate_of_a_browser_tab_has_the_same_text_and_a_session_of_its_own
     duplicate.close()
 
 
-@pytest.mark.thorough
 def test_a_document_that_was_saved_opens_again_and_a_file_that_is_none_is_a_sentence(opened, tmp_path):
     with opened.expect_download() as download:
         press(opened, "share-files", "document")
@@ -142,7 +142,6 @@ def test_a_document_that_was_saved_opens_again_and_a_file_that_is_none_is_a_sent
     assert "Generation(" in opened.locator("#share-files textarea").input_value()
 
 
-@pytest.mark.thorough
 def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
     unfold_bars(opened)
     fill = opened.locator("#pipeline-bars .bars path").first.evaluate("bar => getComputedStyle(bar).fill")
@@ -166,7 +165,6 @@ def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
             expect(opened.locator("#pipeline-bars .bars path").first).not_to_have_css("fill", fill)
 
 
-@pytest.mark.thorough
 def test_a_chart_saved_as_html_is_the_same_chart_without_network(opened, browser, tmp_path):
     unfold_bars(opened)
     opened.locator("#pipeline-bars figure").hover()

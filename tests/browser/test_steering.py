@@ -5,14 +5,10 @@ from playwright.sync_api import expect
 
 from tests.browser.playground_page import (
     CHIPS,
-    ONE_MORE,
-    forget_status,
     generate,
     open_playground,
     says,
-    set_run,
     text,
-    written,
 )
 
 pytestmark = pytest.mark.thorough
@@ -67,70 +63,6 @@ def test_bars_put_tokens_in_by_mouse_and_keyboard_and_undo_redo_and_branches_lea
     opened.keyboard.press("Enter")
     expect(opened.locator(CHIPS)).not_to_have_count(5)
     assert text(opened).startswith(first)
-
-
-def test_any_text_and_any_token_of_the_vocabulary_can_be_put_there(opened):
-    generate(opened, "The dog", length=2)
-    box, hits = opened.locator("#box textarea"), opened.locator("#hits button")
-    box.fill(" cat")
-    expect(hits.nth(1)).to_contain_text("·cat")
-    hits.nth(1).click()
-    expect(opened.locator(CHIPS).nth(4)).to_have_text(" cat")
-    expect(box).to_have_value("")
-    box.fill(" ran away")
-    expect(hits.first).to_contain_text("ran·away")
-    box.press("Enter")
-    expect(opened.locator(CHIPS).last).to_have_text(" away")
-    expect(opened.locator("#status")).to_contain_text("typed")
-    assert text(opened).endswith(" cat ran away")
-
-
-def test_back_to_a_token_and_on_from_there(opened):
-    generate(opened, "Once upon a time", length=8)
-    expect(opened.locator("#back")).to_be_disabled()
-    opened.locator(CHIPS).nth(5).click()
-    opened.locator("#back").click()
-    expect(opened.locator(CHIPS)).to_have_count(6)
-    expect(opened.locator("#back")).to_be_disabled()
-    expect(opened.locator(LANES)).to_have_count(1)  # the branch behind it still exists
-    late = []  # the settings' own events
-
-    def delay(route):
-        if "go_on:act" in route.request.post_data:
-            route.continue_()
-        else:
-            late.append(route)
-
-    opened.route("**/queue/join*", delay)
-    set_run(opened, 3)
-    assert late
-    forget_status(opened)
-    opened.locator("#go_on").click()
-    written(opened)
-    opened.unroute("**/queue/join*")
-    expect(opened.locator(CHIPS)).to_have_count(9)
-
-
-def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(opened):
-    opened.locator("#clear").click()  # otherwise branches of another test would reappear
-    opened.locator("#prompt textarea").fill("Once upon a time")
-    set_run(opened, 200, pace="8")
-    forget_status(opened)
-    opened.locator("#generate").click()
-    expect(opened.locator("#status")).to_contain_text("tokens written")
-    expect(opened.locator(CHIPS).nth(7)).to_be_visible()
-    opened.locator(BARS).nth(1).press("Enter")  # by keyboard, since everything below the text moves while it grows
-    # The stream's last tokens may still appear before they are removed.
-    chosen, count = opened.wait_for_function(CHOSEN).json_value()
-    expect(opened.locator("#generate")).to_be_enabled()
-    expect(opened.locator("#stop")).to_be_disabled()
-    expect(opened.locator(CHIPS)).to_have_count(int(count))
-    expect(opened.locator(CHIPS).last).to_have_text(chosen)
-    opened.locator("#step").click()
-    expect(opened.locator("#status")).to_contain_text(ONE_MORE)
-    # The step follows the chosen token, so the stream wrote nothing more.
-    expect(opened.locator(CHIPS)).to_have_count(int(count) + 1)
-    expect(opened.locator(CHIPS).nth(int(count) - 1)).to_have_text(chosen)
 
 
 def test_each_bar_of_the_picture_lies_under_the_button_of_its_token_at_any_width(opened):

@@ -106,27 +106,6 @@ def test_a_link_opens_a_challenge_which_clicks_or_a_text_solve_and_the_browser_k
     expect(page.locator("#challenge-head a[aria-current]")).to_have_attribute("data-key", "sure")
 
 
-def test_of_several_quick_actions_in_a_card_none_is_lost(stay, site):
-    page = stay(lambda page: open_playground(page, site))
-    open_tab(page, "activations")
-    expect(says(page, "activation-swapped")).not_to_be_empty()
-    page.evaluate(
-        """() => {
-          const set = (box, value) => {
-            box.value = value;
-            box.dispatchEvent(new Event(box.localName === "select" ? "change" : "input"));
-          };
-          for (const x of [0.5, 3, -2]) set(document.querySelector("#activations-x input[type=number]"), x);
-          document.querySelectorAll("#activations-swap input")[1].click();
-          set(document.querySelector("#activations-layer select"), "1");
-          set(document.querySelector("#activations-x input[type=number]"), 2);
-        }"""
-    )
-    expect(says(page, "curves")).to_contain_text("x = 2.00")
-    expect(says(page, "pre-activations")).to_contain_text("Layer 1")
-    expect(page.locator("#activations-x input[type=range]")).to_have_value("2")
-
-
 def test_a_way_through_the_tree_of_a_beam_search_becomes_the_document(stay, site, monkeypatch):
     monkeypatch.setattr(beams, "STEP_SECONDS", 0)
     compare = stay(lambda page: open_playground(page, site))
