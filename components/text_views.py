@@ -122,8 +122,8 @@ def attention_shade(text: Text, selection: Selection) -> str:
     if selection.shading != "attention" or text.n_read == 0:
         return ""
     position = text.at(selection)
-    weights = text.document.attn_weights(selection.layer, selection.head)
-    return shade_value(weights[position, : position + 1].cpu().numpy())
+    weights = text.document.attn_weights(selection.layer, selection.head, start=position, stop=position + 1)
+    return shade_value(weights[0].cpu().numpy())
 
 
 def shading_legend(s: Any) -> str:
@@ -193,12 +193,12 @@ def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
     """Draw the selected head's attention weights around the selected position."""
     tokenizer, position = text.tokenizer, text.at(selection)
     start, end = heatmap_window(text, position)
-    weights = text.document.attn_weights(selection.layer, selection.head)[:end, :end].float().cpu().numpy()
-    shown, window = weights[start:end, start:end], text.config.window_of(selection.layer)
+    weights = text.document.attn_weights(selection.layer, selection.head, start=start, stop=end).cpu().numpy()
+    shown, window = weights[:, start:], text.config.window_of(selection.layer)
     if window is not None:
         shown = np.where(np.tri(len(shown), k=-window, dtype=bool), np.nan, shown)  # beyond the attention window
     figure = attention_map(tokenizer, text.ids[start:end], shown, selected=position - start, first=start)
-    sentence = attention_sentence(text, position, selection, weights[position, : position + 1])
+    sentence = attention_sentence(text, position, selection, weights[position - start, : position + 1])
     if window is not None:
         sentence += t("attention.sight", layer=selection.layer, window=window)
     if start > 0 or end < text.n_read:

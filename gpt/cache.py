@@ -166,17 +166,19 @@ class KVCache:
         self._sharing.add(other)
         return other
 
-    def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
+    def attn_weights(self, layer: int, *, head: int | None = None, start: int = 0, stop: int | None = None) -> Tensor:
         """Compute one layer's attention weights, softmax(q k^T / sqrt(hs) + mask), from the stored tensors.
 
-        Returns (B, nh, stop - start, stop) for the queries from `start` to `stop` - 1, by default all of them. The
-        cache must keep queries and must have been filled without a padding mask.
+        Returns (B, nh, stop - start, stop) for the queries from `start` to `stop` - 1, by default all of them. With a
+        head, nh is 1. The cache must keep queries and must have been filled without a padding mask.
         """
         if self.q is None:
             raise GPTError("cache.no_queries")
-        S = self.length if stop is None else stop
-        q, k = self.q[layer, :, :, start:S].float(), self.k[layer, :, :, :S].float()
-        k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # (B, nh, S, hs)
+        S, group = self.length if stop is None else stop, self.config.n_head // self.config.kv_heads
+        heads, kv_heads = (slice(None), slice(None)) if head is None else (slice(head, head + 1), [head // group])
+        q, k = self.q[layer, :, heads, start:S].float(), self.k[layer, :, kv_heads, :S].float()
+        if head is None:
+            k = k.repeat_interleave(group, dim=1)  # (B, nh, S, hs)
         attn_scores = attention_scores(q, k, self.config.score_scale, self.config.attn_softcap)  # (B, nh, S - start, S)
         hidden = torch.ones_like(attn_scores[0, 0], dtype=torch.bool).triu(start + 1)
         if (window := self.config.window_of(layer)) is not None:

@@ -201,10 +201,11 @@ class LearnersCache(KVCache):
         other.advance(n)
         return other
 
-    def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
+    def attn_weights(self, layer: int, *, head: int | None = None, start: int = 0, stop: int | None = None) -> Tensor:
         """Return the weights that the learner's module stores, instead of computing them from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)
-        return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale the result in place
+        heads = slice(None) if head is None else slice(head, head + 1)
+        return given(found, f"h.{layer}.attn.weights")[:, heads, start:].clone()  # callers scale the result in place
 
 
 def given(found: Mapping[str, Tensor], name: str) -> Tensor:

@@ -290,16 +290,22 @@ class Generation(Document):
         return 0.0 if kept is all_logits else -math.expm1((kept.logsumexp(0) - all_logits.logsumexp(0)).item())
 
     @torch.inference_mode()
-    def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
-        """Return the attention weights of one head, or by default the mean over all heads: (n_read, n_read)."""
+    def attn_weights(self, layer: int, head: int | None = None, *, start: int = 0, stop: int | None = None) -> Tensor:
+        """Return the attention weights of one head, or by default the mean over all heads: (stop - start, stop).
+
+        start, stop: the queries, by default all positions read. Raises ValueError for an unknown layer or head.
+        """
         config = self.loaded.model.config
         check_layer(layer, config.n_layer)
         if head is not None:
             check_head(head, config.n_head)
         self._catch_up()
         n = min(self.n_read, self._cache.length)
-        weights = self._cache.attn_weights(layer, stop=n)  # (1, nh, S, S)
-        weights = (weights if self.edits is None else self.edits.apply(layer, "attn_weights", weights, 0))[0]
+        n = n if stop is None else min(n, stop)
+        if self.edits is None:
+            return self._cache.attn_weights(layer, head=head, start=start, stop=n)[0].mean(dim=0)
+        weights = self._cache.attn_weights(layer, start=start, stop=n)  # (1, nh, n - start, n)
+        weights = self.edits.apply(layer, "attn_weights", weights, start)[0]
         return weights.mean(dim=0) if head is None else weights[head]
 
     def without_first(self) -> Generation:

@@ -57,7 +57,8 @@ def test_weights_from_the_cache_are_those_of_the_trace(model):
     for layer in range(model.config.n_layer):
         weights = trace.layers[layer].attn_weights
         assert_close(cache.attn_weights(layer), weights, atol=1e-6, rtol=0)
-        assert_close(cache.attn_weights(layer, start=9), weights[:, :, 9:], atol=1e-6, rtol=0)
+        rows = cache.attn_weights(layer, head=2, start=3, stop=9)
+        assert_close(rows, weights[:, 2:3, 3:9, :9], atol=1e-6, rtol=0)
 
 
 @torch.inference_mode()

@@ -129,7 +129,7 @@ class Recording:
             part[layer, 0, each, :n].float() for part, each in ((cache.q, head), (cache.k, kv_head), (cache.v, kv_head))
         )
         scores = attention_scores(q, k, config.score_scale, config.attn_softcap)  # (T, T)
-        weights = cache.attn_weights(layer, stop=n)[0, head]  # (T, T)
+        weights = cache.attn_weights(layer, head=head, stop=n)[0, 0]  # (T, T)
         return HeadVectors(*(x.cpu().numpy() for x in (q, k, v, weights @ v, scores, weights)))
 
     @torch.inference_mode()

@@ -243,8 +243,8 @@ def attended(s: Any) -> list[tuple[int, float]]:
     """Return the positions that the selected head attends to most from the selected position, with their weights."""
     if s.text is None or s.text.n_read == 0:
         return []
-    row = s.text.document.attn_weights(s.selection.layer, s.selection.head)[s.position, : s.position + 1]
-    weights = row.float().cpu().numpy()
+    row = s.text.document.attn_weights(s.selection.layer, s.selection.head, start=s.position, stop=s.position + 1)
+    weights = row[0].cpu().numpy()
     most = np.argsort(-weights, kind="stable")[:MAX_ARCS]
     return [(int(i), float(weights[i])) for i in most if weights[i] >= MIN_ARC_WEIGHT]
 
