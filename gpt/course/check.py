@@ -17,12 +17,16 @@ from gpt.course import child, feedback
 from gpt.course.process import Answer, LearnerProcess
 from gpt.course.program import solution
 from gpt.course.reference import Reference
-from gpt.course.step import Mistake, Step, Test, Words
+from gpt.course.step import Language, Mistake, Step, Test, Words
 
 RELATIVE = 1e-5  # allowed relative difference
 
 Job = tuple[Path, Test]
 State = Literal["ok", "gap", "wrong"]
+MARKS: dict[State, str] = {"ok": "ok", "gap": "-", "wrong": "x"}
+HINT = Words("Hint: ", "提示：")
+TEST = Words("Test: ", "检查项：")
+PRINTED = Words("Your program printed:", "程序的输出：")
 
 
 @dataclass(frozen=True)
@@ -160,3 +164,26 @@ def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
 def as_tensor(value: Any) -> Tensor:
     """Convert a number to a zero-dimensional tensor. Returns a tensor unchanged."""
     return value if isinstance(value, Tensor) else torch.tensor(value)
+
+
+def line(step: Step, state: State, language: Language) -> str:
+    """Format a step's line in the table of results."""
+    title = step.title.of(language)
+    wide = sum(ord(character) > 0x2E80 for character in title)  # wide characters take two columns
+    return f"  {step.key:>3} {title:<{34 - wide}} {MARKS[state]}"
+
+
+def explain(verdict: Verdict, language: Language) -> str:
+    """Explain what is wrong with a step."""
+    parts = [] if verdict.problem is None else [verdict.problem.of(language)]
+    if verdict.state == "gap":
+        parts.append(verdict.step.says.of(language))
+    elif verdict.test is not None:
+        parts[:0] = [
+            f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}{verdict.test.name.of(language)}"
+        ]
+    if verdict.hint is not None:
+        parts.append(f"{HINT.of(language)}{verdict.hint.of(language)}")
+    if verdict.printed:
+        parts.append(f"{PRINTED.of(language)}\n{verdict.printed}")
+    return "\n".join(parts)

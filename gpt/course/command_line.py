@@ -11,10 +11,9 @@ from typing import NoReturn
 
 import torch
 
-from gpt.course.check import Checker
+from gpt.course.check import Checker, explain, line
 from gpt.course.notebook import write_notebooks
 from gpt.course.program import PROGRAM, find_step, language_of, start, steps_before
-from gpt.course.report import explain, line
 from gpt.course.step import LANGUAGES, Step, Words
 from gpt.course.steps import STEPS
 from gpt.errors import GPTError

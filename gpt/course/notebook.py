@@ -12,9 +12,8 @@ from typing import Any
 import torch
 
 from gpt.course import child
-from gpt.course.check import Checker
+from gpt.course.check import Checker, explain, line
 from gpt.course.program import IMPORTS, find_step
-from gpt.course.report import explain, line
 from gpt.course.step import LANGUAGES, Language, Step, Words
 from gpt.course.steps import STEPS
 

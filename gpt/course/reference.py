@@ -69,6 +69,16 @@ class Reference:
         """Activations of the first block."""
         return self.trace.layers[0]
 
+    @property
+    def attn_input(self) -> Tensor:
+        """What the attention of the first block reads."""
+        return self.model.blocks[0].ln_1.formula(self.layer.resid_pre)
+
+    @property
+    def mlp_input(self) -> Tensor:
+        """What the feed-forward part of the first block reads."""
+        return self.model.blocks[0].ln_2.formula(self.layer.resid_mid)
+
     @torch.no_grad()
     def logits(self, idx: Tensor) -> Tensor:
         """Return the bundled model's logits."""
@@ -87,16 +97,6 @@ class Reference:
     def short(self) -> GPT:
         """The bundled model, reduced to two layers and a context of 12."""
         return shortened(self.model, n_layer=2, block_size=12)
-
-    @property
-    def short_config(self) -> dict[str, Any]:
-        """Arguments for `Config` that match the short model."""
-        return config_of(self.short)
-
-    @property
-    def short_weights(self) -> dict[str, Tensor]:
-        """Parameters of the short model."""
-        return state(self.short)
 
     @cached_property
     def small(self) -> GPT:
@@ -149,11 +149,6 @@ class Reference:
         folder = Path(self._temporary.name) / "gpt2"
         save_hugging_face(self.short, folder, self.loaded.tokenizer)
         return str(folder)
-
-    @property
-    def bundled_folder(self) -> str:
-        """Folder of the bundled model."""
-        return str(BUNDLED)
 
     def loss_and_gradient(self, idx: Tensor) -> Tensor:
         """Return the short model's loss, followed by the gradient of its first norm: (1 + n_embd,)."""
