@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt import cache as cache_module
 from gpt.cache import KVCache
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -81,26 +80,6 @@ def test_caches_that_share_memory_are_independent_once_one_is_extended(model):
     model(idx[:, 7:] * 0, cache=cache)  # a different continuation of the first text
     assert_close(model(idx, trace=(trace := Trace()))[:, -1], model.logits(trace.final_norm[:, -1]))
     assert_close(twin.attn_weights(0), trace.layers[0].attn_weights, **EXACT)
-
-
-@torch.inference_mode()
-def test_the_length_grows_only_when_everything_about_a_position_is_stored(model, monkeypatch):
-    class Watched(KVCache):
-        def __setattr__(self, name, value):
-            super().__setattr__(name, value)
-            if name == "length" and value > 0:
-                assert self.rows(0, value).isfinite().all()
-
-    def with_room(rows, length, *limits):
-        grown = grow(rows, length, *limits)
-        grown[..., length:, :] = torch.nan
-        return grown
-
-    grow, idx = cache_module.with_room, torch.randint(61, (1, 12))
-    monkeypatch.setattr(cache_module, "with_room", with_room)
-    cache = Watched(model.config, keep_queries=True)
-    in_chunks(model, idx, [4, 1, 7], cache=cache)
-    assert cache.length == 12
 
 
 def test_a_full_cache_refuses_the_next_token():

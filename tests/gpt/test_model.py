@@ -11,7 +11,6 @@ from torch.testing import assert_close
 from gpt.config import GPTConfig
 from gpt.layers import LayerNorm
 from gpt.model import GPT
-from gpt.rotary import apply_rotary, rotary_angles
 from gpt.trace import Trace
 
 EXACT = {"atol": 1e-5, "rtol": 0}
@@ -82,18 +81,6 @@ def test_loss_is_the_mean_cross_entropy_over_targets_that_are_not_ignored(model)
     assert model.loss(idx, targets).item() == pytest.approx(sum(counted) / 11, rel=1e-5)
 
 
-def test_dropout_applies_in_training_mode_only():
-    model, idx = tiny(dropout=0.5), torch.randint(61, (1, 16))
-    torch.manual_seed(1)
-    twin = tiny(dropout=0.0)
-    twin.load_state_dict(model.state_dict())
-    for trace in (None, Trace()):
-        assert_close(model.eval()(idx, trace=trace), twin(idx), **EXACT)
-    model.train()
-    assert (model(idx) - model(idx)).abs().max() > 1e-3
-    assert (model(idx, trace=Trace()) - model(idx, trace=Trace())).abs().max() > 1e-3
-
-
 @pytest.mark.parametrize("position", ["learned", "rotary"])
 @torch.inference_mode()
 def test_the_parts_called_by_themselves_give_what_a_pass_records(position):
@@ -114,18 +101,6 @@ def test_layer_norm_equals_its_formula(bias):
         torch.nn.init.normal_(norm.bias)
     x = 5 + 3 * torch.randn(4, 6, 7)
     assert_close(norm(x), norm.formula(x), atol=1e-5, rtol=1e-5)
-
-
-def test_rotary_positions_equal_rotations_of_complex_numbers():
-    hs, positions = 10, torch.tensor([0, 1, 2, 7, 40])
-    x = torch.randn(2, 3, 5, hs)
-    speed = 10000.0 ** (-2 * torch.arange(hs // 2) / hs)
-    turn = torch.polar(torch.ones(5, hs // 2), positions[:, None] * speed)  # e^(i position speed)
-    turned = torch.complex(x[..., : hs // 2], x[..., hs // 2 :]) * turn
-    expected = torch.cat((turned.real, turned.imag), dim=-1)
-    assert_close(apply_rotary(x, *rotary_angles(positions, hs)), expected, **EXACT)
-    batch = positions.repeat(2, 1)
-    assert_close(apply_rotary(x, *rotary_angles(batch, hs)), expected, **EXACT)
 
 
 def test_initial_weights_have_the_distribution_of_gpt2():

@@ -32,19 +32,13 @@ def final(logits: torch.Tensor, previous_ids=(), **params) -> list[float]:
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
-        ({}, [0.4, 0.3, 0.2, 0.1]),
         ({"temperature": 0.5}, [16 / 30, 9 / 30, 4 / 30, 1 / 30]),  # squared
         ({"temperature": 0}, [1, 0, 0, 0]),
-        ({"top_k": 2}, [4 / 7, 3 / 7, 0, 0]),
-        ({"top_k": 4}, [0.4, 0.3, 0.2, 0.1]),
         ({"top_k": 99}, [0.4, 0.3, 0.2, 0.1]),
-        ({"top_p": 0.6}, [4 / 7, 3 / 7, 0, 0]),
         ({"top_p": 0.75}, [4 / 9, 3 / 9, 2 / 9, 0]),
-        ({"top_p": 0.001}, [1, 0, 0, 0]),
         ({"top_p": 1e-12}, [1, 0, 0, 0]),
         ({"top_p": 1.0}, [0.4, 0.3, 0.2, 0.1]),
         ({"min_p": 0.6}, [4 / 7, 3 / 7, 0, 0]),
-        ({"min_p": 0.0}, [0.4, 0.3, 0.2, 0.1]),
         ({"min_p": 1.0}, [1, 0, 0, 0]),
         ({"top_k": 2, "top_p": 0.5}, [1, 0, 0, 0]),  # in the reverse order, two would remain
         ({"top_p": 0.6, "min_p": 0.76}, [1, 0, 0, 0]),

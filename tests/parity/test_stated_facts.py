@@ -135,26 +135,9 @@ class Slots:
 def test_objects_beside_the_weights_are_read_without_their_classes(
     tmp_path: Path, entries: dict[str, object], whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    others = [
-        {1, 2},
-        frozenset({3}),
-        Counter("aab"),
-        deque([1]),
-        Path("/a"),
-        datetime(2026, 1, 1),
-        range(3),
-        1j,
-        b"\xff",
-    ]
+    others = [{1, 2}, Counter("aab"), deque([1]), Path("/a"), datetime(2026, 1, 1), range(3), 1j, b"\xff"]
     others += [np.random.get_state(), np.random.default_rng(0), np.float64(1.5), np.arange(3.0), random.getstate()]
-    others += [
-        torch.get_rng_state(),
-        torch.Size([1]),
-        torch.float8_e4m3fn,
-        torch.device("cpu"),
-        nn.Linear,
-        re.compile("a"),
-    ]
+    others += [torch.Size([1]), torch.float8_e4m3fn, torch.device("cpu"), nn.Linear, re.compile("a")]
     model = randomized(TiedGPT())
     state = model.state_dict()
     saved = {"model": Theirs(state) if whole else state, "others": others, **entries}

@@ -323,16 +323,10 @@ def ids_of(steps) -> list[int]:
 @pytest.fixture
 def endless():
     """A model with a context of 24 tokens that never predicts end-of-text."""
-    endless = never_ending(tiny_model())
-    with torch.no_grad():
-        endless.model.ln_f.bias += 0.1 * torch.randn(16, generator=torch.Generator().manual_seed(1))
-    return endless
-
-
-def never_ending(endless):
-    """Make the model never predict end-of-text."""
+    endless = tiny_model()
     with torch.no_grad():
         endless.model.lm_head.weight[EOT] = 0
+        endless.model.ln_f.bias += 0.1 * torch.randn(16, generator=torch.Generator().manual_seed(1))
     return endless
 
 
@@ -347,18 +341,6 @@ def test_greedy_generation_past_a_full_context_equals_transformers_on_the_last_t
         logits = reference(expected[:, -16:]).logits[:, -1]
         expected = torch.cat((expected, logits.argmax(dim=-1, keepdim=True)), dim=1)
     assert generate_greedy(model, ids, 40).equal(expected)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("prompt", [PROMPT[:3], PROMPT, PROMPT * 3], ids=["short", "nearly full", "longer than it"])
-def test_cropping_equals_the_loop_without_a_cache(family, prompt):
-    endless = never_ending(family)
-    expected = generate_greedy(endless.model, torch.tensor([prompt]), 60)[0, len(prompt) :].tolist()
-    steps = list(generate(endless, prompt, GREEDY, 60, on_full="crop"))
-    assert ids_of(steps) == expected
-    assert [step.position for step in steps] == list(range(len(prompt), len(prompt) + 60))
-    assert [step.finish_reason for step in steps] == [None] * 59 + ["max_new_tokens"]
-    assert "".join(step.text for step in steps) == endless.tokenizer.decode(expected)
 
 
 def test_draws_count_dropped_tokens_and_only_read_ones_are_penalised(endless):

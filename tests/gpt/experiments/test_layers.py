@@ -85,14 +85,6 @@ def test_the_curriculums_rows_and_their_moments() -> None:
     assert_close(LayerNorm(6)(done.before), done.after)
 
 
-def test_normalised_rows_equal_torchs_layer_norm() -> None:
-    rows, scale, shift = torch.randn(4, 7) * 3 + 1, torch.randn(7), torch.randn(7)
-    done = normalise(rows, scale=scale, shift=shift, eps=1e-3)
-    assert_close(done.after, nn.functional.layer_norm(rows, (7,), scale, shift, 1e-3))
-    assert_close(done.standard, nn.functional.layer_norm(rows, (7,), None, None, 1e-3))
-    assert_close(normalise(rows, scale=2.0, shift=-1.0).after, normalise(rows).standard * 2 - 1)
-
-
 @pytest.mark.parametrize("layer", [0, 2])
 def test_the_input_of_a_models_norm_normalises_to_its_output(model: GPT, layer: int) -> None:
     ids, trace = [5, 1, 60, 8], Trace()

@@ -1,9 +1,7 @@
 """The queue of texts, and the threads of a pass."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Event
 
 import pytest
@@ -138,8 +136,6 @@ def test_callers_of_two_queues_take_turns_and_never_wait_for_each_other():
     assert one.n_admitted == other.n_admitted == 0
 
 
-TASKS = Path("/proc/self/task")
-
 needsopenmp = pytest.mark.skipif(not openmp().lib_controllers, reason="this build of torch has no OpenMP library")
 
 
@@ -158,31 +154,3 @@ def test_small_work_runs_on_one_thread_and_the_setting_is_restored():
     with pytest.raises(KeyError), threads_for(1):
         raise KeyError
     assert torch.get_num_threads() == before
-
-
-@needsopenmp
-@pytest.mark.skipif(not TASKS.exists(), reason="this system does not list threads")
-def testopenmp_threads_end_after_large_work():
-    seen: list[int] = []
-    known: set[str] = set()
-
-    def n_new(*, ended: bool) -> int:
-        until = time.monotonic() + 10  # the system still lists a thread shortly after its end
-        while (n := len({task.name for task in TASKS.iterdir()} - known)) and ended and time.monotonic() < until:
-            time.sleep(0.01)
-        return n
-
-    def work():
-        known.update(task.name for task in TASKS.iterdir())
-        assert torch.get_num_threads() >= 1  # makes torch initialise this thread's number of threads
-        with openmp().limit(limits=3):
-            for _ in range(2):  # new ones are created when needed
-                with threads_for(SMALL_WORK):
-                    torch.zeros(10**6).exp()
-                    seen.append(n_new(ended=False))
-                seen.append(n_new(ended=True))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [2, 0, 2, 0]

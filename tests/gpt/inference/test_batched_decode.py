@@ -138,21 +138,6 @@ def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model, monke
             shared.trim()
 
 
-@torch.inference_mode()
-def test_a_step_that_fails_in_its_middle_can_be_repeated(model, monkeypatch):
-    texts = [torch.randint(40, (1, n)) for n in (3, 6)]
-    caches, shared = [KVCache(model.config) for _ in texts], DecodeCache()
-    for text, cache in zip(texts, caches, strict=True):
-        model(text[:, :-1], cache=cache)
-    last = [text[0, -1:].tolist() for text in texts]
-    with monkeypatch.context() as patch:
-        patch.setattr(model.h[1].mlp, "forward", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            batched_hidden_states(model, [[7], [8]], caches, shared)
-    for text, state in zip(texts, batched_hidden_states(model, last, caches, shared), strict=True):
-        assert torch.allclose(state, model.hidden_states(text)[0, -1:], **CLOSE)
-
-
 def test_only_the_plain_model_in_evaluation_mode_is_batched(model):
     assert can_batch(model)
     model.training = True  # packed weights refuse model.train()

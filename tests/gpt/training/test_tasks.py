@@ -85,16 +85,3 @@ def test_exact_match_equals_greedy_decoding() -> None:
     samples = dataset.samples(loaded)
     assert [sample.correct for sample in samples] == right[:4]
     assert [sample.prompt for sample in samples] == [example.prompt for example in examples[:4]]
-
-
-@pytest.mark.thorough
-def test_a_tiny_model_learns_a_task_and_generalises_to_test_examples() -> None:
-    """Reversing four of six letters takes a fraction of the updates that the page's tasks need."""
-
-    def draw(rng: np.random.Generator) -> Example:
-        letters = "".join("abcdef"[i] for i in rng.integers(6, size=4))
-        return Example(f"{letters}>", letters[::-1] + "\n", letters)
-
-    dataset = TaskDataset(Task("reverse four", "abcdef>", 10, draw))
-    recipe = Recipe(block_size=9, n_layer=2, n_head=2, n_embd=32, steps=100, muon_lr=0.02, adamw_lr=0.01, warmup=10)
-    assert dataset.accuracy(learn(dataset, recipe, 100).model) > 0.9

@@ -30,7 +30,6 @@ from gpt.training.data import (
 )
 from gpt.training.evaluation import Score, sample, score_stories, windows
 from gpt.training.recipe import Recipe
-from tools.poems import Poem
 
 
 class Numbers:
@@ -201,20 +200,6 @@ def test_line_ends_and_unpaired_surrogates_are_replaced() -> None:
     dataset = TextDataset(TEXT.replace("\n", "\r\n") + "\ud83d")
     assert "\r" not in dataset.vocabulary.tokens
     assert "\ufffd" in dataset.vocabulary.tokens
-
-
-SPRING = "春晓\n春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少？"
-
-MOON = "床前明月光，疑是地上霜。\n举头望明月，低头思故乡。"
-
-
-def test_a_poem_has_a_title_and_verses():
-    poem = Poem.of_text(SPRING)
-    assert poem.title == "春晓"
-    assert poem.text.startswith("《春晓》\n春眠")
-    assert Poem.of_text(poem.text) == poem
-    assert poem.verses == ["春眠不觉晓", "处处闻啼鸟", "夜来风雨声", "花落知多少"]
-    assert Poem.of_text(MOON).title == ""
 
 
 def test_stories_can_be_read_by_characters_of_which_the_rare_are_neither_learned_nor_scored(tmp_path):
