@@ -24,7 +24,7 @@ from tests.browser.playground_page import (
     written,
 )
 from tests.conftest import randomized
-from tests.parity.reference_models import NanoGPT
+from tests.parity.named_models import NanoGPT
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script> ${alert(1)} {{x}} <b>b</b> a\x00b \u202e 你好 é 👩"
 

@@ -31,8 +31,7 @@ from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.registry import configure, precision_error, remove_model
 from tests.components.drawing import compute_now, spoken_in
 from tests.gpt.family_configs import randomized
-from tests.parity.named_models import LectureGPT, NumberedGPT, NumpyGPT
-from tests.parity.reference_models import NanoGPT
+from tests.parity.named_models import LectureGPT, NanoGPT, NumberedGPT, NumpyGPT
 
 
 def opened_with(session: Session, path: Path | None = None, **answers: object) -> str:

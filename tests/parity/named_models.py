@@ -1,4 +1,4 @@
-"""Our GPT as ten other programs store it: with their names, shapes and orders."""
+"""Our GPT as other programs store it: with their names, shapes and orders."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from gpt import GPT, GPTConfig
-from tests.parity.reference_models import CONTEXT, HEADS, LAYERS, MASK, VOCAB_SIZE, WIDTH
 
+VOCAB_SIZE, CONTEXT, WIDTH, HEADS, LAYERS = 61, 16, 24, 3, 2
+MASK = torch.triu(torch.ones(CONTEXT, CONTEXT), diagonal=1)
 SIZE = WIDTH // HEADS
 Names = dict[str, str | dict[str, int] | None]
 
@@ -50,10 +51,10 @@ class NamedGPT(nn.Module):
     options: ClassVar[dict[str, Any]] = {}
     buffers_of_block: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__()
         usual = {"tie_weights": False, "activation": "gelu"}
-        self.gpt = GPT(GPTConfig(VOCAB_SIZE, CONTEXT, LAYERS, HEADS, WIDTH, **(usual | self.options)))
+        self.gpt = GPT(GPTConfig(VOCAB_SIZE, CONTEXT, LAYERS, HEADS, WIDTH, **(usual | self.options | options)))
 
     def forward(self, idx: Tensor) -> Tensor:
         return self.gpt(idx)
@@ -63,6 +64,36 @@ class NamedGPT(nn.Module):
         for layer in range(LAYERS):
             state |= {f"{self.names['h']}.{layer}.{name}": 1 - MASK for name in self.buffers_of_block}
         return state
+
+
+class NanoGPT(NamedGPT):
+    """nanoGPT's model: exact GELU, optional biases, a tied head."""
+
+    names: ClassVar[Names] = {name: f"transformer.{name}" for name in ("wte", "wpe", "h", "ln_f")}
+    options: ClassVar[dict[str, Any]] = {"tie_weights": True}
+
+
+class MinGPT(NanoGPT):
+    """minGPT's model: tanh GELU, an untied head, and the causal mask as a buffer named bias."""
+
+    options: ClassVar[dict[str, Any]] = {"activation": "gelu_tanh"}
+    buffers_of_block: ClassVar[tuple[str, ...]] = ("attn.bias",)
+
+    def state_dict(self, *_: object, **__: object) -> dict[str, Tensor]:
+        state = super().state_dict()
+        return {name: value[None, None] if name.endswith(".attn.bias") else value for name, value in state.items()}
+
+
+class BookGPT(NamedGPT):
+    """GPTModel of the "from scratch" books: three matrices for query, key and value, and an untied head."""
+
+    names: ClassVar[Names] = {"h": "trf_blocks", "wte": "tok_emb", "wpe": "pos_emb", "lm_head": "out_head"}
+    names |= {"ln_1.weight": "norm1.scale", "ln_1.bias": "norm1.shift", "ln_2.weight": "norm2.scale"}
+    names |= {"ln_2.bias": "norm2.shift", "ln_f.weight": "final_norm.scale", "ln_f.bias": "final_norm.shift"}
+    names |= {"attn.c_attn": {"att.W_query": 0, "att.W_key": 1, "att.W_value": 2}, "attn.c_proj": "att.out_proj"}
+    names |= {"mlp.c_fc": "ff.layers.0", "mlp.c_proj": "ff.layers.2"}
+    options: ClassVar[dict[str, Any]] = {"activation": "gelu_tanh", "qkv_bias": False}
+    buffers_of_block: ClassVar[tuple[str, ...]] = ("att.mask",)
 
 
 class TiedGPT(NamedGPT):

@@ -33,7 +33,6 @@ from tests.parity.named_models import (
     LectureGPT,
     LensGPT,
     MegatronGPT,
-    NumberedGPT,
     NumpyGPT,
     OldMinGPT,
     SeqGPT,
@@ -53,9 +52,9 @@ INFERRED = {
     LensGPT: {"activation": "gelu_tanh"},
     WqGPT: {"n_head": 3, "activation": "silu"},
     EncoderGPT: {"n_head": 3},
+    NumberedGPT: {"n_head": 3},
     NumpyGPT: {"n_head": 3, "activation": "gelu_tanh"},
     SeqGPT: {"n_head": 3, "activation": "relu"},
-    NumberedGPT: {"n_head": 3},
 }
 
 

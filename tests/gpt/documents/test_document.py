@@ -243,19 +243,6 @@ def test_reading_below_n_read_is_consistent_while_the_text_grows(document):
     assert document.version != version
 
 
-def test_branches_of_a_text_whose_activations_are_taken_are_left_behind():
-    loaded = tiny_model()
-    other, document = Generation(loaded, [1, 2, 3, 4, 5, 6]), Generation(loaded, [1, 2, 3, 7, 8, 9])
-    other.read()
-    other.append(99, after=2)  # nodes 3 to 5 are now a branch
-    document.take_activations(other)
-    assert document.n_read == 3
-    document.append(10, after=2)
-    document.switch(5)  # nodes 3 to 5 of another tree
-    document.read()
-    assert_equals_fresh(document)
-
-
 @pytest.fixture
 def written():
     """A prompt of 4 tokens, followed by 5 sampled ones, and one undone choice."""
@@ -310,15 +297,6 @@ def test_the_prompt_of_a_text_that_is_nothing_else_changes_and_stays_the_prompt(
         assert document.n_prompt == len(document.ids) == len(document.tree) == keep + len(ids)
         assert not document.can_undo
         assert_equals_fresh(document)
-
-
-def test_what_does_not_fit_or_exist_changes_nothing(written):
-    written.retype([1, 2], 9)
-    before, nodes, key = state(written), len(written.tree), written.key
-    for ids, keep, said in (([3] * 30, 5, "do not fit"), ([260], 5, "260"), ([1], 0, "position -1"), ([1], 99, "98")):
-        with pytest.raises(ValueError, match=said):
-            written.retype(ids, keep)
-    assert (state(written), len(written.tree), written.key) == (before, nodes, key)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -29,7 +29,6 @@ from gpt import (
     load_model,
     trace_text,
 )
-from gpt.documents.comparison import Comparison
 from gpt.documents.generation import sliding_steps
 from gpt.documents.remote import StreamRequest
 from gpt.documents.snippets import python_snippet
@@ -89,12 +88,6 @@ def test_a_token_of_the_bundled_model_takes_at_most_250_of_our_calls_in_8_files(
     sys.setprofile(None)
     assert 0 < len(calls) <= 250
     assert len(set(calls)) <= 8, set(calls)
-
-
-def test_each_token_takes_one_forward_pass():
-    loaded = forced_model([97] * 24)
-    assert len(list(generate(loaded, "abc", GREEDY, 5))) == 5
-    assert loaded.model.calls == [3, 1, 1, 1, 1]
 
 
 def test_the_logits_that_a_token_was_sampled_from_are_not_computed_again(loaded, monkeypatch):
@@ -306,11 +299,6 @@ def test_a_saved_document_and_a_copy_keep_the_space_and_what_was_drawn_after_it(
         assert other.text == "the "
     with pytest.raises(ValueError, match='"held" must be spaces or a tab'):
         Generation.from_json(document.to_json().replace('"held": " "', '"held": "x"'), loaded)
-
-
-def test_texts_that_differ_in_the_space_are_not_compared() -> None:
-    typed, bare = (Generation(tiny_model(), text) for text in ("the ", "the"))
-    assert not Comparison(typed, bare, WARM, WARM).comparable
 
 
 PROMPT = list(b"the cat sat on a mat")

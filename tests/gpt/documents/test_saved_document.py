@@ -27,7 +27,7 @@ from gpt.models.registry import remove_model
 from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.fake_models import tiny_model
 from tests.gpt.family_configs import randomized
-from tests.parity.reference_models import NanoGPT
+from tests.parity.named_models import NanoGPT
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +82,11 @@ def test_a_file_with_edits_opens_on_every_family_and_goes_on_as_before(family):
     [
         ({"format": "other"}, "not a document of this program"),
         ({"version": 2}, "version 2, but this program reads version 1"),
-        ({"model": 3}, "model must be a name"),
         ({"vocab_size": 261}, "vocabulary of 261 tokens, but tiny has 260"),
         ({"vocab_size": 200}, '"id" must be a whole number between 0 and 199, not 257'),
         ({"prompt_tokens": 6}, "first 6 tokens are the prompt"),
         ({"current": 99}, '"current" must be a whole number between 0 and 13, not 99'),
         ({"tokens": []}, "1 to 65,536 tokens, not 0"),
-        ({"tokens": [0] * 65537}, "1 to 65,536 tokens, not 65,537"),
         ({"tokens": [5]}, "a token must be an object"),
         ({"dropped": [3, 260]}, '"dropped" must be a whole number between 0 and 259, not 260'),
         ({"settings": []}, "the file has no settings"),
@@ -107,7 +105,6 @@ def test_a_file_edited_by_hand_is_checked(document, changes, said):
     [
         (7, {"id": 260}, '"id" must be a whole number between 0 and 259, not 260'),
         (7, {"after": 7}, "token number 7 must follow one of 0 to 6, not 7"),
-        (7, {"after": None}, "must follow one of 0 to 6, not None"),
         (7, {"how": "guessed"}, "typed, sampled or chosen, not 'guessed'"),
         (7, {"settings": 2}, '"settings" must be a whole number between 0 and 1, not 2'),
         (0, {"after": 3}, "first token cannot follow another one"),
@@ -139,7 +136,6 @@ def test_a_text_longer_than_the_context_is_refused(document):
     ("edits", "said"),
     [
         ("h0.0=0,h0.0=1", "appears twice"),
-        ("h9.0=0", "layer 9"),
         ("resid_pre0.0=999", "999"),
         ("a0=99", "beyond 10"),
         ("x" * 40_001, "at most 40,000 characters"),
@@ -237,7 +233,8 @@ def test_trial_edits_generate_a_second_text(trial_ids):
     assert torch.equal(space["edits"].patches[0].value, patch.value)
 
 
-def test_a_checkpoint_is_loaded_with_its_path_and_n_head(tmp_path):
+def test_a_listed_model_is_loaded_by_its_name_and_a_checkpoint_with_its_path_and_n_head(tmp_path):
+    assert loading_line(get_model("stories")) == ("get_model", "loaded = get_model('stories')")
     path = tmp_path / "weights.pt"
     torch.save(randomized(NanoGPT()).state_dict(), path)
     loaded = get_model(add_model(path, n_head=3))
@@ -246,10 +243,6 @@ def test_a_checkpoint_is_loaded_with_its_path_and_n_head(tmp_path):
     assert loading_line(get_model(name))[1].endswith("n_head=3)  # the path of that checkpoint")
     remove_model(name)
     remove_model(str(path))
-
-
-def test_a_listed_model_is_loaded_by_its_name():
-    assert loading_line(get_model("stories")) == ("get_model", "loaded = get_model('stories')")
 
 
 numbers = st.integers(0, 99)

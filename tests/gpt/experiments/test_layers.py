@@ -26,7 +26,6 @@ from gpt.experiments.normalisation import (
     xavier_model,
 )
 from gpt.experiments.notebook import PRINTED, run_notebook
-from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.layers import LayerNorm
 from gpt.model import GPT, ForwardContext
 from gpt.tokenizer import gpt2_tokenizer
@@ -148,24 +147,6 @@ def test_the_scaling_keeps_the_residual_stream_from_growing() -> None:
     assert norms.scaled[0] == norms.unscaled[0] == pytest.approx(0.02 * math.sqrt(2 * 64), rel=0.05)
     grown = [math.sqrt(row[-1] ** 2 - row[0] ** 2) for row in (norms.scaled, norms.unscaled)]
     assert grown[1] / grown[0] == pytest.approx(math.sqrt(2 * 12), rel=0.25)  # each branch is longer by this factor
-
-
-def test_the_curriculums_ten_gradients() -> None:
-    found = shortcut_gradients()
-    assert found.without == pytest.approx(
-        (
-            0.00020173587836325169,
-            0.0001201116101583466,
-            0.0007152041653171182,
-            0.001398873864673078,
-            0.005049646366387606,
-        ),
-        rel=1e-6,
-    )
-    assert found.with_shortcuts == pytest.approx(
-        (0.22169792652130127, 0.20694106817245483, 0.32896995544433594, 0.2665732502937317, 1.3258541822433472),
-        rel=1e-6,
-    )
 
 
 @pytest.mark.thorough

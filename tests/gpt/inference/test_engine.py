@@ -173,18 +173,6 @@ def test_whatever_a_hook_raises_reaches_its_caller_alone(loaded, error):
         assert [one.result(20) for one in right] == [[2, 2, 2], [2, 2, 2]]
 
 
-def test_a_text_holds_its_own_logits_alone(loaded):
-    engine, start = Engine(loaded.model), threading.Barrier(4)
-
-    def read(cache):
-        start.wait(20)
-        return engine.read([1, 2, 3], cache)[1]
-
-    with ThreadPoolExecutor(4) as pool:
-        for logits in pool.map(read, [KVCache(loaded.model.config) for _ in range(4)]):
-            assert logits.untyped_storage().nbytes() == 4 * N_VOCAB
-
-
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_prompt_that_fails_in_its_middle_leaves_the_cache_as_it_was(loaded, monkeypatch, shared):
     engine, ids = Engine(loaded.model), list(range(80))
@@ -236,15 +224,3 @@ def test_a_pass_that_fails_after_it_has_stored_positions_is_repeated_for_each_te
     assert [cache.length for cache in caches] == [3, 3, 3]
     for (_, logits), right in zip(together, expected, strict=True):
         assert torch.allclose(logits, right, **CLOSE)
-
-
-def test_concurrent_first_accesses_get_the_same_engine():
-    loaded = tiny_model()
-    start = threading.Barrier(8)
-
-    def ask(_):
-        start.wait(20)
-        return id(loaded.engine)
-
-    with ThreadPoolExecutor(8) as pool:
-        assert len(set(pool.map(ask, range(8)))) == 1

@@ -16,7 +16,6 @@ import torch
 from gpt import Generation, KVCache, SamplingParams
 from gpt.inference.engine import Engine
 from tests.gpt.fake_models import tiny_model
-from tests.gpt.inference.waiting import wait_for_requests
 
 HAS_HANDLER = callable(signal.getsignal(signal.SIGINT))
 pytestmark = pytest.mark.skipif(
@@ -112,36 +111,3 @@ def test_an_interrupted_leader_passes_the_other_requests_to_the_next():
         stop.set()
         for other, expected in zip(others, alone, strict=True):
             assert torch.allclose(other.result(30), expected, **CLOSE)
-
-
-def test_an_interrupted_waiting_caller_withdraws_its_request(monkeypatch):
-    loaded = tiny_model(block_size=96)
-    engine, cache = Engine(loaded.model), KVCache(loaded.model.config)
-    hidden_states, entered, hold = Engine._hidden_states, threading.Event(), threading.Event()
-
-    def held(*arguments):
-        entered.set()
-        assert hold.wait(20)
-        return hidden_states(*arguments)
-
-    monkeypatch.setattr(Engine, "_hidden_states", held)
-    main = threading.get_ident()
-
-    def interrupt_and_release():
-        wait_for_requests(engine, 2)
-        signal.pthread_kill(main, signal.SIGINT)
-        with engine._changed:
-            while not engine._changed.wait_for(lambda: len(engine._requests) == 1, 0.1):
-                signal.pthread_kill(main, signal.SIGINT)  # a signal just before a blocking call does not interrupt it
-        hold.set()
-
-    with ThreadPoolExecutor(2) as pool:
-        other = pool.submit(engine.read, [1, 2, 3], KVCache(loaded.model.config))
-        assert entered.wait(20)
-        released = pool.submit(interrupt_and_release)
-        with pytest.raises(KeyboardInterrupt):
-            engine.read([4, 5], cache)
-        released.result(20)
-        assert len(other.result(20)[0]) == 3
-    assert cache.length == 0
-    assert len(engine.read([4, 5], cache)[0]) == 2

@@ -79,14 +79,6 @@ def test_interrupted_download_is_not_used_and_is_resumed(served: Hub, tmp_path: 
     assert not list((tmp_path / "cache").rglob("*.incomplete"))
 
 
-def test_download_continues_after_each_broken_connection(served: Hub) -> None:
-    served.cut, served.recovers = 50_000, True
-    folder = hub.download(REPO)
-    starts = [start for name, start in served.gets if name == hub.WEIGHTS]
-    assert starts == list(range(0, len(served.files[hub.WEIGHTS]), 50_000))
-    assert (folder / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
-
-
 @pytest.mark.parametrize("in_git", [False, True])
 def test_partial_file_with_another_checksum_is_deleted(served: Hub, tmp_path: Path, in_git: bool) -> None:
     served.in_git, weights = in_git, served.files[hub.WEIGHTS]

@@ -21,9 +21,7 @@ from gpt.models.checkpoints.vocabularies import find_vocabulary
 from gpt.tokenizer import TextDecoder, Vocabulary, plain_text, prompt_ids, prompt_text, start_ids
 from tests.gpt.models.tokenizer_families import (
     FAMILIES,
-    LLAMA3_PATTERN,
     NORMALISE,
-    QWEN_PATTERN,
     corpus,
     texts,
     trained,
@@ -93,16 +91,6 @@ def test_names_of_control_tokens_are_read_as_transformers_reads_them_if_asked_to
     assert prompt_ids(ours, f"{start}a", special=True) == theirs(f"{start}a")["input_ids"][n:]
 
 
-def test_a_control_token_that_merges_can_make_is_encoded_as_characters(tmp_path: Path) -> None:
-    made = trained("smollm2").encode(" ".join(texts(50))).tokens
-    name = next(token for token in made if token.isascii() and len(token) > 1)
-    theirs = write_family(tmp_path, "smollm2", eos_token=name)
-    ours = find_vocabulary(tmp_path, N_VOCAB)
-    end = theirs.token_to_id(name)
-    assert end in ours.eot_ids
-    assert ours.encode(name) == [theirs.token_to_id(character) for character in name]
-
-
 def test_a_text_begins_as_transformers_begins_it(tmp_path: Path, ours: HuggingFaceTokenizer) -> None:
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     for text in ("Hello, world", " two", "你好 naïve"):
@@ -162,19 +150,6 @@ def test_written_and_read_again_it_is_the_same(tmp_path: Path, ours: HuggingFace
     assert [again.encode(text) for text in texts()[:100]] == [ours.encode(text) for text in texts()[:100]]
 
 
-O200K_PATTERN = "|".join(
-    [
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-        r"\p{N}{1,3}",
-        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-        r"\s*[\r\n]+",
-        r"\s+(?!\S)",
-        r"\s+",
-    ]
-)  # gpt-oss's, according to tiktoken
-
-
 def changed(family: str, place: tuple[str, ...], value: object) -> dict[str, Any]:
     """Return a family's tokenizer.json with one value changed."""
     whole = part = json.loads(trained(family).to_str())
@@ -182,13 +157,6 @@ def changed(family: str, place: tuple[str, ...], value: object) -> dict[str, Any
         part = part[key]
     part[place[-1]] = value
     return whole
-
-
-def nested(depth: int) -> dict[str, Any]:
-    part: dict[str, Any] = {"type": "NFC"}
-    for _ in range(depth):
-        part = {"type": "Sequence", "normalizers": [part]}
-    return part
 
 
 def byte_levels(n: int) -> dict[str, Any]:
@@ -207,34 +175,20 @@ LONG_MAP = base64.b64encode(bytes(4) + b"a" * 1000).decode()  # a map that makes
         (("model", "max_input_chars_per_word"), 10**6, "not implemented: max_input_chars_per_word 1000000"),
         (("pre_tokenizer",), byte_levels(20), "not implemented: ByteLevel, ByteLevel"),
         (("model", "vocab"), {}, "give each token an id"),
-        (("model", "vocab"), {"a": 0, "b": 0}, "give each token an id"),
         (("model", "vocab"), {"a": 10**30}, "do not belong together"),
         (("model", "vocab"), {"a": 1024}, "1,025 tokens, but the model has 1,024"),
         (("model", "merges"), [["no", "such"]], "is not a vocabulary"),
         (("added_tokens",), [{"special": False, "content": "hello"}], "missing field `id`"),
         (("normalizer",), {"type": "Uppercase"}, "not implemented: Uppercase"),
-        (("added_tokens",), [{"content": ""}], "must contain tokens and merges"),
         (("normalizer",), {"type": "Precompiled", "precompiled_charsmap": LONG_MAP}, "not implemented: Precompiled"),
-        (("normalizer",), {"type": "Prepend", "prepend": "a" * 10**6}, "not implemented: Prepend"),
-        (
-            ("normalizer",),
-            {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"},
-            "not implemented: Replace",
-        ),
         (
             ("normalizer",),
             {"type": "Replace", "pattern": {"Regex": "(a+)+b"}, "content": "▁"},
             "not implemented: Replace",
         ),
-        (("normalizer",), nested(40), "must contain tokens and merges"),
         (
             ("pre_tokenizer",),
             {"type": "Split", "pattern": {"Regex": "(a+)+b"}, "behavior": "Isolated", "invert": False},
-            "could take minutes",
-        ),
-        (
-            ("pre_tokenizer",),
-            {"type": "Split", "pattern": {"Regex": "["}, "behavior": "Isolated", "invert": False},
             "could take minutes",
         ),
         (("post_processor",), {"type": "TemplateProcessing", "single": "x"}, "is not a vocabulary"),
@@ -262,21 +216,6 @@ def test_added_tokens_beyond_the_models_are_left_out(tmp_path: Path) -> None:
     found = find_vocabulary(tmp_path, n_vocab)
     assert found.decode(found.encode("ordinary")) == "ordinary"
     assert find_vocabulary(tmp_path, n_vocab + 2).encode("ordinary") == [n_vocab + 1]
-
-
-def test_settings_of_the_file_that_cut_or_pad_texts_do_not_count(tmp_path: Path) -> None:
-    theirs = write_family(tmp_path, "qwen")
-    ids = theirs.encode("one two three four").ids
-    theirs.enable_truncation(2)
-    theirs.enable_padding(length=10**6)
-    theirs.save(str(tmp_path / "tokenizer.json"))
-    found = find_vocabulary(tmp_path, N_VOCAB)
-    assert found.encode("one two three four") == ids
-
-
-@pytest.mark.parametrize("pattern", [LLAMA3_PATTERN, QWEN_PATTERN, O200K_PATTERN, r"\p{N}{1,3}", "[一-龥]+"])
-def test_published_patterns_are_accepted(pattern: str) -> None:
-    check_pattern(pattern, "tokenizer.json")
 
 
 @pytest.mark.parametrize(
@@ -316,7 +255,6 @@ WORD_PIECE = trainers.WordPieceTrainer(vocab_size=900, special_tokens=[UNKNOWN],
 # By kind: model, trainer, normalizer, pre-tokenizer, decoder.
 KINDS: dict[str, tuple[Any, Any, Any, Any, Any]] = {
     "BPE of words": (models.BPE(unk_token=UNKNOWN), BPE, None, pre_tokenizers.Whitespace(), None),
-    "BPE of whole texts": (models.BPE(unk_token=UNKNOWN), BPE, None, None, None),
     "BPE with ends of words": (
         models.BPE(unk_token=UNKNOWN, end_of_word_suffix="</w>"),
         SUFFIX,
@@ -338,7 +276,6 @@ KINDS: dict[str, tuple[Any, Any, Any, Any, Any]] = {
         pre_tokenizers.Metaspace(),
         decoders.Metaspace(),
     ),
-    "Unigram without decoder": (models.Unigram(), UNIGRAM, None, pre_tokenizers.Metaspace(), None),
     "WordLevel": (models.WordLevel(unk_token=UNKNOWN), WORD_LEVEL, None, pre_tokenizers.Whitespace(), None),
     "WordPiece": (
         models.WordPiece(unk_token=UNKNOWN),

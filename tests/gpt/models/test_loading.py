@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpt import GPT, GPTConfig, add_model, get_model
 from gpt.inference.cluster import DeployedModel, ModelSpec
 from gpt.inference.packed_weights import half_dtype
-from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save_gguf, save_model
+from gpt.models.checkpoints import checkpoint, open_checkpoint, save_model
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import Precision, build, checked_precision, memory_of, peak_bytes
 from gpt.models.memory import free_memory
@@ -26,7 +23,7 @@ from gpt.read_only import ReadOnlyTensor
 from tests.gpt.fake_models import tiny_tokenizer
 from tests.gpt.family_configs import randomized
 from tests.gpt.models.tiny import N_VOCAB, tiny
-from tests.parity.reference_models import NanoGPT
+from tests.parity.named_models import NanoGPT
 
 
 def test_half_precision_files_load_in_float32_and_in_16_bits(tmp_path: Path) -> None:
@@ -37,63 +34,6 @@ def test_half_precision_files_load_in_float32_and_in_16_bits(tmp_path: Path) -> 
     assert torch.equal(half.model.wte.weight, full.model.wte.weight.to(half_dtype()).float())
     torch.testing.assert_close(full.model(idx), model(idx), atol=0.02, rtol=0)
     torch.testing.assert_close(half.model(idx).float(), model(idx), atol=0.2, rtol=0)
-
-
-def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = tiny(n_layer=4)
-    save_model(tmp_path, model, PlainIds(N_VOCAB), dtype=torch.float32)
-    monkeypatch.setattr("gpt.inference.packed_weights.SMALL_WEIGHT", 0)
-    monkeypatch.setattr("gpt.inference.packed_weights.is_amd", lambda: True)
-    read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
-    left, weight_of = [], Checkpoint.weight
-
-    def watched(opened: Checkpoint, name: str, dtype: torch.dtype, *rows: slice) -> torch.Tensor:
-        weight = weight_of(opened, name, dtype, *rows)
-        if name.startswith("h.") and weight.dim() == 2:
-            left.append({block for block, storage in read if storage() is not None} - {name[:4]})
-            read.append((name[:4], weakref.ref(weight.untyped_storage())))
-        return weight
-
-    monkeypatch.setattr(Checkpoint, "weight", watched)
-    idx = torch.arange(9)[None]
-    with torch.inference_mode():
-        assert torch.allclose(load_model(tmp_path, device="cpu").model(idx), model(idx), atol=1e-5)
-    assert left == [set()] * 16
-
-
-class Largest(TorchDispatchMode):
-    """Remembers the most numbers that an operation returned in float32, apart from views."""
-
-    numbers = 0
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = function(*args, **(kwargs or {}))
-        is_new = isinstance(found, torch.Tensor) and found.device.type == "cpu" and not function.is_view
-        if is_new and found.dtype is torch.float32:
-            self.numbers = max(self.numbers, found.numel())
-        return found
-
-
-@pytest.mark.parametrize("kind", ["safetensors", "gguf"])
-def test_a_large_embedding_is_read_and_quantised_a_few_rows_at_a_time(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gpt.inference.packed_weights.AT_ONCE", 4000)
-    model = tiny(vocab_size=2048, n_layer=1)
-    if kind == "gguf":
-        save_gguf(model, tmp_path / "model.gguf", PlainIds(2048), kind="Q8_0")
-    else:
-        save_model(tmp_path, model, PlainIds(2048), dtype=torch.float32)
-    opened = open_checkpoint(tmp_path)
-    with Largest() as largest:
-        found = build("model", opened, torch.device("cpu"), "int8").model
-    assert largest.numbers <= model.wte.weight.numel() / 4
-    expected = opened.build().wte.weight
-    assert torch.allclose(found.wte.weight, expected, atol=float(expected.abs().max()) / 200)
-    idx = torch.arange(9)[None]
-    assert torch.allclose(found(idx), model(idx), atol=0.05)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "half"])
@@ -145,8 +85,6 @@ CHANGES: dict[str, Callable[[Tensor], object]] = {
     "data": lambda w: w.data.zero_(),
     "set data": lambda w: setattr(w, "data", torch.zeros(w.shape)),
     "init": nn.init.zeros_,
-    "copy_": lambda w: w.copy_(torch.zeros(w.shape)),
-    "item": lambda w: w.__setitem__(..., 0),
     "part": lambda w: w[: len(w) // 2].zero_(),
     "view": lambda w: w.detach().view(-1).mul_(0),
     "out": lambda w: torch.mul(w, 0, out=w),
@@ -154,10 +92,8 @@ CHANGES: dict[str, Callable[[Tensor], object]] = {
     "memory": lambda w: w.detach().numpy().fill(0),
 }
 
-THOROUGH = [pytest.param(packing, marks=pytest.mark.thorough) for packing in ("fp32", "half")]
 
-
-@pytest.mark.parametrize("packing", ["fp32 on AMD", "int8", *THOROUGH])
+@pytest.mark.parametrize("packing", ["fp32 on AMD", "int8"])
 def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
     tmp_path: Path, packing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,12 +130,11 @@ def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
                     assert not torch.equal(logits(model), before)
                     weight.copy_(kept)
         assert torch.equal(logits(model), before)
-    wanted = {"fp32": 0, "fp32 on AMD": 4}.get(packing, 7)
-    assert len(refused) == wanted, refused
+    assert len(refused) == {"fp32 on AMD": 4, "int8": 7}[packing], refused
     assert not any(name.endswith("bias") or ".ln" in name for name in refused)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "half", "int8"])
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_packed_parameters_have_their_true_number_and_values_and_cannot_be_trained(
     tmp_path: Path, precision: Precision, monkeypatch: pytest.MonkeyPatch
 ) -> None:

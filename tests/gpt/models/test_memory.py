@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from gpt.models.checkpoints.untrusted import open_safetensors
 from gpt.models.loading import Precision
-from gpt.models.memory import release_file_pages, return_free_memory
+from gpt.models.memory import release_file_pages
 
 SHARDS, SLACK = 3, 100 * 2**20  # bytes for libraries, threads and the allocator
 
@@ -101,14 +100,3 @@ def test_released_pages_are_those_of_files_and_are_read_again(tmp_path: Path) ->
     assert resident_bytes("RssFile") - before < 2_000_000
     assert torch.equal(mapped, stored)
     assert other.sum() == len(other)
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, whose allocator keeps freed memory")
-def test_memory_that_was_freed_is_returned() -> None:
-    blocks = [bytes(100_000) for _ in range(2_000)]
-    full, last = resident_bytes("VmRSS"), blocks[-1]  # no free memory lies above it
-    del blocks
-    return_free_memory()
-    assert resident_bytes("VmRSS") < full - 100_000_000
-    assert last[0] == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -99,27 +98,6 @@ def test_ids_text_and_bytes_are_the_librarys(ours: HuggingFaceTokenizer, theirs:
     check_equal(ours, theirs)
     assert ours.prefix_ids == PREFIXES.get(name, ())
     assert ours.eot_ids >= ENDS.get(name, set())
-
-
-@pytest.mark.parametrize(
-    ("name", "model_type", "named"),
-    [("smollm2", "llama", "GPT2Tokenizer"), ("pythia", "gpt_neox", None)],
-    indirect=["name"],
-)
-def test_its_two_files_are_read_as_its_tokenizer_json(
-    tmp_path: Path, name: str, theirs: Tokenizer, model_type: str, named: str | None
-) -> None:
-    content = json.loads((REAL / "tokenizers" / name / "tokenizer.json").read_text())
-    (tmp_path / "vocab.json").write_text(json.dumps(content["model"]["vocab"]))
-    pairs = [pair if isinstance(pair, str) else " ".join(pair) for pair in content["model"]["merges"]]
-    (tmp_path / "merges.txt").write_text("\n".join(pairs), encoding="utf-8")
-    added = {str(each["id"]): each for each in content["added_tokens"] if each["id"] < ROWS[name]}
-    settings = {"added_tokens_decoder": added} | ({"tokenizer_class": named} if named else {})
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
-    found = find_vocabulary(tmp_path, ROWS[name])
-    assert isinstance(found, HuggingFaceTokenizer)
-    check_equal(found, theirs)
 
 
 # Chats

@@ -24,7 +24,7 @@ from gpt.models.registry import Registry, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, LLAMA_MODEL, POEMS_MODEL, load_model
 from gpt.tokenizer import Tokenizer
 from tests.gpt.models.registries import CONFIG, CPU, registry_for
-from tests.parity.reference_models import BookGPT
+from tests.parity.named_models import BookGPT
 
 
 def test_models_that_were_not_added_are_refused(folders: list[Path]) -> None:
@@ -202,20 +202,6 @@ def test_caller_that_stops_waiting_does_not_stop_the_load(
     gate.may_load.set()
     assert registry.get("someone/model").name == "someone/model"
     assert gate.opened == [folders[0]]
-
-
-def test_a_source_that_changes_while_it_loads_is_loaded_again(folders: list[Path], gate: Gate) -> None:
-    registry, _ = registry_for(folders, 4)
-    name = registry.add(folders[0], name="mine")
-    with ThreadPoolExecutor(1) as threads:
-        before = threads.submit(registry.get, name)
-        assert gate.began.wait(10)
-        registry.add(folders[1], name="mine")
-        now = registry.get(name)
-        gate.may_load.set()
-        assert before.result(10) is not now
-    assert gate.opened == folders[:2]
-    assert registry.get(name) is now
 
 
 def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:

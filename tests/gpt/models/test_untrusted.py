@@ -27,6 +27,7 @@ from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 from tests.parity.family_models import family_twins
 
+pytestmark = pytest.mark.thorough
 CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
 
 
@@ -40,7 +41,6 @@ class Touch:
         return os.system, (f"touch {self.marker}",)
 
 
-@pytest.mark.thorough
 def test_a_pickled_model_is_told_from_a_file_of_an_old_torch(tmp_path: Path) -> None:
     model, path = GPT(CONFIG), tmp_path / "model.pt"
     path.write_bytes(pickle.dumps(model))
@@ -66,7 +66,6 @@ def torch_file(tmp_path: Path) -> Path:
     return tmp_path / "ckpt.pt"
 
 
-@pytest.mark.thorough
 def test_file_that_would_run_code_is_refused_and_runs_none(tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     torch.save({"wte.weight": torch.zeros(2, 2), "more": Touch(marker)}, tmp_path / "evil.pt")
@@ -79,7 +78,6 @@ def test_file_that_would_run_code_is_refused_and_runs_none(tmp_path: Path) -> No
     assert not marker.exists()
 
 
-@pytest.mark.thorough
 def test_torchscript_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
         for name in ("data.pkl", "constants.pkl", "code/__torch__.py"):
@@ -88,7 +86,6 @@ def test_torchscript_is_refused(tmp_path: Path) -> None:
         load_model(tmp_path / "script.pt")
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["safetensors", "torch"])
 def test_file_cut_anywhere_is_refused(tmp_path: Path, torch_file: Path, kind: str) -> None:
     save_file({"wte.weight": torch.zeros(40, 8)}, tmp_path / "whole.safetensors")
@@ -100,7 +97,6 @@ def test_file_cut_anywhere_is_refused(tmp_path: Path, torch_file: Path, kind: st
             load_model(part)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["torch", "meta.pkl"])
 def test_damaged_pickle_is_read_or_refused_but_nothing_else(tmp_path: Path, torch_file: Path, kind: str) -> None:
     meta = pickle.dumps({"itos": dict(enumerate("abcdefgh")), "stoi": {c: i for i, c in enumerate("abcdefgh")}})
@@ -118,7 +114,6 @@ def test_damaged_pickle_is_read_or_refused_but_nothing_else(tmp_path: Path, torc
     assert refused > 50
 
 
-@pytest.mark.thorough
 def test_file_larger_than_memory_is_refused_by_its_size_and_not_read(tmp_path: Path) -> None:
     header, at = {}, 0
     for name, shape in expected_shapes(GPTConfig(n_layer=96, n_head=96, n_embd=12288)).items():
@@ -141,7 +136,6 @@ def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
     return tmp_path / "ours"
 
 
-@pytest.mark.thorough
 def test_every_flipped_bit_of_our_format_is_detected(tmp_path: Path, folder: Path) -> None:
     for name in ("config.json", "vocab.tiktoken", "model.safetensors"):
         whole = (folder / name).read_bytes()
@@ -169,7 +163,6 @@ def same_json(a: bytes, b: bytes) -> bool:
         return False
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_weights_that_are_not_finite_are_refused_by_name(
@@ -182,7 +175,6 @@ def test_weights_that_are_not_finite_are_refused_by_name(
         load_model(tmp_path / "bad")
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["ours", "theirs", "family"])
 def test_configuration_of_any_values_is_read_or_refused_with_a_value_error(
     tmp_path: Path, folder: Path, byte_tokenizer: Tokenizer, kind: str
@@ -205,7 +197,6 @@ def test_configuration_of_any_values_is_read_or_refused_with_a_value_error(
     assert refused > 5 * len(config)
 
 
-@pytest.mark.thorough
 def test_weights_of_wrong_shapes_are_refused(tmp_path: Path, folder: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps({"tie_weights": True, "n_head": 2}))
@@ -216,7 +207,6 @@ def test_weights_of_wrong_shapes_are_refused(tmp_path: Path, folder: Path) -> No
                 load_model(folder)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, "\xff\xfe"])
 def test_broken_config_is_refused(folder: Path, text: str) -> None:
     (folder / "config.json").write_bytes(text.encode("latin-1"))
@@ -224,7 +214,6 @@ def test_broken_config_is_refused(folder: Path, text: str) -> None:
         load_model(folder)
 
 
-@pytest.mark.thorough
 def test_vocabulary_of_another_model_is_not_used(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     del config["sha256"]
@@ -235,7 +224,6 @@ def test_vocabulary_of_another_model_is_not_used(folder: Path) -> None:
         assert load_model(folder).tokenizer.decode([3]) == " 3"
 
 
-@pytest.mark.thorough
 def test_missing_and_ambiguous_weights_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no model, file or folder"):
         load_model(tmp_path / "nowhere")
@@ -250,7 +238,6 @@ def test_missing_and_ambiguous_weights_are_named(tmp_path: Path) -> None:
         load_model(tmp_path / "notes.txt")
 
 
-@pytest.mark.thorough
 def test_loaded_model_does_not_depend_on_its_file(tmp_path: Path, folder: Path) -> None:
     registry = Registry(memory=10**9, device=torch.device("cpu"))
     torch.save({f"transformer.{name}": value for name, value in GPT(CONFIG).state_dict().items()}, tmp_path / "nano.pt")
