@@ -113,7 +113,7 @@ def test_of_several_models_in_a_file_one_is_asked_for(tmp_path: Path) -> None:
     assert "both.ckpt contains several models" in opened_with(session, path)
     assert [value for _, value in Upload.weights.options(session.snapshot())] == ["net", "ema"]
     opened_with(session, weights="ema")
-    assert torch.equal(get_model(session.model).model.wte.weight, ema.lm_head.weight)
+    assert torch.equal(get_model(session.model).model.wte.weight, ema.gpt.wte.weight)
     remove_model(session.model)
 
 

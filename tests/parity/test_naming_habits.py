@@ -33,6 +33,7 @@ from tests.parity.named_models import (
     LectureGPT,
     LensGPT,
     MegatronGPT,
+    NumberedGPT,
     NumpyGPT,
     OldMinGPT,
     SeqGPT,
