@@ -12,9 +12,9 @@ from components.errors import PageError
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.state.settings import checked_number
 from gpt import Generation, LoadedModel, get_model
-from gpt.checks import check_choice
+from gpt.checks import check_choice, is_integer
 from gpt.documents import prompt as prompts
-from gpt.edits import check_head_name, check_layer_name
+from gpt.errors import quoted
 
 
 class Endpoints:
@@ -90,11 +90,10 @@ def checked_heads(value: object) -> list[tuple[int, int]]:
 
     Does not check whether a model has these heads.
     """
-    heads: list[Any] = []
-    for head in _checked_list("heads", value):
-        pair = tuple(head) if isinstance(head, list) else head
-        check_head_name(pair)
-        heads.append(pair)
+    heads = [tuple(head) if isinstance(head, list) else head for head in _checked_list("heads", value)]
+    for head in heads:
+        if not (isinstance(head, tuple) and len(head) == 2 and all(map(is_integer, head))):
+            raise PageError("error.edits.head", value=quoted(head))
     return heads
 
 
@@ -102,7 +101,8 @@ def checked_layers(name: str, value: object) -> list[int]:
     """Return the layer numbers in a list; None means no layers. Does not check whether a model has these layers."""
     layers = _checked_list(name, value)
     for layer in layers:
-        check_layer_name(layer)
+        if not is_integer(layer):
+            raise PageError("error.edits.layer", value=quoted(layer))
     return layers
 
 

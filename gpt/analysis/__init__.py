@@ -3,8 +3,7 @@
 The model can be a loaded model, its name, or a GPT. Most functions accept a text instead of a trace, and a list of
 texts, for which they return a list of results.
 
-    gpt.analysis.heads              attention weights, head roles, and the heads that copy
-    gpt.analysis.rollout            attention rollout
+    gpt.analysis.heads              attention rollout, head roles, and the heads that copy
     gpt.analysis.lens               logit lens: the prediction after each layer
     gpt.analysis.attribution        contribution of each component and neuron to a logit
     gpt.analysis.residual           norms along the residual stream, and the strongest neurons
@@ -26,7 +25,7 @@ from gpt.analysis.attribution import (
     neuron_logit_attribution,
 )
 from gpt.analysis.corpus import mean_ablation, mean_activation, mean_difference, strongest_examples
-from gpt.analysis.heads import CopyingHeads, HeadRoles, copying_heads, copying_scores, head_roles
+from gpt.analysis.heads import CopyingHeads, HeadRoles, copying_heads, copying_scores, head_roles, rollout
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.patching import (
     PatchSweep,
@@ -37,7 +36,6 @@ from gpt.analysis.patching import (
     path_sweep,
 )
 from gpt.analysis.predictions import kl_bits, token_predictions
-from gpt.analysis.rollout import rollout
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text
 

@@ -1,4 +1,4 @@
-"""Attention weights, the roles of heads in a text, and the heads that copy."""
+"""Attention rollout, the roles of heads in a text, and the heads that copy."""
 
 from __future__ import annotations
 
@@ -10,58 +10,35 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gpt.analysis.tracing import is_several, single_sequence, to_float32, trace_text, traced
+from gpt.analysis.tracing import is_several, single_sequence, trace_text
 from gpt.checks import check_layer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
-from gpt.trace import Trace, for_query_heads
+from gpt.trace import Trace
 
 N_SEQUENCES = 8
 
 
 @torch.inference_mode()
-def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
-    """Average the attention weights over the heads of one layer, or of all layers: (T, S).
+def rollout(trace: Trace, layer: int | None = None) -> Tensor:
+    """Return the share of each input token at each position after one layer, by default the last one: (T, T).
 
-    Rows sum to 1, unless hooks have changed the weights.
+    This is the product of (W + I) / 2 over the layers so far, where W is the mean over a layer's heads and I stands for
+    the residual connection. Rows sum to 1. Raises ValueError if the traced pass had earlier tokens in a cache.
+    Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers" (2020), arXiv 2005.00928.
     """
-    if layer is not None:
-        check_layer(layer, len(trace.layers))
-    layers = trace.layers if layer is None else [trace.layers[layer]]
-    return torch.stack([single_sequence(each.attn_weights).mean(dim=0) for each in layers]).mean(dim=0)
-
-
-@torch.inference_mode()
-def value_weighted(model: AnyModel, trace: Trace | Text, layer: int) -> Tensor:
-    """Return the norm of the vector that each head moves from each key to each query, |w_ts v_s W_h|: (nh, T, S).
-
-    W_h is the head's slice of c_proj. Unlike the attention weight, this norm is 0 where the value vector is 0.
-    Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.
-    """
-    model, trace = gpt_of(model), traced(model, trace)
-    check_layer(layer, len(trace.layers))
-    weights = single_sequence(trace.layers[layer].attn_weights)
-    v = for_query_heads(single_sequence(trace.layers[layer].attn_v), len(weights))  # (nh, S, hs)
-    w = to_float32(model.blocks[layer].attn.c_proj.weight).T.unflatten(0, (model.config.n_head, -1))  # (nh, hs, C)
-    return weights * (v @ w).norm(dim=-1)[:, None]  # (nh, T, S) x (nh, 1, S)
-
-
-def without_first_token(weights: Tensor) -> Tensor:
-    """Remove the first token, the attention sink, from weights (..., T, S) and renormalise the rows.
-
-    Rows without any other weight, such as the first token's row, become 0.
-    Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (2023), arXiv 2309.17453.
-    """
-    rest = weights.clone()
-    rest[..., 0] = 0
-    return normalize_rows(rest)
-
-
-def normalize_rows(weights: Tensor) -> Tensor:
-    """Divide each row of weights (..., T, S) by its sum. Rows of zeros stay zero."""
-    total = weights.sum(dim=-1, keepdim=True)
-    return weights / total.where(total > 0, 1)
+    last = len(trace.layers) - 1 if layer is None else layer
+    check_layer(last, len(trace.layers))
+    T, S = trace.layers[0].attn_weights.shape[-2:]
+    if T != S:
+        raise GPTError("analysis.ids_trace", n=S, traced=T, total=S)
+    flow = torch.eye(T)
+    for each in trace.layers[: last + 1]:
+        weights = single_sequence(each.attn_weights).mean(dim=0)
+        flow = weights @ flow.to(weights) + flow.to(weights)
+        flow = flow / flow.sum(dim=-1, keepdim=True)  # of 2, unless hooks have changed the weights
+    return flow
 
 
 @dataclass(frozen=True)

@@ -124,9 +124,7 @@ class TokenTree:
     def _append(self, token: Token) -> None:
         self.check_room(1)
         number = len(self.tokens)
-        if number == 0 and token.parent is not None:
-            raise GPTError("document.first_token_parent", parent=token.parent)
-        if number > 0 and (token.parent is None or not 0 <= token.parent < number):
+        if token.parent is not None if number == 0 else token.parent is None or not 0 <= token.parent < number:
             raise GPTError("document.token_parent", number=number, last=number - 1, parent=token.parent)
         del self.depths[number:], self._children[number:]  # of an interrupted call
         self.depths.append(0 if token.parent is None else self.depths[token.parent] + 1)

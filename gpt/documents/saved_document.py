@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from gpt.checks import check_integer, is_integer
-from gpt.documents.document import CHOSEN, MAX_TOKENS, TYPED, Origin, Token, TokenTree
+from gpt.checks import is_integer
+from gpt.documents.document import TYPED, Origin, Token, TokenTree
 from gpt.documents.edit_text import parse_edits
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -70,31 +69,47 @@ class SavedDocument:
             raise GPTError("document_file.not_json") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise GPTError("document_file.format", format=FORMAT)
-        if data.get("version") != VERSION or not is_integer(data["version"]):
+        if data.get("version") != VERSION:
             raise GPTError("document_file.version", version=data.get("version"), known=VERSION)
-        if not isinstance(data.get("model"), str):
-            raise GPTError("document_file.model", value=data.get("model"))
-        vocab_size = integer_of(data, "vocab_size", 1, 2**31)
-        entries = list_of(data, "tokens")
-        if not 1 <= len(entries) <= MAX_TOKENS:
-            raise GPTError("document_file.length", limit=MAX_TOKENS, n=len(entries))
-        settings = [read_settings(entry) for entry in list_of(data, "settings")]
-        tokens = tuple(read_token(entry, settings, vocab_size) for entry in entries)
-        n_prompt = integer_of(data, "prompt_tokens", 1, len(tokens))
-        if any(token.origin != TYPED or token.parent != n - 1 for n, token in enumerate(tokens[1:n_prompt], 1)):
-            raise GPTError("document_file.prompt", n=n_prompt)
-        if tokens[0].origin != TYPED:
-            raise GPTError("document_file.first_token")
-        TokenTree(tokens)  # raises unless they form a tree
-        if not isinstance(edits := data.get("edits", ""), str):
-            raise GPTError("document_file.edits", value=edits)
-        current, dropped = integer_of(data, "current", 0, len(tokens) - 1), data.get("dropped", [])
-        if not isinstance(dropped, list) or len(dropped) > MAX_TOKENS:
-            raise no_list("dropped")
-        for token_id in dropped:
-            check_integer('"dropped"', token_id, 0, vocab_size - 1)
-        held = tuple(read_held(pair, len(tokens)) for pair in list_of(data | {"held": data.get("held", [])}, "held"))
-        return cls(data["model"], vocab_size, n_prompt, current, tokens, edits, tuple(dropped), held)
+        try:
+            settings = [SamplingParams(**entry) for entry in data["settings"]]
+            tokens = tuple(read_token(entry, settings) for entry in data["tokens"])
+            TokenTree(tokens)  # raises unless they form a tree
+            saved = cls(
+                model=data["model"],
+                vocab_size=data["vocab_size"],
+                n_prompt=data["prompt_tokens"],
+                current=data["current"],
+                tokens=tokens,
+                edits=data.get("edits", ""),
+                dropped=tuple(data.get("dropped", ())),
+                held=tuple((node, held) for node, held in data.get("held", ())),
+            )
+            is_sound = saved._is_sound()
+        except GPTError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError):
+            is_sound = False
+        if not is_sound:
+            raise GPTError("document_file.damaged")
+        return saved
+
+    def _is_sound(self) -> bool:
+        """Return whether all numbers are in their ranges, and the first tokens are a typed prompt."""
+        n, ids = len(self.tokens), [*self.dropped, *(token.token_id for token in self.tokens)]
+        prompt = enumerate(self.tokens[: self.n_prompt])
+        held = [*(text for _, text in self.held), *(token.origin.held for token in self.tokens)]
+        return (
+            isinstance(self.model, str)
+            and isinstance(self.edits, str)
+            and all(map(is_integer, (self.n_prompt, self.current, *ids)))
+            and 1 <= self.n_prompt <= n
+            and 0 <= self.current < n
+            and all(0 <= token_id < self.vocab_size for token_id in ids)
+            and all((token.origin, token.parent) == (TYPED, i - 1 if i else None) for i, token in prompt)
+            and all(is_integer(node) and 0 <= node < n for node, _ in self.held)
+            and not any(text.strip(SPACES + "\t") for text in held)
+        )
 
     def check(self, loaded: LoadedModel) -> None:
         """Raise ValueError unless the document fits a model's vocabulary and context."""
@@ -104,8 +119,6 @@ class SavedDocument:
         length = 1 + max(TokenTree(self.tokens).depths)
         if length > config.block_size + 1:
             raise GPTError("document_file.text_length", n=length, limit=config.block_size)
-        if self.n_prompt > config.block_size:
-            raise GPTError("document_file.prompt_length", n=self.n_prompt, limit=config.block_size)
         for token_id in (*self.dropped, *(token.token_id for token in self.tokens)):
             loaded.tokenizer.token_bytes(token_id)
 
@@ -121,64 +134,7 @@ class SavedDocument:
         return edits
 
 
-def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> Token:
-    """Parse an entry in "tokens"; `TokenTree` checks its parent."""
-    if not isinstance(entry, dict):
-        raise GPTError("document_file.token", value=entry)
-    how, parent = entry.get("how"), entry.get("after")
-    if parent is not None and not is_integer(parent):
-        raise GPTError("document_file.after", value=parent)
-    token_id = integer_of(entry, "id", 0, vocab_size - 1)
-    if how == "sampled":
-        if not settings:
-            raise GPTError("document_file.no_settings")
-        params = settings[integer_of(entry, "settings", 0, len(settings) - 1)]
-        return Token(token_id, parent, Origin("sampled", params, white_space(entry.get("held", ""))))
-    if how not in ("typed", "chosen"):
-        raise GPTError("document_file.how", value=how)
-    return Token(token_id, parent, TYPED if how == "typed" else CHOSEN)
-
-
-def read_held(pair: Any, n_tokens: int) -> tuple[int, str]:
-    """Parse an entry in "held". Raises ValueError if it is invalid."""
-    if not isinstance(pair, list) or len(pair) != 2:
-        raise no_list("held")
-    check_integer('"held"', pair[0], 0, n_tokens - 1)
-    return pair[0], white_space(pair[1])
-
-
-def white_space(value: Any) -> str:
-    """Return white space that was held back. Raises ValueError for any other text."""
-    if not isinstance(value, str) or len(value.strip(SPACES + "\t")) > 0:
-        raise GPTError("document_file.held", value=value)
-    return value
-
-
-def read_settings(entry: Any) -> SamplingParams:
-    """Parse an entry in "settings". Raises ValueError if it is invalid or has no seed."""
-    names = {field.name for field in fields(SamplingParams)}
-    if not isinstance(entry, dict) or not set(entry) <= names:
-        raise GPTError("document_file.settings", names=", ".join(sorted(names)), value=entry)
-    params = SamplingParams(**entry)
-    if params.seed is None:
-        raise GPTError("document_file.no_seed", value=entry)
-    return params
-
-
-def integer_of(data: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """Return the integer stored under a name. Raises ValueError unless it is between low and high."""
-    value: Any = data.get(name)
-    check_integer(f'"{name}"', value, low, high)
-    return value
-
-
-def list_of(data: Mapping[str, Any], name: str) -> list[Any]:
-    """Return the list stored under a name. Raises ValueError if it is missing."""
-    if not isinstance(data.get(name), list):
-        raise no_list(name)
-    return data[name]
-
-
-def no_list(name: str) -> GPTError:
-    """Return the error for a missing list."""
-    return GPTError("document_file.no_list", name=name)
+def read_token(entry: dict[str, Any], settings: list[SamplingParams]) -> Token:
+    """Parse an entry in "tokens"."""
+    params = settings[entry["settings"]] if entry["how"] == "sampled" else None
+    return Token(entry["id"], entry["after"], Origin(entry["how"], params, entry.get("held", "")))

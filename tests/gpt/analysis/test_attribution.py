@@ -11,8 +11,8 @@ from torch.testing import assert_close
 from gpt.analysis.attribution import direct_logit_attribution, neuron_logit_attribution
 from gpt.analysis.concept_graph import concept_graph
 from gpt.analysis.concepts import Concepts
+from gpt.analysis.heads import rollout
 from gpt.analysis.residual import stream_norms, strongest_neurons
-from gpt.analysis.rollout import rollout
 from gpt.analysis.tracing import trace_text
 from gpt.edits import HOOKABLE, HOOKABLE_OUTSIDE, PATCHABLE, Edits, Hook, Patch, Steering
 from gpt.inference.packed_weights import Packing, pack

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.testing import assert_close
 
 from components.state.example import EXAMPLES
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model
@@ -14,7 +13,6 @@ from gpt.analysis.heads import (
     copying_heads,
     head_roles,
     repeated_random_ids,
-    value_weighted,
 )
 from gpt.analysis.patching import patch_from
 from gpt.analysis.tracing import trace_text
@@ -38,20 +36,6 @@ def trace_of(*layers: torch.Tensor) -> Trace:
         trace.record(layer, "attn_weights", weights[None])
     trace.record(None, "final_norm", torch.zeros(1, layers[0].shape[-1], 1))
     return trace
-
-
-@torch.inference_mode()
-def test_value_weighted_is_the_norm_of_what_c_proj_receives_from_one_token(model, ids):
-    trace = trace_text(model, ids)
-    layer, c_proj, config = trace.layers[1], model.h[1].attn.c_proj, model.config
-    hs, shared = config.head_size, config.n_head // config.kv_heads
-    lengths = value_weighted(model, trace, 1)
-    for head, query, key in ((0, 5, 2), (1, 11, 0), (2, 3, 3)):
-        joined = torch.zeros(hs * config.n_head)  # input of c_proj if this head attended only to this token
-        value = layer.attn_weights[0, head, query, key] * layer.attn_v[0, head // shared, key]
-        joined[hs * head : hs * head + hs] = value
-        sent = c_proj(joined) - c_proj(torch.zeros_like(joined))
-        assert_close(lengths[head, query, key], sent.norm(), atol=1e-5, rtol=0)
 
 
 def test_a_head_set_by_hand_scores_one_in_its_role():

@@ -9,12 +9,11 @@ from torch.testing import assert_close
 from gpt import GPT, GPTConfig
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.embeddings import nearest_tokens
-from gpt.analysis.heads import head_roles, mean_weights, value_weighted
+from gpt.analysis.heads import head_roles, rollout
 from gpt.analysis.lens import lens_top_tokens, logit_lens
 from gpt.analysis.patching import patch_sweep
 from gpt.analysis.predictions import kl_bits
 from gpt.analysis.residual import stream_norms, strongest_neurons
-from gpt.analysis.rollout import rollout
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.edits import Edits
@@ -50,8 +49,6 @@ def test_results_are_finite_and_float32_or_float64_for_a_float64_model(model, dt
     lens, roles, stream = logit_lens(model, trace, chosen=7), head_roles(trace, IDS), stream_norms(trace)
     neurons = strongest_neurons(model, trace, 1, 4)
     results = {
-        "mean": mean_weights(trace),
-        "value": value_weighted(model, trace, 1),
         "rollout": rollout(trace),
         "roles": roles.induction,
         "lens": lens.probability,
@@ -76,7 +73,7 @@ def test_results_are_finite_and_float32_or_float64_for_a_float64_model(model, dt
 def test_arguments_that_do_not_exist_are_refused_by_name(model):
     trace = trace_text(model, IDS)
     for call, sentence in (
-        (lambda: mean_weights(trace, 3), "layer 3 does not exist: the model has layers 0 to 2"),
+        (lambda: rollout(trace, 3), "layer 3 does not exist: the model has layers 0 to 2"),
         (lambda: lens_top_tokens(model, trace, 0, "resid_mid", 11), "position 11 was not traced: .* positions 0 to 10"),
         (lambda: lens_top_tokens(model, trace, 0, "resid_pre", 0), "point must be one of .*, not 'resid_pre'"),
         (lambda: logit_lens(model, trace, chosen=61), "token id 61 does not exist: the vocabulary has ids 0 to 60"),

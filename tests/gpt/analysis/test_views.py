@@ -7,9 +7,9 @@ import torch
 from torch.testing import assert_close
 
 from gpt.analysis.embeddings import nearest_tokens, position_similarity
+from gpt.analysis.heads import rollout
 from gpt.analysis.lens import LENS_POINTS, lens_top_tokens, logit_lens
 from gpt.analysis.residual import strongest_neurons
-from gpt.analysis.rollout import rollout
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.config import GPTConfig

@@ -77,22 +77,26 @@ def test_a_file_with_edits_opens_on_every_family_and_goes_on_as_before(family):
         torch.testing.assert_close(document.states(), other.states(), atol=1e-5, rtol=1e-4)
 
 
+DAMAGED = "not a whole document"
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"format": "other"}, "not a document of this program"),
         ({"version": 2}, "version 2, but this program reads version 1"),
         ({"vocab_size": 261}, "vocabulary of 261 tokens, but tiny has 260"),
-        ({"vocab_size": 200}, '"id" must be a whole number between 0 and 199, not 257'),
-        ({"prompt_tokens": 6}, "first 6 tokens are the prompt"),
-        ({"current": 99}, '"current" must be a whole number between 0 and 13, not 99'),
-        ({"tokens": []}, "1 to 65,536 tokens, not 0"),
-        ({"tokens": [5]}, "a token must be an object"),
-        ({"dropped": [3, 260]}, '"dropped" must be a whole number between 0 and 259, not 260'),
-        ({"settings": []}, "the file has no settings"),
-        ({"settings": [{"seed": 1, "heat": 3}]}, "settings must be an object with"),
-        ({"settings": [{"temperature": 1}]}, "these settings have no seed"),
         ({"settings": [{"temperature": -1, "seed": 1}]}, "temperature must be"),
+        ({"model": 3}, DAMAGED),
+        ({"vocab_size": 200}, DAMAGED),
+        ({"prompt_tokens": 6}, DAMAGED),
+        ({"current": 99}, DAMAGED),
+        ({"tokens": []}, DAMAGED),
+        ({"tokens": [5]}, DAMAGED),
+        ({"dropped": [3, 260]}, DAMAGED),
+        ({"held": [[0, "a"]]}, DAMAGED),
+        ({"settings": []}, DAMAGED),
+        ({"settings": [{"seed": 1, "heat": 3}]}, DAMAGED),
     ],
 )
 def test_a_file_edited_by_hand_is_checked(document, changes, said):
@@ -103,13 +107,14 @@ def test_a_file_edited_by_hand_is_checked(document, changes, said):
 @pytest.mark.parametrize(
     ("number", "changes", "said"),
     [
-        (7, {"id": 260}, '"id" must be a whole number between 0 and 259, not 260'),
+        (7, {"id": 260}, DAMAGED),
         (7, {"after": 7}, "token number 7 must follow one of 0 to 6, not 7"),
-        (7, {"how": "guessed"}, "typed, sampled or chosen, not 'guessed'"),
-        (7, {"settings": 2}, '"settings" must be a whole number between 0 and 1, not 2'),
-        (0, {"after": 3}, "first token cannot follow another one"),
-        (0, {"how": "chosen"}, "first token must be typed"),
-        (2, {"after": 0}, "first 5 tokens are the prompt"),
+        (7, {"after": None}, "must follow one of 0 to 6, not None"),
+        (7, {"how": "guessed"}, "typed, sampled, chosen, not 'guessed'"),
+        (7, {"settings": 2}, DAMAGED),
+        (0, {"after": 3}, "must follow"),
+        (0, {"how": "chosen"}, DAMAGED),
+        (2, {"after": 0}, DAMAGED),
     ],
 )
 def test_every_token_of_a_file_is_checked(document, number, changes, said):
@@ -126,7 +131,7 @@ def test_a_file_of_another_kind_is_refused(text):
 def test_a_text_longer_than_the_context_is_refused(document):
     with pytest.raises(ValueError, match="text in the file has 11 tokens, more than the context of 8"):
         Generation.from_json(document.to_json(), tiny_model(block_size=8))
-    with pytest.raises(ValueError, match="prompt in the file has 5 tokens, more than the context of 4"):
+    with pytest.raises(ValueError, match="prompt has 5 tokens, 1 more than the context of 4"):
         Generation.from_json(Generation(document.loaded, "the cat").to_json(), tiny_model(block_size=4))
     with pytest.raises(ValueError, match="characters"):
         SavedDocument.from_json(" " * (2**24 + 1))
@@ -345,8 +350,6 @@ def test_vectors_of_no_concept_have_no_text_and_must_fit_the_model():
         format_edits(Edits(steering=(vector,)))
     for wrong in (Steering(2, torch.ones(16)), Steering(1, torch.ones(15))):
         assert Edits(steering=(wrong, vector)).fitting(config) == Edits(steering=(vector,))
-    with pytest.raises(ValueError, match="must be a tensor"):
-        Steering(0, [1.0])
 
 
 @pytest.mark.parametrize(
