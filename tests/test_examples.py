@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from components.state.session import Session
-from components.tabs.playground.upload import open_upload
+from components.tabs.playground.upload import choose_files, open_upload
 from examples.fine_tune import fine_tune
 from gpt import SamplingParams, generate, load_model
 from gpt.models.registry import remove_model
@@ -48,7 +48,8 @@ def test_a_model_fine_tuned_on_a_text_opens_in_the_page_and_writes_it(tmp_path: 
     losses = fine_tune(RHYME * 8, tmp_path / "rhyme", steps=25, batch_size=2)
     assert losses[-1] < losses[0] / 2
     session = Session(None)
-    list(open_upload(session, [str(file) for file in sorted((tmp_path / "rhyme").iterdir())], None, None))
+    choose_files(session, [str(file) for file in sorted((tmp_path / "rhyme").iterdir())])
+    list(open_upload(session))
     prompt, greedy = "Twinkle, twinkle, little star, how", SamplingParams(temperature=0)
     try:
         written = "".join(step.text for step in generate(session.loaded, prompt, greedy, 6))

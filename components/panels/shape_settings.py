@@ -47,6 +47,7 @@ RANGES = {
     "n_kv_head": Range(0, 64, 1, least=0),
 }
 MAX_DROPOUT = 0.99
+MOST = 10**8  # of anything that is counted; with more, sizes in bytes may not fit into 64 bits
 LABELS = {
     "n_embd": "shapes.n_embd",
     "n_layer": "shapes.n_layer",
@@ -92,8 +93,8 @@ def check_value(name: str, value: object) -> float | bool:
             raise PageError("shapes.error.dropout", high=MAX_DROPOUT)
         return number
     least = RANGES[name].least
-    if not math.isfinite(number) or number != int(number) or number < least:
-        raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least)
+    if not least <= number <= MOST or number != int(number):
+        raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least, high=f"{MOST:,}")
     return int(number)
 
 

@@ -85,6 +85,8 @@ def test_the_stops_of_a_link_are_stepped_by_keys_through_the_film_and_on(page, s
     expect(title).to_have_text("A token asks")
     expect(page).to_have_url(re.compile("stop=5"))
     page.keyboard.press("Escape")
+    expect(title).to_be_hidden()
+    page.keyboard.press("Escape")
     expect(page.locator("body[data-presenting]")).to_have_count(0)
     bar(page).get_by_role("button", name="Close").click()
     expect(bar(page)).to_be_hidden()

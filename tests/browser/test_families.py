@@ -8,13 +8,13 @@ from playwright.sync_api import expect
 from components.page import build_app, launch_options
 from gpt import GPT, get_model
 from gpt.models.checkpoints.writing import save_model
-from tests.browser.playground_page import open_tab, says, show_step
+from tests.browser.playground_page import open_more_controls, open_tab, says, show_step
 from tests.gpt.family_configs import FAMILIES, randomized
 
 pytestmark = pytest.mark.thorough
 
 PICTURES = {
-    "playground": ("heatmap .main-svg", "bars [role=option]"),
+    "playground": ("bars [role=option]",),
     "inside": ("path svg",),
     "why": ("why-flow svg",),
     "change": ("change-switches [role=gridcell]",),
@@ -38,6 +38,7 @@ def test_every_picture_of_the_model_is_drawn(page, family_site):
             expect(page.locator(f"#{picture}").first).to_be_visible()
 
     page.goto(family_site)
+    open_more_controls(page)
     for name, pictures in PICTURES.items():
         open_tab(page, name)
         see(pictures)

@@ -5,7 +5,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from components.tabs.compare import beams
 from tests.browser.playground_page import open_playground, open_tab, says, switch_theme
 
 STRIP = ".gb-strip [role=option]"
@@ -104,35 +103,6 @@ def test_a_link_opens_a_challenge_which_clicks_or_a_text_solve_and_the_browser_k
     solved = page.locator("#challenge-head a[data-level='2']")
     expect(solved).to_have_count(2)
     expect(page.locator("#challenge-head a[aria-current]")).to_have_attribute("data-key", "sure")
-
-
-def test_a_way_through_the_tree_of_a_beam_search_becomes_the_document(stay, site, monkeypatch):
-    monkeypatch.setattr(beams, "STEP_SECONDS", 0)
-    compare = stay(lambda page: open_playground(page, site))
-    open_tab(compare, "compare")
-    compare.locator("#compare-part label").last.click()
-    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step")  # the initial search, of an example
-    compare.locator("#compare-prompt textarea").fill("Tom saw a big")
-    compare.locator("#beams-search").click()
-    expect(compare.locator("#beams-tree .gb-beam-start")).to_contain_text("big")
-    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step")
-    expect(compare.locator("#beams-tree .gb-best[data-outcome=finished]")).to_have_count(1)
-    expect(compare.locator("#beams-table tr")).to_have_count(4)
-    first = compare.locator("#beams-tree button.gb-beam").first
-    first.focus()
-    expect(compare.locator("#beams-tree .gb-tip")).to_contain_text("log-probability")
-    first.press("ArrowRight")
-    compare.keyboard.press("Enter")
-    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step 2")
-    for part in ("first", "last"):
-        getattr(compare.locator("#compare-part label"), part).click()
-    expect(compare.locator("#beams-tree button.gb-picked")).to_have_count(2)
-    way = re.search("“(.*)”", compare.locator("#beams-chosen").text_content()).group(1)
-    compare.locator("#beams-adopt").click()
-    expect(compare.locator("#prompt textarea")).to_have_value(f"Tom saw a big{way.replace('·', ' ')}")
-    expect(compare.locator(f"#strip {STRIP}")).to_have_count(6)
-    expect(compare.locator("#strip .gb-strip")).to_have_text(f"Tom saw a big{way.replace('·', ' ')}")
-    expect(compare.locator("#strip")).to_be_visible()
 
 
 def test_a_link_restores_edits_and_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(page, site):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import socket
 import threading
 from collections.abc import Callable
@@ -21,7 +20,6 @@ from playwright.sync_api import Page, Route, expect
 
 from components.assets import HEAD, PLOTLY_URL, ROUTES
 from components.figures.bars import next_token_bars
-from components.figures.palette import PALETTE
 from components.frame import frame_widget
 from components.theme import THEME
 from components.widgets.chart import chart_data, picture
@@ -61,34 +59,6 @@ def demo() -> gr.Blocks:
 @pytest.fixture(scope="module")
 def url(serve: Callable[..., str]) -> str:
     return serve(demo(), **OPTIONS)
-
-
-def test_a_chart_says_in_words_what_it_shows_on_both_themes_and_a_click_on_a_row_arrives_once(
-    page: Page, url: str
-) -> None:
-    page.goto(url)
-    expect(page.locator("#chart .textpoint text").first).to_have_text("50% → 70%")
-    plot = page.locator("#chart .gb-plot")
-    assert (plot.get_attribute("role"), plot.get_attribute("aria-label")) == ("group", "Says <b>seven</b>.")
-    assert page.locator("#chart .ytick text").all_text_contents() == ["·girl", "<b>boy</b>", "7"]
-    fill = "getComputedStyle(document.querySelectorAll('#chart .bars .point path')[{}]).fill"
-    for theme, index in (("light", 0), ("dark", 1), ("light", 0)):
-        page.evaluate(f"document.body.classList.toggle('dark', {str(theme == 'dark').lower()})")
-        for bar, name in ((0, "before"), (3, "after")):
-            colour = PALETTE[name][index]
-            wanted = f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
-            page.wait_for_function(f"{fill.format(bar)} === '{wanted}'")
-    page.click("#nothing")
-    expect(page.locator("#chart .gb-chart")).to_be_hidden()
-    page.click("#again")
-    expect(page.locator("#chart .gb-says")).to_have_text("Again.")
-    page.locator("#chart").scroll_into_view_if_needed()
-    place = page.locator("#chart .bars .point path").nth(1).bounding_box()
-    page.mouse.move(place["x"] + 20, place["y"] + place["height"] / 2)
-    page.wait_for_selector("#chart .hoverlayer .legend")
-    page.mouse.down()
-    page.mouse.up()
-    expect(page.locator("#event textarea")).to_have_value(re.compile('"y": 1, "pointNumber": 1'))
 
 
 def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> None:

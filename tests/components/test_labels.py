@@ -110,15 +110,6 @@ def test_no_character_is_drawn_as_nothing() -> None:
             assert all(unicodedata.category(each)[0] in "LNPS" for each in shown), repr(character)
 
 
-@pytest.mark.thorough
-def test_visible_characters_are_unchanged() -> None:
-    for character in map(chr, range(sys.maxunicode + 1)):
-        if unicodedata.category(character)[0] in "LNPS" and unicodedata.decomposition(character)[:8] != "<compat>":
-            assert visible(character).strip("\u2068\u2069") == character or unicodedata.name(character).endswith(
-                ("FILLER", "BLANK", "NULL NOTEHEAD", "REPLACEMENT CHARACTER")
-            ), repr(character)
-
-
 def test_marks_are_short_and_keep_the_characters_beside_them() -> None:
     assert visible(" a\n\t\r\0") == "·a⏎⇥[CR][NUL]"
     assert marked("a b\n\x1b[0m\x7f") == "a b⏎[ESC][0m[DEL]"

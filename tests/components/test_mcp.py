@@ -22,7 +22,7 @@ from components.api.text import TextEndpoints
 from components.events import NO_PROGRESS
 from components.page import launch_options
 from components.request_limits import MAX_BODY_BYTES
-from gpt import DEFAULT_MODEL, SamplingParams, generate, get_model
+from gpt import DEFAULT_MODEL, SamplingParams, generate
 from tests.asynchronous import run
 
 API_PAGE = Path(__file__).parents[2].joinpath("docs", "api.md").read_text(encoding="utf-8")
@@ -133,13 +133,6 @@ def test_a_float_without_a_fraction_is_an_integer_and_any_other_is_refused(url: 
         endpoints = TextEndpoints if hasattr(TextEndpoints, name) else AnalysisEndpoints
         with pytest.raises(ValueError, match="whole number"):
             list(getattr(endpoints(DEFAULT_MODEL), name)(**in_floats(given, 0.5)))
-
-
-@pytest.mark.thorough
-def test_more_calls_at_once_than_the_server_has_threads_are_answered(url: str) -> None:
-    answers = call(url, *[("tokenize", {"text": str(n)}) for n in range(60)])
-    tokenizer = get_model().tokenizer
-    assert [json.loads(text_of(answer))["ids"] for answer in answers] == [tokenizer.encode(str(n)) for n in range(60)]
 
 
 def test_the_older_transport_whose_calls_are_not_counted_is_closed(url: str) -> None:

@@ -93,8 +93,3 @@ def test_it_is_healthy_while_its_engine_runs(monkeypatch: pytest.MonkeyPatch) ->
     assert CLIENT.get("/healthz").status_code == 200
     monkeypatch.setattr(loaded.engine.admission, "closed", True)
     assert CLIENT.get("/healthz").status_code == 503
-
-
-def test_without_a_model_it_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitoring, "models_in_memory", list)
-    assert CLIENT.get("/healthz").status_code == 503

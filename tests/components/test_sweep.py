@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from components.cards.card import EVENTS, Card
 from components.parts import Part
 from components.render import Renderer
 from components.session_events import analyse
-from components.state.example import first_prompt, opening
+from components.state.example import example, first_prompt, opening
 from components.state.reads import Pending, Reads
 from components.state.session import Session
 from components.tabs.playground import generation
@@ -23,10 +25,12 @@ from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import remove_model
 from tests.components.tabs.playground_session import set_run
+from tests.gpt.fake_models import family_model
 
 BUNDLED = ("stories", "poems", "stories-llama", "untrained")
 SMALL = "small"  # has fewer layers, heads, positions and tokens than the bundled models
 MODELS = (*BUNDLED, SMALL)
+FAMILIES = ("gpt_neox", "gemma3", "olmo2", "smollm3")  # which together have every kind of block
 # Buttons that replace the text or open another tab, whose work goes on after the event, or that take seconds.
 NOT_PRESSED = ("example-", "use-", "undo", "redo", "clear", "change-keep", "beams-adopt", "open-film", "shape-start")
 NOT_PRESSED += ("compare-generate", "compare-seeds", "compare-temperatures", "train-", "notebook-", "positions-start")
@@ -49,18 +53,20 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     [
         ("stories", ("poems", SMALL), ("interactive",)),
         *(pytest.param(each, MODELS, (*EVENTS,), marks=pytest.mark.thorough) for each in MODELS),
+        *(pytest.param(each, (), ("interactive",), marks=pytest.mark.thorough) for each in FAMILIES),
     ],
 )
 def test_every_tab_draws_every_choice_before_and_after_another_model_is_picked(
     renderer: Renderer, before: str, others: Sequence[str], queues: Sequence[str]
 ) -> None:
-    loaded = get_model(before)
-    document = Generation(loaded, "the rain" if before == SMALL else loaded.tokenizer.decode([*range(700, 712)]))
+    loaded = family_model(before, block_size=48) if before in FAMILIES else get_model(before)
+    long = before in BUNDLED
+    document = Generation(loaded, loaded.tokenizer.decode([*range(700, 712)]) if long else "the rain")
     [*document.steps(SamplingParams(seed=0), 4)]
     session = opening(document)
     set_run(session)
     for tab in tabs_of(renderer):
-        draw(renderer, session, tab, analyses="model" in queues)
+        draw(renderer, session, tab, analyses=before != "stories" or "model" in queues)
         for card in cards_of(renderer, tab):
             for part in card.root.everything():
                 for value in values_of(part, session):
@@ -74,6 +80,28 @@ def test_every_tab_draws_every_choice_before_and_after_another_model_is_picked(
         assert again.document.loaded.name == other, again.notice
         for tab in tabs_of(renderer):
             draw(renderer, again, tab)
+
+
+NAMES = ("index", "position", "x", "y", "layer", "head", "token", "candidate", "moment", "lesson", "question", "answer")
+NAMES += ("node", "place", "part", "on", "hidden", "edits", "rows", "key", "challenge", "text", "edited", "n")
+ODD = (0, 1, 2, -1, 10**9, 10**20, 1.5, math.nan, math.inf, True, None, "", "1", "x" * 9999)
+
+
+@pytest.mark.parametrize("has_text", [True, False])
+def test_whatever_a_browser_sends_no_handler_breaks_and_every_tab_is_drawn(renderer: Renderer, has_text: bool) -> None:
+    session, chance = opening(example(get_model()).copy()), Random(0)
+    if not has_text:
+        generation.clear(session)
+    for tab in tabs_of(renderer):
+        draw(renderer, session, tab)
+        for part in (part for card in cards_of(renderer, tab) for part in card.root.everything()):
+            payloads = [
+                {name: chance.choice((*ODD, [], [1], [0, 1], [[0, 0]])) for name in chance.sample(NAMES, 12)}
+                for _ in range(20)
+            ]
+            for value in {"button": (), "widget": payloads}.get(part.kind, ODD):
+                use(part, session, value, ())
+        draw(renderer, session, tab, analyses=False)
 
 
 def tabs_of(renderer: Renderer) -> list[str]:

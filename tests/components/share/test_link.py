@@ -73,15 +73,6 @@ def test_unreadable_parts_are_named(query, refused):
     assert decode(query)[1] == refused
 
 
-def test_bytes_that_are_no_text_stay_outside():
-    assert decode("prompt=%ff%fe")[0] == {"prompt": "\ufffd\ufffd"}
-
-
-def test_a_link_has_no_other_parameters():
-    with pytest.raises(KeyError, match="colour"):
-        encode({"colour": "red"})
-
-
 def written(data):
     """A document with arbitrary edits, and the displayed settings."""
     document = Generation(TINY, data.draw(st.sampled_from(["the cat", "", [256, 97], [0xF0, 0x9F], "é 你\n&#=+%"])))

@@ -11,8 +11,6 @@ import pytest
 import torch
 
 from components.state.document_lock import DocumentLock
-from components.state.session import Session
-from components.state.text import Text
 from gpt import Generation, SamplingParams
 from tests.components.drawing import as_read
 from tests.gpt.fake_models import tiny_model
@@ -82,27 +80,6 @@ def test_a_change_waits_for_the_step_that_is_being_made_and_reading_does_not() -
     for thread in threads:
         thread.join(SECONDS)
     assert order == ["read", "step", "change"]
-
-
-def test_no_other_thread_shortens_a_text_while_a_snapshot_is_taken_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = Session(Generation(tiny_model(), [1, 2, 3]))
-    free: list[bool] = []
-
-    def can_be_shortened() -> None:
-        free.append(session.lock._shortening.acquire(blocking=False))
-
-    def text_of(document: Generation) -> Text:
-        other = threading.Thread(target=can_be_shortened)
-        other.start()
-        other.join()
-        return of(document)
-
-    of = Text.of
-    monkeypatch.setattr(Text, "of", text_of)
-    session.snapshot()
-    with session.lock.reading():  # as for a frame, which reads more of the text
-        session.snapshot()
-    assert free == [False, False]
 
 
 @pytest.mark.parametrize("seed", range(2))

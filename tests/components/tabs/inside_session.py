@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from components.kit import Tab
@@ -69,6 +70,8 @@ RANDOM_MODELS = {
     },
     "smollm3": {"position": "rotary", "norm": "rms", "bias": False, "gated": True, "unrotated_layers": (1, 2)},
 }
+QUICK = ("learned", "gemma", "gemma2")
+MODELS = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.thorough) for name in RANDOM_MODELS]
 
 
 def document_of(model: GPT, tokenizer: Tokenizer, text: str = TEXT) -> Generation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -203,31 +202,6 @@ def test_another_model_is_judged_by_its_own_numbers_and_a_note_says_so():
         assert drawn.views["challenge-note"]["text"]
         assert ("does not copy" in verdict) == isinstance(BY_KEY[key].goal, Circuit)
     assert not after(drawn, "sure", SOLUTIONS["sure"]).verdict.done
-
-
-def test_input_that_no_challenge_has_changes_nothing(drawn, session):
-    for wrong in ({}, {"challenge": "none"}, {"challenge": 3}, {"again": True}):
-        challenges.choose(session, wrong)
-    assert session.state(Play).challenge == ""
-    after(drawn, "dragon", [])
-    before = session.state(Play)
-    for handler, sent in (
-        token(1),
-        head(0, 0),
-        text("x"),
-        switch(99, 0),
-        switch("0", 0),
-        switch(None, None),
-        layer(99),
-        layer(None),
-    ):
-        handler(session, sent)
-    challenges.append_token(session, {"token": 1})
-    after(drawn, "copied", [])
-    for index in (-1, 99, "1", None, True):
-        challenges.pick_token(session, {"index": index})
-    assert session.state(Play).answer.token is None
-    assert before.answer == replace(before.answer, text=BY_KEY["dragon"].text)
 
 
 def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(drawn, session):

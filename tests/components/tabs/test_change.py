@@ -74,17 +74,6 @@ def test_what_belongs_together_is_described_together_and_many_edits_are_counted(
     assert summary(many, replace(config, n_layer=20)).endswith("; 14 more")
 
 
-@pytest.mark.parametrize(
-    "sent", [{}, {"edits": "h9.0=0"}, {"edits": "nopos"}, {"edits": ["a0=0"]}, {"edits": "a0=nan"}]
-)
-def test_what_the_switches_send_is_checked(session, sent):
-    before = session.edits = Edits({(0, 0): 0.5})
-    with pytest.raises(ValueError, match="could not be read"):
-        change.set_switches(session, {**sent, "n": 3})
-    assert session.edits is before
-    assert session.state(Editing).n_switched == 3  # the browser shows the server's edits again
-
-
 def test_switches_replace_all_factors_leave_the_other_edits_and_select_their_head(drawn, session):
     session.edits = Edits({(0, 0): 0.0}, activation="relu", drop_positions=True)
     change.set_switches(session, {"edits": "h0.1=0.5", "n": 7, "layer": 0, "head": 1})
@@ -108,15 +97,6 @@ def test_another_model_keeps_the_edits_that_fit_names_the_others_and_they_leave_
     assert drawn.update()["change-notice"]["text"] == ""
     change.reset(session)
     assert "edits" not in page_values(session.snapshot())
-
-
-def test_a_page_without_a_text_changes_nothing():
-    drawn = Drawn(Session(None), tab)
-    change.set_switches(drawn.session, {"edits": "a0=0"})
-    shown = drawn.update()
-    assert drawn.session.edits == Edits()
-    assert shown["change-bars"]["bars"] == shown["change-original"]["lines"] == []
-    assert shown["change-switches"]["n_layer"] == 0
 
 
 def test_the_effect_is_the_divergence_of_both_models_reading_the_same_text(document):
@@ -326,15 +306,3 @@ def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(swept, sessio
     assert "must differ" in trouble("the cat", "the dog", answer=7, other=7)
     assert swept.views["change-map"]["figure"] is None
     assert "is not a single token" in trouble("the cat", "the dog", answer="zebra")
-
-
-def test_a_stopped_measurement_changes_no_edit(session, monkeypatch):
-    def stopped(text, progress):
-        stop(Editing, session)
-        while True:
-            progress(1, 9)
-
-    monkeypatch.setattr(change, "head_costs", stopped)
-    list(change.switch_off_costliest(session))
-    state = session.state(Editing)
-    assert (session.edits, state.costs, state.job) == (Edits(), None, None)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
 import math
 from typing import Any
 
@@ -18,7 +16,7 @@ from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs.compare import beams, columns
 from components.tabs.compare.beams import Beams
-from components.tabs.compare.columns import COLUMN_SETTINGS, Compare, prompts
+from components.tabs.compare.columns import Compare, prompts
 from components.tabs.compare.pair import Pair
 from components.tabs.compare.tab import PARTS, open_part, open_tab, tab
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, get_model
@@ -90,33 +88,6 @@ def test_the_sentence_on_the_first_difference_applies_both_settings_to_the_same_
     assert f"Both sides drew the same number, {left.draw(at):.3f}" in said
 
 
-def test_a_run_takes_a_slot_of_each_model(monkeypatch):
-    session = new_session(monkeypatch)
-    queues = [get_model(name).engine.admission for name in ("stories", "untrained")]
-    columns.set_value(1, "model", session, "untrained")
-    for queue in queues:
-        with contextlib.ExitStack() as others:
-            for _ in range(queue.limit):
-                others.enter_context(queue.enter())
-            run = columns.generate(session)
-            while session.progress is None or session.progress.key != "status.waiting":
-                next(run)
-            assert session.state(Compare).pair.documents[0].n_read == 0
-        list(run)
-        assert session.state(Compare).pair.finish_reasons == ["max_new_tokens", "max_new_tokens"]
-    assert [queue.n_admitted for queue in queues] == [0, 0]
-
-
-def test_at_first_the_last_common_position_is_selected_then_the_one_that_was_clicked_in_both():
-    pair = written()
-    assert pair.at(0) == pair.at(1) == pair.position == pair.comparison.divergence_index - 1
-    assert pair.select(3, side=1)
-    assert (pair.at(0), pair.at(1)) == (3, 3)
-    for wrong in (-1, 10_000, True, "3", None, 2.0):
-        assert not pair.select(wrong)
-    assert (pair.at(0), pair.at(1)) == (3, 3)
-
-
 def test_two_vocabularies_are_shown_and_not_compared():
     config = GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)
     other = LoadedModel("other", GPT(config).eval(), PlainIds(12), torch.device("cpu"), "fp32")
@@ -186,16 +157,6 @@ def test_what_cannot_be_done_is_one_sentence_and_the_last_result_stays(session, 
     assert "\n" not in notice
     assert session.state(Compare).pair is before
     assert session.state(Compare).job is None
-
-
-@pytest.mark.parametrize("value", ["many", None, math.nan, [1]])
-def test_a_setting_that_is_no_number_is_refused(session, value):
-    before = session.state(Compare).columns
-    for name in COLUMN_SETTINGS:
-        with pytest.raises(ValueError, match="must be"):
-            columns.set_value(0, name, session, value)
-    columns.set_value(1, "model", session, value)
-    assert session.state(Compare).columns == before
 
 
 def test_an_adapter_is_compared_with_its_base_model_at_any_strength(session, tmp_path):
@@ -287,20 +248,6 @@ def search():
     return made
 
 
-def test_the_lines_of_the_tree_add_up(search):
-    rows = [json.loads(line) for line in beams.tree_lines(search, search.candidates)]
-    nodes = [row for row in rows if isinstance(row, list)]
-    assert len(nodes) == len(search.candidates)
-    for number, (parent, _, depth, log_p, total, score, outcome) in enumerate(nodes):
-        assert -1 <= parent < number
-        before, above = (0.0, 0) if parent < 0 else (nodes[parent][4], nodes[parent][2])
-        assert total == pytest.approx(before + log_p, abs=1e-4)
-        assert score == pytest.approx(total / depth, rel=1e-5)
-        assert depth == above + 1
-        assert outcome in ("kept", "pruned", "finished", "best")
-    assert rows[-1] == {"best": search.best.candidate, "done": True}
-
-
 def test_the_best_text_is_said_and_leads_the_table(search):
     text = get_model().tokenizer.decode(list(search.best.ids))
     assert text.strip() in beams.best_sentence(search, search.candidates).replace("·", " ")
@@ -335,9 +282,3 @@ def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):
     assert document.origin(len(document.ids) - 1).kind == "chosen"
     assert session.tab == "playground"
     assert session.can_undo
-
-
-def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
-    assert "identical" in columns.divergence_sentence(written(COLD, COLD))
-    pair = written(SamplingParams(1.0, seed=1), SamplingParams(1.0, seed=2))
-    assert "only the draws differ" in columns.divergence(snapshot_of(pair))[1]

@@ -15,8 +15,7 @@ from components.render import compute
 from components.state.example import example
 from components.state.reads import Reads
 from components.state.text import Selection
-from components.tabs.inside import heads, scene, stream, tab
-from components.tabs.inside.machine import select_in_flow
+from components.tabs.inside import heads, scene, tab
 from components.tabs.inside.scene import Chosen, recorded, select
 from components.tabs.inside.tab import select_in_path
 from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace, get_model
@@ -128,25 +127,6 @@ def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(doc
     assert (content["selected"], content["total"]) == (9, 10)
     np.testing.assert_allclose(content["row"], trace_of(document).layers[1].attn_weights[0, 0, 9, :10], atol=1e-4)
     assert f"first 10 of {document.n_read} tokens" in inside.shown("inside-notice")["text"]
-
-
-@pytest.mark.parametrize("sent", [{"layer": 3}, {"head": -1}, {"position": 10**9}, {"layer": "1"}, {"head": True}, {}])
-def test_a_selection_that_does_not_exist_changes_nothing(document: Generation, sent: dict[str, Any]) -> None:
-    inside = Inside(document, LOOK)
-    for handler in (select, heads.select_pair, stream.select_token, stream.select_layer, select_in_flow):
-        handler(inside.session, sent)
-        assert inside.session.selection == LOOK
-    heads.magnify_head(inside.session, sent)
-    assert inside.session.state(Chosen).closer is None
-
-
-def test_a_selection_changes_what_it_names(document: Generation) -> None:
-    session = Inside(document, LOOK).session
-    select(session, {"layer": 2, "head": 0})
-    assert session.selection == replace(LOOK, layer=2, head=0)
-    stream.select_token(session, {"index": 4})
-    stream.select_layer(session, {"x": 1})
-    assert session.selection == replace(LOOK, position=4, layer=1, head=0)
 
 
 def test_a_key_is_selected_with_its_query_and_left_with_it(document: Generation) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.i18n import LANGUAGES
 from components.labels import percent, token_text
 from components.state.example import example
 from components.state.hidden import hide
@@ -18,7 +17,6 @@ from components.state.session import Session
 from components.state.text import NEWEST, Selection
 from components.tabs.inside import film as films
 from components.tabs.inside.film import (
-    BEATS,
     NAMES,
     MainCause,
     Stories,
@@ -34,7 +32,7 @@ from components.tabs.inside.tab import tab
 from gpt import SamplingParams, Tokenizer, distribution, get_model
 from gpt.analysis.lens import lens_logits
 from tests.components.drawing import Drawn
-from tests.components.tabs.inside_session import RANDOM_MODELS, TEXT, Inside, document_of, random_document, trace_of
+from tests.components.tabs.inside_session import MODELS, TEXT, Inside, document_of, random_document, trace_of
 from tests.conftest import make_twins
 
 LAYER, HEAD = 1, 2
@@ -130,9 +128,8 @@ def test_the_bundled_model_tells_the_two_stories_apart_and_an_untrained_one_is_s
         assert says in inside.film()["words"][beat]["says"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", RANDOM_MODELS)
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize(("language", "temperature"), [("en", 0.8), ("zh", 0.0)])
+@pytest.mark.parametrize("name", MODELS)
 def test_every_sentence_is_complete(language: Any, name: str, temperature: float, byte_tokenizer: Tokenizer) -> None:
     inside = Filmed(random_document(name, byte_tokenizer), Selection(position=2, layer=0, head=HEAD))
     inside.session.language = language
@@ -145,10 +142,6 @@ def test_every_sentence_is_complete(language: Any, name: str, temperature: float
         texts = [text for words in film["words"].values() for text in words.values()]
         assert all(texts)
         assert not [text for text in texts if re.search(r"[{}]|None|nan", text)]
-
-
-def test_it_takes_a_minute_and_a_half() -> None:
-    assert 80 <= sum(beat.seconds for beat in BEATS) <= 96
 
 
 def test_opening_stepping_leaving_and_what_the_last_card_offers(inside: Filmed) -> None:
@@ -174,12 +167,3 @@ def test_opening_stepping_leaving_and_what_the_last_card_offers(inside: Filmed) 
     assert (session.tab, session.state(Chosen).step) == ("inside", "numbers")
     with pytest.raises(ValueError, match="text"):
         open_film(Session(None))
-
-
-def test_without_an_open_film_nothing_is_computed(inside: Filmed) -> None:
-    inside.film()
-    inside.session.keep(stories, None)
-    inside.session.film = None
-    inside.session.sent.clear()
-    assert inside.shown("film")["film"] is None
-    assert inside.session.snapshot()[stories] is None

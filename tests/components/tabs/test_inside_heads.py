@@ -12,10 +12,8 @@ from components.state.text import Selection
 from components.tabs.inside.heads import BLOCK, SIDE, magnify_head, overview
 from components.widgets.heads import NEAR
 from gpt import Generation, GPTConfig, Tokenizer
-from gpt.course.learner import open_broken
-from gpt.course.reference import Reference
 from gpt.model import GPT
-from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of, unpacked
+from tests.components.tabs.inside_session import MODELS, Inside, document_of, random_document, trace_of, unpacked
 from tests.conftest import make_twins
 from tests.gpt.family_configs import randomized
 
@@ -82,23 +80,7 @@ def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation) -
     assert unpacked(content["map"]["levels"], "u1", side, side).shape < (100, 100)
 
 
-@pytest.mark.thorough
-def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() -> None:
-    reference = Reference()
-    document = Generation(open_broken("no-mask", reference), reference.idx[0].tolist())
-    document.read()
-    inside, n = one_head(document, 2), len(document.ids)
-    content = inside.shown("stages")
-    weights, scaled = (unpacked(content[name], "<f4", n, n) for name in ("weights", "scaled"))
-    assert content["ahead"]
-    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(np.exp(scaled - unpacked(content["sums"], "<f4", n, 1)), weights, atol=1e-4)
-    assert content["variants"] == ["ahead"]
-    machine = Inside(document, Selection(layer=0, head=0)).shown("flow")
-    assert machine["ahead"]
-
-
-@pytest.fixture(params=RANDOM_MODELS)
+@pytest.fixture(params=MODELS)
 def document(request: pytest.FixtureRequest, byte_tokenizer: Tokenizer) -> Generation:
     return random_document(request.param, byte_tokenizer)
 

@@ -11,13 +11,12 @@ import torch
 
 from components.state.text import Selection
 from components.tabs.inside import machine
-from components.tabs.inside.machine import select_in_flow
 from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording, pool_mean
-from components.tabs.inside.scene import FLOW_ROWS, Chosen
+from components.tabs.inside.scene import FLOW_ROWS
 from components.widgets.flow import PARTS
 from gpt import Generation, Tokenizer
 from gpt.layers import ACTIVATIONS
-from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of, unpacked
+from tests.components.tabs.inside_session import MODELS, Inside, document_of, random_document, trace_of, unpacked
 from tests.conftest import make_twins
 
 LOOK = Selection(position=11, layer=1, head=2)
@@ -25,7 +24,7 @@ ALL = FLOW_ROWS[1]  # rows of the flow that cover the whole text
 TEMPERATURE = 0.8  # the default
 
 
-@pytest.fixture(params=RANDOM_MODELS)
+@pytest.fixture(params=MODELS)
 def document(request: pytest.FixtureRequest, byte_tokenizer: Tokenizer) -> Generation:
     return random_document(request.param, byte_tokenizer)
 
@@ -169,17 +168,3 @@ def test_captions_tell_which_norms_caps_and_rotations_the_model_has(document: Ge
     turns = config.position == "rotary" and LOOK.layer not in config.unrotated_layers
     assert shown["is_rotary"] == ("rotated" in words["q"]) == ("rotated" in words["k"]) == turns
     assert ("layer 1 does not rotate" in family) == (LOOK.layer in config.unrotated_layers)
-
-
-def test_what_is_outside_the_window_is_said(document: Generation) -> None:
-    document.append(*[5] * 60)
-    document.read()
-    inside = Inside(document, Selection(layer=1, head=0))
-    row = trace_of(document).layers[1].attn_weights[0, 0, -1].numpy()
-    for count, offered in (FLOW_ROWS, FLOW_ROWS[::-1]):
-        content = inside.shown("flow")
-        assert (len(content["tokens"]), content["offered_rows"]) == (count, offered)
-        assert f"The picture shows positions {content['start']} to {len(document.ids) - 1}" in content["text"]
-        np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
-        select_in_flow(inside.session, {"rows": offered})
-    assert inside.session.state(Chosen).flow_rows == FLOW_ROWS[0]

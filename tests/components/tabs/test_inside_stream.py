@@ -12,10 +12,9 @@ import torch
 from components.state.text import Selection
 from components.tabs.inside import stream
 from components.tabs.inside.scene import traced
-from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
+from gpt import Edits, Generation, Trace, get_model
 from gpt.analysis import strongest_examples
 from gpt.edits import Steering
-from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.components.tabs.inside_session import Inside, trace_of, unpacked
 from tests.gpt.fake_models import family_model
 
@@ -122,13 +121,3 @@ def test_the_nearest_tokens_and_positions_are_those_of_the_embeddings(document: 
     wpe = torch.nn.functional.normalize(document.loaded.model.wpe.weight.detach(), dim=1)
     assert f"{(wpe[1:] * wpe[:-1]).sum(1).mean():.2f}" in inside.shown("position-similarity")["text"]
     assert inside.shown("no-positions")["text"] == ""
-
-
-def test_a_model_without_position_embeddings_says_so_and_one_token_has_no_nearest() -> None:
-    config = GPTConfig(vocab_size=1, block_size=8, n_layer=1, n_head=1, n_embd=8, position="rotary")
-    document = Generation(LoadedModel("tiny", GPT(config).eval(), PlainIds(1), torch.device("cpu"), "fp32"), [0, 0])
-    document.read()
-    shown = Inside(document, part="embeddings").drawn.update()
-    assert "rotary" in shown["no-positions"]["text"]
-    for name in ("position-similarity", "nearest-tokens"):
-        assert (shown[name]["figure"], shown[name]["text"]) == (None, "")

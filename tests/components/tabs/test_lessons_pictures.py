@@ -9,17 +9,16 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from components.i18n import t
 from components.i18n.catalogue import CATALOGUES
 from components.tabs.lessons import code_view
-from components.tabs.lessons.code_view import Code, excerpt, printed
+from components.tabs.lessons.code_view import excerpt, printed
 from components.tabs.lessons.course import HEADS, LESSONS, POEM
 from components.tabs.lessons.figure import EXAMPLE, Open, checked_ids, traced
-from components.tabs.lessons.pictures import PICTURES, llama_pictures, model_pictures, shape_pictures, training_pictures
+from components.tabs.lessons.pictures import PICTURES, llama_pictures, model_pictures, shape_pictures
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.tabs.lessons.tab import move, open_lesson
 from gpt import GPT, GPTConfig, LoadedModel, get_model
@@ -108,17 +107,6 @@ def test_no_number_is_lost_between_layouts(layout):
     assert len({name for name, *_ in rows}) == len(rows)
 
 
-@pytest.mark.thorough
-def test_the_pupil_begins_at_chance_and_learns():
-    run = training_pictures.run()
-    assert abs(run.losses[0] - math.log(run.n_characters)) < 0.2
-    assert np.mean(run.losses[-10:]) < run.losses[0] / 2
-    best = int(np.argmin(run.held_out))
-    assert 0 < best < len(run.held_out) // 2, "then it memorises"
-    assert run.held_out[-1] > run.held_out[best] + 0.5
-    assert len(run.samples) == len(run.losses) // training_pictures.EVERY + 1
-
-
 @pytest.mark.parametrize(("n_layer", "growth"), [(4, "2.2"), (24, "5.2")])
 def test_vectors_grow_as_the_lesson_on_initialisation_says(page, n_layer, growth):
     assert f"without it, to {growth} times" in drawn(page, "initialisation", a=n_layer)["chart"]["text"]
@@ -179,14 +167,6 @@ def test_each_excerpt_is_what_python_finds_under_that_name(code):
     assert set(lines) <= {line.strip() for line in source.split("\n")} | {"@contextmanager", "@dataclass(frozen=True)"}
     assert file.split("\n")[shown.line - 1].strip() == lines[0]
     assert '"""' not in shown.text
-
-
-@pytest.mark.parametrize(
-    "code", [Code("gpt.nothing", "GPT"), Code("gpt.model", "GPT.nothing"), Code("gpt.model", "GPT.loss", ("x =",))]
-)
-def test_what_is_not_there_is_not_shown(code):
-    with pytest.raises(LookupError):
-        excerpt(code)
 
 
 def test_colours_change_no_letter():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from unicodedata import normalize
 
 import pytest
@@ -18,8 +17,7 @@ from gpt import LoadedModel, add_model, get_model
 from gpt.documents.snippets import python_snippet
 from gpt.models.registry import remove_model
 from gpt.tokenizer import prompt_ids
-from tests.components.tabs.playground_session import PARTS, drawn, ids, run, type_in, write
-from tests.gpt.models.test_chat_template import LLAMA2
+from tests.components.tabs.playground_session import drawn, ids, run, type_in, write
 from tests.gpt.models.tokenizer_families import FAMILIES, NORMALISE, save_family_model
 
 USER, ASSISTANT, END = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>"
@@ -98,13 +96,6 @@ def test_an_edit_inside_a_message_keeps_the_control_tokens(session: Session, loa
     assert drawn(session, "prompt")["typed"] is None
 
 
-def test_an_edit_inside_a_message_drops_the_answer(session: Session, loaded: LoadedModel) -> None:
-    type_in(session, "Hello")
-    answer(session, "Fine.")
-    type_in(session, f"{USER}Hello!{ASSISTANT}Fine.")
-    assert ids(session) == chat(loaded, "Hello!")
-
-
 @pytest.mark.parametrize("name", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])
 def test_a_typed_name_of_a_control_token_stays_characters(session: Session, loaded: LoadedModel, name: str) -> None:
     special = loaded.tokenizer.special_ids
@@ -134,64 +125,6 @@ def test_what_is_typed_after_an_answer_is_the_next_message(session: Session, loa
     assert len(ids(session)) > n
     run(generation.prepare_again(session))
     assert len(ids(session)) == n
-
-
-def test_what_is_typed_after_the_beginning_of_an_answer_continues_it(session: Session, loaded: LoadedModel) -> None:
-    type_in(session, "Hello")
-    type_in(session, f"{USER}Hello{ASSISTANT}Sure")
-    assert ids(session) == chat(loaded, "Hello") + loaded.tokenizer.encode_continuation("Sure")
-
-
-def test_an_emptied_box_stays_a_chat(session: Session, loaded: LoadedModel) -> None:
-    type_in(session, "Hello")
-    type_in(session, "")
-    assert session.document is None
-    assert session.snapshot().chat
-    type_in(session, "Again")
-    assert ids(session) == chat(loaded, "Again")
-    generation.clear(session)
-    assert session.snapshot().chat
-
-
-def test_a_message_that_does_not_fit_is_counted_with_its_template(session: Session, loaded: LoadedModel) -> None:
-    text = "a b " * 200
-    type_in(session, text)
-    assert session.document is None
-    assert f"{len(chat(loaded, text)):,}" in drawn(session, "notice")["text"]
-
-
-def test_a_model_without_a_template_makes_no_chat() -> None:
-    session = Session(None)
-    session.model, session.loaded = "untrained", get_model("untrained")
-    run(switch_chat(session, True))
-    type_in(session, "Hello")
-    assert not session.snapshot().chat
-    switch = next(part for row in PARTS for part in row.everything() if part.name == "chat")
-    assert switch.live["hidden"](session.snapshot())
-    assert ids(session) == get_model("untrained").tokenizer.encode("Hello")
-
-
-def test_a_message_after_an_answer_of_llama_2_repeats_neither_its_end_nor_the_space_before(tmp_path: Path) -> None:
-    save_family_model(tmp_path, "llama2", chat_template=LLAMA2)
-    name = add_model(tmp_path, name="llama2")
-    try:
-        session = Session(None)
-        session.model, session.loaded = name, get_model(name)
-        run(switch_chat(session, True))
-        type_in(session, "Hello")
-        tokenizer = session.loaded.tokenizer
-        session.document.append(*tokenizer.encode_continuation(" Fine."), tokenizer.eot_id)
-        session.document.read()
-        before, answered = shown(session), ids(session)
-        for text in ("A", "And now"):
-            type_in(session, before + text)
-        whole = chat(session.loaded, "Hello", "Fine.", "And now")
-        space = tokenizer.encode_continuation(" ")
-        assert [*answered[:-1], *space, *ids(session)[len(answered) - 1 :]] == whole
-        assert shown(session) == f"{before}<s> [INST] And now [/INST]"
-        assert drawn(session, "prompt")["n_after"] == len(" [/INST]")
-    finally:
-        remove_model(name)
 
 
 TEXT = "Hello, naïve 你好"

@@ -15,8 +15,7 @@ from components.share.link import document_values
 from components.state import throughput
 from components.state.example import example
 from components.state.session import PendingGeneration, Session
-from components.tabs.playground import box as boxes
-from components.tabs.playground import editing, generation, prediction, stages
+from components.tabs.playground import editing, generation
 from components.tabs.playground.box import Box
 from components.tabs.playground.editing import dropped
 from components.tabs.playground.prediction import without_attention
@@ -170,23 +169,6 @@ def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(sess
 # Selection
 
 
-@pytest.mark.parametrize("sent", [{}, {"index": "4"}, {"index": -1}, {"index": 10**9}, {"y": 1.5}, {"index": True}])
-def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> None:
-    before, text = session.selection, ids(session)
-    for handler in (
-        editing.select_token,
-        prediction.select_row,
-        boxes.select,
-        editing.choose,
-        editing.switch_branch,
-    ):
-        handler(session, sent)
-    for handler in (prediction.choose_head, editing.choose_shading, stages.follow_picked):
-        handler(session, sent.get("index", "x" * 10))
-    assert session.selection.position == before.position
-    assert ids(session) == text
-
-
 # Many visitors generating at once
 
 
@@ -297,19 +279,6 @@ def test_the_page_says_that_the_cluster_is_away_and_writes_on_when_it_is_back(
     alone = Generation(get_model(), "Once upon a time")
     list(alone.local_steps(PARAMS, LENGTH))
     assert ids(remote) == alone.ids
-
-
-def test_a_text_that_waits_for_its_cluster_can_be_stopped(
-    remote: Session, model: tuple[LoadedModel, FakeCluster]
-) -> None:
-    before = ids(remote)
-    model[1].is_there = False
-    frames = generation.generate(remote)
-    next(frames), next(frames)
-    generation.stop(remote)
-    run(frames)
-    assert ids(remote) == before
-    assert remote.progress is None
 
 
 def test_the_settings_that_a_model_suggests_are_offered_and_not_applied(tmp_path, written):

@@ -15,12 +15,13 @@ from components.labels import percent
 from components.state.example import example
 from components.state.reads import is_ready
 from components.state.session import Session
+from components.state.text import Selection, Text
 from components.state.typed_text import words_of
 from components.tabs.playground import box as boxes
 from components.tabs.playground import prediction
 from components.tabs.playground import stages as views
 from components.tabs.playground.prediction import VISIBLE_BARS, choose_head, heatmap
-from components.text_views import AVERAGE, attention_shade
+from components.text_views import AVERAGE, attention_heatmap, attention_shade
 from components.widgets.tokens import FULL
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Tokenizer, distribution, get_model
 from gpt.analysis.sampling_stages import token_at_stages
@@ -28,7 +29,7 @@ from tests.components.drawing import as_read, compute_now, spoken_in
 from tests.components.tabs.inside_session import document_of, unpacked
 from tests.components.tabs.playground_session import drawn, new_session, type_in, write
 from tests.conftest import make_twins
-from tests.gpt.fake_models import N_VOCAB, tiny_model
+from tests.gpt.fake_models import N_VOCAB, family_model, tiny_model
 
 TEXT = "It was raining. Tom was sad because he could not play"
 WORD = (2, 3)  # " rain" "ing"
@@ -120,12 +121,6 @@ def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: S
     assert session.hidden.positions == frozenset()
 
 
-@pytest.mark.parametrize("sent", [{}, {"hidden": "2"}, {"hidden": [True, "x", -3, 10**9]}, {"hidden": list(range(13))}])
-def test_positions_that_cannot_be_hidden_are_ignored(session: Session, sent: dict) -> None:
-    boxes.hide_words(session, sent)
-    assert drawn(session, "prompt")["hidden"] == []
-
-
 def test_without_attention_every_word_sees_only_itself(session: Session) -> None:
     assert drawn(session, "prompt")["arcs"]
     prediction.switch_attention(session)
@@ -174,13 +169,6 @@ EVERYTHING = SamplingParams(temperature=0.8, top_k=40, top_p=0.9, min_p=0.05, re
 
 def pipeline_at_end(params=EVERYTHING, followed=97):
     return views.PipelineView(DOCUMENT, LAST, params, followed)
-
-
-def test_the_stages_are_in_the_order_in_which_they_are_applied():
-    params = replace(EVERYTHING, temperature_last=True, repetition_window=8)
-    rows = views.stage_table(pipeline_at_end(params))[1:]
-    names = ["repetition 1.3 (last 8)", "Top-k 40", "Top-p 0.9", "Min-p 0.05", "temperature 0.8", "all settings"]
-    assert [row[0] for row in rows] == names
 
 
 def test_the_table_of_stages_adds_up():
@@ -267,3 +255,16 @@ def test_the_playground_s_heatmap_and_shades_show_the_mean_of_the_single_heads(
     largest, _, levels = attention_shade(snapshot.text, snapshot.selection).partition(":")
     shades = unpacked(levels, "<u2", -1) / FULL * float(largest)
     np.testing.assert_allclose(shades, mean[POSITION, : POSITION + 1], atol=2e-5)
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_the_heatmap_is_blank_where_a_layer_does_not_see(layer: int) -> None:
+    document = Generation(family_model("gemma3", block_size=48), "the cat sat on the mat")
+    document.read()
+    window, n = document.loaded.model.config.window_of(layer), document.n_read
+    shown = attention_heatmap(Text.of(document), Selection(n - 1, layer, 1))
+    rows = [unpacked(row, "<f4", -1) for row in shown["cells"]]
+    z = np.array([np.pad(row, (0, n - len(row)), constant_values=np.nan) for row in rows])
+    back = np.arange(n)[:, None] - np.arange(n)
+    np.testing.assert_array_equal(np.isnan(z), (back < 0) | (back >= (window or n)))
+    assert ("sees only the last 5 tokens" in shown["text"]) == (window == 5) == (layer == 0)

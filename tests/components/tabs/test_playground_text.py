@@ -11,7 +11,6 @@ import pytest
 
 from components.labels import percent
 from components.session_events import restore_session, saved_session
-from components.share.link import decode, document_values, encode, replay
 from components.state.example import example
 from components.state.reads import is_ready
 from components.state.session import Session
@@ -169,21 +168,6 @@ def test_after_what_the_model_wrote_typing_is_a_branch_and_the_prompt_stays(sess
     assert shown(session) == text
 
 
-def test_writing_on_continues_the_text_and_again_begins_at_the_prompt_and_keeps_the_rest(session: Session) -> None:
-    first = write(session, "The dog")
-    further = write(session, None)
-    assert further[: len(first)] == first
-    assert len(further) == len(first) + 3
-    session.settings = session.settings.with_value("seed", "2")
-    run(generation.prepare_again(session))
-    run(generation.generate(session))
-    assert ids(session)[:2] == first[:2]
-    assert len(ids(session)) == 5
-    assert len(drawn(session, "tree")["lanes"]) == 2
-    run(generation.step(session))
-    assert len(ids(session)) == 6
-
-
 def test_an_outdated_or_repeated_text_changes_nothing(session: Session) -> None:
     older = box(session, "The cat")
     session.edited += 1
@@ -270,17 +254,6 @@ def test_a_space_at_the_end_stays_and_begins_the_next_word_in_bars_reason_and_te
     assert shown(session) == RAIN + space
 
 
-def test_a_space_after_written_text_belongs_to_the_next_word_too(session: Session) -> None:
-    written = shown(session)
-    type_in(session, f"{written} and ")
-    assert shown(session) == f"{written} and "
-    write(session, None)
-    link = document_values(session.document, session.settings.sampling())
-    opened = Generation(session.document.loaded, link["prompt"])
-    assert list(replay(opened, decode(encode(link))[0]["text"], SamplingParams(temperature=0.8, seed=1)))
-    assert opened.ids == session.document.ids
-
-
 # Control tokens
 
 NAME = "<|endoftext|>"
@@ -358,12 +331,6 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Sessi
     assert not session.can_redo
 
 
-def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Session, written: Generation) -> None:
-    place = drawn(session, "bars")["common"]
-    editing.choose(session, place | {"token": 5})
-    assert ids(session) == [*written.ids, 5]
-
-
 @pytest.mark.parametrize("typed", ["The dog ran home", "The dog ran. " * 100])
 def test_a_bar_of_an_older_text_changes_nothing(session: Session, typed: str) -> None:
     type_in(session, "The dog")
@@ -374,24 +341,6 @@ def test_a_bar_of_an_older_text_changes_nothing(session: Session, typed: str) ->
     boxes.hide_words(session, {"hidden": [1], "edited": session.edited - 1})
     assert session.next_prompt == typed
     assert not session.hidden.positions
-
-
-def test_a_bar_can_be_chosen_while_the_text_grows(session: Session) -> None:
-    type_in(session, "The dog")
-    place = drawn(session, "bars")["common"]
-    run(generation.step(session))
-    editing.choose(session, place | {"token": 5})
-    assert ids(session) == [*ids(session)[:2], 5]
-
-
-def test_the_newest_texts_are_kept_and_an_empty_one_is_not(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(session, "The dog")
-    write(session, "The cat")
-    monkeypatch.setattr("components.state.session.MAX_ARCHIVED_BYTES", 3 * len(session.undo_stack[-1].file) + 99)
-    write(session, "The bird")
-    generation.clear(session)
-    generation.clear(session)
-    assert [each.prompt for each in session.undo_stack] == ["The dog", "The cat", "The bird"]
 
 
 def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:

@@ -128,19 +128,6 @@ def test_the_number_falls_on_the_piece_of_the_token_that_was_drawn(params: Sampl
         assert end - start == pytest.approx(final[document.ids[position]].item(), abs=1e-6)
 
 
-def test_what_was_not_drawn_says_so_and_shows_no_number() -> None:
-    document = Generation(tiny_model(), "the")
-    document.append(70)
-    document.append_text("b")
-    list(document.steps(SamplingParams(temperature=0.0), 1))
-    document.read()
-    n = document.n_prompt
-    said = [draw(snapshot(document, selection=Selection(position=n + i))) for i in range(-1, 3)]
-    assert [value["pieces"] for value in said] == [[], [], [], []]
-    for value, words in zip(said, ("of the prompt", "you chose it", "you typed it", "temperature 0"), strict=True):
-        assert words in value["text"]
-
-
 def test_a_search_tells_rank_and_probability_over_the_whole_vocabulary() -> None:
     document = as_read(tiny_model(), "the cat")
     p = document.logits(2).softmax(dim=0)

@@ -16,7 +16,7 @@ from components.figures.lines import ZERO_AT
 from components.labels import percent
 from components.state.session import Session
 from components.tabs.inside.machine import ExamplePass
-from components.tabs.train import choices, film, learned, scaling
+from components.tabs.train import choices, learned
 from components.tabs.train import tab as train
 from components.tabs.train.curve import choose_step, curve_card, curve_chart
 from components.tabs.train.film import (
@@ -26,22 +26,18 @@ from components.tabs.train.film import (
     choose_moment,
     film_card,
     player_card,
-    select_in_machine,
     shares_of_next,
     shown_at,
 )
 from components.tabs.train.learned import RECORDED, Learned, recorded, show_copying
 from components.tabs.train.tab import OWN, Train, progress_of
 from gpt import GPT, GPTConfig
-from gpt.experiments.scaling import load_scaling
-from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import get_model, list_models
-from gpt.trace import Trace
 from gpt.training import recorded_run
 from gpt.training.data import byte_vocabulary
 from gpt.training.live_run import Evaluation, LiveRun
 from gpt.training.recipe import Recipe
-from gpt.training.recorded_run import RecordedRun, bundled_recording
+from gpt.training.recorded_run import bundled_recording
 from gpt.training.run_queue import RunQueue
 from gpt.training.snapshots import SnapshotFigures, Snapshots, save_snapshot
 from gpt.training.tasks import TASKS, TaskDataset
@@ -175,22 +171,6 @@ def test_pause_and_cancel_are_those_of_the_run(
     assert not session.busy
 
 
-@pytest.mark.parametrize(
-    "sent", [{}, {"x": "1"}, {"x": -1}, {"x": float("nan")}, {"layer": 0}, {"layer": True, "head": 0}]
-)
-def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Session], sent: dict) -> None:
-    session = visitors[0]
-    finish(queue, session)
-    choose_step(OWN, session, sent)
-    choose_moment(OWN, session, {"moment": sent.get("x", sent.get("layer"))})
-    choose_head(OWN, session, sent)
-    select_in_machine(OWN, session, {"position": sent.get("x")})
-    train.choose_task(session, sent.get("x"))
-    state = session.state(Train)
-    assert (state.layer, state.head, state.position) == (None, None, None)
-    assert drawn(session)["train-curve"]["figure"] is not None
-
-
 @pytest.mark.parametrize("rate", [0, -1.0, 101, float("nan"), float("inf"), None, True, "fast"])
 def test_a_learning_rate_that_cannot_be_used_is_refused_by_name(rate: object) -> None:
     session = Session(None)
@@ -227,20 +207,6 @@ def test_files_that_cannot_be_learned_are_refused(data: bytes, said: str, tmp_pa
     (tmp_path / "novel.bin").write_bytes(data)
     with pytest.raises(ValueError, match=said):
         choices.read_text_file(tmp_path / "novel.bin")
-
-
-def test_a_file_is_known_by_its_name_and_its_text(tmp_path: Path) -> None:
-    (tmp_path / "tea.txt").write_bytes("\ufeffTee für zwei\n".encode() * 30)
-    given = choices.read_text_file(tmp_path / "tea.txt")
-    assert (given.name, given.text[:12]) == ("tea.txt", "Tee für zwei")
-    assert "tea.txt, " in choices.source(given)
-    assert f"{len(given.text):,} characters" in choices.source(given)
-
-
-def test_the_text_at_hand_can_be_learned() -> None:
-    given = choices.own_code()
-    assert "class GPT(" in given.text
-    assert isinstance(choices.dataset_for("text", given.text).vocabulary, Characters)
 
 
 STEPS = (0, 10, 100)
@@ -297,18 +263,6 @@ def film_views(watching: Session, film: Film = RECORDED) -> dict:
 def marked_step(figure: dict) -> float:
     (mark,) = [shape for shape in figure["layout"]["shapes"] if shape.get("yref") == "paper"]
     return mark["x0"]
-
-
-def test_the_recording_has_the_attention_of_each_snapshot(folder: Path) -> None:
-    run = RecordedRun(folder)
-    assert [each.step for each in run.progress.evaluations] == list(STEPS)
-    ids = run.dataset.example
-    assert ids[run.dataset.query] in ids[: run.dataset.query]
-    for evaluation in run.progress.evaluations:
-        trace = Trace()
-        with torch.inference_mode():
-            run.loaded_at(evaluation).model.hidden_states(torch.tensor([ids]), trace=trace)
-        assert np.allclose(evaluation.attn_weights[1, 0], trace.layers[1].attn_weights[0, 0], atol=1e-3)
 
 
 def test_everything_moves_with_the_step_and_the_head_stays(watching: Session) -> None:
@@ -386,33 +340,6 @@ def test_the_pinned_head_is_the_one_that_attends_to_what_comes_next_at_the_end(r
     larger = at(example, layer=3, head=0)  # chosen earlier, in a larger model
     for shown, head in ((at(example, 0), (1, 2)), (at(example, layer=0, head=1), (0, 1)), (larger, (1, 2))):
         assert (shown.layer, shown.head) == head
-
-
-def test_samples_say_what_is_right(run: LiveRun) -> None:
-    _, *rows = film.samples_rows(at(run))["rows"]
-    for row, sample in zip(rows, run.progress.evaluations[-1].samples, strict=True):
-        assert row[0] == sample.prompt
-        assert row[2] == sample.expected.removesuffix("\n")
-        assert row[3] == ("✓ right" if sample.text == sample.expected else "✗ wrong")
-
-
-def test_the_scaling_pictures_say_what_was_measured() -> None:
-    found = load_scaling()
-    common = min(len(curve.points) for curve in found.curves[:-1]) - 1
-    small, large = found.curves[0].points[common], found.curves[-2].points[common]
-    assert small.tokens == large.tokens
-    text = scaling.by_tokens(found)[1]
-    assert f"{small.loss - large.loss:.2f} nats ahead" in text
-    assert f"{found.llama[-1].points[-1].loss:.2f}." in text
-    budget = min(curve.points[-1].flops for curve in found.curves[:-1])
-    best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
-    assert scaling.named(best) in scaling.by_flops(found)[1]
-    for draw in scaling.PICTURES.values():
-        *lines, star = spoken_in("zh", draw, found)[0]["data"]
-        assert sum("Llama" in line["name"] for line in lines) == (1 if draw is scaling.by_parameters else 3)
-        assert sum("Llama" not in line["name"] for line in lines) >= 3
-        assert star["marker"]["symbol"] == "star"
-    assert "0.648 bits per byte" in scaling.limitations(found)
 
 
 def test_a_step_clicked_in_the_curve_is_the_last_evaluated_until_then(watching: Session) -> None:

@@ -140,20 +140,6 @@ def test_what_is_switched_off_in_the_flow_is_measured(drawn):
     assert (flow["after"], flow["off"]) == (None, {"tokens": [], "heads": [], "reads": []})
 
 
-def test_only_what_the_flow_shows_can_be_switched(drawn):
-    drawn.update()
-    before = drawn.session.state(Chosen)
-    places = {"heads": (None, [99, 0]), "n_bytes": ([1],), "tokens": (["1"], [10**9])}
-    sent = [{"part": part, "place": place} for part, tried in places.items() for place in tried]
-    for each in ({}, {"part": "heads"}, {"part": ["heads"], "place": [0, 0]}, *sent):
-        answer.switch(drawn.session, each)
-        assert drawn.session.state(Chosen) is before, each
-    drawn.session.select(position=0)
-    drawn.update()
-    answer.switch(drawn.session, {"part": "tokens", "place": [0]})  # the only token of a text cannot be left out
-    assert drawn.session.state(Chosen) is before
-
-
 def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary(drawn):
     session = drawn.session
     best = int(session.document.logits(28).argmax())
@@ -187,28 +173,6 @@ def test_the_clicked_cell_of_the_lens_is_opened(drawn):
     top = lens_top_tokens(e.model, e.trace, 3, "resid_mid", e.column)
     assert said.startswith("In layer 3 after attention")
     assert f"the top token is {quoted(e.tokenizer, int(top.token[0]))}" in said
-
-
-def test_what_a_browser_sends_may_be_anything(drawn):
-    drawn.update()
-    before, chosen = drawn.session.selection, drawn.session.state(Chosen)
-    for sent in ({}, {"index": "4"}, {"index": -2}, {"index": 10**9}, {"x": 1.5, "y": None}, {"customdata": [0]}):
-        for handler in (
-            lens.choose_cell,
-            why.choose_head,
-            why.choose_bar,
-            explained.choose_token,
-            explained.choose_against,
-        ):
-            handler(drawn.session, sent)
-        explained.choose_position(drawn.session, sent.get("index"))
-    assert (drawn.session.selection, drawn.session.state(Chosen)) == (before, chosen)
-
-
-def test_without_a_text_the_tab_says_so():
-    shown = Drawn(Session(None), tab).update()
-    assert "no text" in shown["why-lead"]["text"]
-    assert shown["why-lens"]["figure"] is None
 
 
 def test_after_a_held_space_every_part_explains_the_prediction_of_a_word():
@@ -299,16 +263,6 @@ def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document,
     assert "at most 8 tokens" in said
     assert "21 come before" in said
     assert drawn.views["why-influence"]["figure"] is None
-
-
-def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
-    drawn = Drawn(Session(as_read(get_model(), "Lily saw")), tab)
-    assert drawn.update()["why-roles"]["text"].startswith("The strongest heads")
-    Chosen.role.set(drawn.session, "induction")
-    assert "cannot be measured on any token" in drawn.update()["why-role-says"]["text"]
-    assert drawn.views["why-roles"]["figure"] is None
-    Chosen.sample.set(drawn.session, "noise")
-    assert drawn.update()["why-roles"]["figure"] is not None
 
 
 def test_another_token_can_be_asked_about_and_another_position_forgets_it(drawn):
