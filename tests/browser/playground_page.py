@@ -9,7 +9,6 @@ from components.page import INNER
 from tests.components.drawing import spoken_in
 
 CHIPS = "#strip .gb-strip [role=option]"
-ONE_MORE = re.compile(r"\b1 token\b")  # matches the status after a step
 FINISHED = re.compile("length reached|ended the text|context is full|stopped")
 # Controls and words in the first view, except the text itself and what is scrolled out of a list.
 FIRST_VIEW = r"""() => {

@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from components.tabs.lessons.course import LESSONS as COURSE
-from tests.browser.playground_page import open_playground, open_tab
+from tests.browser.playground_page import open_tab
 
 pytestmark = pytest.mark.thorough
 
@@ -111,34 +110,3 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     lessons.locator("#language").get_by_text("中文").click()
     expect(lessons.locator("#lesson-head h2")).to_have_text("14 · 残差连接")
     expect(lessons.locator("#lesson-body .gb-solution summary").first).to_have_text("显示答案")
-
-
-PANELS = {  # by lesson: prefixes of its panels' ids
-    "tokenizer": ("bpe",),
-    "skeleton": ("skeleton",),
-    "layer_norm": ("norm",),
-    "feed_forward": ("ff",),
-    "shortcuts": ("shortcuts",),
-    "block": ("placement",),
-    "initialisation": ("tying", "start"),
-    "small": ("masks",),
-    "positions": ("positions",),
-    "next": ("prefill", "kernels"),
-}
-NUMBERS = {lesson.key: n for n, lesson in enumerate(COURSE, 1)}
-
-
-def test_every_panel_answers_when_its_lesson_is_opened_on_a_dark_phone_and_fits(page, site):
-    page.set_viewport_size({"width": 390, "height": 844})
-    open_playground(page, f"{site}?__theme=dark")  # before the page has its session, this would reopen Write
-    open_tab(page, "lessons")
-    for lesson, prefixes in PANELS.items():
-        n = NUMBERS[lesson]
-        page.locator("#lesson-head .gb-contents summary").click()
-        page.locator("#lesson-head .gb-contents li a").nth(n - 1).click()
-        expect(page.locator("#lesson-head h2")).to_contain_text(re.compile(rf"^{n} · "))
-        for prefix in prefixes:
-            expect(page.locator(f"#{prefix}-answer p")).not_to_be_empty()
-            expect(page.locator(f"[id^={prefix}-] .main-svg").first).to_be_visible()
-            expect(page.locator(f"#{prefix}-notice p")).to_be_hidden()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, lesson

@@ -7,11 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.playground_page import open_playground, open_tab, says, switch_theme
 
-STRIP = ".gb-strip [role=option]"
-
 pytestmark = pytest.mark.thorough
-
-CHIPS = ".gb-strip [role=option]"
 
 
 @pytest.fixture

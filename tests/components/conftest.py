@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import gradio as gr
 import pytest
 
 from components.page import build_app
@@ -13,26 +12,14 @@ from tests.gpt.models.tokenizer_families import save_chat_model
 
 
 @pytest.fixture(scope="session")
-def built() -> tuple[gr.Blocks, Renderer]:
-    """The whole page and its renderer, read-only."""
+def renderer() -> Renderer:
+    """The whole page's renderer, read-only."""
     renderers: list[Renderer] = []
     build = Renderer.build
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Renderer, "build", lambda self, session: renderers.append(self) or build(self, session))
-        page = build_app()
-    return page, renderers[0]
-
-
-@pytest.fixture(scope="session")
-def built_page(built: tuple[gr.Blocks, Renderer]) -> gr.Blocks:
-    """The whole page, read-only."""
-    return built[0]
-
-
-@pytest.fixture(scope="session")
-def renderer(built: tuple[gr.Blocks, Renderer]) -> Renderer:
-    """The whole page's renderer, read-only."""
-    return built[1]
+        build_app()
+    return renderers[0]
 
 
 @pytest.fixture(scope="module")

@@ -195,14 +195,6 @@ def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(sess
     assert views["concepts-slider"]["sliders"] == [[0, 0, "idea 0", 50]]
 
 
-def test_a_model_without_concepts_says_how_to_find_them():
-    session = Session(as_read(tiny_model(), "the cat"))
-    assert "tools.concepts" in Drawn(session, tab.tab).update()["concepts-lead"]["text"]
-    assert steer_data(session.snapshot()) == {"sliders": []}
-    turn(session, {"on": [[0, 0, 75]]})
-    assert session.document.edits is None
-
-
 def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off(session):
     session.change(explained.Chosen, by="concepts")
     drawn = Drawn(session, causes)
@@ -222,12 +214,3 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     assert after["says"].startswith("Without “idea" if "idea" in late[0]["name"] else "Without")
     switch_part(session, {"all": True})
     assert drawn.update()["why-paths"]["after"] is None
-
-
-def test_a_search_finds_features_by_word(session):
-    session.loaded = MODEL
-    drawn = Drawn(session, tab.tab)
-    tab.Chosen.search.set(session, "idea 5")
-    assert [feature["name"] for feature in drawn.update()["concepts-features"]["features"]] == ["idea 5"]
-    tab.Chosen.search.set(session, "zebra")
-    assert "No concept" in drawn.update()["concepts-lead"]["text"]

@@ -14,8 +14,7 @@ from plotly.graph_objects import Figure
 from components.figures import bars, lines, maps, palette
 from components.figures.palette import DARK_PARTNERS
 from components.figures.style import token_label
-from components.next_tokens import best, next_tokens
-from gpt import Generation, get_model
+from components.next_tokens import best
 
 NAMES = {"before_name": "before", "after_name": "after", "chosen_name": "chosen"}
 AXES = {"x_title": "x", "y_title": "y"}
@@ -150,21 +149,6 @@ def test_the_chosen_bar_is_marked_by_a_sign_and_not_by_colour_alone_and_the_lege
     ] * 2
 
 
-def test_an_infinite_divergence_reaches_the_top_with_its_sign() -> None:
-    series = {"raw": np.array([0.5, 2.0, 0.0]), "final": np.array([1.0, math.inf, 3.0])}
-    figure = Figure(bars.divergence_bars(series, ["a", "<b>", " c"], selected=1, first=4, bits_title="bits"))
-    top = figure.layout.yaxis.range[1]
-    assert list(figure.data[0].y) == [0.5, 2.0, 0.0]
-    assert list(figure.data[1].y) == pytest.approx([1.0, top, 3.0])
-    assert list(figure.data[1].text) == ["", "∞", ""]
-    assert figure.data[1].customdata[1] == "&lt;b&gt;  5: ∞ bits"
-    assert figure.layout.xaxis.ticktext == ("a", "&lt;b&gt;", "·c")
-    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (0.5, 1.5)
-
-
-# Lines
-
-
 # Maps
 
 
@@ -187,28 +171,6 @@ def test_the_colours_of_a_heatmap_span_what_later_rows_hold_and_the_scale_says_s
     assert list(cells.colorbar.ticktext) == ["0", "≥ 0.25"]
     weights[5, 2] = 1.0
     assert list(heatmap(weights).data[0].colorbar.ticktext) == ["0", "1"]
-
-
-def test_the_lens_holds_every_probability_and_every_token_as_text() -> None:
-    cells = lens().data[0]
-    np.testing.assert_array_equal(cells.z, P)
-    assert (cells.zmin, cells.zmax) == (0, 1)
-    assert [list(line) for line in cells.text] == [["&lt;b&gt;bold…", "&amp;amp;", "1"]] * 2
-    assert [list(line) for line in cells.customdata] == [["&lt;b&gt;bold&lt;/b&gt;", "&amp;amp;", "1"]] * 2
-
-
-def test_the_first_layer_is_on_top_of_every_map() -> None:
-    for figure in (lens(), heads(P), heads(P, diverging=False), EVERY["recovery"]):
-        first, last = figure.layout.yaxis.range
-        assert first > last
-
-
-def test_a_map_of_heads_is_even_around_zero_and_leaves_nothing_where_nothing_was_measured() -> None:
-    cells = heads(np.array([[0.5, -2.0], [np.nan, 0.001]])).data[0]
-    assert (cells.zmin, cells.zmax) == (-2, 2)
-    assert [list(line) for line in cells.text] == [["+0.50", "−2.00"], ["", "0.00"]]
-    shares = heads(np.array([[0.05, 0.4]]), diverging=False).data[0]
-    assert (shares.zmin, shares.zmax) == (0, pytest.approx(0.4))
 
 
 THEMES = ("light", "dark")
@@ -266,23 +228,3 @@ def stages(raw, final):
 def test_the_best_are_those_of_a_full_sort(size, most, zeros):
     raw, final = shares(size, zeros, size)
     assert best(final, raw, most).tolist() == np.lexsort((np.arange(size), -raw, -final))[:most].tolist()
-
-
-@pytest.fixture(scope="module")
-def document():
-    return Generation(get_model(), "The dog and the cat")
-
-
-@pytest.mark.parametrize("rank", [0, 3, 700])
-def test_a_chosen_token_has_a_bar_however_unlikely(document, rank):
-    raw, _ = shares(4096, 0, 1)
-    raw = np.sort(raw)[::-1].copy()
-    taken = document.ids[2]
-    raw[[rank, taken]] = raw[[taken, rank]]
-    shown = next_tokens(document, 1, stages(raw, raw), 20)
-    ids, chosen, content = shown.ids, shown.chosen, shown.figure()
-    assert (len(ids), chosen) == (20, taken)
-    row = ids.tolist().index(taken)
-    assert row == min(rank, 19)
-    assert content["data"][2]["y"] == [row]
-    assert content["data"][1]["x"].tolist() == raw[ids].tolist()

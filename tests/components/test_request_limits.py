@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import gradio as gr
 import httpx
 import pytest
 from gradio_client import Client
-from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from starlette.testclient import TestClient
 
 from components.limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES
 from components.request_limits import RequestLimits, delete_oldest
@@ -82,11 +77,6 @@ def test_the_result_of_an_unknown_call_is_not_found(url: str, capfd: pytest.Capt
     unknown = HTTP.get(f"{url}/{path}/{event_id[::-1]}")
     assert (unknown.status_code, unknown.json()) == (404, {"error": "there is no call with this event_id"})
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_the_events_of_a_session_that_is_gone_say_so(url: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert "session_not_found" in HTTP.get(f"{url}/queue/data?session_hash=gone").text
-    assert capfd.readouterr().err == ""
 
 
 JSON = {"Content-Type": "application/json"}
@@ -177,18 +167,6 @@ def test_an_upload_has_a_limit(url: str) -> None:
     assert Path(path).read_bytes() == b"text"
     answer = HTTP.post(f"{url}/upload", files={"files": b" " * MAX_UPLOAD_BYTES})
     assert (answer.status_code, answer.text) == (413, "an upload may have at most 16,000,000 bytes")
-
-
-@pytest.mark.parametrize("uploads", [False, True])
-def test_an_upload_to_a_full_disk_is_a_sentence(uploads: bool) -> None:
-    async def full(request: Request) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    routes = [Route("/gradio_api/upload", full, methods=["POST"])]
-    app = Starlette(routes=routes, middleware=[Middleware(RequestLimits, uploads=uploads)])
-    app.get_blocks = lambda: SimpleNamespace(upload_file_set=set())
-    answer = TestClient(app).post("/gradio_api/upload", content=b"text")
-    assert (answer.status_code, answer.text) == (507, "the disk of the server is full")
 
 
 def test_the_oldest_uploads_make_room(tmp_path: Path) -> None:

@@ -3,26 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bytes } from "../../components/widgets/numbers.js";
 import { between } from "../../components/widgets/canvas.js";
-import { decimal, percent, setExact, small } from "../../components/widgets/numbers.js";
+import { bytes, small } from "../../components/widgets/numbers.js";
 import { fill, partsOf, visible } from "../../components/widgets/text.js";
-import { speak } from "./catalogue.js";
-
-test("a probability is in whole percent, and with all digits has as many as it takes", () => {
-  const shares = [0, 0.0005, 0.032, 0.41, 0.9999, 1];
-  assert.deepEqual(shares.map(percent), ["0%", "under 1%", "3%", "41%", "over 99%", "100%"]);
-  setExact(true);
-  assert.deepEqual(shares.map(percent), ["0%", "0.05%", "3.2%", "41%", "99.99%", "100%"]);
-  setExact(false);
-  speak("zh");
-  assert.equal(percent(0.001), "不到 1%");
-  speak("en");
-});
-
-test("a negative number has a true minus, and what rounds to zero has none", () => {
-  assert.deepEqual([decimal(-0.16997, 4), decimal(2), decimal(-0.00001, 4)], ["−0.1700", "2.00", "0.0000"]);
-});
+import "./catalogue.js";
 
 test("a number that would be all zeros is a power of ten", () => {
   assert.deepEqual([small(0.005), small(0.0049), small(-1.46e-4), small(0)], ["0.01", "4.9 × 10⁻³", "−1.5 × 10⁻⁴", "0.00"]);

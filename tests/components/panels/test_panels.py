@@ -140,15 +140,6 @@ def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is
         assert panel.update()[chart]["figure"] is not None
 
 
-def test_an_older_run_ends_without_touching_the_one_that_was_started_after_it(session: Session) -> None:
-    older, newer = (run_results(masks.Chosen, lambda s, n=n: iter([n]), session) for n in (1, 2))
-    next(older)
-    next(newer)
-    assert list(older) == []
-    list(newer)
-    assert session.state(masks.Chosen).latest == 2
-
-
 def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(session: Session) -> None:
     panel = drawn(session, "notebook")
     rows = panel.update()["notebook-values"]["rows"]
@@ -247,18 +238,3 @@ def test_the_rows_of_a_norm_are_normalised_as_the_model_does(family: str, norm: 
     torch.testing.assert_close(rows(session.snapshot()).numbers.after, module(x).detach(), atol=1e-4, rtol=1e-4)
     Chosen.source.set(session, "example")
     assert panel.update()["norm-note"]["text"] == t("norm.note.layer")
-
-
-@pytest.mark.parametrize(("family", "bars"), [("llama", 5), ("gpt2", 4)])
-def test_the_feed_forward_part_shows_the_gate_of_a_gated_model(family: str, bars: int) -> None:
-    session = session_of(family)
-    panel, layer = drawn(session, "ff"), trace_of(session).layers[1]
-    views = panel.update()
-    for view, expected in (("ff-before", layer.mlp_pre), ("ff-after", layer.mlp_post)):
-        grid = values(views[view]["figure"]["data"][0], "z").ravel()
-        np.testing.assert_allclose(grid[: expected.shape[-1]], expected[0, 3].numpy(), rtol=1e-3, atol=1e-4)
-    assert len(values(views["ff-widths"]["figure"]["data"][0])) == bars
-    text = "".join(said(views, f"ff-{view}") for view in ("answer", "name-after", "widths"))
-    assert ("gate" in text) == ("three matrices" in text) == (family == "llama")
-    session.language = "zh"
-    assert ("门控" in said(panel.update(), "ff-answer")) == (family == "llama")

@@ -117,9 +117,3 @@ def test_a_link_that_would_be_too_long_offers_the_file(monkeypatch):
     handlers.answer_link(session, {})
     link = session.state(handlers.ShareState).link
     assert (link["how"], "Save the document" in link["says"]) == ("tell", True)
-
-
-def test_the_text_is_saved():
-    session = Session(document())
-    list(handlers.answer_files(session, {"what": "text"}))
-    assert session.state(handlers.ShareState).file["content"] == session.document.text

@@ -19,7 +19,7 @@ from components.state.adoption import adopt
 from components.state.hidden import HiddenState, hidden_values, hide
 from components.state.session import Session
 from components.state.snapshot import Message
-from components.state.text import NEWEST, Selection
+from components.state.text import Selection
 from components.tabs.challenges.tab import challenge_key, open_challenge
 from components.tabs.playground import editing, generation
 from gpt import Generation, get_model
@@ -104,23 +104,6 @@ def test_back_undoes_a_change_of_the_model_and_forward_brings_it_again(session, 
     assert "model" not in named(session, places)
     go(session, places, "model=untrained", 20)
     assert session.document.loaded.name == "untrained"
-
-
-def test_an_address_with_unknown_names_shows_the_rest(session, places):
-    config = session.document.loaded.model.config
-    query = "tab=none&lesson=99&position=1000&layer=999&head=999&shading=none&film=X"
-    last = Selection(NEWEST, config.n_layer - 1, config.n_head - 1)
-    assert go(session, places, query, 10) == ("playground", last)
-    before = session.snapshot()
-    for wrong in (
-        {},
-        {"query": 1, "at": 20},
-        {"query": "tab=why", "at": "20"},
-        {"query": "tab=why", "at": float("nan")},
-    ):
-        navigate(places, session, wrong)
-    navigate(places, session, {"query": 1, "at": 20})
-    assert session.snapshot() == before
 
 
 def test_an_address_without_a_text_is_of_the_opening_of_the_language(session, places):
@@ -265,14 +248,3 @@ def test_a_sequence_stands_in_the_link_itself_and_one_without_stops_is_refused()
     refused = opened_at("class=%23&prompt=Tom+had&text=")
     assert "class" in str(refused.notice)
     assert refused.document.text == "Tom had"
-
-
-def test_a_link_that_only_looks_leaves_the_text_and_says_what_it_cannot_follow(linked):
-    text = linked.document
-    follow(linked, "tab=inside&layer=99")
-    assert (linked.tab, linked.document) == ("inside", text)
-    assert "layer" in linked.notice.values["note"]
-    follow(linked, "lesson=loss&tab=inside")
-    assert (linked.tab, linked.document) == ("lessons", text)
-    follow(linked, "lesson=none")
-    assert "lesson" in linked.notice.values["note"]

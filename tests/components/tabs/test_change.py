@@ -13,8 +13,6 @@ import torch
 
 from components.labels import quoted, token_text, visible
 from components.share.address import page_values
-from components.share.link import encode
-from components.share.opening import open_link
 from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs.change import edits as change
@@ -28,7 +26,7 @@ from components.tabs.change.effect import (
     read_document,
     summary,
 )
-from components.tabs.change.patching import Patching, prompts
+from components.tabs.change.patching import Patching
 from components.tabs.change.tab import tab
 from gpt import Edits, Generation, SamplingParams
 from gpt.analysis.patching import patch_from
@@ -245,28 +243,6 @@ def swept(drawn: Drawn) -> Drawn:
     drawn.session.change(Patching, patched="attn_out")
     list(patching.sweep(drawn.session))
     return drawn
-
-
-def test_a_link_with_a_patch_opens_on_its_prompt_until_there_is_another_text(swept, session):
-    patching.choose_cell(session, {"x": 4, "y": 1})
-    patching.keep(session)
-    swept.update()
-    values = page_values(session.snapshot())
-    query = encode({name: values[name] for name in ("tab", "edits", "edits_on")})
-
-    opened = Session(session.document.copy())
-    patching.type_prompt(0, opened, "typed before the link was opened")
-    list(open_link(opened, query, [tab.name], {}))
-    again = Drawn(opened, tab)
-    again.update()
-    s = opened.snapshot()
-    assert prompts(s) == ("the cat", "the dog")
-    assert list(s[change.text].ids) == session.document.loaded.tokenizer.encode("the dog")
-    torch.testing.assert_close(s[change.effect].states, session.snapshot()[change.effect].states)
-    opened.document = other_model()
-    assert "attention output of layer 1" in again.update()["change-notice"]["text"]
-    assert opened.snapshot()[change.effect].edits == Edits()
-    assert not opened.snapshot()[change.text].own
 
 
 def test_a_kept_patch_does_what_its_cell_of_the_map_says(swept, session):

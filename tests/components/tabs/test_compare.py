@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, get_mod
 from gpt.documents.beam_search import BeamSearch
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.registry import add_model, remove_model
-from tests.components.drawing import Drawn, spoken_in
+from tests.components.drawing import Drawn
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
 
@@ -100,21 +99,6 @@ def test_two_vocabularies_are_shown_and_not_compared():
     assert pair.select(1, side=1)
     assert pair.positions == [None, 1]
     assert [columns.bars(side, snapshot_of(pair))[1] != "" for side in (0, 1)] == [True, True]
-
-
-def test_two_prompts_are_not_paired_and_their_predictions_are_compared_at_the_selected_positions():
-    other = "The dog"
-    pair = written(COLD, COLD, other=other)
-    assert (pair.comparison.divergence_index, pair.comparison.divergences) == (None, [])
-    ends = [len(get_model().tokenizer.encode(prompt)) - 1 for prompt in (PROMPT, other)]
-    assert [pair.at(0), pair.at(1)] == ends
-    assert pair.select(0, side=0)
-    assert [pair.at(0), pair.at(1)] == [0, ends[1]]
-    p, q = (document.logits(at).softmax(0) for document, at in zip(pair.documents, (0, ends[1]), strict=True))
-    apart = torch.nn.functional.kl_div(q.log(), p, reduction="sum").item() / math.log(2)
-    said = columns.divergence(snapshot_of(pair))[1]
-    assert f"After “Once” on the left and “dog” on the right, the predictions differ by {apart:.2f} bits" in said
-    assert pair.documents[1].ids == written(COLD, COLD, prompt=other).documents[0].ids
 
 
 # The handlers
@@ -246,17 +230,6 @@ def search():
     made = BeamSearch(Generation(get_model(), PROMPT), 3, 5)
     list(made.steps())
     return made
-
-
-def test_the_best_text_is_said_and_leads_the_table(search):
-    text = get_model().tokenizer.decode(list(search.best.ids))
-    assert text.strip() in beams.best_sentence(search, search.candidates).replace("·", " ")
-    assert "得分最高的文本" in spoken_in("zh", beams.best_sentence, search, search.candidates)
-    _head, first, *rest = beams.finished_rows(search)
-    scores = [float(row[3].replace("−", "-")) for row in (first, *rest)]
-    assert text.strip() in first[0]
-    assert scores == sorted(scores, reverse=True)
-    assert len(scores) == search.width
 
 
 def test_the_tree_grows_and_a_click_chooses_another_way_unless_there_is_none(session):

@@ -57,18 +57,6 @@ def test_weights_are_those_of_transformers_and_scores_those_of_a_trace(twins: tu
     np.testing.assert_allclose(vectors(content["z"], hs), z, atol=4e-5 * np.abs(z).max() + 1e-5)
 
 
-def test_scores_before_their_cap_are_sent_with_it(byte_tokenizer: Tokenizer) -> None:
-    document = random_document("gemma2", byte_tokenizer)
-    content, scores = one_head(document).shown("stages"), trace_of(document).layers[LAYER].attn_scores[0, HEAD].numpy()
-    assert content["cap"] == document.loaded.model.config.attn_softcap
-    scaled, sums = unpacked(content["scaled"], "<f4", *scores.shape), unpacked(content["sums"], "<f4", len(scores))
-    np.testing.assert_allclose(content["cap"] * np.tanh(scaled / content["cap"]), scores, atol=1e-5)
-    assert np.abs(scaled).max() > content["cap"]
-    weights = unpacked(content["weights"], "<f4", *scores.shape)
-    seen = np.tril(np.ones(scores.shape, bool))
-    np.testing.assert_allclose(np.exp(scores - sums[:, None])[seen], weights[seen], atol=1e-5)
-
-
 def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation) -> None:
     inside = one_head(long, 230, key=10)
     content, traced = inside.shown("stages"), trace_of(long).layers[LAYER].attn_weights[0, HEAD].numpy()

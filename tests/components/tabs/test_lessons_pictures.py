@@ -14,16 +14,14 @@ import torch
 
 from components.i18n import t
 from components.i18n.catalogue import CATALOGUES
-from components.tabs.lessons import code_view
 from components.tabs.lessons.code_view import excerpt, printed
 from components.tabs.lessons.course import HEADS, LESSONS, POEM
 from components.tabs.lessons.figure import EXAMPLE, Open, checked_ids, traced
-from components.tabs.lessons.pictures import PICTURES, llama_pictures, model_pictures, shape_pictures
+from components.tabs.lessons.pictures import PICTURES, llama_pictures, model_pictures
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.tabs.lessons.tab import move, open_lesson
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.experiments.architectures import norm_effect
-from gpt.model import meta_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
 from tests.components.tabs.lesson_session import INDEX, new_page, opened, shown
@@ -82,29 +80,6 @@ def test_every_picture_can_be_drawn_of_the_smallest_models(key):
         views = {name.removeprefix("lesson-"): view for name, view in page.update().items()}
         assert views["notice"]["text"] == ""
         assert is_drawn(views)
-
-
-def test_the_loss_is_the_models_own(page):
-    ids = torch.tensor([checked_ids(get_model(), EXAMPLE)])
-    loss = get_model().model.loss(ids[:, :-1], ids[:, 1:]).item()
-    assert f"{loss:.2f} nats" in drawn(page, "loss", text=EXAMPLE)["chart"]["text"]
-
-
-def test_stopped_after_every_layer_the_model_says_what_it_says(page):
-    config, ids = get_model().model.config, torch.tensor([checked_ids(get_model(), EXAMPLE)])
-    with torch.inference_mode():
-        best = get_model().model(ids)[0, -1].softmax(0).max().item()
-    assert f"at {100 * best:.0f}" in drawn(page, "model", a=config.n_layer)["chart"]["text"]
-
-
-@pytest.mark.parametrize("layout", ["hugging_face", "nanogpt", "book"])
-def test_no_number_is_lost_between_layouts(layout):
-    rows = shape_pictures.name_rows(layout)
-    weights = meta_model(GPTConfig(n_layer=1)).state_dict()
-    there = sum(math.prod(map(int, shape[1:-1].split(","))) for _, shape, _, _ in rows)
-    assert there == sum(tensor.numel() for tensor in weights.values())
-    assert {here for _, _, here, _ in rows} == weights.keys()
-    assert len({name for name, *_ in rows}) == len(rows)
 
 
 @pytest.mark.parametrize(("n_layer", "growth"), [(4, "2.2"), (24, "5.2")])
@@ -167,14 +142,6 @@ def test_each_excerpt_is_what_python_finds_under_that_name(code):
     assert set(lines) <= {line.strip() for line in source.split("\n")} | {"@contextmanager", "@dataclass(frozen=True)"}
     assert file.split("\n")[shown.line - 1].strip() == lines[0]
     assert '"""' not in shown.text
-
-
-def test_colours_change_no_letter():
-    text = inspect.getsource(code_view)
-    assert ["".join(piece for _, piece in line) for line in code_view.colour(text)] == text.split("\n")
-    kinds = dict(code_view.colour("def f(x):  # why")[0])
-    assert kinds == {"k": "def", "d": "f", "c": "# why", "": "(x):  "}
-    assert code_view.colour("a = '''b\nc'''")[1] == (("s", "c'''"),)
 
 
 def test_every_lesson_is_whole_in_both_languages():

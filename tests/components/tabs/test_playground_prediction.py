@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ from tests.components.drawing import as_read, compute_now, spoken_in
 from tests.components.tabs.inside_session import document_of, unpacked
 from tests.components.tabs.playground_session import drawn, new_session, type_in, write
 from tests.conftest import make_twins
-from tests.gpt.fake_models import N_VOCAB, family_model, tiny_model
+from tests.gpt.fake_models import family_model, tiny_model
 
 TEXT = "It was raining. Tom was sad because he could not play"
 WORD = (2, 3)  # " rain" "ing"
@@ -169,29 +168,6 @@ EVERYTHING = SamplingParams(temperature=0.8, top_k=40, top_p=0.9, min_p=0.05, re
 
 def pipeline_at_end(params=EVERYTHING, followed=97):
     return views.PipelineView(DOCUMENT, LAST, params, followed)
-
-
-def test_the_table_of_stages_adds_up():
-    head, *rows = views.stage_table(pipeline_at_end())
-    assert head == ["stage", "removes", "entropy, bits", "perplexity"]
-    assert [row[0] for row in rows] == [
-        "repetition 1.3",
-        "temperature 0.8",
-        "Top-k 40",
-        "Top-p 0.9",
-        "Min-p 0.05",
-        "all settings",
-    ]
-    removed = [int(row[1].split(" (")[0].replace(",", "")) if row[1] != "–" else 0 for row in rows]
-    assert sum(removed[:-1]) == removed[-1]
-    assert removed[2] == N_VOCAB - 40
-    ends = [row[2].split(" → ") for row in rows]
-    assert all(before[-1] == after[0] for before, after in pairwise(ends[:-1]))
-    assert (ends[0][0], ends[-2][-1]) == (ends[-1][0], ends[-1][-1])
-    raw = DOCUMENT.logits(LAST).double().softmax(0)
-    entropy = -(raw * raw.log2()).sum().item()
-    assert ends[0][0] == f"{entropy:.2f}"
-    assert float(rows[0][3].split(" → ")[0]) == pytest.approx(2**entropy, rel=0.01)
 
 
 @pytest.mark.parametrize("unit", ["probability", "log_probability", "logit"])

@@ -20,8 +20,6 @@ from components.tabs.playground import editing, generation, prediction
 from components.tabs.playground.prediction import reason_falls
 from gpt import Generation, SamplingParams, distribution, get_model
 from gpt.inference.admission import AdmissionQueue
-from gpt.models.registry import add_model, remove_model
-from gpt.models.sources import BUNDLED
 from tests.components.drawing import as_read, compute_now
 from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
 from tests.gpt.fake_models import tiny_model
@@ -341,29 +339,3 @@ def test_a_bar_of_an_older_text_changes_nothing(session: Session, typed: str) ->
     boxes.hide_words(session, {"hidden": [1], "edited": session.edited - 1})
     assert session.next_prompt == typed
     assert not session.hidden.positions
-
-
-def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:
-    session.model = add_model(BUNDLED, name="mine")
-    run(generation.written(generation.prepare_prompt)(session, "The dog"))
-    session.model = "stories"
-    run(generation.written(generation.prepare_prompt)(session, "The cat"))
-    here = ids(session)
-    editing.undo(session)
-    remove_model("mine")
-    with pytest.raises(ValueError, match="mine"):
-        editing.undo(session)
-    assert ids(session) == here[:-3]
-
-
-def test_going_on_from_an_earlier_token_begins_a_branch_and_keeps_the_rest(session: Session) -> None:
-    first = ids(session)
-    session.select(position=10)
-    run(generation.prepare_here(session))
-    run(generation.generate(session))
-    assert ids(session)[:11] == first[:11]
-    assert len(ids(session)) == 14
-    assert len(drawn(session, "tree")["lanes"]) == 2
-    editing.undo(session)
-    editing.undo(session)
-    assert ids(session) == first

@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -26,7 +24,6 @@ from components.tabs.train.film import (
     choose_moment,
     film_card,
     player_card,
-    shares_of_next,
     shown_at,
 )
 from components.tabs.train.learned import RECORDED, Learned, recorded, show_copying
@@ -35,18 +32,16 @@ from gpt import GPT, GPTConfig
 from gpt.models.registry import get_model, list_models
 from gpt.training import recorded_run
 from gpt.training.data import byte_vocabulary
-from gpt.training.live_run import Evaluation, LiveRun
+from gpt.training.live_run import LiveRun
 from gpt.training.recipe import Recipe
 from gpt.training.recorded_run import bundled_recording
 from gpt.training.run_queue import RunQueue
 from gpt.training.snapshots import SnapshotFigures, Snapshots, save_snapshot
 from gpt.training.tasks import TASKS, TaskDataset
-from tests.components.drawing import Drawn, compute_now, spoken_in
+from tests.components.drawing import Drawn, compute_now
 
 TINY = Recipe(n_layer=1, n_head=1, n_embd=8, steps=1, batch_size=2, warmup=1)
 ENDLESS = replace(TINY, steps=5000)
-SHAPE = {"n_layer": 2, "n_head": 4, "n_embd": 64, "dropout": 0.2, "steps": 300}
-LANGUAGES = ("en", "zh")
 
 
 @pytest.fixture
@@ -153,33 +148,6 @@ def test_a_visitor_has_one_run_at_a_time_and_is_told_so(
     assert waiting.state == "training"
 
 
-def test_pause_and_cancel_are_those_of_the_run(
-    queue: RunQueue, visitors: list[Session], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Train, "recipe", ENDLESS)
-    session = visitors[0]
-    run = start(queue, session)
-    train.pause(session)
-    assert run.state == "paused"
-    train.pause(session)
-    assert run.state == "training"
-    train.change_rate(session, 3.0)
-    train.change_rate(session, 7.0)  # not one of the choices
-    assert session.state(Train).factor == 3.0
-    train.cancel(session)
-    assert run.state == "cancelled"
-    assert not session.busy
-
-
-@pytest.mark.parametrize("rate", [0, -1.0, 101, float("nan"), float("inf"), None, True, "fast"])
-def test_a_learning_rate_that_cannot_be_used_is_refused_by_name(rate: object) -> None:
-    session = Session(None)
-    train.set_rate(session, rate)
-    for language in LANGUAGES:
-        with pytest.raises(ValueError, match=spoken_in(language, choices.t, "train.rate")):
-            spoken_in(language, choices.checked_recipe, "sort", SHAPE, session.state(Train).rate)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -192,21 +160,6 @@ def test_a_learning_rate_that_cannot_be_used_is_refused_by_name(rate: object) ->
 def test_texts_that_cannot_be_learned_are_refused(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         choices.dataset_for("text", text)
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"\x89PNG\r\n\x1a\n" * 100, "novel.bin is not UTF-8 text"),
-        (b"a\0" * 1000, "novel.bin is not UTF-8 text"),
-        (b"a" * 1_000_001, "1,000,001 bytes"),
-        (b"", "There is no text"),
-    ],
-)
-def test_files_that_cannot_be_learned_are_refused(data: bytes, said: str, tmp_path: Path) -> None:
-    (tmp_path / "novel.bin").write_bytes(data)
-    with pytest.raises(ValueError, match=said):
-        choices.read_text_file(tmp_path / "novel.bin")
 
 
 STEPS = (0, 10, 100)
@@ -309,10 +262,6 @@ def at(run: LiveRun, step: int | None = None, **chosen: int) -> Shown:
     return shown_at(Train(step=step, **chosen), run, run.progress)
 
 
-def look_of(weights: np.ndarray) -> Evaluation:
-    return Evaluation(0, 1.0, 0.0, (), weights)
-
-
 def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
     progress = run.progress
     _, text, _ = curve_chart(at(run))
@@ -323,23 +272,6 @@ def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
     assert f"{progress.evaluations[0].val_loss:.3f} nats" in early
     marks = [shape for shape in figure["layout"]["shapes"] if shape["x0"] == shape["x1"]]
     assert [mark["x0"] for mark in marks] == [ZERO_AT]
-
-
-def test_the_pinned_head_is_the_one_that_attends_to_what_comes_next_at_the_end(run: LiveRun) -> None:
-    ids, first = [5, 6, 7, 0, 7, 6, 5], 3  # 0 asks for the reversed letters
-    weights = np.zeros((2, 3, 7, 7), np.float16)
-    weights[:, :, range(7), range(7)] = 1  # every token attends to itself
-    before = look_of(weights.copy())
-    for row, column in ((3, 2), (4, 1), (5, 0)):
-        weights[1, 2, row] = 0
-        weights[1, 2, row, column] = 1
-    progress = replace(run.progress, evaluations=(before, look_of(weights)))
-    example = SimpleNamespace(dataset=SimpleNamespace(example=ids, query=first), progress=progress)
-    assert shares_of_next(before, example).max() == 0
-    assert shares_of_next(progress.evaluations[1], example)[1, 2] == 1
-    larger = at(example, layer=3, head=0)  # chosen earlier, in a larger model
-    for shown, head in ((at(example, 0), (1, 2)), (at(example, layer=0, head=1), (0, 1)), (larger, (1, 2))):
-        assert (shown.layer, shown.head) == head
 
 
 def test_a_step_clicked_in_the_curve_is_the_last_evaluated_until_then(watching: Session) -> None:

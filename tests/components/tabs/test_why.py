@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import re
-from dataclasses import replace
 from types import SimpleNamespace as Named
 
 import numpy as np
@@ -19,7 +17,7 @@ from components.tabs.why import answer, explained, lens
 from components.tabs.why import tab as why
 from components.tabs.why.explained import Chosen
 from components.tabs.why.tab import tab
-from gpt import Edits, Generation, get_model, gpt2_tokenizer
+from gpt import Edits, get_model, gpt2_tokenizer
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import lens_top_tokens, logit_lens
@@ -138,30 +136,6 @@ def test_what_is_switched_off_in_the_flow_is_measured(drawn):
     assert switched(part="tokens", place=[position])["off"]["tokens"] == [[position]]
     flow = switched(all=True)
     assert (flow["after"], flow["off"]) == (None, {"tokens": [], "heads": [], "reads": []})
-
-
-def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary(drawn):
-    session = drawn.session
-    best = int(session.document.logits(28).argmax())
-    lens.watch(session, ["", 7, " girl", "no token has this", 10**9, best])
-    shown = drawn.update()
-    girl = session.document.tokenizer.encode(" girl")[0]
-    assert session.snapshot()[lens.token_paths].tokens == (best, 7, girl)
-    assert [line.get("name") for line in shown["why-path"]["figure"]["data"][::2]][2] == "·girl"
-    rank = 1 + int((session.document.logits(28) > session.document.logits(28)[girl]).sum())
-    assert re.search(rf"“girl” starts at rank [\d,]+ and ends at rank {rank:,} with", shown["why-path"]["note"])
-    assert "No token contains “no·token·has·this”" in shown["why-path"]["note"]
-    session.select(position=4)
-    drawn.update()
-    assert session.snapshot()[lens.token_paths].tokens == (session.document.ids[5], 7, girl)
-    before = session.state(Chosen).watched
-    lens.watch(session, [7, " girl", "no token has this"])  # the page also sends back what the server has set
-    assert session.state(Chosen).watched is before
-    other = replace(session.document.loaded, tokenizer=copy.copy(session.document.tokenizer))
-    session.document = Generation(other, "Lily saw")
-    session.document.read()
-    drawn.update()
-    assert len(session.snapshot()[lens.token_paths].tokens) == 1
 
 
 def test_the_clicked_cell_of_the_lens_is_opened(drawn):
