@@ -123,17 +123,6 @@ class KVCache:
         self._stored[:, 0, :, self.length] = new[:, -self._stored.shape[2] :]
         self.advance(1)
 
-    def rows(self, start: int, stop: int) -> Tensor:
-        """Return a view of all that is stored for some positions: (n_layer, B, heads, stop - start, hs)."""
-        return self._stored[..., start:stop, :]
-
-    def extend(self, rows: Tensor) -> None:
-        """Append positions from the `rows` of another cache."""
-        end = self.length + rows.shape[-2]
-        self.reserve(end)
-        self._stored[..., self.length : end, :] = rows
-        self.length = end
-
     def check_room(self, count: int) -> None:
         """Raise ValueError unless `count` more positions fit."""
         if self.length + count > self.max_length:

@@ -57,8 +57,6 @@ def remark(session: Session) -> Message | None:
     document = session.document
     if document is None:
         return None
-    if document.evicted:
-        return Message("tree.forgotten", {"n": f"{len(document.evicted):,}"})
     if document.loaded.name == "untrained":
         return Message("untrained.note")
     return None if session.prompt else Message("prompt.started_empty")

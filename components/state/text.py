@@ -11,8 +11,7 @@ from weakref import WeakKeyDictionary
 
 from gpt import Edits, Generation, GPTConfig, LoadedModel, Step
 from gpt.analysis.predictions import TokenStatistics
-from gpt.documents.branch_cache import common_prefix_length
-from gpt.documents.document import Token
+from gpt.documents.document import Token, common_prefix_length
 from gpt.tokenizer import Vocabulary
 
 NEWEST = -1  # follows the last token as the text grows

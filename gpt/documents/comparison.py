@@ -9,7 +9,7 @@ from itertools import zip_longest
 import torch
 
 from gpt.analysis.predictions import kl_divergence
-from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.document import common_prefix_length
 from gpt.documents.generation import Generation, Step, read_together
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams, distribution

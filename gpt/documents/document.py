@@ -448,3 +448,9 @@ class Document:
         self._decoder = TextDecoder(self.tokenizer)
         for token_id in self.ids:
             self._decoder.feed(token_id)
+
+
+def common_prefix_length(left: Sequence[int], right: Sequence[int]) -> int:
+    """Return the length of the longest common prefix of two sequences."""
+    shorter = min(len(left), len(right))
+    return next((n for n in range(shorter) if left[n] != right[n]), shorter)

@@ -16,8 +16,7 @@ from torch import Tensor
 from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_statistics
 from gpt.cache import KVCache, with_room
 from gpt.checks import check_head, check_layer
-from gpt.documents.branch_cache import MAX_BRANCH_BYTES, BranchCache, common_prefix_length
-from gpt.documents.document import TYPED, Document, Origin, TokenTree
+from gpt.documents.document import TYPED, Document, Origin, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
 from gpt.documents.prompt import Prompt, encode_prompt
 from gpt.documents.remote import Backend, Source, StreamReply, StreamRequest
@@ -77,9 +76,8 @@ class Generation(Document):
 
     The document keeps the queries, keys and values of every layer and the final-norm states of all positions read, so
     `logits`, `attn_weights` and `statistics` need no forward pass. Of positions that another process has read, it keeps
-    only the states; `attn_weights` reads them here when it is first called. It also keeps activations of other
-    branches, up to max_branch_bytes. Beyond that, the oldest are evicted and recomputed when their branch becomes
-    current.
+    only the states; `attn_weights` reads them here when it is first called. A branch that becomes the text again is
+    read again, from the position where it begins.
 
     Concurrent reading: while one thread extends the text, `tree`, `ids` and `path` only grow at their ends, and the
     activations of positions below n_read do not change. A reader that first gets n_read, and then uses only positions
@@ -105,10 +103,9 @@ class Generation(Document):
         heal: bool = True,
         held: str = "",
         special: bool = False,
-        max_branch_bytes: int = MAX_BRANCH_BYTES,
     ) -> None:
         self.loaded = loaded = as_loaded(model)
-        self._engine, self._branches = loaded.engine, BranchCache(max_branch_bytes)
+        self._engine = loaded.engine
         self._read_lock = threading.Lock()  # held while the cache catches up with the states
         self._set_edits(edits)
         if heal and isinstance(prompt, str):
@@ -124,7 +121,7 @@ class Generation(Document):
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits, dropped=self.dropped)
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
         other.history, other._held = self.history, dict(self._held)
-        other._cache, other._branches, other._newest = self._cache.share(), self._branches.copy(), self._newest
+        other._cache, other._newest = self._cache.share(), self._newest
         other._states, other._n_read = self.states().clone(), self._n_read
         return other
 
@@ -135,10 +132,9 @@ class Generation(Document):
         return cls(loaded, request.ids, edits=edits, dropped=request.dropped, held=request.held)
 
     def edit(self, edits: Edits | None) -> None:
-        """Replace the edits, discard the activations of all branches, and give the document a new key."""
+        """Replace the edits, discard the activations, and give the document a new key."""
         if (edits or Edits()) != (self.edits or Edits()):
             self._renew_key()
-            self._branches = BranchCache(self._branches.max_bytes)
             self._set_edits(edits)
 
     def _set_edits(self, edits: Edits | None) -> None:
@@ -164,9 +160,7 @@ class Generation(Document):
         return SavedDocument(name, n_vocab, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped, held).to_json()
 
     @classmethod
-    def from_json(
-        cls, text: str, loaded: LoadedModel | None = None, *, max_branch_bytes: int = MAX_BRANCH_BYTES
-    ) -> Generation:
+    def from_json(cls, text: str, loaded: LoadedModel | None = None) -> Generation:
         """Restore a document, with an empty history and without activations.
 
         loaded: Defaults to the model named in the file. Raises ValueError if the file is damaged or the document does
@@ -176,8 +170,7 @@ class Generation(Document):
         loaded = get_model(saved.model) if loaded is None else loaded
         saved.check(loaded)
         prompt = [token.token_id for token in saved.tokens[: saved.n_prompt]]
-        edits = saved.edits_for(loaded)
-        document = cls(loaded, prompt, edits=edits, dropped=saved.dropped, max_branch_bytes=max_branch_bytes)
+        document = cls(loaded, prompt, edits=saved.edits_for(loaded), dropped=saved.dropped)
         document._set_tree(TokenTree(saved.tokens), saved.n_prompt, saved.current)
         document._held = dict(saved.held)
         return document
@@ -189,18 +182,13 @@ class Generation(Document):
 
     @property
     def n_bytes(self) -> int:
-        """Size of the activations for the current text and the other branches, in bytes. Excludes the model."""
-        return self._cache.n_bytes + self._states.nbytes + self._branches.n_bytes
+        """Size of the activations in bytes. Excludes the model."""
+        return self._cache.n_bytes + self._states.nbytes
 
     @property
     def version(self) -> tuple[int, int, int, int]:
         """(key, number of nodes, last node, n_read): equal only if tree, text and activations are equal."""
         return self.key, len(self.tree), self.path[-1], self.n_read
-
-    @property
-    def evicted(self) -> frozenset[int]:
-        """Nodes whose activations were evicted and have not been recomputed."""
-        return frozenset(self._branches.evicted)
 
     def read(self) -> None:
         """Run one forward pass on all unread ids up to block_size.
@@ -246,7 +234,6 @@ class Generation(Document):
             self._states = with_room(self._states, n, end, self.block_size)
             self._states[n:end] = states[n - start : end - start].detach()
             self._newest, self._n_read = None, end
-            self._branches.evicted.difference_update(self.path[n:end])
 
     def _read_remotely(self, deployed: DeployedModel) -> None:
         end = time.monotonic() + READ_SECONDS
@@ -461,25 +448,11 @@ class Generation(Document):
         self._restart_decoder()  # a later token may complete the character
         return text
 
-    def _go_to(self, node: int) -> str:
-        completed = super()._go_to(node)
-        if self._branches.spans and self._cache.length == self._n_read:
-            for rows, states in self._branches.take(self.path[self.n_read : self.block_size]):
-                self._cache.extend(rows)
-                self._keep_states(self.n_read, states)
-        return completed
-
     def _cut(self, length: int) -> None:
         if length < self.n_read:
-            if length < (n := self._cache.length):
-                self._branches.put(self.path[length:n], (self._cache.rows(length, n), self._states[length:n]))
-                self._cache.crop(length)
+            self._cache.crop(min(length, self._cache.length))
             self._newest, self._n_read = None, length
         super()._cut(length)
-
-    def _remove_nodes(self, start: int) -> None:
-        self._branches.forget(start)
-        super()._remove_nodes(start)
 
 
 def statistics_of(logits: Tensor, token_id: int) -> TokenStatistics:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
-from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.document import common_prefix_length
 from gpt.documents.generation import Generation, replies
 from gpt.documents.remote import StreamRequest
 from gpt.errors import GPTError

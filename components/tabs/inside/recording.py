@@ -15,7 +15,7 @@ from components.state.text import Text
 from gpt import Generation, GPTConfig, Trace
 from gpt.cache import KVCache
 from gpt.config import Activation
-from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.document import common_prefix_length
 from gpt.layers import ACTIVATIONS, attention_scores
 
 BINS = 16  # pixels for a vector of width n_embd

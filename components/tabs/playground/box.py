@@ -20,8 +20,7 @@ from components.state.typed_text import kept_tokens, offered_text, rest_ids, sho
 from components.tabs.playground.prediction import arcs, effects, stages_of, tab
 from components.widgets.composer import box_line, composer_data
 from gpt import Generation, LoadedModel, get_model
-from gpt.documents.branch_cache import common_prefix_length
-from gpt.documents.document import History
+from gpt.documents.document import History, common_prefix_length
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.tokenizer import Vocabulary, hold_back, prompt_ids, start_ids
 
