@@ -113,8 +113,6 @@ def generate_batch(
     check_integer("n", n, 1)
     loaded = as_loaded(model)
     seeds = [(with_seed(params).seed or 0) + i for _ in prompts for i in range(n)] if seeds is None else seeds
-    if len(seeds) != n * len(prompts):
-        raise GPTError("generate.seeds", n=len(seeds), expected=n * len(prompts))
     documents = [Generation(loaded, prompt, heal=heal, special=special) for prompt in prompts for _ in range(n)]
     going = {
         i: (document, document.steps(replace(params, seed=seed), max_new_tokens))

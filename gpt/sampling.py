@@ -25,7 +25,6 @@ from gpt.checks import (
     check_below_one,
     check_integer,
     check_number,
-    check_switch,
     check_token_id,
     is_number,
 )
@@ -76,7 +75,6 @@ class SamplingParams:
             check_above("repetition_penalty", self.repetition_penalty, 0)
         if self.seed is not None:
             check_integer("seed", self.seed, 0)
-        check_switch("temperature_last", self.temperature_last)
         if self.repetition_window is not None:
             check_integer("repetition_window", self.repetition_window, 1)
 
@@ -87,9 +85,7 @@ class SamplingParams:
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:
-    """Return the settings, with a random seed if seed is None. Raises ValueError if they are not SamplingParams."""
-    if not isinstance(params, SamplingParams):
-        raise GPTError("sampling.params", type=type(params))
+    """Return the settings, with a random seed if seed is None."""
     return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
 
 
@@ -260,8 +256,6 @@ def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous
     if penalty is None or len(previous_ids) == 0:
         return logits
     ids = np.asarray(previous_ids)
-    if ids.dtype.kind not in "iu":
-        raise GPTError("sampling.previous_ids")
     for token_id in (ids.min(), ids.max()):
         check_token_id(token_id, len(logits))
     penalised = logits.copy()

@@ -43,7 +43,6 @@ from gpt.trace import Trace
 from gpt.training.autoencoder import Autoencoder
 from gpt.training.data import read_stories, split_stories
 from gpt.training.recipe import Recipe
-from gpt.training.run_folder import nothing_to_resume
 
 ROWS = 32  # texts per chunk; tokens are shuffled within a chunk
 CONTEXT = 256  # maximum tokens per text
@@ -184,7 +183,7 @@ class Run:
     def _load(self) -> None:
         path = self.folder / STATE
         if not path.is_file():
-            raise nothing_to_resume(path)
+            raise GPTError("training.nothing_to_resume", path=path.parent, file=path.name)
         state = torch.load(path, weights_only=True)
         if state["options"] != asdict(self.options):
             raise GPTError(

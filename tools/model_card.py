@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -20,11 +21,11 @@ from gpt.model import meta_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
-from gpt.training.command_line import chosen_recipe, parse_options, repeat_command, run_of
+from gpt.training.command_line import EVERY, chosen_recipe, default_preset, option_name, parse_options, run_of
 from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.process import Process, join_processes
-from gpt.training.recipe import Recipe
+from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.run_folder import RunFolder
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
@@ -61,6 +62,34 @@ SHAKESPEARE_CARD = CardText(
     "domain.",
     language="en",
 )
+
+
+def repeat_command(options: argparse.Namespace, world_size: int) -> str:
+    """Return the command that repeats the run, including all differences from the preset but no local folders."""
+    words = ["python"] if world_size == 1 else ["torchrun", "--nproc-per-node", str(world_size)]
+    words += ["-m", "gpt.training"]
+    if options.text:
+        words.append(options.text.name)
+    elif options.characters:
+        words += ["--characters", options.characters.name]
+    if options.preset != default_preset(options):
+        words += ["--preset", options.preset]
+    words += ["--out", options.out.resolve().name]
+    if options.init_from:
+        words += ["--init-from", Path(options.init_from).name]
+    if options.compile:
+        words.append("--compile")
+    if options.every != EVERY:
+        words += ["--every", str(options.every)]
+    if options.snapshots:
+        words += ["--snapshots", str(options.snapshots)]
+    recipe, preset = chosen_recipe(options), RECIPE_PRESETS[options.preset]
+    for f in fields(Recipe):
+        value = getattr(recipe, f.name)
+        if value != getattr(preset, f.name):
+            option = option_name(f.name)
+            words += [option if value else option.replace("--", "--no-")] if f.type == "bool" else [option, str(value)]
+    return shlex.join(words)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

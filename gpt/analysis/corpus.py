@@ -12,7 +12,6 @@ from gpt.analysis.concepts import Dictionary
 from gpt.analysis.tracing import to_float32, trace_text
 from gpt.checks import check_head, check_integer, check_layer
 from gpt.edits import Hook, Steering
-from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Texts, gpt_of, ids_of
 
 TEXTS_AT_ONCE = 256  # traces held at the same time
@@ -97,8 +96,6 @@ def strongest_examples(
 def mean_activation(model: AnyModel, name: str, texts: Texts) -> Tensor:
     """Return the mean of an activation over all tokens of all texts: (width,), or (nh, hs) for heads."""
     sums = [(values.sum(dim=-2), values.shape[-2]) for values in activations(model, name, texts)]
-    if not sums:
-        raise GPTError("analysis.no_texts")
     return torch.stack([total for total, _ in sums]).sum(dim=0) / sum(n_tokens for _, n_tokens in sums)
 
 

@@ -13,7 +13,6 @@ from torch.nn import functional as F
 
 from gpt.analysis.tracing import is_several, to_float32, trace_text
 from gpt.edits import Edits
-from gpt.errors import GPTError
 from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
 from gpt.layers import softcap
 from gpt.model import GPT
@@ -56,9 +55,8 @@ def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
 def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
     """Compute `kl_divergence` between the predictions of two passes, such as the original (p) and an edited pass (q).
 
-    Takes final-norm states (N, C) and returns (N,). Raises ValueError if the shapes differ.
+    Takes final-norm states (N, C) and returns (N,).
     """
-    check_shapes(states, other_states)
     weight = to_float32(model.lm_head.weight)
     both = zip(log_probabilities(model, states, weight), log_probabilities(model, other_states, weight), strict=True)
     return torch.cat([kl_divergence(log_p, log_q) for (_, log_p), (_, log_q) in both])
@@ -74,17 +72,10 @@ def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
 
     @torch.inference_mode()
     def kl_bits_to(other_states: Tensor) -> Tensor:
-        check_shapes(states, other_states)
         both = zip(log_ps, log_probabilities(model, other_states, weight), strict=True)
         return torch.cat([kl_divergence(log_p, log_q) for log_p, (_, log_q) in both])
 
     return kl_bits_to
-
-
-def check_shapes(states: Tensor, other_states: Tensor) -> None:
-    """Raise ValueError if the shapes differ."""
-    if states.shape != other_states.shape:
-        raise GPTError("analysis.state_shapes", shape=tuple(states.shape), other=tuple(other_states.shape))
 
 
 @dataclass(frozen=True)

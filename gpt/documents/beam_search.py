@@ -18,7 +18,6 @@ from torch import Tensor
 from gpt.cache import KVCache
 from gpt.checks import check_integer, check_number
 from gpt.documents.generation import Generation
-from gpt.errors import GPTError
 
 MAX_WIDTH = 32
 Outcome = Literal["kept", "pruned", "finished"]
@@ -99,9 +98,7 @@ class BeamSearch:
 
     @property
     def best(self) -> Beam:
-        """The best finished text. Raises ValueError if no text has finished yet."""
-        if not self.finished:
-            raise GPTError("beam.none_finished")
+        """The best finished text."""
         return self.finished[0]
 
     def run(self) -> Beam:
@@ -117,12 +114,7 @@ class BeamSearch:
 
     @torch.inference_mode()
     def step(self) -> list[Candidate]:
-        """Extend every beam by one token and return the candidates in descending order of `total`.
-
-        Raises ValueError if the search is already done.
-        """
-        if self.done:
-            raise GPTError("beam.search_finished")
+        """Extend every beam by one token and return the candidates in descending order of `total`."""
         log_p = self._logits().log_softmax(dim=1).cpu()  # (beams, vocab_size)
         totals = log_p + self._totals[:, None]
         ends = self.document.loaded.tokenizer.eot_ids

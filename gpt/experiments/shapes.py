@@ -9,7 +9,6 @@ from typing import Literal
 
 import torch
 
-from gpt.checks import check_integer
 from gpt.config import GPTConfig
 from gpt.model import GPT, meta_model
 from gpt.presets import PRESETS
@@ -107,9 +106,8 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
     all heads (C in GPT-2). Like the sources, this excludes the embedding lookup, biases, norms, softmax, activations
     and additions to the residual stream.
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
-    appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
+    appendix F (both products of attention, the head).
     """
-    check_integer("position", position, 0, config.block_size - 1)
     width, heads = config.n_embd, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
     attention = 2 * width * (heads + config.kv_heads * config.head_size)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gpt.checks import check_integer
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import cache_numbers, flops_per_token
 
@@ -35,9 +34,8 @@ def next_token_cost(
     """Count the cost of predicting the token that follows `length` tokens.
 
     With a cache, the pass reads one token, which attends to all tokens. Without a cache, it reads all tokens, and each
-    attends to all. The head runs only for the last token. Raises ValueError for a length outside the context.
+    attends to all. The head runs only for the last token.
     """
-    check_length(config, length)
     n_read = 1 if cached else length
     head = config.n_embd * config.vocab_size
     blocks = flops_per_token(config, length - 1).total // 2 - head  # half of the FLOPs are multiplications
@@ -71,11 +69,8 @@ def generation_passes(
     """Return the forward passes that extend a prompt from n_prompt to `length` tokens and then read the last token.
 
     The first pass reads the prompt (prefill), and every other pass reads the latest token (decode). Without a cache,
-    every pass reads the whole text so far. Raises ValueError for lengths outside the context, or a prompt longer than
-    the text.
+    every pass reads the whole text so far.
     """
-    check_length(config, length)
-    check_integer("n_prompt", n_prompt, 1, length)
     passes = []
     for end in range(n_prompt, length + 1):
         n_cached = end - 1 if cached and end > n_prompt else 0
@@ -83,8 +78,3 @@ def generation_passes(
         n_bytes = cache_numbers(config) * number_bytes * n_cached
         passes.append(GenerationPass(end - n_cached, n_cached, n_bytes, cost.multiplications))
     return passes
-
-
-def check_length(config: GPTConfig, length: int) -> None:
-    """Raise ValueError for a length outside the context."""
-    check_integer("length", length, 1, config.block_size)

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import shlex
 import signal
 import sys
 import textwrap
@@ -234,31 +233,3 @@ def differences(recipe: Recipe) -> str:
 def option_name(field: str) -> str:
     """Return the command-line option for a field, such as --n-layer for n_layer."""
     return "--" + field.replace("_", "-")
-
-
-def repeat_command(options: argparse.Namespace, world_size: int) -> str:
-    """Return the command that repeats the run, including all differences from the preset but no local folders."""
-    words = ["python"] if world_size == 1 else ["torchrun", "--nproc-per-node", str(world_size)]
-    words += ["-m", "gpt.training"]
-    if options.text:
-        words.append(options.text.name)
-    elif options.characters:
-        words += ["--characters", options.characters.name]
-    if options.preset != default_preset(options):
-        words += ["--preset", options.preset]
-    words += ["--out", options.out.resolve().name]
-    if options.init_from:
-        words += ["--init-from", Path(options.init_from).name]
-    if options.compile:
-        words.append("--compile")
-    if options.every != EVERY:
-        words += ["--every", str(options.every)]
-    if options.snapshots:
-        words += ["--snapshots", str(options.snapshots)]
-    recipe, preset = chosen_recipe(options), RECIPE_PRESETS[options.preset]
-    for f in fields(Recipe):
-        value = getattr(recipe, f.name)
-        if value != getattr(preset, f.name):
-            option = option_name(f.name)
-            words += [option if value else option.replace("--", "--no-")] if f.type == "bool" else [option, str(value)]
-    return shlex.join(words)

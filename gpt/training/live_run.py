@@ -87,12 +87,7 @@ class LiveRun:
         self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
-        """Multiply the recipe's learning rates by a factor from the next update on.
-
-        Raises ValueError unless 0 <= factor <= 100.
-        """
-        if not 0 <= factor <= 100:
-            raise GPTError("training.rate_factor", factor=factor)
+        """Multiply the recipe's learning rates by a factor from the next update on."""
         with self._changed:
             self._rate_factor = factor
 

@@ -60,11 +60,6 @@ class LogRow:
     seconds: float
 
 
-def nothing_to_resume(path: Path) -> GPTError:
-    """Return the error for a run that has no saved state. path: file that should contain the state."""
-    return GPTError("training.nothing_to_resume", path=path.parent, file=path.name)
-
-
 class RunFolder:
     """Reads and writes the files of one run. Replaces each file atomically."""
 
@@ -73,9 +68,7 @@ class RunFolder:
         self.best, self.snapshots = self.path / "best", self.path / "snapshots"
 
     def check_free(self) -> None:
-        """Raise ValueError if the path exists and is not an empty folder."""
-        if self.path.exists() and not self.path.is_dir():
-            raise GPTError("training.out_is_file", path=self.path)
+        """Raise ValueError if the folder exists and is not empty."""
         if self.path.exists() and any(self.path.iterdir()):
             raise GPTError("training.out_not_empty", path=self.path)
 
@@ -101,13 +94,13 @@ class RunFolder:
         """Load the latest saved state. Raises ValueError if there is none or its file cannot be read."""
         path = self.path / "last.pt"
         if not path.is_file():
-            raise nothing_to_resume(path)
+            raise GPTError("training.nothing_to_resume", path=self.path, file=path.name)
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
-            raise GPTError("training.damaged_checkpoint", path=path) from None
+            state = None
         if not isinstance(state, dict) or not {"model", "optimizers", "step", "best", "recipe"} <= state.keys():
-            raise GPTError("training.other_checkpoint", path=path)
+            raise GPTError("training.damaged_checkpoint", path=path)
         return state
 
     def save(self, state: dict[str, Any]) -> None:

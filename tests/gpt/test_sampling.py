@@ -134,9 +134,6 @@ def test_logits_that_are_not_finite_are_refused(bad, params):
 
 @pytest.mark.parametrize("wrong", [-1, 5])
 def test_an_earlier_id_outside_the_vocabulary_is_refused(wrong):
-    for other in ([0.5], ["a"], [10**30]):
-        with pytest.raises(ValueError, match="previous_ids must be token ids, which are whole numbers"):
-            distribution(torch.zeros(5), SamplingParams(repetition_penalty=1.1), previous_ids=other)
     with pytest.raises(ValueError, match=f"token id {wrong} does not exist: the vocabulary has ids 0 to 4"):
         distribution(torch.zeros(5), SamplingParams(repetition_penalty=1.1), previous_ids=[2, wrong])
 

@@ -133,9 +133,3 @@ def test_arguments_out_of_range_are_refused(arguments, said):
         BeamSearch(document, *arguments)
     with pytest.raises(ValueError, match="length_penalty must be a number between"):
         BeamSearch(document, 2, 2, length_penalty=math.nan)
-    search = BeamSearch(document, 2, 2)
-    with pytest.raises(ValueError, match="no beam is finished yet"):
-        _ = search.best
-    search.run()
-    with pytest.raises(ValueError, match="search has finished"):
-        search.step()

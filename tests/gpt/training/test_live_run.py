@@ -159,9 +159,6 @@ def test_a_rate_factor_applies_from_the_next_update(gated: tuple[Gate, LiveRun])
     assert rates[:3] == expected[:3]
     assert rates[4] == expected[4] / 2
     assert run.progress.rate_factor == 0.5
-    for factor in (-1, 101, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match=f"multiplied by 0 to 100, not {factor:g}"):
-            run.set_rate_factor(factor)
 
 
 @pytest.mark.parametrize("paused", [False, True])

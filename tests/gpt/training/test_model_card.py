@@ -17,7 +17,7 @@ from gpt import GPT, GPTConfig
 from gpt.analysis.heads import copying_scores
 from gpt.models.sources import ASSETS, BUNDLED, LLAMA_MODEL, POEMS_MODEL, load_model
 from gpt.training.command_line import __doc__ as usage
-from gpt.training.command_line import chosen_recipe, parse_options, repeat_command
+from gpt.training.command_line import chosen_recipe, parse_options
 from gpt.training.data import read_stories, split_stories
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe
@@ -27,7 +27,7 @@ from gpt.training.snapshots import Snapshots, pack_weights, snapshot_steps, unpa
 from gpt.training.trainer import Trainer
 from tests.gpt.training.tiny_run import CARD, contents, weights
 from tools.model_card import main as write_card
-from tools.model_card import recipe_section
+from tools.model_card import recipe_section, repeat_command
 
 
 @pytest.mark.thorough
