@@ -2,84 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from components.figures.bars import next_token_bars, next_token_end
 from components.i18n import is_exact, t
-from components.labels import bar_label, percent, quoted, token_text
-from components.widgets.simple import Bar
-from gpt import Generation, SamplingParams, Stages, distribution
+from components.labels import bar_label, percent, quoted
+from gpt import Generation, SamplingParams, distribution
 from gpt.tokenizer import Vocabulary
 
 
-class NextTokens(NamedTuple):
-    """The likeliest next tokens, which are shown as bars.
-
-    ids: token ids, most likely first, (n,). chosen: the token that follows in the text, if any. labels: the tokens'
-    texts. raw, final: their probabilities at temperature 1 and under the sampling settings, (n,).
-    """
-
-    ids: np.ndarray
-    chosen: int | None
-    labels: list[str]
-    raw: np.ndarray
-    final: np.ndarray
-
-    @property
-    def end(self) -> float:
-        """The end of the bars' axis, for charts that share a scale."""
-        return next_token_end(self.raw, self.final)
-
-    def figure(self, end: float = 0.0) -> dict[str, Any]:
-        """Return the bars (see `Figure`). end: the end of the axis; defaults to the bars' own."""
-        return next_token_bars(
-            self.labels,
-            self.raw,
-            self.final,
-            chosen=None if self.chosen is None else int(np.flatnonzero(self.ids == self.chosen)[0]),
-            before_name=t("bars.before"),
-            after_name=t("bars.after"),
-            chosen_name=t("bars.chosen"),
-            end=end,
-        )
-
-
-def next_tokens(document: Generation, position: int, stages: Stages, most: int) -> NextTokens:
-    """Return the `most` likeliest tokens after a position, always including the one that follows in the text."""
-    raw, final = stages.raw.numpy(), stages.final.numpy()
-    ids = best(final, raw, most)
-    chosen = document.ids[position + 1] if position + 1 < len(document.ids) else None
-    if chosen is not None and chosen not in ids:
-        ids[-1] = chosen
-    labels = [token_text(document.loaded.tokenizer, token_id) for token_id in ids.tolist()]
-    return NextTokens(ids, chosen, labels, raw[ids], final[ids])
-
-
 def token_bars(
+    title: str,
     tokenizer: Vocabulary,
-    ids: Iterable[int],
+    ids: Sequence[int],
     before: np.ndarray,
     after: np.ndarray,
-    says: str,
+    says: str = "bars.row.settings",
     *,
+    text: str = "",
+    chosen: int | None = None,
+    others: str = "",
     label: Callable[[Vocabulary, int], str] = bar_label,
-    sends: bool = True,
-) -> list[Bar]:
-    """Return bars for the list of next tokens. before, after: the probabilities of all tokens, (vocab_size,).
+    sends: dict[str, object] | None = None,
+) -> dict[str, Any]:
+    """Return the data for the list of next tokens, drawn by `predictions`.
 
-    says: key of the sentence for one bar, with the values `token`, `before` and `after`. sends: whether a click on a
-    bar sends its token.
+    title: also the list's name. before, after: the probabilities of all tokens, (vocab_size,); the former are pale.
+    says: key of the sentence for one bar, with the values `token`, `before` and `after`. text: the sentence beside the
+    title. chosen: the token that follows in the text. others: the line below the first bars. sends: what a click on a
+    bar sends besides its token; None if it sends nothing.
     """
 
-    def bar(i: int) -> Bar:
+    def bar(i: int) -> list[object]:
         name = t(says, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(after[i]))
-        return Bar(label(tokenizer, i), float(before[i]), float(after[i]), name, {"token": i} if sends else {})
+        sent = {} if sends is None else {"token": i}
+        return [label(tokenizer, i), float(f"{before[i]:.4g}"), float(f"{after[i]:.4g}"), name, sent]
 
-    return [bar(i) for i in ids]
+    at = ids.index(chosen) if chosen in ids else -1
+    listed = [bar(i) for i in ids]
+    return {"title": title, "text": text, "bars": listed, "common": sends or {}, "chosen": at, "others": others}
+
+
+def no_bars(title: str = "") -> dict[str, Any]:
+    return {"title": title, "text": "", "bars": [], "common": {}, "chosen": -1, "others": ""}
+
+
+def with_chosen(ids: list[int], chosen: int | None) -> list[int]:
+    """Return the ids, always including the token that follows in the text."""
+    return ids if chosen is None or chosen in ids else [*ids[:-1], chosen]
 
 
 def at_one(logits: Tensor) -> Tensor:

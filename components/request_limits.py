@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from gradio.blocks import Block, BlockFunction, Blocks
+from gradio.blocks import Blocks
 from gradio.data_classes import PredictBody
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
@@ -238,7 +237,7 @@ def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | No
             return Refusal(404, f"there is no event with fn_index {str(index)[:20]}")
         name = str(functions[index].api_name)
         if functions[index] not in endpoints.values():
-            problem = _body_problem(given) or _page_problem(functions[index], given, blocks.upload_file_set)
+            problem = _body_problem(given) or _file_problem(list(given.values()), blocks.upload_file_set)
             return Refusal(400, problem) if problem else None
     elif name not in endpoints:
         known = ", ".join(f"/{each}" for each in endpoints)
@@ -268,32 +267,6 @@ def _body_problem(given: object) -> str:
     if len(body.session_hash or "") > MAX_NAME_CHARS:
         return f"session_hash may have at most {MAX_NAME_CHARS} characters"
     return ""
-
-
-def _page_problem(function: BlockFunction, given: Mapping[str, Any], uploaded: set[str]) -> str:
-    """Return the problem with a page event's values, or "" if there is none."""
-    values = given["data"]
-    if len(values) != len(function.inputs):
-        return f"{len(function.inputs)} values are needed, not {len(values)}"
-    if problem := _file_problem([values, given.get("event_data")], uploaded):
-        return problem
-    for component, value in zip(function.inputs, values, strict=True):
-        if not _takes(component, value):
-            return f"{component.get_block_name()} cannot have the value {json.dumps(value)[:MAX_NAME_CHARS]}"
-    return ""
-
-
-def _takes(component: Block, value: object) -> bool:
-    """Return whether gradio can pass a component's value to a handler."""
-    model = getattr(component, "data_model", None)
-    try:
-        if model is None:
-            component.preprocess(value)  # type: ignore[attr-defined]
-        elif value is not None:
-            model.model_validate(value)
-    except Exception:  # the type of gradio's exception depends on the value
-        return False
-    return True
 
 
 def _file_problem(value: object, uploaded: set[str]) -> str:

@@ -12,21 +12,19 @@ from components.figures import maps
 from components.i18n import has_text, is_exact, spoken, t
 from components.labels import Vocabulary as Labelled
 from components.labels import listed, marked, percent, quoted, token_text
-from components.next_tokens import held_sentence, next_tokens
 from components.parts import Lines
 from components.state.text import Selection, Text, TokenStatisticsCache
 from components.state.typed_text import ends_text, shown_tokens
-from components.widgets.chart import Rows, chart_data
+from components.widgets.chart import chart_data
 from components.widgets.tokens import Kind, shade_value, token_line
 from components.widgets.widget import to_base64
-from gpt import Generation, SamplingParams, distribution, list_models
+from gpt import Generation, list_models
 from gpt.analysis.predictions import TokenStatistics
 from gpt.models.registry import memory_of_listed, title
 from gpt.models.sources import HUB_MODELS
 from gpt.tokenizer import IncrementalDecoder, Vocabulary
 
 AVERAGE = -1  # the head picker's value for the average over all heads
-MAX_BARS = 20
 HEATMAP_WINDOW = 128  # maximum number of positions in a heatmap
 HEATMAP_STEP = 16  # positions by which the heatmap of a growing text moves on
 
@@ -132,46 +130,6 @@ def shading_legend(s: Any) -> str:
     if s.selection.shading != "attention":
         return t(f"strip.hint.{s.selection.shading}")
     return t("strip.hint.attention", token=quoted(s.text.tokenizer, s.text.ids[s.position]))
-
-
-def next_token_bars(
-    document: Generation,
-    position: int,
-    params: SamplingParams,
-    place: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return the next-token bars after a position, computed from its stored state without running the model.
-
-    place: where a chosen token is inserted; see `place_after`.
-    """
-    tokenizer = document.loaded.tokenizer
-    stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
-    raw, final, kept = stages.raw.numpy(), stages.final.numpy(), stages.kept.numpy()
-    shown = next_tokens(document, position, stages, MAX_BARS)
-    ids, chosen = shown.ids, shown.chosen
-    n_possible = len(tokenizer.ids_after(document.held_after(position))) or len(raw)
-    entropy_raw = float(-(raw[raw > 0] * np.log2(raw[raw > 0])).sum())
-    best = int(ids[0])
-    sentence = t(
-        "bars.says",
-        token=quoted(tokenizer, document.ids[position]),
-        best=quoted(tokenizer, best),
-        before=percent(raw[best]),
-        after=percent(final[best]),
-        removed=f"{n_possible - int(kept.sum()):,}",
-        total=f"{n_possible:,}",
-        mass=percent(raw[~kept].sum()),
-        raw=f"{entropy_raw:.2f}",
-        final=f"{stages.entropy:.2f}",
-    ) + held_sentence(document, position)
-    if chosen is not None:
-        sentence += t("bars.says.chosen", chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
-    names = [
-        t("bars.row.settings", token=quoted(tokenizer, i), before=percent(raw[i]), after=percent(final[i]))
-        for i in ids.tolist()
-    ]
-    rows = Rows(t("bars.question"), names, [{"token": i} for i in ids.tolist()], place or {})
-    return chart_data(shown.figure(), sentence, rows=rows)
 
 
 def place_after(document: Generation, position: int) -> dict[str, Any]:

@@ -9,12 +9,11 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 import gpt
-from components.limits import markdown
 from gpt.models.checkpoints.checkpoint import formats_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")}
-README, API, HOSTING = (ROOT / "README.md").read_text(encoding="utf-8"), PAGES["docs/api.md"], PAGES["docs/hosting.md"]
+README, API = (ROOT / "README.md").read_text(encoding="utf-8"), PAGES["docs/api.md"]
 PAGES |= {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")}
 FRONT = yaml.safe_load(README.split("---")[1])
 
@@ -69,10 +68,6 @@ def test_the_api_example_names_every_endpoint_as_it_is():
 
 def test_the_readme_and_the_page_of_the_api_give_agents_the_same_address():
     assert blocks(README, "json") == blocks(API, "json")
-
-
-def test_the_table_of_limits_is_that_of_the_code():
-    assert f"<!-- limits -->\n{markdown()}\n<!-- /limits -->" in HOSTING
 
 
 def test_the_table_of_formats_is_that_of_the_readers():

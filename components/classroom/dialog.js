@@ -1,7 +1,7 @@
 // The dialog for a class: links and their codes, a sequence's stops, and following pages.
 
 import { read, write } from "../storage.js";
-import { make, makeButton, makeShape, setText } from "../widgets/dom.js";
+import { copyText, make, makeButton, makeShape, setText } from "../widgets/dom.js";
 import { SPOKEN, t } from "../widgets/i18n.js";
 import { askClass } from "../widgets/runtime.js";
 
@@ -64,7 +64,7 @@ export function createDialog() {
   function makeLink() {
     const [element, field, copy, code] = [make("div", "gb-class-link"), make("input", "", "", { readonly: "" }), makeButton(""), makeButton("gb-class-qr")];
     element.append(row(field, copy), code);
-    copy.addEventListener("click", () => copyText(field.value, copy));
+    copy.addEventListener("click", () => copyFrom(field.value, copy));
     code.addEventListener("click", () => {
       large.replaceChildren(...[...code.children].map((each) => each.cloneNode(true)), make("b", "", field.value));
       large.hidden = false;
@@ -87,13 +87,9 @@ export function createDialog() {
   }
 
   /** @param {string} text @param {HTMLElement} button */
-  async function copyText(text, button) {
-    try {
-      await navigator.clipboard.writeText(text);
-      setText(button, t("class.copied"));
-    } catch {
-      prompt(t("class.copy"), text); // fallback if the browser blocks the clipboard
-    }
+  async function copyFrom(text, button) {
+    if (await copyText(text)) setText(button, t("class.copied"));
+    else prompt(t("class.copy"), text);
   }
 
   const base = () => `${location.origin}${location.pathname.replace(/\/?$/, "/")}`;

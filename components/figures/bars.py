@@ -11,7 +11,6 @@ from components.figures.palette import CURVES, DIVERGING, MONO
 from components.figures.style import (
     ALL_LABELS,
     LABEL,
-    LEGEND,
     LIGHT,
     ON_PAPER,
     SMALL,
@@ -29,9 +28,8 @@ from components.figures.style import (
     steps_axis,
     token_label,
 )
-from components.labels import decimal, percent
+from components.labels import decimal
 
-_LETTER = 0.027  # width of a letter on a phone, as a fraction of the bars' width
 _PAIR = (LIGHT["before"], LIGHT["after"])
 _FOUR = tuple(pair.light for pair in CURVES)
 _STACK = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
@@ -58,76 +56,6 @@ def _numbers(texts: list[str]) -> dict[str, Any]:
         "cliponaxis": False,
         "textfont": SMALL | {"color": LIGHT["muted"]},
     }
-
-
-def next_token_bars(
-    labels: Sequence[str],
-    before: np.ndarray,
-    after: np.ndarray,
-    *,
-    chosen: int | None = None,
-    before_name: str = "",
-    after_name: str = "",
-    chosen_name: str = "",
-    end: float = 0.0,
-) -> Figure:
-    """Draw horizontal bars of next-token probabilities, with the first label on top.
-
-    before, after: probabilities, (len(labels),), as a wide light and a narrow dark bar: for example at temperature 1
-    and under the sampling settings. chosen: the row of the sampled token, or None. The legend is omitted if there are
-    no names; it lists the sampled token only if `chosen_name` is given. end: the end of the axis, for charts that share
-    a scale; defaults to `next_token_end`.
-    """
-    before, after = floats(before), floats(after)
-    names = [token_label(label, longest=11) for label in labels]
-    ends = [f"\u00a0{escape(_change(*pair))}" for pair in zip(before, after, strict=True)]
-    colours = [LIGHT["muted"]] * len(labels)
-    if chosen is not None:
-        names[chosen], ends[chosen] = f"<b>{names[chosen]}</b>", f"<b>{ends[chosen]}</b>"
-        colours[chosen] = LIGHT["text"]
-    rows = list(range(len(labels)))
-    bars = _FLAT | {"y": rows, "hovertemplate": "%{x:.3%}"}
-    wide = bars | {"x": before, "name": escape(before_name), "width": 0.76, "marker": {"color": LIGHT["before"]}}
-    narrow = bars | {"x": after, "name": escape(after_name), "width": 0.36, "marker": {"color": LIGHT["after"]}}
-    marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
-    arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["text"]}
-    mark = marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": escape(chosen_name)}
-    texts = marks | {
-        "mode": "text",
-        "x": np.maximum(before, after),
-        "y": rows,
-        "text": ends,
-        "textposition": "middle right",
-    }
-    return figure(
-        [
-            wide,
-            narrow,
-            mark | {"showlegend": bool(chosen_name)},
-            texts | {"textfont": {"size": 11, "color": colours}, "showlegend": False},
-        ],
-        bare_axis(range=[0, end or next_token_end(before, after)], showticklabels=False),
-        names_axis(names, range=[len(labels) - 0.5, -0.5], ticklabelstandoff=14),
-        height=22 * len(labels) + 36,
-        margin=(100, 8, 28, 4),  # constant space for the names, so that the axis does not move with each token
-        barmode="overlay",
-        showlegend=bool(before_name),
-        legend=LEGEND | {"xref": "container", "yref": "container", "y": 1, "yanchor": "top", "indentation": -10},
-        hovermode="y unified",
-    )
-
-
-def next_token_end(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the end of an axis on which these bars have room for their numbers."""
-    tips = np.maximum(before, after)
-    letters = np.array([len(_change(*pair)) for pair in zip(before, after, strict=True)])
-    return float(max(1.65 * tips.max(initial=1e-9), (tips / (1 - _LETTER * letters)).max(initial=0)))
-
-
-def _change(before: float, after: float) -> str:
-    """Return a string such as "41 % → 58 %", or one number if both round to the same value."""
-    old, new = percent(float(before)), percent(float(after))
-    return new if old == new else f"{old} → {new}"
 
 
 def size_bars(

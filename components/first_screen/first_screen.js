@@ -9,7 +9,7 @@
   const WORD_MS = 330; // reading pace
   const DOUBLE_MS = 500; // as in widgets/composer
   const [SMALLEST, LARGEST] = matchMedia("(max-width: 900px)").matches ? [24, 24] : [36, 44]; // as in widgets/composer/fit.js
-  const [LOWEST, HIGHEST, RISING] = [40, 140, 0.17]; // as in widgets/composer/arcs.js
+  const [LOWEST, HIGHEST, RISING] = [40, 140, 0.17]; // as in widgets/arcs.js
   const screen = /** @type {HTMLElement} */ (document.getElementById("first-screen"));
   const query = new URLSearchParams(location.search);
 

@@ -8,20 +8,18 @@ from typing import Any, NamedTuple
 
 import torch
 
-from components.figures.bars import next_token_bars
 from components.i18n import t
-from components.kit import Panel, column, columns, no_text, picture, question, says
-from components.labels import percent, quoted, token_text
-from components.next_tokens import best_of_both
-from components.widgets.chart import Drawing
-from components.widgets.simple import table
+from components.kit import Panel, caption, column, columns, no_text, question, says
+from components.labels import percent, quoted
+from components.next_tokens import best_of_both, no_bars, token_bars
+from components.widgets.simple import predictions, table
 from gpt import GPT, Edits, GPTConfig
 from gpt.experiments.masks import total_variation
 from gpt.experiments.random_models import ModuleShape, module_shapes, skeleton
 
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128)  # the curriculum's configuration
 TEXT = tuple(range(0, 1600, 100))
-MAX_BARS = 8
+MAX_BARS = 5
 
 panel = Panel("skeleton")
 
@@ -94,17 +92,14 @@ def answer(s: Any) -> str:
     )
 
 
-def bars(s: Any) -> Drawing:
+def bars(s: Any) -> dict[str, Any]:
+    """Show the predictions of the full model (pale) and of the model with all blocks skipped."""
+    if no_text(s):
+        return no_bars()
     full, bare = probabilities(s)
-    shown = best_of_both(full, bare, MAX_BARS)
-    figure = next_token_bars(
-        [token_text(s.text.tokenizer, token_id) for token_id in shown],
-        full[shown].numpy(),
-        bare[shown].numpy(),
-        before_name=t("skeleton.full"),
-        after_name=t("skeleton.bare"),
-    )
-    return figure, t("skeleton.bars.says", token=selected_token(s))
+    ids, where = best_of_both(full, bare, MAX_BARS), t("bars.position", token=selected_token(s))
+    both = full.numpy(), bare.numpy()
+    return token_bars(t("bars.question"), s.text.tokenizer, ids, *both, "skeleton.bar", text=where)
 
 
 def stages(s: Any) -> dict[str, Any]:
@@ -131,7 +126,7 @@ def shapes(s: Any) -> str:
 SECTION = panel.section(
     answer,
     columns(
-        column(picture("skeleton-bars", bars)),
+        column(predictions("skeleton-bars", selectable=False, draw=bars), caption("skeleton.bars.says")),
         column(
             question("skeleton.shapes.question"),
             table("skeleton-stages", draw=stages),

@@ -1,4 +1,4 @@
-"""The weight tying panel: parameter counts, effects of tying, and nearest rows in the embedding."""
+"""The weight tying panel: parameter counts and effects of tying."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from components.i18n import t
-from components.kit import Panel, check_box, column, columns, picture, question, row, says, select, setting
-from components.labels import decimal, percent, quoted, token_text, visible
+from components.kit import Panel, check_box, picture, question, row, says, select, setting
+from components.labels import percent
 from components.panels.shape_settings import parameter_bars
-from components.widgets.simple import table
 from gpt import PRESETS, GPTConfig
-from gpt.analysis.embeddings import nearest_tokens
 from gpt.experiments.shapes import UNTIED_124M, EmbeddingEffects, embedding_effects, tied_and_untied
 
 PICKED, UNTIED = "picked", "untied"
@@ -19,7 +17,6 @@ NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": 
 SHAPES = {UNTIED: UNTIED_124M, **{name: PRESETS[name] for name in NAMED}}
 SMALL = GPTConfig(vocab_size=512, block_size=32, n_layer=2, n_head=4, n_embd=64)
 TEXT = list(range(0, 264, 8))  # for the small model's single update: 32 inputs with their targets
-N_NEIGHBOURS = 8
 
 panel = Panel("tying")
 
@@ -35,14 +32,6 @@ class Chosen:
 @panel.computed
 def effects(s: Any) -> EmbeddingEffects:
     return embedding_effects(replace(SMALL, tie_weights=s[Chosen].tied), TEXT)
-
-
-@panel.computed
-def neighbours(s: Any) -> list[tuple[int, float]]:
-    """Return ids and cosine similarities of the embedding's rows that are nearest to the selected token's row."""
-    text = s.text_read()
-    near = nearest_tokens(text.loaded.model, text.ids[s.position], N_NEIGHBOURS)
-    return list(zip(near.token.tolist(), near.cosine.tolist(), strict=True))
 
 
 def config_of(s: Any) -> GPTConfig:
@@ -80,27 +69,10 @@ def taught(s: Any) -> str:
     )
 
 
-def near(s: Any) -> str:
-    text = s.text_read()
-    return s[neighbours] and t("tying.near", token=quoted(text.tokenizer, text.ids[s.position]))
-
-
-def near_table(s: Any) -> dict[str, Any]:
-    head = [t(f"tying.near.{key}") for key in ("token", "similarity")]
-    rows = ([visible(token_text(s.text.tokenizer, i)), decimal(cosine, 3)] for i, cosine in s[neighbours])
-    return {"rows": [head, *rows]}
-
-
 SECTION = panel.section(
     answer,
     row(select(Chosen.shape, "tying.shape"), check_box(Chosen.tied, "tying.tied"), classes="gb-panel-controls"),
     picture("tying-parts", lambda s: parameter_bars(config_of(s), False)),
-    columns(
-        column(question("tying.taught.question"), says("tying-taught", taught)),
-        column(
-            question("tying.near.question"),
-            says("tying-near", near, kind="caption"),
-            table("tying-neighbours", draw=near_table),
-        ),
-    ),
+    question("tying.taught.question"),
+    says("tying-taught", taught),
 )

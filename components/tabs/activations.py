@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.figures import bars
+from components.figures.bars import histogram as histogram_figure
 from components.figures.lines import lines
 from components.i18n import t
 from components.kit import (
@@ -20,16 +20,19 @@ from components.kit import (
     columns,
     layer_select,
     lead,
+    no_text,
     picture,
     question,
+    says,
     setting,
     slider,
     title_row,
 )
-from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
-from components.next_tokens import best_of_both
+from components.labels import ACTIVATIONS, decimal, percent, power, quoted
+from components.next_tokens import best_of_both, no_bars, token_bars
 from components.panels.activation_curves import POINTS, SPAN, curves_chart
 from components.widgets.chart import Drawing
+from components.widgets.simple import predictions
 from gpt import Edits
 from gpt.experiments.activations import gelu_difference, pre_activations
 
@@ -125,7 +128,7 @@ def exact(s: Any) -> Drawing:
 
 def before(s: Any) -> Drawing:
     h = s[histogram]
-    figure = bars.histogram(h.shares, h.edges, x_title=t("activations.pre"), y_title=t("activations.count"))
+    figure = histogram_figure(h.shares, h.edges, x_title=t("activations.pre"), y_title=t("activations.count"))
     return figure, t(
         "activations.histogram.says",
         layer=h.layer,
@@ -138,26 +141,34 @@ def before(s: Any) -> Drawing:
     )
 
 
-def swap(s: Any) -> Drawing:
-    found = s[swapped]
-    before, after = (s.stages(logits, s.text.ids[: s.position + 1]).final for logits in found)
+def predictions_swapped(s: Any) -> tuple[Tensor, Tensor]:
+    """Return the next token's probabilities with the model's own function and with the other one, (vocab_size,)."""
+    before, after = (s.stages(logits, s.text.ids[: s.position + 1]).final for logits in s[swapped])
+    return before, after
+
+
+def bars(s: Any) -> dict[str, Any]:
+    if no_text(s):
+        return no_bars()
+    before, after = predictions_swapped(s)
+    ids = best_of_both(before, after, BARS)
+    return token_bars(t("bars.question"), s.text.tokenizer, ids, before.numpy(), after.numpy(), "activations.bar")
+
+
+def swap(s: Any) -> str:
+    s.text_read()
+    before, after = predictions_swapped(s)
     moved = (after - before).abs().sum().item() / 2  # total variation distance
     tokenizer, own, other = s.text.tokenizer, s.text.config.activation, s[Chosen].swap
-    shown = best_of_both(before, after, BARS)
-    figure = bars.next_token_bars(
-        [token_text(tokenizer, token_id) for token_id in shown],
-        before[shown].numpy(),
-        after[shown].numpy(),
-        before_name=t("activations.swap.before", name=ACTIVATIONS[own]),
-        after_name=t("activations.swap.after", name=ACTIVATIONS[other]),
-    )
-    best = shown[0]
+    best = int(before.argmax())
     values = {"token": quoted(tokenizer, s.text.ids[s.position]), "best": quoted(tokenizer, best)}
     values |= {"before": percent(before[best].item()), "name": ACTIVATIONS[other]}
     if other == own:
-        return figure, t("activations.swap.same", **values)
+        return t("activations.swap.same", **values)
     values |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, int(after.argmax().item()))}
-    return figure, t("activations.swap.says", moved=percent(round(moved, 6)), **values)
+    return t("activations.swap.says", moved=percent(round(moved, 6)), **values) + t(
+        "activations.pale", name=ACTIVATIONS[own]
+    )
 
 
 tab.cards(
@@ -180,6 +191,7 @@ tab.cards(
         "swap",
         question("activations.swap.question"),
         choice(Chosen.swap, "activations.swap"),
-        picture("activation-swapped", swap),
+        predictions("activation-bars", selectable=False, draw=bars),
+        says("activation-swapped", swap),
     ),
 )

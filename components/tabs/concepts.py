@@ -29,11 +29,11 @@ from components.errors import NothingToShow
 from components.i18n import t
 from components.kit import Tab, card, choice, column, columns, question, says, section, setting, text_box, title_row
 from components.labels import listed, marked, quoted
-from components.next_tokens import best, token_bars
+from components.next_tokens import best, no_bars, token_bars
 from components.state.session import Session
 from components.state.typed_text import shown_tokens
 from components.text_views import snippet_words
-from components.widgets.simple import features, predictions, predictions_data, snippets, steer
+from components.widgets.simple import features, predictions, snippets, steer
 from components.widgets.widget import to_base64
 from gpt.analysis.concepts import trace_activity
 from gpt.analysis.tracing import trace_window
@@ -226,14 +226,14 @@ def bars(s: Any) -> dict[str, Any]:
     """Show the next-token probabilities with the turned-up concepts, in front of those without them."""
     name = t("concepts.bars")
     if s.text is None or s.text.n_read == 0:
-        return predictions_data(name, "", [])
+        return no_bars(name)
     position, tokenizer = s.position, s.text.tokenizer
     now = s.stages(s.text.document.logits(position), s.text.ids[: position + 1]).final
     plain = unsteered_probabilities(s)
     final, before = now.numpy(), (now if plain is None else plain).numpy()
     ids = sorted(best(np.maximum(final, before), before, MAX_BARS).tolist(), key=lambda i: -final[i])
-    shown = token_bars(tokenizer, ids, before, final, "bars.row.one" if plain is None else "bars.row.steered")
-    return predictions_data(name, risen_sentence(s, now).strip(), shown)
+    says = "bars.row.one" if plain is None else "bars.row.steered"
+    return token_bars(name, tokenizer, ids, before, final, says, text=risen_sentence(s, now).strip())
 
 
 def has_concepts(s: Any) -> bool:

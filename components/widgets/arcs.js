@@ -1,39 +1,111 @@
-/**
- * A short text as tokens, with arcs above it.
- * @typedef {object} Arcs
- * @property {string[]} [tokens]  if empty, nothing is shown
- * @property {string} [name]  the text's name for screen readers
- * @property {[number, number, number, number][]} [arcs]  from, to, weight in 0..1, head
- * @property {boolean} [is_flat]  whether to reserve no space for arcs
- * @property {boolean} [selectable]  whether tokens can be selected
- * @property {number} [selected]  the selected position; -1 for none
- */
+// Arches over a text, from the words that a prediction depends on to the predicted word. In the first line, an arch rises
+// with its length. An arch to another line leaves to the nearer margin, runs along it, and enters between two lines.
 
 import { themed } from "./canvas.js";
 import { find, makeButton, makeShape, setCount, setText } from "./dom.js";
 import { defineWidget } from "./runtime.js";
 import { visible } from "./text.js";
 
-const [LOWEST, HIGHEST] = [16, 44]; // limits on an arc's height above the tokens, in px
+const [LOWEST, HIGHEST] = [40, 140]; // limits on an arch's height in px
+const LOW = 16; // the same limit for an arch over a short text
+const MAX_BETWEEN = 3; // arches that don't have the first line for themselves
+const RISING = 0.17; // height per px of length
+const LANE = 7; // between two arches in a margin, in px
 
 /**
- * @typedef {{x: number, y: number}} Point
- * @typedef {{x: number, top: number, bottom: number}} Place  a token's position; x is its middle
+ * @typedef {{x: number, y: number}} Place  the top centre of a token, in px
+ * @typedef {Place & {bottom: number}} Box
  */
 
 /**
- * Returns an arc above a line of text; wider arcs are higher. Between two lines, the curve crosses neither token.
- * @param {Place} from @param {Place} to @returns {{d: string, end: Point}}
+ * Returns an arch within a line. @param {Place} from @param {Place} to
+ * @param {number} room free space above the line in px
  */
-export function arcBetween(from, to) {
-  if (from.top === to.top) {
-    const y = from.top - (4 / 3) * Math.min(HIGHEST, LOWEST + Math.abs(to.x - from.x) / 14); // y of the control points
-    return { d: `M${from.x} ${from.top}C${from.x} ${y} ${to.x} ${y} ${to.x} ${to.top}`, end: { x: to.x, y: to.top } };
-  }
-  const [start, end] = from.top > to.top ? [from.top, to.bottom] : [from.bottom, to.top];
+export function archPath(from, to, room, lowest = LOWEST) {
+  const height = Math.min(room, HIGHEST, Math.max(lowest, RISING * Math.abs(to.x - from.x)));
+  const y = from.y - (4 / 3) * height; // of the control points
+  return `M${from.x} ${from.y}C${from.x} ${y} ${to.x} ${y} ${to.x} ${to.y}`;
+}
+
+/**
+ * Returns an arch to a later line.
+ * @param {Place} from @param {Place} to @param {number} margin x of its way down @param {number} gap distance from a line to the
+ *   arch above it, in px @param {number} [room] free space above the word's line; without it, the arch leaves through the gap
+ */
+export function marginPath(from, to, margin, gap, room = 0) {
+  const side = Math.sign(margin - to.x);
+  const [bend, turn, y] = [Math.min(32, Math.abs(margin - to.x) / 2), to.x + side * Math.min(32, Math.abs(margin - to.x) / 2), to.y - gap];
+  const top = from.y - (room ? (4 / 3) * Math.min(room, Math.max(LOWEST, RISING * Math.abs(margin - from.x))) : gap);
+  const leaves = room
+    ? `C${from.x} ${top} ${margin} ${top} ${margin} ${from.y + gap}`
+    : `Q${from.x} ${top} ${from.x + side * bend} ${top}H${margin - side * bend}Q${margin} ${top} ${margin} ${(top + y) / 2}`;
+  return `M${from.x} ${from.y}${leaves}V${Math.max(from.y + gap, y - bend)}Q${margin} ${y} ${margin - side * bend} ${y}H${turn}Q${to.x} ${y} ${to.x} ${to.y}`;
+}
+
+/**
+ * @param {SVGSVGElement} svg @param {{node: (i: number) => HTMLElement | null}} copy
+ * @param {[number, number][]} arcs [position, weight] each @param {number} selected the position before the prediction
+ * @param {boolean} pulses whether light runs along the strongest arch
+ */
+export function drawArcs(svg, copy, arcs, selected, pulses) {
+  const around = svg.getBoundingClientRect();
+  /** Returns a token's place, in the line that contains most of it. @param {number} i @returns {Place | null} */
+  const placeOf = (i) => {
+    const [box] = [...(copy.node(i)?.getClientRects() ?? [])].sort((a, b) => b.width - a.width);
+    return box ? { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top) } : null;
+  };
+  const to = arcs.length ? placeOf(selected + 1) : null;
+  if (!to) return svg.replaceChildren();
+  const first = placeOf(0)?.y ?? 0;
+  const gap = round(0.1 * parseFloat(getComputedStyle(svg).lineHeight));
+  const isNarrow = around.width < 700; // there is no room in the right margin
+  const rising = [...arcs].sort((a, b) => a[1] - b[1]);
+  const paths = rising.flatMap(([position, weight], i) => {
+    const from = placeOf(position);
+    const rank = arcs.length - 1 - i;
+    const isFirst = from?.y === to.y && to.y === first;
+    if (!from || (!isFirst && rank >= MAX_BETWEEN)) return [];
+    const isRight = !isNarrow && from.x + to.x > around.width;
+    const out = (isNarrow ? 28 : 32) - LANE * rank;
+    const room = from.y === first ? first - 4 - LANE * rank : 0;
+    const d = from.y === to.y
+      ? archPath(from, to, isFirst ? first - 4 : 1.5 * gap)
+      : marginPath(from, to, isRight ? around.width + out : -out, gap, room);
+    const width = 1 + (isFirst ? 5 : 3) * weight;
+    return [makeShape("path", { d, "stroke-width": width.toFixed(2), "stroke-opacity": (0.2 + 0.7 * weight).toFixed(2) })];
+  });
+  const drawn = paths.map((path) => path.outerHTML).join("");
+  if (svg.dataset.drawn === drawn && svg.childElementCount) return; // the light doesn't run again
+  svg.dataset.drawn = drawn;
+  const strongest = pulses && paths.at(-1);
+  if (strongest) paths.push(makeShape("path", { class: "gb-pulse", d: strongest.getAttribute("d") ?? "", pathLength: 1 }));
+  svg.replaceChildren(...paths, makeShape("circle", { cx: to.x, cy: to.y, r: 4 }));
+}
+
+/** @param {number} value */
+const round = (value) => Math.round(value * 2) / 2;
+
+// A short text as tokens, with arcs above it
+
+const ROOM = 44; // px above a line
+
+/** Returns an arc between two tokens. Between two lines, it crosses neither token. @param {Box} from @param {Box} to @returns {{d: string, end: Place}} */
+function pathBetween(from, to) {
+  if (from.y === to.y) return { d: archPath(from, to, ROOM, LOW), end: to };
+  const [start, end] = from.y > to.y ? [from.y, to.bottom] : [from.bottom, to.y];
   const y = (start + end) / 2;
   return { d: `M${from.x} ${start}C${from.x} ${y} ${to.x} ${y} ${to.x} ${end}`, end: { x: to.x, y: end } };
 }
+
+/**
+ * @typedef {object} Arcs
+ * @property {string[]} [tokens]  if empty, nothing is shown
+ * @property {string} [name]  the text's name for screen readers
+ * @property {[number, number, number][]} [arcs]  from, to, weight in 0..1
+ * @property {boolean} [is_flat]  whether to reserve no space for arcs
+ * @property {boolean} [selectable]  whether tokens can be selected
+ * @property {number} [selected]  the selected position; -1 for none
+ */
 
 /** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
@@ -55,17 +127,16 @@ function mount(root, host) {
     drawArcs(arcs, nodes);
   }
 
-  /** @param {[number, number, number, number][]} arcs @param {HTMLCollectionOf<HTMLButtonElement>} nodes */
+  /** @param {[number, number, number][]} arcs @param {HTMLCollectionOf<HTMLButtonElement>} nodes */
   function drawArcs(arcs, nodes) {
     svg.replaceChildren();
     const around = svg.getBoundingClientRect();
     const place = (/** @type {number} */ i) => {
       const box = nodes[i].getBoundingClientRect();
-      const [top, bottom] = [box.top, box.bottom].map((y) => Math.round(y - around.top));
-      return { x: Math.round(box.left + box.width / 2 - around.left), top: top - 2, bottom: bottom + 2 };
+      return { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top) - 2, bottom: round(box.bottom - around.top) + 2 };
     };
     for (const [from, to, weight] of arcs) {
-      const [{ d, end }, colour] = [arcBetween(place(from), place(to)), themed(root, "attention")];
+      const [{ d, end }, colour] = [pathBetween(place(from), place(to)), themed(root, "attention")];
       const look = { stroke: colour, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": (0.2 + 0.75 * weight).toFixed(2) };
       svg.append(makeShape("path", { d, ...look }));
       svg.append(makeShape("circle", { cx: end.x, cy: end.y, r: 3.5, fill: colour, "fill-opacity": look["stroke-opacity"] }));

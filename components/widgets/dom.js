@@ -65,6 +65,9 @@ export function setCount(parent, count, create) {
   while (parent.children.length < count) parent.append(create());
 }
 
+/** Copies a text to the clipboard; returns whether the browser allowed it. @param {string} text */
+export const copyText = (text) => Promise.resolve(navigator.clipboard?.writeText(text)).then(() => Boolean(navigator.clipboard), () => false);
+
 /** Returns whether a modifier key is pressed. @param {KeyboardEvent | MouseEvent} event */
 export const modified = (event) => event.ctrlKey || event.metaKey || event.altKey;
 

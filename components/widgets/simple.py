@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,22 +27,20 @@ def arcs_data(
     tokens: Sequence[str],
     name: str,
     *,
-    arcs: Sequence[tuple[int, int, float, int]] = (),
-    n_head: int = 1,
+    arcs: Sequence[tuple[int, int, float]] = (),
     is_flat: bool = False,
     selectable: bool = False,
     selected: int = -1,
 ) -> dict[str, Any]:
     """Return the data for an arcs widget.
 
-    tokens: texts of the tokens. name: the text's name for screen readers. arcs: (from, to, weight in 0..1, head), drawn
-    in the head's colour. is_flat: whether to reserve no space for arcs. selected: the selected position, or -1.
+    tokens: texts of the tokens. name: the text's name for screen readers. arcs: (from, to, weight in 0..1). is_flat:
+    whether to reserve no space for arcs. selected: the selected position, or -1.
     """
     return {
         "tokens": list(tokens),
         "name": name,
-        "arcs": [[start, end, round(weight, 4), head] for start, end, weight, head in arcs],
-        "n_head": n_head,
+        "arcs": [[start, end, round(weight, 4)] for start, end, weight in arcs],
         "is_flat": is_flat,
         "selectable": selectable,
         "selected": selected,
@@ -238,45 +236,14 @@ _PREDICTIONS = """<figure class="gb-predictions">
 </figure>"""
 
 
-class Bar(NamedTuple):
-    """The bar for one token.
-
-    before, after: the token's probability according to the model and after the sampling settings, in 0..1. name: text
-    for screen readers and the tooltip. sent: payload sent to the server when the bar is chosen.
-    """
-
-    token: str
-    before: float
-    after: float
-    name: str
-    sent: dict[str, object]
-
-
 def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
-    """Return the part that draws `predictions_data`; if there are no bars, their space stays reserved.
+    """Return the part that draws `token_bars` (see `components.next_tokens`); without bars, their space is reserved.
 
-    If the bars are selectable, a click, Enter or Space on one raises `.select` with its payload.
+    Without a title and bars, it is hidden. If the bars are selectable, a click, Enter or Space on one raises `.select`
+    with its payload.
     """
     options = {"selectable": selectable}
     return widget("predictions", name, template=_PREDICTIONS, options=options, **wired)
-
-
-def predictions_data(
-    title: str,
-    text: str,
-    bars: Sequence[Bar],
-    common: dict[str, object] | None = None,
-    *,
-    chosen: int = -1,
-    others: str = "",
-) -> dict[str, Any]:
-    """Return the data for the bars.
-
-    title: also the list's name; text: the sentence beside it; common: payload common to all bars; chosen: index of the
-    token that follows in the text, -1 for none; others: the line below the first bars.
-    """
-    listed = [[bar.token, float(f"{bar.before:.4g}"), float(f"{bar.after:.4g}"), bar.name, bar.sent] for bar in bars]
-    return {"title": title, "text": text, "bars": listed, "common": common or {}, "chosen": chosen, "others": others}
 
 
 _HEAD_TEMPLATE = """<div class="gb-challenge" hidden>
@@ -301,7 +268,7 @@ def challenge_head(name: str, **wired: Any) -> Part:
     Raises `.select` with the payload {"challenge": key} when a challenge is chosen. If none is open when the widget
     appears, it raises the event for the last one opened in this browser, or else for the first.
 
-    View data: see `challenge/head.js`.
+    View data: see `challenge.js`.
     """
     return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
 
@@ -311,7 +278,7 @@ def challenge_foot(name: str, **wired: Any) -> Part:
 
     Raises `.select` with the payload {"challenge": key} or {"again": True}. The browser also stores the best score.
 
-    View data: see `challenge/foot.js`.
+    View data: see `challenge.js`.
     """
     return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)
 

@@ -47,11 +47,11 @@ def press(page, menu, what):
     button.click()
 
 
-def unfold_bars(page):
-    """Unfold the chart of probabilities."""
-    if not page.locator("#pipeline-bars .main-svg").first.is_visible():
+def unfold_chart(page):
+    """Unfold the chart of the sampling stages."""
+    if not page.locator("#pipeline-lines .main-svg").first.is_visible():
         page.locator("#pipeline > summary").click()
-    expect(page.locator("#pipeline-bars .main-svg").first).to_be_visible()
+    expect(page.locator("#pipeline-lines .main-svg").first).to_be_visible()
 
 
 def told(page):
@@ -143,43 +143,43 @@ def test_a_document_that_was_saved_opens_again_and_a_file_that_is_none_is_a_sent
 
 
 def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
-    unfold_bars(opened)
-    fill = opened.locator("#pipeline-bars .bars path").first.evaluate("bar => getComputedStyle(bar).fill")
+    unfold_chart(opened)
+    fill = opened.locator("#pipeline-lines path.js-line").first.evaluate("bar => getComputedStyle(bar).stroke")
     for light in (True, False):
-        opened.locator("#pipeline-bars figure").hover()
+        opened.locator("#pipeline-lines figure").hover()
         files = {}
         for kind in ("PNG", "SVG"):
             with opened.expect_download() as download:
-                opened.locator("#pipeline-bars").get_by_role("button", name=f"Save this picture as {kind}").click()
-            assert download.value.suggested_filename == f"glassbox-pipeline-bars.{kind.lower()}"
+                opened.locator("#pipeline-lines").get_by_role("button", name=f"Save this picture as {kind}").click()
+            assert download.value.suggested_filename == f"glassbox-pipeline-lines.{kind.lower()}"
             files[kind] = download.value.path().read_bytes()
         assert files["PNG"].startswith(b"\x89PNG")
         width, height = struct.unpack(">II", files["PNG"][16:24])
-        plot = opened.locator("#pipeline-bars .gb-plot").bounding_box()
+        plot = opened.locator("#pipeline-lines .gb-plot").bounding_box()
         assert (width, height) == (pytest.approx(2 * plot["width"], abs=4), pytest.approx(2 * plot["height"], abs=4))
         ground = re.search(r'<rect x="0" y="0"[^>]*fill: rgb\((\d+), \d+, \d+\)', files["SVG"].decode())
         assert (int(ground[1]) > 200) == light
         switch_theme(opened)
         if light:
-            opened.locator("#pipeline-bars .gb-plot").scroll_into_view_if_needed()
-            expect(opened.locator("#pipeline-bars .bars path").first).not_to_have_css("fill", fill)
+            opened.locator("#pipeline-lines .gb-plot").scroll_into_view_if_needed()
+            expect(opened.locator("#pipeline-lines path.js-line").first).not_to_have_css("stroke", fill)
 
 
 def test_a_chart_saved_as_html_is_the_same_chart_without_network(opened, browser, tmp_path):
-    unfold_bars(opened)
-    opened.locator("#pipeline-bars figure").hover()
+    unfold_chart(opened)
+    opened.locator("#pipeline-lines figure").hover()
     with opened.expect_download() as download:
-        opened.locator("#pipeline-bars").get_by_role("button", name="Save this picture as HTML").click()
-    assert download.value.suggested_filename == "glassbox-pipeline-bars.html"
-    download.value.save_as(tmp_path / "bars.html")
-    bars = "bars => bars.map(bar => [bar.getAttribute('d'), getComputedStyle(bar).fill])"
+        opened.locator("#pipeline-lines").get_by_role("button", name="Save this picture as HTML").click()
+    assert download.value.suggested_filename == "glassbox-pipeline-lines.html"
+    download.value.save_as(tmp_path / "lines.html")
+    bars = "bars => bars.map(bar => [bar.getAttribute('d'), getComputedStyle(bar).stroke])"
     with browser.new_context(offline=True) as context:
         saved = context.new_page()
         seen = []
         saved.on("pageerror", lambda error: seen.append(str(error)))
         saved.on("request", lambda request: seen.append(request.url))
-        saved.goto((tmp_path / "bars.html").as_uri())
-        drawn = [page.locator(".bars path").evaluate_all(bars) for page in (saved, opened.locator("#pipeline-bars"))]
+        saved.goto((tmp_path / "lines.html").as_uri())
+        drawn = [page.locator("path.js-line").evaluate_all(bars) for page in (saved, opened.locator("#pipeline-lines"))]
         assert drawn[0] == drawn[1] != []
-        expect(saved.locator("p").first).to_have_text(opened.locator("#pipeline-bars .gb-says").inner_text())
-        assert seen == [(tmp_path / "bars.html").as_uri()]
+        expect(saved.locator("p").first).to_have_text(opened.locator("#pipeline-lines .gb-says").inner_text())
+        assert seen == [(tmp_path / "lines.html").as_uri()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +13,9 @@ from plotly.graph_objects import Figure
 from components.figures import bars, lines, maps, palette
 from components.figures.palette import DARK_PARTNERS
 from components.figures.style import token_label
-from components.next_tokens import best
+from components.next_tokens import best, token_bars, with_chosen
+from gpt import get_model
 
-NAMES = {"before_name": "before", "after_name": "after", "chosen_name": "chosen"}
 AXES = {"x_title": "x", "y_title": "y"}
 ATTENTION = {"query_title": "query", "key_title": "key", "weight_title": "weight"}
 PANELS = {"function_title": "f(x)", "slope_title": "slope", "flat_name": "slope 0"}
@@ -38,10 +37,6 @@ def causal(n: int, cached: int = 0) -> np.ndarray:
     """Return random attention weights (n, n + cached) whose rows each sum to 1 over the visible keys."""
     weights = np.tril(np.random.default_rng(n).random((n, n + cached)) + 1e-3, k=cached).astype(np.float32)
     return weights / weights.sum(axis=1, keepdims=True)
-
-
-def token_bars(labels: list[str], before: list[float], after: list[float], **options: int | None) -> Figure:
-    return Figure(bars.next_token_bars(labels, np.array(before), np.array(after), **NAMES, **options))
 
 
 def heatmap(weights: np.ndarray, **options: int) -> Figure:
@@ -67,7 +62,6 @@ def activations(names: tuple[str, ...] = ("a",), at: float = 0.0) -> Figure:
 # Properties of all figures
 
 EVERY = {
-    "next tokens": token_bars(["a"], [1.0], [1.0]),
     "sizes": Figure(bars.size_bars(["a"], np.array([1]), ["one"])),
     "signed": Figure(bars.signed_bars(["a"], np.ones(1), ["1"], title="cosine", full=1.0)),
     "layers": Figure(bars.layer_bars(np.ones(1), np.ones(1), [("a", 1.0)], **PARTS)),
@@ -116,37 +110,6 @@ def hex_colours(node: object) -> list[str]:
 def test_labels_show_whitespace_and_keep_markup_as_text() -> None:
     assert shown([" a b", "\n", "<b>", "a&b"]) == ["·a·b", "⏎", "&lt;b&gt;", "a&amp;b"]
     assert token_label("<" * 40) == "&lt;" * 13 + "…"
-
-
-# Bars
-
-
-def test_bars_hold_the_probabilities_in_order_at_integer_places() -> None:
-    before, after = [0.5, 0.3, 0.2, 0.0, 0.0], [0.7, 0.3, 0.0, 0.0, 0.0]
-    figure = token_bars(HOSTILE, before, after, chosen=1)
-    pale, strong = figure.data[:2]
-    np.testing.assert_allclose(pale.x, before, rtol=1e-6)
-    np.testing.assert_allclose(strong.x, after, rtol=1e-6)
-    assert list(pale.y) == list(strong.y) == list(figure.layout.yaxis.tickvals) == [0, 1, 2, 3, 4]
-    texts = list(figure.layout.yaxis.ticktext)
-    assert texts[1] == "<b>&amp;amp;</b>"  # only the chosen one is bold
-    assert [texts[0], *texts[2:]] == shown([HOSTILE[0], *HOSTILE[2:]])
-    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first one is at the top
-
-
-def test_bars_say_their_change_in_words() -> None:
-    figure = token_bars(["a", "b", "c"], [0.41, 0.032, 1e-6], [0.58, 0.032, 0.0])
-    said = [text.replace("\u00a0", " ").strip() for text in figure.data[3].text]
-    assert said == ["41% → 58%", "3%", "under 1% → 0%"]
-
-
-def test_the_chosen_bar_is_marked_by_a_sign_and_not_by_colour_alone_and_the_legend_does_not_jump() -> None:
-    marked, plain = (token_bars(["a", "b", "c"], [1 / 3] * 3, [1 / 3] * 3, chosen=row) for row in (2, None))
-    assert (list(marked.data[2].y), list(plain.data[2].y)) == ([2], [None])
-    assert marked.data[2].name == "chosen"
-    assert [[trace.showlegend for trace in figure.data] for figure in (marked, plain)] == [
-        [None, None, True, False]
-    ] * 2
 
 
 # Maps
@@ -219,12 +182,17 @@ def shares(size, zeros, seed):
     return raw / raw.sum(), final / max(final.sum(), 1e-9)
 
 
-def stages(raw, final):
-    return SimpleNamespace(raw=torch.from_numpy(raw), final=torch.from_numpy(final))
-
-
 @pytest.mark.parametrize(("size", "most"), [(1, 5), (5, 5), (6, 5), (5000, 20)])
 @pytest.mark.parametrize("zeros", [0, 0.5, 0.999])
 def test_the_best_are_those_of_a_full_sort(size, most, zeros):
     raw, final = shares(size, zeros, size)
     assert best(final, raw, most).tolist() == np.lexsort((np.arange(size), -raw, -final))[:most].tolist()
+
+
+def test_a_chosen_token_is_listed_however_unlikely_and_a_bar_says_its_change():
+    assert [with_chosen([1, 2], chosen) for chosen in (None, 2, 7)] == [[1, 2], [1, 2], [1, 7]]
+    before, after = (torch.zeros(300).index_fill(0, torch.tensor([72]), p).numpy() for p in (0.41, 0.58))
+    data = token_bars("Next", get_model().tokenizer, [71, 72], before, after, chosen=72, sends={"behind": 3})
+    assert (data["chosen"], data["common"]) == (1, {"behind": 3})
+    assert data["bars"][1][1:] == [0.41, 0.58, data["bars"][1][3], {"token": 72}]
+    assert data["bars"][1][3].endswith("58%, 41% at temperature 1")

@@ -22,7 +22,7 @@ PAGE = Path(components.__file__).parents[1] / "docs/kit.md"
 
 
 def test_the_example_of_the_documentation_draws_its_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key in ("count", "question", "says"):
+    for key in ("count", "question", "says", "share"):
         monkeypatch.setitem(CATALOGUES["en"], f"next.{key}", "{share}" if key == "says" else key)
     code, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     scope: dict[str, Any] = {"__name__": __name__}
@@ -30,10 +30,10 @@ def test_the_example_of_the_documentation_draws_its_picture(monkeypatch: pytest.
     exec(compile(check, "check", "exec"), scope | {"Session": Session})
     drawn = Drawn(Session(as_read(get_model(), "The dog ran")), scope["tab"])
     shown = drawn.update()["likely-tokens"]
-    assert len(shown["figure"]["layout"]["yaxis"]["ticktext"]) == 5
+    assert len(shown["figure"]["layout"]["xaxis"]["ticktext"]) == 5
     assert shown["text"].endswith("%")
     scope["Chosen"].count.set(drawn.session, 7)
-    assert len(drawn.update()["likely-tokens"]["figure"]["layout"]["yaxis"]["ticktext"]) == 7
+    assert len(drawn.update()["likely-tokens"]["figure"]["layout"]["xaxis"]["ticktext"]) == 7
     for wrong in (21, 6.5):
         with pytest.raises(ValueError, match="count must be a whole number"):
             scope["Chosen"].count.set(drawn.session, wrong)
@@ -83,7 +83,6 @@ def test_a_result_is_computed_after_those_it_needs_and_only_if_what_it_read_has_
         "figure": None,
         "text": "11",
         "note": "",
-        "rows": None,
         "waiting": True,
     }
     assert drawn.views["card.one"]["live.copy"] == {"text": "11"}  # a control also keeps what it shows

@@ -38,8 +38,8 @@ class Circuit(Goal):
         last, source = len(reading.ids) - 1, reading.circuit.source
         back, find = reading.circuit.previous_token, reading.circuit.induction
         return [
-            Arc(last, source, reading.weights(find)[last, source].item(), find[1]),
-            Arc(source, source - 1, reading.weights(back)[source, source - 1].item(), back[1]),
+            Arc(last, source, reading.weights(find)[last, source].item()),
+            Arc(source, source - 1, reading.weights(back)[source, source - 1].item()),
         ]
 
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
@@ -196,7 +196,7 @@ def head_arcs(reading: Reading) -> list[Arc]:
         return []
     weights, targets = reading.weights(head).max(dim=-1)
     pairs = enumerate(zip(targets.tolist(), weights.tolist(), strict=True))
-    return [Arc(start, end, weight, head[1]) for start, (end, weight) in pairs if end != start]
+    return [Arc(start, end, weight) for start, (end, weight) in pairs if end != start]
 
 
 @dataclass(frozen=True)

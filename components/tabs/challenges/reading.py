@@ -150,7 +150,6 @@ class Arc(NamedTuple):
     start: int
     end: int
     weight: float
-    head: int
 
 
 class Goal(ABC):

@@ -15,7 +15,7 @@ from components.errors import localize_error
 from components.i18n import has_text, t
 from components.kit import Tab, caption, card, column, columns, says
 from components.labels import visible_token
-from components.next_tokens import best, token_bars
+from components.next_tokens import best, no_bars, token_bars
 from components.parts import Part, choice
 from components.state.example import language_of_model
 from components.state.reads import Pending, is_ready
@@ -35,7 +35,6 @@ from components.widgets.simple import (
     challenge_head,
     features,
     predictions,
-    predictions_data,
     steer,
     switches,
     switches_data,
@@ -290,12 +289,12 @@ def draw_bars(s: Any) -> dict[str, Any]:
     """Show the most likely next tokens before and after the visitor's interventions."""
     title, found = t("bars.question"), latest(s)
     if found is None:
-        return predictions_data(title, "", [])
+        return no_bars(title)
     before, after, tokenizer = found.reading.before.numpy(), found.after.numpy(), found.reading.tokenizer
     writes = found.challenge.goal.tool == "text"
     ids = best(after, before, MAX_BARS).tolist()
-    listed = token_bars(tokenizer, ids, before, after, "challenges.bar", label=visible_token, sends=writes)
-    return predictions_data(title, "" if writes else t("challenges.bars"), listed)
+    given = {"text": "", "sends": {}} if writes else {"text": t("challenges.bars")}
+    return token_bars(title, tokenizer, ids, before, after, "challenges.bar", label=visible_token, **given)
 
 
 # Picking a token or a head
@@ -319,7 +318,6 @@ def draw_text(s: Any) -> dict[str, Any]:
         t("challenges.text"),
         arcs=goal.arcs(reading),
         is_flat=not goal.has_arcs,
-        n_head=reading.loaded.model.config.n_head,
         selectable=picks,
         selected=reading.answer.token if picks and reading.answer.token is not None else -1,
     )
@@ -340,9 +338,8 @@ def draw_heads(s: Any) -> dict[str, Any]:
     weights = np.stack([each.attn_weights[0].float().cpu().numpy() for each in layers])  # (n_layer, n_head, T, T)
     levels = np.round(255 * weights).astype(np.uint8)
     layer, head = found.reading.answer.head or (-1, -1)
-    content = {"layer": layer, "head": head, "tokens": n, "text": t("challenges.heads")}
-    data = heads_data([levels[..., row, : row + 1] for row in range(n)], np.zeros((*weights.shape[:2], 3)), content)
-    return data | {"closer": None}
+    content = {"layer": layer, "head": head, "text": t("challenges.heads")}
+    return heads_data([levels[..., row, : row + 1] for row in range(n)], np.zeros((*weights.shape[:2], 3)), content)
 
 
 # Switching heads off, and picking a layer

@@ -27,7 +27,7 @@ from components.kit import (
     title_row,
 )
 from components.labels import ACTIVATIONS, percent, placed, quoted, token_text, visible_token
-from components.next_tokens import token_bars
+from components.next_tokens import no_bars, token_bars, with_chosen
 from components.parts import Lines, Part, check_box, choice
 from components.render import compute
 from components.state.jobs import Job, result_of, stop
@@ -48,7 +48,7 @@ from components.tabs.change.effect import (
     turned_in,
 )
 from components.widgets.chart import Drawing
-from components.widgets.simple import predictions, predictions_data, switches, switches_data
+from components.widgets.simple import predictions, switches, switches_data
 from gpt import Edits, SamplingParams
 from gpt.background import Cancelled
 from gpt.config import Activation
@@ -360,20 +360,18 @@ def bars(s: Any) -> dict[str, Any]:
     """Plot the most probable next tokens at the selected position, before and after the edits, on a shared axis."""
     title = t("change.bars.question")
     if no_text(s):
-        return predictions_data(title, "", [])
+        return no_bars(title)
     found = s[effect]
     position = selected_position(s, found.text)
     tokenizer, ids = found.text.loaded.tokenizer, found.text.ids
     before, after = probabilities(s, found, position)
-    order = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS].tolist()
-    follower = ids[position + 1] if position + 1 < len(ids) else None
-    if follower is not None and follower not in order:
-        order[-1] = follower
-    order.sort(key=lambda i: -after[i])
-    listed = token_bars(tokenizer, order, before, after, "change.bar", label=visible_token, sends=False)
+    chosen = ids[position + 1] if position + 1 < len(ids) else None
+    most = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS].tolist()
+    order = sorted(with_chosen(most, chosen), key=lambda i: -after[i])
     where = t("change.bars.after_token", token=quoted(tokenizer, ids[position]))
-    chosen = -1 if follower is None else order.index(follower)
-    return predictions_data(title, where, listed, chosen=chosen)
+    return token_bars(
+        title, tokenizer, order, before, after, "change.bar", text=where, chosen=chosen, label=visible_token
+    )
 
 
 def probabilities(s: Any, found: Effect, position: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from components.figures.bars import divergence_bars
 from components.i18n import is_exact, t
 from components.kit import Tab, button, caption, column, columns, picture, question, row, says, section, setting, slider
 from components.labels import percent, placed, quoted, seed_of, token_text
-from components.next_tokens import next_tokens
+from components.next_tokens import best, no_bars, token_bars, with_chosen
 from components.parts import Action, Lines, Part, select, text_box, valueless
 from components.parts import slider as plain_slider
 from components.state.admission import admitted
@@ -28,6 +28,7 @@ from components.state.snapshot import Message
 from components.tabs.compare.pair import Pair
 from components.text_views import count_sentence, document_lines, model_choices, short_name
 from components.widgets.chart import Drawing
+from components.widgets.simple import predictions
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, list_models
 from gpt.analysis.predictions import kl_divergence
@@ -386,33 +387,36 @@ def bits(value: float) -> str:
     return f"{value:.2f}" if value >= 0.01 else "< 0.01"
 
 
-def bars(side: int, s: Any) -> Drawing:
-    """Plot the most probable next tokens at one column's selected position, before and after applying its settings.
+def bars(side: int, s: Any) -> dict[str, Any]:
+    """Show the most probable next tokens at one column's selected position, before and after applying its settings."""
+    pair, title = shown_pair(s), t(f"compare.bars.{SIDES[side]}")
+    if pair is None:
+        return no_bars()
+    document, position, stages = pair.documents[side], pair.at(side), pair.stages(side, pair.at(side))
+    raw, final, chosen = stages.raw.numpy(), stages.final.numpy(), pair.following(side)
+    ids = with_chosen(best(final, raw, MAX_BARS).tolist(), chosen)
+    where = t("bars.position", token=placed(quoted(document.tokenizer, document.ids[position]), position))
+    return token_bars(title, document.tokenizer, ids, raw, final, text=where, chosen=chosen)
 
-    Both columns have the same scale.
-    """
+
+def bars_sentence(side: int, s: Any) -> str:
     pair = shown_pair(s)
     if pair is None:
-        return None
-    document, position = pair.documents[side], pair.at(side)
-    tokenizer = document.loaded.tokenizer
-    both = [next_tokens(pair.documents[i], pair.at(i), pair.stages(i, pair.at(i)), MAX_BARS) for i in range(len(SIDES))]
-    figure = both[side].figure(end=max(each.end for each in both))
-    ids, chosen, _, raw, final = both[side]
-    caption = t(
+        return ""
+    document, position, stages = pair.documents[side], pair.at(side), pair.stages(side, pair.at(side))
+    tokenizer, most, chosen = document.tokenizer, int(stages.final.argmax()), pair.following(side)
+    text = t(
         "compare.bars.says",
         side=t(f"compare.bars.{SIDES[side]}"),
         token=placed(quoted(tokenizer, document.ids[position]), position),
-        best=quoted(tokenizer, int(ids[0])),
-        before=percent(float(raw[0])),
-        after=percent(float(final[0])),
+        best=quoted(tokenizer, most),
+        before=percent(stages.raw[most].item()),
+        after=percent(stages.final[most].item()),
     )
     if chosen is not None:
-        p = percent(float(final[ids == chosen][0]))
-        caption += t("compare.bars.chosen", chosen=quoted(tokenizer, chosen), p=p)
+        text += t("compare.bars.chosen", chosen=quoted(tokenizer, chosen), p=percent(stages.final[chosen].item()))
     apart = pair.comparison.divergence_index
-    note = t("compare.bars.apart") if apart is not None and position >= apart else ""
-    return figure, caption, note
+    return text + (f" {t('compare.bars.apart')}" if apart is not None and position >= apart else "")
 
 
 def strip(side: int, s: Any) -> dict[str, Any]:
@@ -472,9 +476,9 @@ def side_by_side() -> Part:
 
 
 def _bars(side: int) -> Part:
-    name = SIDES[side]
-    drawn = picture(f"compare-{name}-bars", partial(bars, side))
-    return column(caption(f"compare.{name}"), drawn, classes="gb-compare-side")
+    name = f"compare-{SIDES[side]}-bars"
+    listed = predictions(name, selectable=False, draw=partial(bars, side))
+    return column(listed, says(f"{name}-says", partial(bars_sentence, side)), classes="gb-compare-side")
 
 
 def _column(side: int) -> Part:

@@ -85,6 +85,11 @@ class Pair:
             self.positions[each] = position
         return True
 
+    def following(self, side: int) -> int | None:
+        """Return the token after the selected position in a column, or None at the text's end."""
+        ids, after = self.documents[side].ids, self.at(side) + 1
+        return ids[after] if after < len(ids) else None
+
     def stages(self, side: int, position: int) -> Stages:
         """Return the next-token distribution at a position in a column, under that column's settings."""
         document = self.documents[side]

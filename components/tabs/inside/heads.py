@@ -33,7 +33,7 @@ from components.tabs.inside.scene import (
     select,
     tab,
 )
-from components.widgets.heads import closer_data, heads_data, largest_side, max_pooled
+from components.widgets.heads import heads_data, largest_side, max_pooled
 from components.widgets.widget import to_base64, widget
 from gpt import Generation
 
@@ -199,13 +199,9 @@ def draw_heads(s: Any) -> dict[str, Any]:
     scene, shown = s.cached(scene_of), s[overview]
     if not shown.ids or not shown.is_beginning(scene.recording):
         raise Pending
-    n, closer = len(shown.ids), s[Chosen].closer
     text = _overview_sentence(shown, scene)
-    data = heads_data(shown.rows, shown.shares, {"layer": scene.layer, "head": scene.head, "tokens": n, "text": text})
-    enlarged = None
-    if closer is not None:
-        enlarged = closer_data(scene.recording.head(*closer).weights[:n, :n], *closer)
-    return data | {"rows": Lines(data["rows"]), "closer": enlarged}
+    data = heads_data(shown.rows, shown.shares, {"layer": scene.layer, "head": scene.head, "text": text})
+    return data | {"rows": Lines(data["rows"])}
 
 
 def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
@@ -222,16 +218,6 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
     if not overview.is_complete(scene.recording):
         text += t("heads.more", total=f"{scene.recording.length:,}")
     return text
-
-
-def magnify_head(session: Session, sent: dict[str, Any]) -> None:
-    """Show the head under the pointer at a higher resolution without selecting it. sent: unchecked."""
-    place, document = (sent.get("layer"), sent.get("head")), session.document
-    if document is not None:
-        config = document.loaded.model.config
-        limits = (config.n_layer, config.n_head)
-        if all(type(n) is int and 0 <= n < limit for n, limit in zip(place, limits, strict=True)):
-            session.change(Chosen, closer=place)
 
 
 def draw_stages(s: Any) -> dict[str, Any]:

@@ -37,7 +37,6 @@ class Chosen:
         step: The path of this prediction; with the numbers of one layer; with all heads.
         key: Selected key position; None for the position with the largest weight.
         windows: First query and first key shown of one head, as of the last selection there.
-        closer: Layer and head under the pointer in the overview.
         film_plays: Whether the film was opened by a click; a link opens it paused.
         film_clicks: Number of times a click opened the film.
         film_played: The last beat that the page has played.
@@ -48,7 +47,6 @@ class Chosen:
     max_bytes: int = MAX_VISITOR_BYTES
     key: int | None = None
     windows: tuple[int, int] | None = None
-    closer: tuple[int, int] | None = None
     film_plays: bool = False
     film_clicks: int = 0
     film_played: str = ""

@@ -151,7 +151,7 @@ tab.cards(
         column(
             section(
                 question("inside.heads.question"),
-                heads_picture("heads", hint="tabs", draw=heads.draw_heads, on=select, on_input=heads.magnify_head),
+                heads_picture("heads", hint="tabs", draw=heads.draw_heads, on=select),
                 classes="dark gb-stage",
             ),
             section(

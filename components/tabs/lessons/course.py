@@ -8,13 +8,12 @@ from typing import Any, Literal
 from components.panels import (
     feed_forward,
     initialisation,
-    kernels,
+    kv_cache,
     layer_norm,
     masks,
     norm_placement,
     notebook,
     positions,
-    prefill,
     shortcuts,
     skeleton,
     tokenizer,
@@ -401,7 +400,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.model", "CausalSelfAttention.sdpa_attention", ("y = F.scaled",)),
         ),
         Destination("playground"),
-        (prefill.SECTION, kernels.SECTION),
+        (kv_cache.PREFILL, kv_cache.KERNELS),
         words="KV cache SDPA flash attention FlashAttention speed KV 缓存 键值缓存 速度",
     ),
     Lesson(

@@ -12,6 +12,7 @@ import torch
 from components.errors import PageError
 from components.i18n import t
 from components.kit import Panel
+from components.next_tokens import no_bars
 from components.parts import Lines
 from components.state.reads import Computed, Pending
 from components.widgets.chart import Drawing
@@ -96,12 +97,13 @@ def last_head(config: GPTConfig) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The content of a figure: a sentence, a chart, a strip of tokens, and the rows of a table.
+    """The content of a figure: a sentence, next tokens (see `token_bars`), a chart, a strip of tokens, and a table.
 
     Empty parts are hidden.
     """
 
     summary: str = ""
+    bars: dict[str, Any] = field(default_factory=no_bars)
     chart: Drawing = None
     strip: Lines = field(default_factory=Lines)
     table: list[list[str]] = field(default_factory=list)

@@ -26,7 +26,7 @@ from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson
 from components.tabs.lessons.figure import EXAMPLE, MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Open, Picture, Reply, checked_ids
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
-from components.widgets.simple import table
+from components.widgets.simple import predictions, table
 from components.widgets.tokens import tokens
 from components.widgets.widget import widget
 from gpt import PRESETS, Generation, GPTConfig, LoadedModel
@@ -248,6 +248,7 @@ def figure_part(config: GPTConfig) -> Part:
         says("lesson-notice", problem, kind="notice"),
         says("lesson-says", lambda s: shown(s).summary),
         tokens("lesson-strip", selectable=False, draw=strip),
+        predictions("lesson-bars", selectable=False, draw=lambda s: shown(s).bars),
         picture("lesson-chart", lambda s: shown(s).chart),
         table("lesson-table", draw=lambda s: {"rows": shown(s).table}),
         classes="gb-panel",

@@ -13,13 +13,12 @@ from components.api.arguments import checked_text
 from components.i18n import is_exact, t
 from components.labels import Later, marked, percent, quoted, shortened, token_text, visible
 from components.limits import MAX_CHARACTERS
-from components.parts import Lines
 from components.state.adoption import remark, return_to
 from components.state.session import Session
 from components.state.snapshot import LastAction, Message
 from components.state.text import NEWEST, Text, shading_named
 from components.tabs.playground.box import Box
-from components.text_views import count_sentence, place_after, prompt_lines
+from components.text_views import count_sentence, place_after
 from components.widgets.widget import Said
 from gpt import Generation, distribution
 from gpt.analysis.sampling_stages import cumulative_draw
@@ -30,7 +29,6 @@ from gpt.tokenizer import prompt_ids
 MAX_SHOWN_CHARS = 24  # limit for typed text shown in the status
 MAX_QUERY_CHARS = 200
 MAX_TYPED_CHARS = 2000
-MAX_PROMPT_TOKENS = 600  # tokens shown while a long prompt is typed
 MAX_DROPPED = 60  # dropped tokens that are quoted
 MAX_PIECES = 48  # tokens shown individually in the draw
 MIN_PIECE_SHARE = 0.004  # minimum probability of a token shown individually
@@ -365,13 +363,6 @@ def dropped(s: Any) -> str:
     end = marked(s.written.tokenizer.decode(ids[-MAX_DROPPED:]).replace("\n", " "))
     shown = end if len(ids) <= MAX_DROPPED else f"…{end}"
     return t("strip.dropped", n=len(ids), text=shown, limit=s.written.document.block_size)
-
-
-def prompt_strip(s: Any) -> dict[str, Any]:
-    lines = Lines()
-    if s.written is not None:
-        lines = prompt_lines(s.written.tokenizer, s.written.ids[:MAX_PROMPT_TOKENS])
-    return {"lines": lines, "doc": "prompt"}
 
 
 def prompt_count(s: Any) -> Said:

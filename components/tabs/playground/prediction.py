@@ -14,20 +14,20 @@ from components.concepts import continuation_settings, risen_sentence, unsteered
 from components.i18n import t
 from components.kit import Tab, no_text
 from components.labels import listed, marked, percent, quoted
-from components.next_tokens import best, held_sentence, token_bars
+from components.next_tokens import best, held_sentence, no_bars, token_bars
 from components.state.hidden import HiddenState, hide, show_all
 from components.state.reads import Reads
 from components.state.session import Session
 from components.state.text import NEWEST
 from components.state.typed_text import word_name, words_of
 from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap_window, place_after
-from components.widgets.simple import Bar, growth_data, predictions_data
+from components.widgets.simple import growth_data
 from gpt import Edits, Generation, Stages
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
-from gpt.tokenizer import Vocabulary, start_ids
+from gpt.tokenizer import start_ids
 from gpt.training.recorded_run import recorded_texts
 
 MAX_BARS = 20
@@ -115,7 +115,7 @@ def bars(s: Any) -> dict[str, Any]:
     stages, chosen = s.cached(stages_of), chosen_token(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen")
     if stages is None:
-        return predictions_data(title, "", [])
+        return no_bars(title)
     tokenizer, position = s.text.tokenizer, s.position
     whole, plain = s.cached(stages_as_written), unsteered_probabilities(s)
     final = before = stages.final.numpy()
@@ -125,7 +125,7 @@ def bars(s: Any) -> dict[str, Any]:
         before = plain.numpy()
     elif s.numbers:
         before = stages.raw.numpy()
-    shown, ids = _bars(tokenizer, before, final, (chosen, int((whole or stages).final.argmax())), s)
+    ids = _listed(before, final, (chosen, int((whole or stages).final.argmax())))
     token = s.text.ids[position]
     text = t("bars.position", token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
     total = len(tokenizer.ids_after(s.text.document.held_after(position))) or len(final)
@@ -137,11 +137,12 @@ def bars(s: Any) -> dict[str, Any]:
     text += held_sentence(s.text.document, position)
     if removed:
         text += t("bars.says.removed", removed=f"{removed:,}", total=f"{total:,}")
+    says = "bars.row.one"
     if not np.array_equal(before, final):
-        text += t(f"bars.pale.{_behind(s)}")
-    at = -1 if chosen is None else ids.index(chosen)
-    place = place_after(s.written.document, s.written.at(s.selection))
-    return predictions_data(title, text, shown, place, chosen=at, others=_others(final, ids))
+        behind = _behind(s)
+        says, text = f"bars.row.{behind}", text + t(f"bars.pale.{behind}")
+    place, others = place_after(s.written.document, s.written.at(s.selection)), _others(final, ids)
+    return token_bars(title, tokenizer, ids, before, final, says, text=text, chosen=chosen, others=others, sends=place)
 
 
 def _others(final: np.ndarray, ids: Sequence[int]) -> str:
@@ -151,10 +152,8 @@ def _others(final: np.ndarray, ids: Sequence[int]) -> str:
     return t("bars.others", n=f"{n:,}", share=percent(share)) if n > 0 else ""
 
 
-def _bars(
-    tokenizer: Vocabulary, before: np.ndarray, final: np.ndarray, also: Sequence[int | None], s: Any
-) -> tuple[list[Bar], list[int]]:
-    """Return bars for the likeliest tokens and those in `also`, likeliest first, and their ids.
+def _listed(before: np.ndarray, final: np.ndarray, also: Sequence[int | None] = ()) -> list[int]:
+    """Return the ids of the likeliest tokens and those in `also`, likeliest first.
 
     The first token in `also` is always among the visible bars.
     """
@@ -163,9 +162,7 @@ def _bars(
     ids = sorted([*ids[: MAX_BARS - len(missing)], *missing], key=lambda i: -final[i])
     if also and also[0] in ids[VISIBLE_BARS:]:  # the token that follows in the text must be visible
         ids.insert(VISIBLE_BARS - 1, ids.pop(ids.index(also[0])))
-    has_changed = not np.array_equal(before, final)
-    says = f"bars.row.{_behind(s)}" if has_changed else "bars.row.one"
-    return token_bars(tokenizer, ids, before, final, says), ids
+    return ids
 
 
 def _behind(s: Any) -> str:
@@ -178,10 +175,10 @@ def _behind(s: Any) -> str:
 def bars_off(s: Any) -> dict[str, Any]:
     title = t("attention.off.title")
     if no_text(s):
-        return predictions_data(title, "", [])
+        return no_bars(title)
     final = s.stages(s[without_attention].logits, s.text.ids[: s.position + 1]).final.numpy()
-    shown, _ = _bars(s.text.tokenizer, final, final, (), s)
-    return predictions_data(title, t("attention.off.says"), shown)
+    ids = _listed(final, final)
+    return token_bars(title, s.text.tokenizer, ids, final, final, "bars.row.one", text=t("attention.off.says"))
 
 
 def goes_on(s: Any) -> str:

@@ -16,10 +16,9 @@ from components.figures.lines import stage_lines
 from components.i18n import has_text, t
 from components.kit import Panel, choice, column, fold, no_text, picture, says, setting
 from components.labels import decimal, percent, quoted, token_text, visible
-from components.parts import Handler, Part, pick_list
+from components.parts import Part, pick_list
 from components.state.session import Session
 from components.state.text import Text
-from components.text_views import next_token_bars, place_after
 from components.widgets.chart import chart_data
 from components.widgets.simple import table
 from gpt import Generation, SamplingParams
@@ -218,13 +217,6 @@ def lead(s: Any) -> str | PageError:
     return PageError("error.no_text") if s.text is None else lead_sentence(s.cached(pipeline_of))
 
 
-def bars(s: Any) -> dict[str, Any]:
-    """Show the most probable next tokens as a chart that can be saved."""
-    view = s.cached(pipeline_of)
-    place = place_after(s.written.document, s.written.at(s.selection))
-    return next_token_bars(view.document, view.position, view.params, place)
-
-
 def follow(session: Session, wanted: object) -> None:
     """Follow a token, or the first search result for a typed text, through the stages."""
     with session.lock.reading():
@@ -250,11 +242,8 @@ def follow_picked(session: Session, picked: object) -> None:
         follow(session, picked[0])
 
 
-def pipeline(choose: Handler, *settings: Part) -> Part:
-    """Return the stages, collapsed at first and drawn only while open.
-
-    choose: inserts the clicked token. settings: controls above the stages.
-    """
+def pipeline(*settings: Part) -> Part:
+    """Return the stages, collapsed at first and drawn only while open. settings: controls above them."""
 
     def rows(of: Any) -> Any:
         return lambda s: {"rows": of(s.cached(pipeline_of))}
@@ -281,7 +270,6 @@ def pipeline(choose: Handler, *settings: Part) -> Part:
             pick_list("pipeline-follow", to_follow, most=1, label="pipeline.follow", value=followed, on=follow_picked),
             table("pipeline-stages", draw=rows(stage_table)),
             table("pipeline-token", draw=rows(token_table)),
-            picture("pipeline-bars", bars, on=choose, queue="model"),
             name="pipeline-open",
             show=lambda s: s[Chosen].is_open,
         ),

@@ -242,7 +242,6 @@ def _settings() -> tuple[Part, ...]:
             classes="gb-settings",
         ),
         pipeline(
-            editing.choose,
             _slider("repetition_window"),
             check_box("temperature-last", **_setting("temperature_last")),
         ),
@@ -319,7 +318,6 @@ def _text() -> tuple[Part, ...]:
             typed,
             choices("hits", draw=editing.hits, on=editing.choose, queue="model"),
             says("prompt-count", editing.prompt_count, kind="caption"),
-            tokens("prompt-strip", draw=editing.prompt_strip, ids=True, selectable=False),
             classes="gb-live",
         ),
     )

@@ -6,7 +6,7 @@ gr.Plot draws every update; this chart draws only the newest one, in the next an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,33 +20,19 @@ _TEMPLATE = """<figure class="gb-chart">
 </figure>"""
 
 
-class Rows(NamedTuple):
-    """Horizontal bars as buttons, top to bottom.
-
-    name: the whole chart's name. names: the bars' texts for screen readers and tooltips. sent: the payload that each
-    bar sends to the server, in addition to `common`.
-    """
-
-    name: str
-    names: list[str]
-    sent: list[dict[str, object]]
-    common: dict[str, object]
-
-
 Drawing = tuple[Figure | None, str] | tuple[Figure | None, str, str] | dict[str, Any] | None
 
 
 def picture(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickable: bool = False, **wired: Any) -> Part:
     """Return a chart. Its space is left empty if there is no data.
 
-    draw: returns a figure and a sentence that describes it, optionally a secondary sentence; None for nothing. For
-    clickable bars, it returns `chart_data`.
+    draw: returns a figure and a sentence that describes it, optionally a secondary sentence; None for nothing. It may
+    also return `chart_data`.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
-    changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with that row's
-    payload.
+    changes the pointer accordingly.
 
-    View data: figure (None shows only the sentences), text, note, rows, cells; built by `chart_data`.
+    View data: figure (None shows only the sentences), text, note, cells; built by `chart_data`.
     """
 
     def data(s: Any) -> dict[str, Any]:
@@ -58,16 +44,14 @@ def picture(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickabl
     return widget("chart", name, template=_TEMPLATE, options={"clickable": clickable}, **wired)
 
 
-def chart_data(
-    figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None, cells: list[str] | None = None
-) -> dict[str, Any]:
+def chart_data(figure: Figure | None, text: str, note: str = "", *, cells: list[str] | None = None) -> dict[str, Any]:
     """Return the data for a chart: the figure, a sentence that describes it, and a secondary sentence.
 
     If there is nothing to draw, only the sentences are shown. float32 arrays are sent as base64, which keeps the data
     small. cells: the rows of the figure's heatmap, each in base64, if the figure itself lacks them: a growing text only
     adds rows.
     """
-    data = {"figure": _packed(figure), "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
+    data = {"figure": _packed(figure), "text": text, "note": note}
     return data if cells is None else data | {"cells": cells}
 
 

@@ -4,7 +4,6 @@
  * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null shows only the caption
  * @property {string} [text]  a sentence that describes the figure
  * @property {string} [note]  a secondary sentence
- * @property {Rows | null} [rows]  for bars that are buttons
  * @property {string[]} [cells]  rows of the first trace, a heatmap, as base64 of float32
  *
  * options: clickable: whether the pointer indicates that points can be clicked; dark: the dark theme's colour for each
@@ -14,62 +13,13 @@
  */
 
 import { floats } from "../numbers.js";
-import { find, make, makeButton, roving, setCount } from "../dom.js";
+import { find, make } from "../dom.js";
 import { setWords } from "../glossary.js";
 import { language, t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 
 const NARROWEST = 160; // px; below this width, the layout is incomplete
 const FORMATS = ["png", "svg", "html"];
-
-/**
- * @typedef {object} Rows
- * @property {string} name  the chart's name for screen readers
- * @property {string[]} names  the rows' names from top to bottom, for screen readers and as tooltips
- * @property {object[]} sent  each row's payload
- * @property {object} common  payload common to all rows
- */
-
-/**
- * Places a button over each row in a bar chart, so that the whole row responds to clicks, arrow keys, Enter and Space. A
- * click still counts if the chart is redrawn between pointer down and up.
- * @param {Plot} plot @param {(payload: object) => void} send
- */
-function createRows(plot, send) {
-  const list = make("div", "gb-rows", "", { role: "group" });
-  const buttons = /** @type {HTMLCollectionOf<HTMLButtonElement>} */ (list.children);
-  const enter = roving(list, buttons, (row) => rows && send({ ...rows.common, ...rows.sent[row] }));
-  /** @type {Rows | null} */ let rows = null;
-  let placed = "";
-
-  /** @param {Rows | null} given */
-  function draw(given) {
-    rows = given;
-    list.hidden = !rows;
-    if (!rows) return;
-    if (!list.isConnected) plot.after(list);
-    list.setAttribute("aria-label", rows.name);
-    setCount(list, rows.names.length, () => makeButton("", "", { tabindex: "-1" }));
-    rows.names.forEach((name, i) => buttons[i].setAttribute("aria-label", name));
-    enter();
-  }
-
-  /** Aligns the buttons with the bars, whose position depends on the legend's height. */
-  function place() {
-    if (!rows || !plot._fullLayout) return;
-    const { t, h } = plot._fullLayout._size;
-    const tall = h / rows.names.length;
-    const shape = `${t} ${tall} ${buttons.length}`;
-    if (shape === placed) return;
-    placed = shape;
-    [...buttons].forEach((button, i) => Object.assign(button.style, { top: `${t + i * tall}px`, height: `${tall}px` }));
-  }
-
-  list.addEventListener("pointerover", ({ target }) => {
-    if (target instanceof HTMLElement) target.title = target.getAttribute("aria-label") ?? "";
-  });
-  return { draw, place };
-}
 
 /** @typedef {Record<string, string>} Partners  the dark theme's colours, keyed by the light theme's */
 
@@ -192,7 +142,6 @@ async function htmlFile(plot, title, sentences) {
 function mount(root, host) {
   const plot = /** @type {Plot} */ (find(root, ".gb-plot"));
   const [says, note] = [".gb-says", ".gb-note"].map((name) => find(root, name));
-  const rows = createRows(plot, host.send);
   let drawn = false;
   let isNear = true; // whether the chart is on the screen, or nearly
   let isOld = false; // whether a newer figure waits until the chart comes near
@@ -210,26 +159,24 @@ function mount(root, host) {
   }
 
   /** @param {Chart} data */
-  function draw({ figure, text = "", note: second = "", rows: bars = null, cells = [] }) {
+  function draw({ figure, text = "", note: second = "", cells = [] }) {
     setWords(says, text);
     setWords(note, second);
     plot.setAttribute("aria-label", text);
     root.classList.remove("gb-nothing", "gb-undrawn");
     if (!figure) return clear();
-    rows.draw(bars);
     plot.style.height = `${figure.layout.height ?? 320}px`;
     isOld = drawn && !isNear;
     if (isOld) return; // plotly is slow, and a text being generated changes the figure often
     const width = plot.clientWidth;
     if (width < NARROWEST || !window.Plotly) return;
     const { data, layout } = dressed(withCells(figure, cells), root, width, host.dark ? host.options.dark : {});
-    window.Plotly.react(plot, data, layout, configOf(host.id, [text, second])).then(placeRows).catch(clear);
+    window.Plotly.react(plot, data, layout, configOf(host.id, [text, second])).then(silence).catch(clear);
     if (!drawn) plot.on("plotly_click", click);
     drawn = true;
   }
 
-  function placeRows() {
-    rows.place();
+  function silence() {
     for (const svg of plot.querySelectorAll(".main-svg")) svg.setAttribute("aria-hidden", "true"); // the sentence says it
   }
 

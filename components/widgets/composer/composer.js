@@ -25,7 +25,7 @@ import { find, modified, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
-import { drawArcs } from "./arcs.js";
+import { drawArcs } from "../arcs.js";
 import { changed, createCopy, toggled, tokenAt, wordAt } from "./copy.js";
 
 const TYPING_MS = 150; // delay from the last key press to the request for a prediction

@@ -1,7 +1,7 @@
 // Paints a moment of the film. Whatever stays moves from where the last beat has left it to where the next one needs it.
 
 import { box, divergingMap, picture, themed, write } from "../canvas.js";
-import { archPath, marginPath } from "../composer/arcs.js";
+import { archPath, marginPath } from "../arcs.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../numbers.js";
 

@@ -15,7 +15,6 @@ from components.widgets.widget import to_base64, widget
 
 LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # limits on a thumbnail's side in pixels; total bytes for all thumbnails
 FULL = 65535  # represents 1
-NEAR = 128  # side of the enlarged picture in pixels
 
 _TEMPLATE = """<figure class="gb-heads">
 <div class="gb-heads-row">
@@ -31,11 +30,9 @@ _TEMPLATE = """<figure class="gb-heads">
 
 
 def heads(name: str, *, hint: Literal["tabs", "steps"] | None = None, **wired: Any) -> Part:
-    """Return the part that draws `heads_data`, with `closer` (from `closer_data`, or None).
+    """Return the part that draws `heads_data`. It is hidden if n_layer is missing.
 
-    It is hidden if n_layer is missing. A click, Enter or Space raises `.select` with the payload {"layer", "head"}.
-    When the pointer rests on a head with more tokens than pixels, it raises `.input` with {"layer", "head"}, and the
-    server responds with `closer`.
+    A click, Enter or Space raises `.select` with the payload {"layer", "head"}.
     """
     return widget("heads", name, template=_TEMPLATE, options={"hint": hint}, **wired)
 
@@ -45,20 +42,12 @@ def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str
 
     rows: pixel rows, each (n_layer, n_head, row + 1) uint8, where 255 represents 1; finished rows do not change as the
     text grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the token
-    itself. content: the selected "layer" and "head", the number of "tokens", and "text", a sentence that describes the
-    selection.
+    itself. content: the selected "layer" and "head", and "text", a sentence that describes the selection.
     """
     n_layer, n_head, _ = shares.shape
     packed = to_base64(np.round(FULL * shares).astype(np.uint16))
     size = {"n_layer": n_layer, "n_head": n_head, "side": len(rows)}
     return {**content, **size, "shares": packed, "rows": [to_base64(row) for row in rows]}
-
-
-def closer_data(weights: np.ndarray, layer: int, head: int) -> dict[str, Any]:
-    """Return the data for one head at a higher resolution. weights: (T, T) in 0..1."""
-    side = min(NEAR, len(weights))
-    levels = np.round(255 * max_pooled(weights, side)).astype(np.uint8)
-    return {"layer": layer, "head": head, "side": side, "rows": to_base64(*(levels[i, : i + 1] for i in range(side)))}
 
 
 def largest_side(n_layer: int, n_head: int) -> int:

@@ -6,12 +6,10 @@
  * @property {number} [layer]  the selected head; -1 for none
  * @property {number} [head]
  * @property {number} [side]  a thumbnail's side in pixels
- * @property {number} [tokens]
  * @property {string[]} [rows]  base64; concatenated, they are pixel rows, each with row + 1 levels per head
  * @property {string} [shares]  base64 of uint16, where 65535 represents 1: each head's mean weight on the first token,
  *   the previous token and the token itself
  * @property {string} [text]  a sentence that describes the selection
- * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head at a higher resolution
  */
 
 import { contextOf, mapTo, picture, sizedContext, themed } from "../canvas.js";
@@ -63,7 +61,6 @@ export function gridLayout(room, layers, heads) {
   return { edge: EDGE, cell, inner: cell - (cell > 24 ? GAP : 1), width: EDGE + cell * heads, height: EDGE + cell * layers };
 }
 
-const REST = 80; // ms of hovering before a higher resolution is requested
 const FULL = 65535;
 
 /** @type {import("../runtime.js").Mount} */
@@ -74,53 +71,24 @@ function mount(root, host) {
   const [selectedMark, spotMark] = /** @type {NodeListOf<HTMLElement>} */ (grid.querySelectorAll(".gb-heads-mark"));
   /** @type {Heads | null} */ let shown = null;
   let dark = false;
-  let size = { n_layer: 0, n_head: 0, side: 0, tokens: 0 };
+  let size = { n_layer: 0, n_head: 0, side: 0 };
   /** @type {number[] | null} */ let selected = null;
   let shares = new Uint16Array();
   /** @type {HTMLCanvasElement[]} */ let images = [];
-  /** @type {{layer: number, head: number, image: HTMLCanvasElement} | null} */ let closer = null;
   let layout = gridLayout(0, 1, 1);
   /** @type {number[] | null} */ let spot = null; // the head under the pointer or chosen with keys; null for the selected head
-  /** @type {ReturnType<typeof setTimeout> | undefined} */ let resting;
-
-  const map = () => mapTo(root, themed(root, "attention"));
-
-  /**
-   * Returns a thumbnail in which faint weights stay visible.
-   * @param {Uint8Array} levels @param {number} side @param {Uint32Array} colours
-   */
-  const thumbnail = (levels, side, colours) => picture(side, side, (i) => colours[Math.round(Math.sqrt(255 * levels[i]))]);
 
   /** @param {Heads} data */
   function build(data) {
-    const { n_layer = 0, n_head = 0, side = 0, tokens = 0, rows = [], shares: packed = "" } = data;
-    size = { n_layer, n_head, side, tokens };
+    const { n_layer = 0, n_head = 0, side = 0, rows = [], shares: packed = "" } = data;
+    size = { n_layer, n_head, side };
     selected = (data.layer ?? -1) < 0 ? null : [data.layer ?? 0, data.head ?? 0];
     if (spot && (spot[0] >= n_layer || spot[1] >= n_head)) spot = null;
     shares = new Uint16Array(bytes(packed).buffer);
     if (rows === shown?.rows && dark === host.dark) return;
-    const colours = map();
+    const colours = mapTo(root, themed(root, "attention"));
     const pictures = headPictures(joined(rows.map(bytes)), n_layer * n_head, side);
-    images = pictures.map((levels) => thumbnail(levels, side, colours));
-  }
-
-  /** @param {Heads["closer"]} sent */
-  function buildCloser(sent) {
-    closer = null;
-    if (!sent) return;
-    const [levels] = headPictures(bytes(sent.rows), 1, sent.side);
-    closer = { layer: sent.layer, head: sent.head, image: thumbnail(levels, sent.side, map()) };
-  }
-
-  /**
-   * Returns a head's image, and requests a higher resolution if several tokens share a pixel.
-   * @param {number} layer @param {number} head
-   */
-  function imageOf(layer, head) {
-    clearTimeout(resting);
-    if (closer?.layer === layer && closer.head === head) return closer.image;
-    if (size.side < size.tokens) resting = setTimeout(() => host.send({ layer, head }, "input"), REST);
-    return images[layer * size.n_head + head];
+    images = pictures.map((levels) => picture(side, side, (i) => colours[Math.round(Math.sqrt(255 * levels[i]))])); // faint weights stay visible
   }
 
   /** @param {Heads} data */
@@ -130,10 +98,7 @@ function mount(root, host) {
     setText(find(root, "figcaption .gb-says"), text);
     setHint(find(root, "figcaption .gb-note"), t(`heads.hint.${options.hint}`), t(`heads.keys.${options.hint}`));
     grid.setAttribute("aria-label", `${t("heads.name")}. ${text}`);
-    if (data !== shown || dark !== host.dark) {
-      build(data);
-      buildCloser(data.closer);
-    }
+    if (data !== shown || dark !== host.dark) build(data);
     [shown, dark] = [data, host.dark];
     if (data.n_layer && root.clientWidth) drawGrid();
   }
@@ -174,7 +139,7 @@ function mount(root, host) {
     sizedContext(target, width, width);
     const ctx = contextOf(target);
     ctx.imageSmoothingEnabled = false;
-    ctx.drawImage(imageOf(layer, head), 0, 0, width, width);
+    ctx.drawImage(images[layer * size.n_head + head], 0, 0, width, width);
     setText(find(large, "strong"), t("heads.title", { layer, head }));
     setText(find(large, ".gb-note"), t("heads.axis"));
     const at = 3 * (layer * size.n_head + head);
@@ -222,7 +187,7 @@ function mount(root, host) {
     else return;
     event.preventDefault();
   });
-  return { draw, destroy: () => clearTimeout(resting) };
+  return { draw };
 }
 
 defineWidget("heads", mount);

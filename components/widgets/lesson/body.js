@@ -20,7 +20,7 @@
  * options: keys: keys of all lessons
  */
 
-import { find, make, setText } from "../dom.js";
+import { copyText, find, make, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 import { lessons as progress } from "../../storage.js";
@@ -57,13 +57,9 @@ function mount(root, host) {
     const figure = makeListing(listing, copy);
     copy.addEventListener("click", async () => {
       const text = listing.lines.map((line) => line.map(([, piece]) => piece).join("")).join("\n");
-      try {
-        await navigator.clipboard.writeText(`${text}\n`);
-        setText(copy, t("lessons.copied"));
-        setTimeout(() => setText(copy, t("lessons.copy")), COPIED_MS);
-      } catch {
-        getSelection()?.selectAllChildren(find(figure, "pre")); // fallback if the browser blocks the clipboard
-      }
+      if (!(await copyText(`${text}\n`))) return getSelection()?.selectAllChildren(find(figure, "pre"));
+      setText(copy, t("lessons.copied"));
+      setTimeout(() => setText(copy, t("lessons.copy")), COPIED_MS);
     });
     return figure;
   }

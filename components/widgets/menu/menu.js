@@ -19,7 +19,7 @@
  */
 
 import { openClass } from "../../class_loader.js";
-import { find, make, makeButton } from "../dom.js";
+import { copyText, find, make, makeButton } from "../dom.js";
 import { language, t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 
@@ -65,13 +65,9 @@ function mount(root, host) {
 
   /** @param {string} text */
   async function copy(text) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      field.select(); // fallback if there is no clipboard API, as on plain HTTP
-      return document.execCommand("copy");
-    }
+    if (await copyText(text)) return true;
+    field.select(); // there is no clipboard API on plain HTTP
+    return document.execCommand("copy");
   }
 
   /** @param {Answer} answer */

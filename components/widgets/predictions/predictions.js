@@ -45,6 +45,7 @@ function mount(root, host) {
     const isElsewhere = JSON.stringify(data.common) !== JSON.stringify(shown.common);
     shown = data;
     const { bars = [], chosen = -1 } = data;
+    root.hidden = !data.title && !bars.length;
     list.setAttribute("aria-label", data.title ?? "");
     setText(find(root, "h2"), data.title ?? "");
     setText(find(root, ".gb-says"), data.text ?? "");

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from components.state.text import Selection
-from components.tabs.inside.heads import BLOCK, SIDE, magnify_head, overview
-from components.widgets.heads import NEAR
+from components.tabs.inside.heads import BLOCK, SIDE, overview
 from gpt import Generation, GPTConfig, Tokenizer
 from gpt.model import GPT
 from tests.components.tabs.inside_session import MODELS, Inside, document_of, random_document, trace_of, unpacked
@@ -107,24 +106,3 @@ def test_an_overview_that_grew_with_the_text_is_that_of_a_whole_trace(document: 
         columns = (weights[:, 1:, 0], np.diagonal(weights, -1, 1, 2), np.diagonal(weights, 0, 1, 2))
         for column, values in enumerate(columns):
             np.testing.assert_allclose(shares[layer, :, column], values.mean(axis=1), atol=1e-5)
-
-
-def test_the_head_under_the_pointer_comes_in_more_pixels(byte_tokenizer: Tokenizer) -> None:
-    document = random_document("llama", byte_tokenizer)
-    document.append(*(5 + number % 7 for number in range(130)))
-    document.read()
-    inside = Inside(document)
-    assert inside.shown("heads")["closer"] is None
-    magnify_head(inside.session, {"layer": 1, "head": 2})
-    content = inside.shown("heads")
-    closer, weights = content["closer"], trace_of(document).layers[1].attn_weights[0, 2].numpy()
-    assert (closer["layer"], closer["head"]) == (1, 2)
-    assert content["side"] < closer["side"] == NEAR < len(weights) == content["tokens"]
-    edges = [*(np.arange(NEAR) * len(weights) // NEAR), len(weights)]
-    levels, at = unpacked(closer["rows"], "u1", -1), 0
-    for row in range(NEAR):
-        for column in range(row + 1):
-            largest = weights[edges[row] : edges[row + 1], edges[column] : edges[column + 1]].max()
-            assert abs(int(levels[at]) - 255 * largest) <= 1
-            at += 1
-    assert at == len(levels)

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from components.concepts import LIMIT, STEP, quoted_concept
-from components.figures.bars import grouped_bars, histogram, next_token_bars
+from components.figures.bars import grouped_bars, histogram
 from components.figures.style import Figure
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
-from components.next_tokens import at_one
+from components.next_tokens import at_one, best, token_bars
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons.course import HEADS, POEM, SMALL
 from components.tabs.lessons.figure import (
@@ -51,12 +51,11 @@ IDS = (2, 16)  # the small model's batch: rows, tokens
 STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
-def next_tokens(s: Any, logits: torch.Tensor, text: str) -> Drawing:
-    """Plot the most probable next tokens at temperature 1 for one row of logits, (vocab_size,), with a caption."""
-    best = at_one(logits).topk(min(TOP, len(logits)))
-    labels = [token_text(s[Open].loaded.tokenizer, i) for i in best.indices.tolist()]
-    shares = best.values.numpy()
-    return next_token_bars(labels, shares, shares), text, words("at_one")
+def next_tokens(s: Any, logits: torch.Tensor) -> dict[str, Any]:
+    """Show the most probable next tokens at temperature 1 for one row of logits, (vocab_size,)."""
+    shares = at_one(logits).numpy()
+    ids = best(shares, shares, TOP).tolist()
+    return token_bars(words("at_one"), s[Open].loaded.tokenizer, ids, shares, shares, "bars.row.one")
 
 
 def activations(s: Any) -> Drawing:
@@ -196,17 +195,17 @@ def model(s: Any) -> Drawn:
     """Show the shapes in the forward pass, and the prediction after a given number of blocks."""
     network, ids, depth = s[Open].loaded.model, text_ids(s), int(s[Open].a)
     logits = s[after_blocks][depth]
-    best = int(logits.argmax())
+    top = int(logits.argmax())
     text = words(
-        "model", n=depth, total=network.config.n_layer, best=quoted(s[Open].loaded.tokenizer, best),
-        share=percent(float(at_one(logits)[best])),
+        "model", n=depth, total=network.config.n_layer, best=quoted(s[Open].loaded.tokenizer, top),
+        share=percent(float(at_one(logits)[top])),
     )  # fmt: skip
     embedding = "wte" if network.wpe is None else "wte + wpe"
     stream = [1, len(ids), network.config.n_embd]
     shapes = [("idx", [1, len(ids)]), (embedding, stream), (f"h[0:{depth}]", stream)]
     shapes += [("ln_f", stream), ("lm_head", [1, len(ids), len(logits)])]
     rows = [["", words("shape")], *([name, str(shape)] for name, shape in shapes)]
-    return Drawn(chart=next_tokens(s, logits, text), table=rows)
+    return Drawn(text, next_tokens(s, logits), table=rows)
 
 
 @computed
@@ -220,15 +219,15 @@ def dropout(s: Any) -> Drawn:
     modes = {"training": effect.training, "evaluation": effect.evaluation}
     shares = {(mode, n): at_one(row) for mode, rows in modes.items() for n, row in enumerate(rows, 1)}
     first = shares["evaluation", 1]
-    best = first.topk(min(5, len(first))).indices  # (5,)
-    passes = {words(f"dropout.{mode}", n=n): row[best].numpy() for (mode, n), row in shares.items()}
-    names = [visible(token_text(tokenizer, token_id)) for token_id in best.tolist()]
+    top = first.topk(min(5, len(first))).indices  # (5,)
+    passes = {words(f"dropout.{mode}", n=n): row[top].numpy() for (mode, n), row in shares.items()}
+    names = [visible(token_text(tokenizer, token_id)) for token_id in top.tolist()]
     figure = grouped_bars(names, passes, y_title=words("dropout.probability"))
     one, two, three, four = (percent(float(values[0])) for values in passes.values())
-    text = words("dropout", token=quoted(tokenizer, int(best[0])), one=one, two=two, three=three, four=four)
+    text = words("dropout", token=quoted(tokenizer, int(top[0])), one=one, two=two, three=three, four=four)
     head = [words(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
     rows = [head, *(dropped_row(part) for part in effect.parts)]
-    return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].a):.3g}"), (figure, text), table=rows)
+    return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].a):.3g}"), chart=(figure, text), table=rows)
 
 
 def dropped_row(part: DroppedPart) -> list[str]:
@@ -251,11 +250,11 @@ def predicted(s: Any) -> torch.Tensor:
     return chosen(torch.tensor([text_ids(s)], device=real.device))
 
 
-def skeleton(s: Any) -> Drawing:
+def skeleton(s: Any) -> Drawn:
     logits = s[predicted]
-    best = quoted(s[Open].loaded.tokenizer, int(logits[0, -1].argmax()))
+    top = quoted(s[Open].loaded.tokenizer, int(logits[0, -1].argmax()))
     shapes = {"ids": list(logits.shape[:2]), "logits": list(logits.shape)}
-    return next_tokens(s, logits[0, -1], words(f"skeleton.{s[Open].choice}", best=best, **shapes))
+    return Drawn(words(f"skeleton.{s[Open].choice}", best=top, **shapes), next_tokens(s, logits[0, -1]))
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Figures for the lessons on configurations: sizes, parameters, initialisation, layouts, cost."""
+"""Figures for the lessons on configurations: sizes, parameters, layouts, cost."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 from components.figures.lines import lines
 from components.i18n import spoken
 from components.panels.shape_settings import parameter_bars, parameter_count, shape_of, size_rows, values_of
-from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, computed, words
+from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, words
 from components.widgets.chart import Drawing
 from gpt import PRESETS, GPTConfig
-from gpt.experiments.initialisation import ResidualNorms, residual_norms
 from gpt.experiments.shapes import UNTIED_124M, cache_numbers
 from gpt.experiments.speed import next_token_cost
 from gpt.model import meta_model
@@ -22,15 +21,13 @@ from gpt.models.checkpoints.translate import their_name
 from gpt.models.checkpoints.writing import transposed
 from gpt.models.memory import format_bytes
 
-SMALL = GPTConfig(vocab_size=256, block_size=64, n_head=4, n_embd=64)  # small enough to initialise interactively
-
 
 def configuration(s: Any) -> Drawn:
     """Show GPT-2 with a custom width, head count and layer count. Raises ValueError for an invalid combination."""
     given = values_of(PRESETS["gpt2"]) | {"n_embd": s[Open].a, "n_head": s[Open].b, "n_layer": int(s[Open].choice)}
     config = shape_of(given)
     says = words("configuration", size=config.head_size, total=parameter_count(config, False))
-    return Drawn(says, parameter_bars(config, False))
+    return Drawn(says, chart=parameter_bars(config, False))
 
 
 def parameters(s: Any) -> Drawn:
@@ -38,27 +35,9 @@ def parameters(s: Any) -> Drawn:
     config = UNTIED_124M if s[Open].choice == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
         parameter_count(config, False),
-        parameter_bars(config, False),
+        chart=parameter_bars(config, False),
         table=size_rows(config, False),
     )
-
-
-@computed
-def untrained_norms(s: Any) -> ResidualNorms:
-    return residual_norms(SMALL.with_layers(int(s[Open].a)), seed=int(s[Open].b))
-
-
-def initialisation(s: Any) -> Drawing:
-    """Plot norms along the residual stream of an untrained model, with and without GPT-2's scaled initialisation."""
-    n_layer, norms = int(s[Open].a), s[untrained_norms]
-    figure = lines(
-        np.arange(n_layer + 1),
-        {words("scaled"): np.array(norms.scaled), words("unscaled"): np.array(norms.unscaled)},
-        x_title=words("layers"),
-        y_title=words("length"),
-    )
-    growth = {name: f"{row[-1] / row[0]:.1f}" for name, row in (("scaled", norms.scaled), ("unscaled", norms.unscaled))}
-    return figure, words("initialisation", n=n_layer, **growth)
 
 
 def layouts(s: Any) -> Drawn:
@@ -132,9 +111,6 @@ PICTURES: dict[str, Picture] = {
         choices=("12", "24", "36", "48"),
     ),
     "parameters": Picture(parameters, choices=("untied", "tied")),
-    "initialisation": Picture(
-        initialisation, a=SliderSpec("shapes.n_layer", 2, 24, 1, 12), b=SliderSpec("picture.seed", 0, 20, 1, 0)
-    ),
     "layouts": Picture(layouts, choices=("hugging_face", "nanogpt", "book")),
     "next": Picture(cost, a=SliderSpec("picture.tokens", 1, 1024, 1, 256), choices=("gpt2", "gpt2-xl")),
 }

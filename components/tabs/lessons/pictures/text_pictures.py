@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,9 @@ import torch
 
 from components.errors import PageError
 from components.figures.bars import grouped_bars, histogram
+from components.i18n import t
 from components.labels import listed, percent, quoted, token_text, visible
+from components.next_tokens import best, token_bars
 from components.tabs.lessons.figure import (
     EXAMPLE,
     MAX_TEXT_CHARS,
@@ -29,14 +31,15 @@ from components.tabs.lessons.figure import (
     text_ids,
     words,
 )
-from components.text_views import document_lines, next_token_bars
+from components.text_views import document_lines
 from components.widgets.chart import Drawing
-from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, get_model
+from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, distribution, get_model
 from gpt.experiments.minimal import WORDS as WORD
 from gpt.experiments.minimal import Merges
 from gpt.experiments.text_loss import TextScore, score_text
 
 SIMILAR = 6  # number of similar tokens
+TOP = 20  # bars for next tokens
 
 
 def tokenizer(s: Any) -> Drawn:
@@ -111,14 +114,30 @@ def document_read(s: Any) -> Generation:
     return document
 
 
-def sampling(s: Any) -> Drawing:
+def sampling(s: Any) -> Drawn:
     """Show Write's next-token bars after a text at a given temperature and top-k."""
     return bars(s[document_read], SamplingParams(temperature=s[Open].a, top_k=int(s[Open].b) or None))
 
 
-def bars(document: Generation, params: SamplingParams) -> dict[str, Any]:
-    """Return the next-token bars for a document. The rows are not buttons, since there is no text to insert into."""
-    return next_token_bars(document, document.n_prompt - 1, params) | {"rows": None}
+def bars(document: Generation, params: SamplingParams) -> Drawn:
+    """Show the likeliest tokens after a document's prompt, with a sentence on what the settings do to them."""
+    tokenizer, ids = document.tokenizer, document.ids[: document.n_prompt]
+    stages = distribution(document.logits(len(ids) - 1), params, previous_ids=ids)
+    raw, final, kept = stages.raw.numpy(), stages.final.numpy(), stages.kept.numpy()
+    shown = best(final, raw, TOP).tolist()
+    text = words(
+        "bars",
+        token=quoted(tokenizer, ids[-1]),
+        best=quoted(tokenizer, shown[0]),
+        before=percent(raw[shown[0]]),
+        after=percent(final[shown[0]]),
+        removed=f"{len(raw) - int(kept.sum()):,}",
+        total=f"{len(raw):,}",
+        mass=percent(raw[~kept].sum()),
+        raw=f"{-float((raw[raw > 0] * np.log2(raw[raw > 0])).sum()):.2f}",
+        final=f"{stages.entropy:.2f}",
+    )
+    return Drawn(text, token_bars(t("bars.question"), tokenizer, shown, raw, final))
 
 
 @computed
@@ -131,7 +150,8 @@ def written(s: Any) -> Continued:
 
 def untrained(s: Any) -> Drawn:
     document = s[written].document
-    return Drawn(words(f"untrained.{s[Open].choice}"), bars(document, SamplingParams()), document_lines(document))
+    text = words(f"untrained.{s[Open].choice}")
+    return replace(bars(document, SamplingParams()), summary=text, strip=document_lines(document))
 
 
 WORDS = "low low lower lowest slow slow slower slowest"

@@ -118,7 +118,7 @@ def training(s: Any) -> Drawn:
         chance=f"{math.log(done.n_characters):.2f}",
         n=done.n_characters,
     )
-    return Drawn(words("training.wrote", step=step, text=visible(done.samples[step // EVERY])), (figure, text))
+    return Drawn(words("training.wrote", step=step, text=visible(done.samples[step // EVERY])), chart=(figure, text))
 
 
 @computed

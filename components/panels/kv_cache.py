@@ -1,4 +1,4 @@
-"""The prefill panel: what each pass during generation computes, and what it takes from the key-value cache."""
+"""What the key-value cache saves: passes over the visitor's text, and work and memory by the length of a text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from components.parts import Part
 from components.state.text import Text
 from components.widgets.chart import Drawing
 from components.widgets.simple import table
-from gpt.experiments.speed import GenerationPass, generation_passes
+from gpt import GPTConfig
+from gpt.experiments.shapes import cache_numbers
+from gpt.experiments.speed import Cost, GenerationPass, generation_passes, next_token_cost
 from gpt.models.memory import format_bytes
 
-panel = Panel("prefill")
+prefill, kernels = Panel("prefill"), Panel("kernels")
+MIN_TOKENS = 16  # shortest length; each further length is twice the previous one
 
 
 class Passes(NamedTuple):
@@ -91,10 +94,67 @@ def side(kind: str) -> Part:
     return column(question(f"prefill.{kind}"), picture(f"prefill-{kind}", partial(bars, kind)))
 
 
-SECTION = panel.section(
+# The work and memory of the next token, with cache and fused attention and with neither
+
+
+class Costs(NamedTuple):
+    """Costs of the next token at each length. cached: with KV cache and SDPA; plain: with neither."""
+
+    cached: list[Cost]
+    plain: list[Cost]
+
+
+def lengths_of(config: GPTConfig) -> list[int]:
+    """Return the text lengths to compare: 16, 32, ... and the block size."""
+    doubles = [MIN_TOKENS << i for i in range(16) if MIN_TOKENS << i < config.block_size]
+    return [*doubles, config.block_size]
+
+
+def costs(s: Any) -> Costs:
+    config, size = s.text_read().config, s.text.loaded.model.dtype.itemsize
+    lengths = lengths_of(config)
+    return Costs(
+        [next_token_cost(config, n, cached=True, kernel="sdpa", number_bytes=size) for n in lengths],
+        [next_token_cost(config, n, cached=False, kernel="eager", number_bytes=size) for n in lengths],
+    )
+
+
+def saved(s: Any) -> str:
+    counted = s.cached(costs)
+    cached, plain = counted.cached[-1], counted.plain[-1]
+    return t(
+        "kernels.says",
+        length=cached.length,
+        cached=short(cached.multiplications),
+        plain=short(plain.multiplications),
+        ratio=f"{plain.multiplications / cached.multiplications:,.0f}",
+        bytes=format_bytes(cache_numbers(s.text.config) * s.text.loaded.model.dtype.itemsize),
+    )
+
+
+def short(n: int) -> str:
+    return f"{n / 1e9:,.2f} × 10⁹" if n >= 1e9 else f"{n / 1e6:,.2f} × 10⁶"
+
+
+def bytes_table(s: Any) -> dict[str, Any]:
+    counted = s.cached(costs)
+    head = [t(f"kernels.bytes.{key}") for key in ("tokens", "cache", "eager")]
+    pairs = zip(counted.cached, counted.plain, strict=True)
+    rows = [[f"{a.length:,}", format_bytes(a.cache_bytes), format_bytes(b.weight_bytes)] for a, b in pairs]
+    return {"rows": [head, *rows]}
+
+
+PREFILL = prefill.section(
     answer,
     columns(*map(side, Passes._fields)),
     table("prefill-passes", draw=rows),
     caption("prefill.note"),
+    notice=no_text,
+)
+KERNELS = kernels.section(
+    saved,
+    question("kernels.bytes.question"),
+    table("kernels-bytes", draw=bytes_table),
+    caption("kernels.bytes.note"),
     notice=no_text,
 )
