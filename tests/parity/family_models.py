@@ -97,13 +97,6 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "wide heads, tied": {**WIDE_HEADS, **TIED},
         "grouped, biases": {**GROUPED, "head_dim": 6, "attention_bias": True},
         "one key head, long": {**ONE_KEY_HEAD, "head_dim": 16, "rope_parameters": LONG},
-        "windows above": {
-            **GROUPED,
-            "head_dim": 8,
-            "use_sliding_window": True,
-            "sliding_window": 4,
-            "max_window_layers": 2,
-        },
         "scaled, another eps": {**SMALL, "num_key_value_heads": 5, "head_dim": 4, "rope_parameters": LLAMA3},
         "yarn between pairs": {
             **GROUPED,
@@ -147,11 +140,6 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
             "activation_function": "gelu",
         },
         "one layer, five heads": {**SMALL, "attention_types": [[["local"], 1]], "window_size": 3},
-        "window of the whole text": {
-            "attention_types": [[["local", "global", "local"], 1]],
-            "window_size": CONTEXT,
-            "layer_norm_epsilon": 1e-2,
-        },
     },
     "phi": {
         "half of each head": {"hidden_size": 32},
@@ -201,13 +189,6 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "grouped, biases": {**GROUPED, "head_dim": 8, "attention_bias": True},
         "one key head, untied": {**ONE_KEY_HEAD, **UNTIED, "head_dim": 10, "rope_parameters": LONG},
         "the gelu of the first releases": {**GROUPED, "head_dim": 6, "hidden_act": "gelu"},
-        "five heads, scaled, another eps": {
-            **SMALL,
-            "num_key_value_heads": 5,
-            "head_dim": 6,
-            "rope_parameters": LINEAR,
-            "rms_norm_eps": 1e-2,
-        },
     },
     "olmo": {
         "all heads": {},
@@ -299,14 +280,6 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
             "no_rope_layer_interval": 2,
             "use_sliding_window": True,
             "sliding_window": 4,
-        },
-        "windows by layer, scaled": {
-            **GROUPED,
-            "no_rope_layers": [1, 0, 1],
-            "use_sliding_window": False,
-            "sliding_window": 3,
-            "layer_types": ["sliding_attention", "full_attention", "full_attention"],
-            "rope_parameters": LLAMA3,
         },
         "no rotation at all": {**SMALL, "num_key_value_heads": 5, "no_rope_layer_interval": 1},
     },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import make_dataclass
@@ -188,19 +187,3 @@ def test_a_model_of_no_family_is_not_written_for_transformers(tmp_path: Path) ->
         save_hugging_face(model, tmp_path, PlainIds(61))
     save_model(tmp_path, model, PlainIds(61), dtype=torch.float32)
     assert_same_logits(tmp_path, model, "Glassbox GPT")
-
-
-def test_convert_command_prints_the_layout_and_needs_n_head(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    torch.save(randomized(BookGPT()).state_dict(), tmp_path / "model.pth")
-    command = ["checkpoints", "convert", str(tmp_path / "model.pth"), str(tmp_path / "out")]
-    monkeypatch.setattr("sys.argv", command)
-    with pytest.raises(SystemExit, match="give n_head"):
-        runpy.run_module("gpt.models.checkpoints", run_name="__main__")
-    monkeypatch.setattr("sys.argv", [*command, "--n-head", "3"])
-    runpy.run_module("gpt.models.checkpoints", run_name="__main__")
-    assert "GPTModel" in capsys.readouterr().out
-    assert load_model(tmp_path / "out").layout == "Glassbox GPT"
-    with pytest.raises(SystemExit, match="out already exists"):
-        runpy.run_module("gpt.models.checkpoints", run_name="__main__")

@@ -180,15 +180,7 @@ def test_convert_command_shows_the_inferred_names_and_takes_them_when_confirmed(
 
 CHOICES: dict[str, list[str]] = {
     "wte": [
-        "wte",
-        "tok_emb",
-        "embed_tokens",
-        "emb.tok",
-        "word_embeddings",
-        "tokens",
-        "vocab_embedding",
-        "embed",
-        "W_E",
+        *("wte", "tok_emb", "embed_tokens", "emb.tok", "word_embeddings", "tokens", "vocab_embedding", "embed", "W_E"),
     ],
     "wpe": ["wpe", "pos_emb", "embed_positions", "emb.pos", "positional_embedding", "pos", "positions", "pe", "W_pos"],
     "h": ["h", "layers", "transformer.blocks", "decoder.layers", "stack", "trf_blocks", "net.blocks"],
@@ -202,14 +194,16 @@ CHOICES: dict[str, list[str]] = {
         *("attn.w_qs attn.w_ks attn.w_vs", "attn.W_Q attn.W_K attn.W_V"),
     ],
     "output": [
-        "attn.c_proj",
-        "attention.dense",
-        "attn.wo",
-        "attn.W_O",
-        "self_attn.to_out.0",
-        "mha.out",
-        "sa.o",
-        "attn.fc_out",
+        *(
+            "attn.c_proj",
+            "attention.dense",
+            "attn.wo",
+            "attn.W_O",
+            "self_attn.to_out.0",
+            "mha.out",
+            "sa.o",
+            "attn.fc_out",
+        ),
     ],
     "mlp": [
         *("mlp.fc1 mlp.fc2", "mlp.up mlp.down", "mlp.0 mlp.2", "ffn.w1 ffn.w2", "ff.net.0 ff.net.3", "ff.a ff.b"),

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt import get_model
 from gpt.analysis import (
     direct_logit_attribution,
     head_roles,
@@ -18,7 +17,6 @@ from gpt.analysis import (
     token_predictions,
     trace_text,
 )
-from gpt.analysis.concepts import WINDOW
 from gpt.edits import Edits, Hook
 from gpt.trace import Trace
 
@@ -95,22 +93,6 @@ def test_strongest_examples_and_means_are_those_of_all_tokens(model):
     steering = mean_difference(model, 1, TEXTS, TEXTS[:1])
     assert steering.layer == 1
     assert_close(steering.value, stream.mean(dim=0) - traces[0].layers[1].resid_post[0].mean(dim=0), **CLOSE)
-
-
-def test_strongest_examples_of_a_feature_are_the_evidence_that_its_dictionary_comes_with():
-    loaded = get_model("stories")
-    concepts = loaded.concepts
-    layer, feature = concepts.search(loaded.tokenizer, "dog")[0]
-    dictionary, ids, end = concepts.dictionaries[layer], concepts.text.tolist(), loaded.tokenizer.eot_id
-    starts = dictionary.starts[feature, :3].tolist()
-    story = [max(i for i in range(start + 1) if ids[i] == end) for start in starts]
-    first = [i + (start - i) // 256 * 256 for i, start in zip(story, starts, strict=True)]  # a story is cut after 256
-    parts = [ids[i : min(i + 256, ids.index(end, i + 1))] for i in first]
-    found = strongest_examples(loaded, f"layers.{layer}.resid_post", feature, parts, 3, dictionary)
-    assert [each.text for each in found] == [0, 1, 2]
-    assert [each.value for each in found] == pytest.approx(dictionary.peaks[feature, :3].tolist(), rel=0.02)
-    for each, start, i in zip(found, starts, first, strict=True):
-        assert start <= i + each.position < start + WINDOW
 
 
 @torch.inference_mode()

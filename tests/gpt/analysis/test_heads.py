@@ -12,11 +12,9 @@ from gpt.analysis.heads import (
     copy_circuit,
     copying_heads,
     head_roles,
-    repeated_random_ids,
 )
 from gpt.analysis.patching import patch_from
 from gpt.analysis.tracing import trace_text
-from gpt.config import GPTConfig
 from gpt.trace import Trace
 from tests.gpt.analysis.copying_model import copying_model
 
@@ -47,19 +45,6 @@ def test_a_head_set_by_hand_scores_one_in_its_role():
     assert roles.same_token[1, 1] == 1
     assert roles.previous_token[0, 1] == roles.first_token[0, 0] == pytest.approx(1 / 9)  # only at the second token
     assert roles.same_token[1, 0] == roles.induction[1, 1] == roles.induction[0].max() == 0
-
-
-@pytest.mark.parametrize("start", [None, 5])
-def test_repeated_random_ids_are_two_copies_of_different_ids_after_start(start):
-    config = GPTConfig(vocab_size=61, block_size=64, n_layer=1, n_head=1, n_embd=2)
-    ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=20, start=start)
-    again = repeated_random_ids(config, torch.Generator().manual_seed(0), length=20, start=start)
-    other = repeated_random_ids(config, torch.Generator().manual_seed(1), length=20, start=start)
-    assert ids == again != other
-    front, text = (ids[:-40], ids[-40:])
-    assert front == ([] if start is None else [start])
-    assert text[:20] == text[20:]
-    assert len({*front, *text}) == len(front) + 20
 
 
 GREEDY = SamplingParams(temperature=0)

@@ -8,7 +8,7 @@ import torch
 from gpt import Edits, GPTError, KVCache, LoadedModel, SamplingParams, generate
 from gpt.edits import Hook, Steering
 from gpt.inference import engine as engine_module
-from gpt.inference.engine import CHUNK_TOKENS, Engine, ReadRequest
+from gpt.inference.engine import CHUNK_TOKENS, Engine
 from gpt.inference.packed_weights import pack
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 from tests.gpt.inference.waiting import wait_for_requests
@@ -114,16 +114,6 @@ def test_a_long_prompt_that_is_read_alone_lets_others_in_after_a_limited_pass(lo
         assert passes == [[40], [40], [10]]
         assert len(states) == 90
         passes.clear()
-
-
-def test_prompts_take_turns_and_every_text_has_a_token_in_each_pass(loaded, passes):
-    engine = Engine(loaded.model)
-    prompts = [ReadRequest([1] * 60, KVCache(loaded.model.config)) for _ in range(5)]
-    for sizes in ([1, 32, 32, 32, 32], [1, 28, 28, 28, 28, 32], [1, 28]):
-        step = ReadRequest([1], KVCache(loaded.model.config))
-        engine._run_pass([*(one for one in prompts if not one.done), step])
-        assert (sorted(passes.pop()), step.done) == (sizes, True)
-    assert all(one.done for one in prompts)
 
 
 def test_a_steered_text_shares_a_pass_and_one_with_other_edits_has_its_own(loaded, passes):

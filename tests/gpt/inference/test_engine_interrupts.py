@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import linecache
 import signal
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from gpt import Generation, KVCache, SamplingParams
-from gpt.inference.engine import Engine
+from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import tiny_model
 
 HAS_HANDLER = callable(signal.getsignal(signal.SIGINT))
@@ -84,30 +81,3 @@ def test_a_text_interrupted_at_any_line_continues_as_without_the_interrupt(every
         for position in range(document.n_read):
             assert torch.allclose(document.logits(position), expected.logits(position), **CLOSE), line
     assert hits > 20 / every
-
-
-def test_an_interrupted_leader_passes_the_other_requests_to_the_next():
-    loaded = tiny_model(block_size=96)
-    engine, stop = Engine(loaded.model), threading.Event()
-
-    def write(seed):
-        cache, made = KVCache(loaded.model.config), []
-        while not stop.is_set() or len(made) < 40:
-            if cache.length == 90:
-                cache.crop(0)
-            made.append(engine.read([(seed + len(made)) % 9], cache)[1])
-        return torch.stack(made[:40])
-
-    alone = []
-    stop.set()
-    for seed in range(3):
-        alone.append(write(seed))
-    stop.clear()
-    with ThreadPoolExecutor(3) as pool:
-        others = [pool.submit(write, seed) for seed in range(3)]
-        for line in range(1, 120, 5):
-            with contextlib.suppress(KeyboardInterrupt), Interrupted(line, leaving=True):
-                engine.read([1, 2, 3], KVCache(loaded.model.config))
-        stop.set()
-        for other, expected in zip(others, alone, strict=True):
-            assert torch.allclose(other.result(30), expected, **CLOSE)

@@ -130,11 +130,3 @@ def test_without_torchs_private_operators_weights_stay_ordinary_and_say_so(witho
     ordinary = load_model("stories", device="cpu", trainable=True)
     ids = loaded.tokenizer.encode("Once upon a time")
     assert torch.allclose(loaded.trace(ids).logits, ordinary.trace(ids).logits, atol=1e-4)
-    with pytest.warns(UserWarning, match="does not work with torch"):
-        half = load_model("stories", device="cpu", precision="half")
-    assert isinstance(half.model.h[0].mlp.c_fc.weight.stored, packed_weights.BFloat16Matrix)
-    with (
-        pytest.warns(UserWarning, match="Int8Matrix does not work"),
-        pytest.raises(ValueError, match="lacks the operators for precision int8"),
-    ):
-        load_model("stories", device="cpu", precision="int8")

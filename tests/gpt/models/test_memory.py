@@ -13,9 +13,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from gpt.models.checkpoints.untrusted import open_safetensors
 from gpt.models.loading import Precision
-from gpt.models.memory import release_file_pages
 
 SHARDS, SLACK = 3, 100 * 2**20  # bytes for libraries, threads and the allocator
 
@@ -80,23 +78,3 @@ def test_a_sharded_checkpoint_takes_no_more_memory_than_it_needs_at_its_peak(sha
     for line in lines:
         peak, needed = map(int, line.split()[1:])
         assert needed / 2 < peak < needed + SLACK, line
-
-
-def resident_bytes(kind: str) -> int:
-    """Return this process's resident memory in bytes: "RssFile" for mapped files, "VmRSS" for everything."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:"))
-
-
-@pytest.mark.thorough
-def test_released_pages_are_those_of_files_and_are_read_again(tmp_path: Path) -> None:
-    stored, other = torch.randn(3_000_000), torch.ones(3_000_000)
-    save_file({"weight": stored}, tmp_path / "model.safetensors")
-    mapped = open_safetensors(tmp_path / "model.safetensors")["weight"]
-    before = resident_bytes("RssFile")
-    assert torch.equal(mapped, stored)
-    assert resident_bytes("RssFile") - before > 10_000_000
-    release_file_pages([mapped, other])
-    assert resident_bytes("RssFile") - before < 2_000_000
-    assert torch.equal(mapped, stored)
-    assert other.sum() == len(other)

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.documents.generation import Generation
-from gpt.inference.batched_decode import batched_hidden_states
 from gpt.model import GPT
 from gpt.models import sources
 from gpt.models.checkpoints import Checkpoint, HeadsUnknown, open_checkpoint, save_model
@@ -244,30 +242,6 @@ def test_budget_counts_the_precision(folders: list[Path]) -> None:
     registry.configure(memory=size, device=CPU)
     with pytest.raises(ValueError, match="choose a smaller model"):
         registry.get(registry.add(folders[0]))
-
-
-def test_budget_counts_the_keys_and_values_of_texts_that_generate_together(folders: list[Path]) -> None:
-    registry, names = registry_for(folders, 2)
-    held = registry.get(names[0])
-    caches, whole = [KVCache(CONFIG) for _ in range(2)], KVCache(CONFIG, max_length=8)
-    whole.reserve(8)
-    row = whole.kv.nbytes
-
-    def read_together() -> None:
-        batched_hidden_states(held.model, [[1], [2]], caches, held.engine._decode_cache)
-
-    registry.memory = registry._used_bytes() + 2 * row - 1  # a single row is of no use
-    read_together()
-    assert held.engine.copied_bytes == 0
-    registry.memory += 1
-    read_together()
-    assert held.engine.copied_bytes == 2 * row
-    registry.memory = 2 * registry._sizes[held.engine] + row
-    with pytest.raises(ValueError, match="other models are in use"):
-        registry.get(names[1])
-    registry.trim()  # in use until now
-    registry.trim()
-    assert registry.get(names[1]).name == names[1]
 
 
 def test_budget_counts_documents_as_long_as_they_exist(folders: list[Path]) -> None:

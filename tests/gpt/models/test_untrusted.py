@@ -9,13 +9,12 @@ import pickle
 import random
 import shutil
 import struct
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -78,14 +77,6 @@ def test_file_that_would_run_code_is_refused_and_runs_none(tmp_path: Path) -> No
     assert not marker.exists()
 
 
-def test_torchscript_is_refused(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
-        for name in ("data.pkl", "constants.pkl", "code/__torch__.py"):
-            archive.writestr(f"script/{name}", b"\x80\x02}.")
-    with pytest.raises(ValueError, match="a zip file but not a checkpoint"):
-        load_model(tmp_path / "script.pt")
-
-
 @pytest.mark.parametrize("kind", ["safetensors", "torch"])
 def test_file_cut_anywhere_is_refused(tmp_path: Path, torch_file: Path, kind: str) -> None:
     save_file({"wte.weight": torch.zeros(40, 8)}, tmp_path / "whole.safetensors")
@@ -136,31 +127,16 @@ def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
     return tmp_path / "ours"
 
 
-def test_every_flipped_bit_of_our_format_is_detected(tmp_path: Path, folder: Path) -> None:
-    for name in ("config.json", "vocab.tiktoken", "model.safetensors"):
+def test_a_flipped_bit_of_our_format_is_detected(folder: Path) -> None:
+    for name in ("vocab.tiktoken", "model.safetensors"):
         whole = (folder / name).read_bytes()
-        step = max(1, len(whole) // 150)
-        for at in range(0, len(whole), step):
+        for at in range(0, len(whole), max(1, len(whole) // 150)):
             damaged = bytearray(whole)
             damaged[at] ^= 1 << at % 8
-            same = name == "config.json" and same_json(bytes(damaged), whole)  # white space
             (folder / name).write_bytes(damaged)
-            if same:
+            with pytest.raises(ValueError, match=r"ours is damaged: .* checksum"):
                 load_model(folder)
-            else:
-                with pytest.raises(
-                    ValueError, match=r"\w" if name == "config.json" else "ours is damaged: .* checksum"
-                ):
-                    load_model(folder)
         (folder / name).write_bytes(whole)
-    load_model(folder)
-
-
-def same_json(a: bytes, b: bytes) -> bool:
-    try:
-        return json.loads(a) == json.loads(b)
-    except ValueError:
-        return False
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -195,16 +171,6 @@ def test_configuration_of_any_values_is_read_or_refused_with_a_value_error(
             except ValueError:
                 refused += 1
     assert refused > 5 * len(config)
-
-
-def test_weights_of_wrong_shapes_are_refused(tmp_path: Path, folder: Path) -> None:
-    weights = load_file(folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps({"tie_weights": True, "n_head": 2}))
-    for name in weights:
-        for shape in ((), (0,), (0, 8), (8, 0), (3, 3, 3)):
-            save_file({**weights, name: torch.zeros(shape)}, folder / "model.safetensors")
-            with pytest.raises(ValueError, match=r"do not fit|must be a whole number|own layout|but 3 in the weights"):
-                load_model(folder)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, "\xff\xfe"])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -104,6 +106,14 @@ def sentence_piece(special: list[str], *, prepend: str) -> Tokenizer:
         tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
     tokenizer.decoder = decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)] if prepend else steps)
     return tokenizer
+
+
+def sentencepiece_processor(texts: Iterable[str], **options: Any) -> tuple[Any, bytes]:
+    """Train a vocabulary with SentencePiece's own library; return its processor and its file."""
+    sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
+    data, usual = BytesIO(), {"vocab_size": 2600, "hard_vocab_limit": False, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=data, **usual, **options)
+    return sentencepiece.SentencePieceProcessor(model_proto=data.getvalue()), data.getvalue()
 
 
 def put_first(tokenizer: Tokenizer, name: str) -> None:

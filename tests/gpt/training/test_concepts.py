@@ -41,7 +41,8 @@ def test_an_autoencoder_learns_the_directions_that_a_stream_is_made_of():
     assert similarity.min() > 0.9
 
 
-def test_the_command_writes_concepts_that_the_model_is_loaded_with(files, capsys):
+@pytest.mark.thorough
+def test_the_command_writes_concepts_that_the_model_is_loaded_with(files):
     assert run(files) == 0
     assert load_model(files / "model").concepts is None
     (files / "out" / CONCEPTS).rename(files / "model" / CONCEPTS)
@@ -57,13 +58,3 @@ def test_the_command_writes_concepts_that_the_model_is_loaded_with(files, capsys
     assert ((0 <= dictionary.promotes) & (dictionary.promotes < 260)).all()
     card = (files / "out" / "concepts.md").read_text()
     assert "32 features, 4 of which are active" in card
-
-
-def test_wrong_options_are_refused_with_a_sentence(files, capsys):
-    assert run(files, "--layers", "7") == 1
-    assert "layer 7 does not exist" in capsys.readouterr().err
-    assert run(files, "--resume") == 1
-    assert "there is no run to continue in" in capsys.readouterr().err
-    assert run(files) == 0
-    assert run(files, "--resume", "--layers", "1") == 1
-    assert "has other options" in capsys.readouterr().err

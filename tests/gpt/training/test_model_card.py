@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -24,8 +23,7 @@ from gpt.training.recipe import Recipe
 from gpt.training.recorded_run import ASSETS as RECORDED
 from gpt.training.recorded_run import RecordedRun
 from gpt.training.snapshots import Snapshots, pack_weights, snapshot_steps, unpack_model
-from gpt.training.trainer import Trainer
-from tests.gpt.training.tiny_run import CARD, contents, weights
+from tests.gpt.training.tiny_run import weights
 from tools.model_card import main as write_card
 from tools.model_card import recipe_section, repeat_command
 
@@ -92,22 +90,6 @@ def test_another_bundled_model_is_of_its_cards_recipe_and_every_file_is_small(na
     if name == LLAMA_MODEL:
         assert (folder / "vocab.tiktoken").read_bytes() == (BUNDLED / "vocab.tiktoken").read_bytes()
         assert f"{recipe.steps * recipe.batch_size * recipe.block_size:,} tokens" in card
-
-
-@pytest.mark.thorough
-def test_a_card_can_be_written_again_without_training(
-    tmp_path: Path, run_with_card: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "tiny-stories"
-    shutil.copytree(run_with_card, out)
-    card = out / "best" / "README.md"
-    before, text = contents(out), card.read_text(encoding="utf-8")
-    card.unlink()
-    monkeypatch.setattr(Trainer, "update", lambda *_: pytest.fail("a card needs no training"))
-    assert write_card([str(out), *CARD, "--hardware", "on a table"]) == 0
-    assert card.read_text(encoding="utf-8") == text.replace("on a desk", "on a table")
-    after = contents(out)
-    assert {name for name in after if after[name] != before[name]} == {"best/README.md"}
 
 
 def test_snapshots_begin_at_random_weights_end_at_the_last_and_are_even_on_a_log_scale() -> None:
