@@ -169,12 +169,6 @@ def wide() -> GPT:
     return GPT(CONFIG, generator=torch.Generator().manual_seed(0)).eval()
 
 
-def test_one_long_text_takes_no_memory_in_the_rows_of_short_ones(wide: GPT) -> None:
-    texts, shared = [text_of(wide, length) for length in (900, 900, 9, 9, 9, 9, 9, 9)], DecodeCache()
-    read_next(wide, texts, shared)
-    assert shared.n_bytes == (2 * 960 + 6 * 64) * POSITION_BYTES
-
-
 def test_copies_are_limited_to_32_texts_and_the_context(wide: GPT) -> None:
     texts, shared = [text_of(wide, 6) for _ in range(MAX_ROWS + 2)], DecodeCache()
     read_next(wide, texts, shared)

@@ -232,10 +232,8 @@ def test_a_learning_rate_that_diverges_ends_in_a_sentence(
 def test_invalid_arguments_exit_with_the_code_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["stories.txt"],
-        ["stories.txt", "--out", "x", "--every", "0"],
         ["--steps", "many"],
         ["--out", "x"],
-        ["--preset", "stories", "--out", "x"],
         ["stories.txt", "--characters", "novel.txt", "--out", "x"],
         ["--characters", "novel.txt", "--out", "x", "--vocab-size", "300"],
     ):
