@@ -54,8 +54,8 @@ def test_what_stands_in_the_sentence_stands_in_the_other(key):
 
 def test_an_error_among_the_values_is_said_in_the_same_language():
     problem = GPTError("file.damaged", SENTENCES["file.damaged"], file="a.json", reason=FULL)
-    assert str(problem) == "a.json is damaged: the context of 8 tokens is full"
-    assert spoken_in("zh", localize_error, problem) == "a.json 已损坏：上下文已满，最多 8 个词元"
+    assert str(problem) == "a.json is damaged or cut short: the context of 8 tokens is full"
+    assert spoken_in("zh", localize_error, problem) == "a.json 已损坏或不完整：上下文已满，最多 8 个词元"
 
 
 def keys(node: ast.expr, module: ModuleType) -> list[str]:
