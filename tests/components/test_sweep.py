@@ -51,7 +51,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("before", "others", "queues"),
     [
-        ("stories", ("poems", SMALL), ("interactive",)),
+        ("stories", (SMALL,), ("interactive",)),
         *(pytest.param(each, MODELS, (*EVENTS,), marks=pytest.mark.thorough) for each in MODELS),
         *(pytest.param(each, (), ("interactive",), marks=pytest.mark.thorough) for each in FAMILIES),
     ],

@@ -113,7 +113,10 @@ def test_a_panel_without_a_text_says_so_or_needs_none(name: str) -> None:
     assert bool(said(views, f"{name}-notice")) == (name in OF_A_TEXT) != bool(said(views, f"{name}-answer"))
 
 
-@pytest.mark.parametrize(("module", "chart"), [(masks, "masks-losses"), (positions, "positions-beyond")])
+@pytest.mark.parametrize(
+    ("module", "chart"),
+    [(masks, "masks-losses"), pytest.param(positions, "positions-beyond", marks=pytest.mark.thorough)],
+)
 def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is_stopped(
     session: Session, module: Any, chart: str
 ) -> None:
