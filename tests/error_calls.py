@@ -3,13 +3,19 @@
 import ast
 import string
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import gpt
 from gpt.errors import SENTENCES
 
 FOLDER = Path(gpt.__file__).parent
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.rglob("*.py"))}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Return the syntax trees of gpt's files."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.rglob("*.py"))}
 
 
 def fields(sentence: str) -> dict[str, tuple[str | None, str | None]]:
@@ -20,19 +26,22 @@ def fields(sentence: str) -> dict[str, tuple[str | None, str | None]]:
 def classes() -> Iterator[str]:
     """Yield the names of GPTError and its subclasses."""
     yield "GPTError"
-    for tree in TREES.values():
+    for tree in trees().values():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and "GPTError" in map(ast.unparse, node.bases):
                 yield node.name
 
 
-def calls() -> Iterator[tuple[str, ast.Call]]:
-    """Yield each call in gpt that constructs an error from a key, with its location."""
+@cache
+def calls() -> dict[str, ast.Call]:
+    """Return each call in gpt that constructs an error from a key, by its location."""
     names = {*classes(), "super().__init__", "require"}
-    for path, tree in TREES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in names and texts(node):
-                yield f"{path.relative_to(FOLDER)}:{node.lineno}", node
+    return {
+        f"{path.relative_to(FOLDER)}:{node.lineno}": node
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and texts(node) and ast.unparse(node.func) in names
+    }
 
 
 def texts(call: ast.Call) -> list[str]:
@@ -40,6 +49,4 @@ def texts(call: ast.Call) -> list[str]:
     return [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 
-CALLS = dict(calls())
-KEYS = {texts(call)[0] for call in CALLS.values()}
-__all__ = ["CALLS", "FOLDER", "KEYS", "SENTENCES", "TREES", "fields", "texts"]
+__all__ = ["SENTENCES", "calls", "fields", "texts", "trees"]

@@ -16,7 +16,8 @@ import torch
 
 from gpt import GPT, GPTConfig
 from gpt.models.checkpoints import save_model
-from gpt.models.sources import load_model
+from gpt.models.sources import BUNDLED, load_model
+from gpt.tokenizer import load_vocabulary
 from gpt.training.command_line import main
 from gpt.training.data import with_repeats
 from gpt.training.evaluation import Score
@@ -245,7 +246,7 @@ def test_invalid_arguments_exit_with_the_code_of_argparse(capsys: pytest.Capture
 
 ROWS = np.full((16, 257), 7, dtype=np.int32)
 
-TOKENIZER = load_model("stories", device="cpu").tokenizer
+TOKENIZER = load_vocabulary(BUNDLED / "vocab.tiktoken")
 
 RECIPE = replace(Recipe(), steps=101, repeats_first=0.5, repeats_last=0.1)
 
