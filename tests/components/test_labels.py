@@ -112,8 +112,8 @@ def test_no_character_is_drawn_as_nothing() -> None:
 
 def test_marks_are_short_and_keep_the_characters_beside_them() -> None:
     assert visible(" a\n\t\r\0") == "·a⏎⇥[CR][NUL]"
-    assert marked("a b\n\x1b[0m\x7f") == "a b⏎[U+001B][0m[U+007F]"
-    assert visible("\xa0" * 16 + "\u3000x") == "[U+00A0×16][U+3000]x"
+    assert marked("a b\n\x1b[0m\x7f") == "a b⏎[ESC][0m[DEL]"
+    assert visible("\xa0" * 16 + "\u3000x") == "[NBSP×16][U+3000]x"
     assert visible("\u0301") == "◌\u0301"
     assert visible("e\u0301") == "e\u0301"
 
@@ -136,7 +136,7 @@ def test_invisible_characters_are_named() -> None:
     assert unseen_names("a \n\t\u200b\u200b\ufe0f\x1b") == [
         ("U+200B", "ZERO WIDTH SPACE"),
         ("U+FE0F", "VARIATION SELECTOR-16"),
-        ("U+001B", "[U+001B]"),
+        ("U+001B", "[ESC]"),
     ]
 
 

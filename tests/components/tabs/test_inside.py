@@ -113,7 +113,10 @@ def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(
         pass
     with inside.session.changing():
         document.undo()
+        document.read()
     assert inside.drawn.update(compute=False)[PICTURES[part]]["waiting"], "overwritten"
+    for _ in compute(inside.session, recorded):
+        pass
     assert inside.recording.ids == before.ids
     for layer in range(3):
         expected = trace_of(document).layers[layer].attn_weights[0]
