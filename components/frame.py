@@ -12,14 +12,14 @@ from components.concepts import turned_names
 from components.errors import localize_error
 from components.i18n import LANGUAGES, t
 from components.kit import button, column, fold, row, says
-from components.labels import listed, percent, placed, quoted
+from components.labels import listed, percent
 from components.parts import Handler, Lines, Part, check_box, choice, select, title
 from components.share.handlers import link_menu
 from components.state.reads import Computed
 from components.state.session import Session
 from components.state.text import NEWEST
 from components.state.typed_text import word_name, words_of
-from components.text_views import attention_shade, document_lines, head_name, model_choices, shading_legend
+from components.text_views import attention_shade, document_lines, model_choices, shading_legend
 from components.widgets.tokens import tokens
 from gpt import LoadedModel
 from gpt.models.checkpoints.gguf import bits_of
@@ -136,7 +136,6 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
         tokens("dock", draw=strip, one_line=True, on=select_token),
         says("dock-legend", shading_legend, kind="caption"),
         says("in-force", in_force, kind="caption"),
-        says("selected", selected, kind="caption"),
         button("dock-stop", "stop", stop, queue="stop", enabled=lambda s: s.generating),
         classes="gb-dock",
     )
@@ -170,14 +169,6 @@ def strip(s: Any) -> dict[str, Any]:
         "selected": NEWEST if s.selection.position == NEWEST else s.text.framed(s.selection),
         "shade": attention_shade(s.text, s.selection),
     }
-
-
-def selected(s: Any) -> str:
-    if s.text is None:
-        return ""
-    position = s.text.framed(s.selection)
-    token = placed(quoted(s.text.tokenizer, s.text.ids[position]), position)
-    return t("selected", token=token, layer=s.selection.layer, head=head_name(s.selection.head))
 
 
 def in_force(s: Any) -> str:

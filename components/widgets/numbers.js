@@ -28,6 +28,13 @@ export function percent(probability) {
   return `${value.toFixed(percentDigits(value))}%`;
 }
 
+/** Formats a change as "91% → 9%", or as one percentage if both look the same. @param {number} before @param {number} after */
+export function change(before, after) {
+  if (percent(before) === percent(after)) return percent(after);
+  const short = (/** @type {number} */ p) => (exact || p === 0 || (p >= 0.01 && p <= 0.99) || p > 0.999999 ? percent(p) : p < 0.5 ? "<1%" : ">99%");
+  return `${short(before)} → ${short(after)}`;
+}
+
 /** @param {number} value */
 function percentDigits(value) {
   if (value === 0 || value >= 99.995) return 0;

@@ -23,7 +23,7 @@ import { t } from "./i18n.js";
 import { percent } from "./numbers.js";
 import { defineWidget } from "./runtime.js";
 
-const [TOP, ROW, GAP, FOOT] = [72, 28, 12, 80]; // px above the rows, of a row, for words that are left out, and below
+const [TOP, ROW, GAP, FOOT] = [72, 28, 12, 84]; // px above the rows, of a row, for words that are left out, and below
 const NARROW = 640; // px
 const [THINNEST, THICKEST] = [2, 8]; // px, of the path
 
@@ -42,13 +42,13 @@ function mount(root, host) {
     return node;
   }
 
-  /** Writes a name below the rows that leads to its part. @param {string} text @param {number} x @param {number} from @param {number} y @param {string} css @param {object} sent */
-  function callout(text, x, from, y, css, sent) {
+  /** Writes a name below the rows that leads to its part. @param {string} text @param {number} x @param {number} from @param {number} y @param {string} css @param {object} sent @param {number} [room]  px to its right end */
+  function callout(text, x, from, y, css, sent, room = svg.clientWidth) {
     add("path", { d: `M${x} ${from}V${y - 20}`, class: "gb-path-stem" });
     const node = write(text, x, y, `gb-path-part ${css}`);
     setAll(node, { role: "button", tabindex: 0, "aria-label": `${text}. ${t("path.open")}` });
     const { width } = node.getBoundingClientRect(); // stays inside the picture
-    const edge = svg.clientWidth - width / 2 - 4;
+    const edge = room - width / 2 - 4;
     node.setAttribute("x", String(Math.max(width / 2 + 4, Math.min(x, edge))));
     parts.push([node, sent]);
   }
@@ -108,7 +108,6 @@ function mount(root, host) {
     const x0 = start + (head ? head[0] * layer : 0);
     const x1 = head ? x0 + Math.max(layer / 2, 24) : end; // of the look back
     const bend = Math.min(layer, 32) + 16;
-    const looks = Math.max(...words.map(({ look }) => look), 0.01);
     const most = Math.max(...words.map(({ share }) => share), 1e-6);
     words.forEach(({ share, look, without }, row) => {
       const y = rows[row];
@@ -118,37 +117,34 @@ function mount(root, host) {
         add("path", { d, class: "gb-path-look", "stroke-width": (1 + (3 * share) / most).toFixed(1), "stroke-opacity": (0.25 + (0.5 * share) / most).toFixed(2) });
         return;
       }
-      const strong = head ? look / looks : share;
-      const size = THINNEST + (THICKEST - THINNEST) * Math.min(1, head ? strong : share);
+      const strong = Math.max(share / most, y === last ? 0.1 : 0);
+      const size = THINNEST + (THICKEST - THINNEST) * strong;
       const along = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}`;
       const d = y === last ? `${along}H${x1}` : `${along}C${x0} ${y} ${x0} ${last} ${x1} ${last}`;
       add("path", { d, class: `gb-path-look${head && !look ? " gb-indirect" : ""}`, "stroke-width": size.toFixed(1), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
-      if (without !== null) write(t("path.without", { p: percent(without) }), left + 20, y - 9, "gb-path-note gb-cause", "start");
+      if (without !== null) write(t("path.without", { p: percent(without) }), left + 20, y - 7, "gb-path-note gb-cause", "start");
     });
     const p = next[0][1];
     const out = THINNEST + (THICKEST - THINNEST) * p;
     add("path", { d: `M${x1} ${last}H${end + 16}`, class: "gb-path-out", "stroke-width": out.toFixed(1) });
-    const main = words.findIndex(({ look }) => look === looks);
-    const y = rows[Math.max(0, main)];
+    const main = words.findIndex(({ share }) => share === most);
+    const y = main < 0 ? last : rows[main];
     const d = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}C${x0} ${y} ${x0} ${last} ${x1} ${last}H${end + 16}`;
     add("path", { d, class: "gb-pulse", pathLength: 1 });
     add("circle", { cx: end + 16, cy: last, r: 5, class: "gb-path-end" });
 
     // the predicted word, and others
-    next.forEach(([text, share], i) => {
-      const at = last - i * ROW;
-      write(text.length > 12 ? `${text.slice(0, 11)}…` : text, end + 30, at + (i ? 5 : 7), i ? "gb-path-word" : "gb-path-token", "start");
-      const number = i && isNarrow ? "" : percent(share);
-      if (i) write(number, width - 4, at + 5, "gb-path-number", "end");
-    });
+    const short = (/** @type {string} */ text) => (text.length > 12 ? `${text.slice(0, 11)}…` : text);
+    write(short(next[0][0]), end + 30, last + 7, "gb-path-token", "start");
     write(percent(p), end + 30, last + 30, "gb-path-percent", "start");
+    if (!isNarrow) next.slice(1).forEach(([text, share], i) => write(`${short(text)}  ${percent(share)}`, end + 30, last + 58 + 24 * i, "gb-path-word", "start"));
 
     // what the parts on the path are called
     if (head) {
       const label = t(isNarrow ? "path.head.short" : "path.head.name", { layer: head[0], head: head[1], p: percent(head[2]) });
-      callout(label, x0 + layer / 4, last + 10, bottom + 32, "gb-of-head", { layer: head[0], head: head[1] });
+      callout(label, x0 + layer / 4, last + 10, bottom + 32, "gb-of-head", { layer: head[0], head: head[1] }, isNarrow ? width : end + 16);
     } else write(t("path.together"), (start + end) / 2, bottom + 32, "gb-path-note");
-    if (writer !== null) callout(t("path.writer.name", { layer: writer }), start + (writer + 0.75) * layer, last + 10, bottom + 64, "", { layer: writer });
+    if (writer !== null) callout(t("path.writer.name", { layer: writer }), start + (writer + 0.75) * layer, last + 10, bottom + 64, "", { layer: writer }, isNarrow ? width : end + 16);
   }
 
   /** @param {Event} event */

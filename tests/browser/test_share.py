@@ -78,7 +78,7 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     expect(says(page, "bars")).to_contain_text("Chosen")
     before, said = text(page), says(page, "bars").text_content()
     open_tab(page, "why")
-    expect(page.locator("#selected")).to_contain_text(f"“{chosen}” · layer")
+    expect(page.locator("#dock [aria-selected=true]")).to_contain_text(chosen)
     press(page, "share-link", "link")
     expect(page.locator("#share-link .gb-share-says")).to_contain_text("copied")
     link = page.locator("#share-link textarea").input_value()

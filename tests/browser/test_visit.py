@@ -40,7 +40,7 @@ def test_a_new_visitor_sees_one_question_and_the_first_action_opens_the_workbenc
 ) -> None:
     page = stay(lambda page: page.goto(f"{site}?{NEW_VISITOR}"), anew=True)
     expect(page.locator("#first-screen")).to_have_count(0)
-    expect(page.locator("#hero-question")).to_have_text("Why does it guess “outside”?")
+    expect(page.locator("#hero-question")).to_have_text("Why does this small GPT guess “outside”?")
     controls, words = page.evaluate(FIRST_VIEW)
     assert (len(controls), len(words)) <= (12, 60), controls
     page.locator("#hero-growth input").fill("17")  # how the model was learned

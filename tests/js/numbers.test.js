@@ -4,12 +4,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { between } from "../../components/widgets/canvas.js";
-import { bytes, small } from "../../components/widgets/numbers.js";
+import { bytes, change, small } from "../../components/widgets/numbers.js";
 import { fill, partsOf, visible } from "../../components/widgets/text.js";
 import "./catalogue.js";
 
 test("a number that would be all zeros is a power of ten", () => {
   assert.deepEqual([small(0.005), small(0.0049), small(-1.46e-4), small(0)], ["0.01", "4.9 × 10⁻³", "−1.5 × 10⁻⁴", "0.00"]);
+});
+
+test("a change names both percentages if they differ", () => {
+  assert.deepEqual([change(0.914, 0.09), change(0.999, 0.001), change(0.001, 0.002)], ["91% → 9%", ">99% → <1%", "under 1%"]);
 });
 
 test("white space is visible, and values take the places of their names", () => {

@@ -139,8 +139,9 @@ def says(s: Any) -> str:
         return text + t("path.many", token=token)
     looked = max(range(len(found.words)), key=lambda i: found.looks[i])
     layer, head = found.head.place
+    is_itself = looked == len(found.words) - 1
     text += t(
-        "path.head",
+        "path.head.itself" if is_itself else "path.head",
         layer=layer,
         head=head,
         last=word_name(tokenizer, ids, found.words[-1]),

@@ -21,7 +21,9 @@ tab = Tab("learned")
 
 @tab.state
 class Learned(FilmState):
-    """What is selected in the recorded run."""
+    """What is selected in the recorded run. It begins with noise."""
+
+    step: int | None = 0
 
 
 @tab.computed

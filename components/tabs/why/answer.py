@@ -95,7 +95,9 @@ def cause_flow(e: Explained, falls: Falls) -> CauseFlow | None:
     """Return the heads and words whose removal lowers the probability the most, or None if there are no heads."""
     if not falls.heads:
         return None
-    heads = tuple(((fall.place[0], fall.place[1]), fall.probability) for fall in falls.heads[:FLOW_HEADS])
+    p = percent(falls.probability)
+    shown = [fall for i, fall in enumerate(falls.heads[:FLOW_HEADS]) if i < 2 or percent(fall.probability) != p]
+    heads = tuple(((fall.place[0], fall.place[1]), fall.probability) for fall in shown)
     words = sorted(
         ((range(fall.place[0], fall.place[-1] + 1), fall.probability) for fall in falls.words[:FLOW_WORDS]),
         key=lambda word: word[0].start,

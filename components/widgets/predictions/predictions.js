@@ -11,7 +11,7 @@
  */
 
 import { find, make, roving, setText } from "../dom.js";
-import { percent } from "../numbers.js";
+import { change } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 
 const GLIDE_MS = 150;
@@ -70,7 +70,7 @@ function mount(root, host) {
     }
     bars.forEach(([token, before, after, name], i) => {
       setText(find(rows[i], "code"), token);
-      setText(find(rows[i], "b"), percent(after));
+      setText(find(rows[i], "b"), change(before, after));
       rows[i].title = name;
       rows[i].setAttribute("aria-label", name);
       rows[i].classList.toggle("gb-chosen", i === chosen);

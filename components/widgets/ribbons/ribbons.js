@@ -2,7 +2,7 @@
 
 import { find, makeShape, modified, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { percent } from "../numbers.js";
+import { change, percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 
 const NARROW = 590; // px
@@ -296,11 +296,11 @@ export function explain(node, text) {
 export function answer(token, before, after, x, width, y) {
   const track = { x, y: y - BAR / 2, height: BAR, rx: 3 };
   const bars = [
-    makeShape("rect", { ...track, width, class: "gb-track" }),
+    makeShape("rect", { ...track, width, class: "gb-ribbon-track" }),
     makeShape("rect", { ...track, width: width * before, class: after === null ? "gb-now" : "gb-before" }),
   ];
   if (after !== null) bars.push(makeShape("rect", { ...track, y: track.y + 3, height: BAR - 6, width: width * after, class: "gb-now" }));
-  const number = after === null ? percent(before) : `${percent(before)} → ${percent(after)}`;
+  const number = change(before, after ?? before);
   return [write(token, x, y - 16, "gb-ribbon-target"), ...bars, write(number, x, y + 26, "gb-ribbon-number")];
 }
 

@@ -242,7 +242,7 @@ def test_everything_moves_with_the_step_and_the_head_stays(watching: Session) ->
 def test_the_moment_when_copying_appears_is_one_click_away(watching: Session) -> None:
     choose_head(RECORDED, watching, {"layer": 0, "head": 0})
     show_copying(watching)
-    assert watching.state(Learned).step is None, "this head never copies"
+    assert watching.state(Learned).step == 0, "this head never copies"
     choose_head(RECORDED, watching, {"layer": 1, "head": 0})
     show_copying(watching)
     assert watching.state(Learned).step == 100
