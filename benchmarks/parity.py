@@ -1,4 +1,4 @@
-"""Compare results with reference implementations: python -m benchmarks.parity
+"""Compare results with transformers: python -m benchmarks.parity
 
 All weights are random, and nothing is downloaded. Prints the largest absolute difference in each comparison.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import torch
@@ -19,9 +18,7 @@ from transformers.utils import logging
 from gpt.cache import KVCache
 from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.trace import Trace
-from tests.gpt.family_configs import randomized
 from tests.parity.family_models import OPTIONS, family_twins
-from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
 
 SHAPES = {
     "2 layers, 3 heads, width 24": {"n_layer": 2, "n_head": 3, "n_embd": 24, "vocab_size": 61, "n_positions": 64},
@@ -75,21 +72,6 @@ def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iter
     )
 
 
-def against_reference_models(folder: Path) -> Iterator[Row]:
-    """Load the state dicts of the reference models and compare the logits."""
-    for name, original in {"nanoGPT": NanoGPT(), "minGPT": MinGPT(), "the book's GPTModel": BookGPT()}.items():
-        randomized(original)
-        torch.save(original.state_dict(), folder / "model.pt")
-        model = open_checkpoint(folder / "model.pt", n_head=3).build()
-        idx = torch.randint(61, (4, 16))
-        yield Row(
-            "logits",
-            f"a module like {name}",
-            "2 layers, 3 heads, width 24",
-            max_diff(model(idx), original(idx)),
-        )
-
-
 def against_families() -> Iterator[Row]:
     """Compare every case in tests/parity/family_models.py and yield each family's largest difference."""
     idx = torch.randint(61, (2, 40))
@@ -109,7 +91,7 @@ def main() -> None:
         for number, (name, shape) in enumerate(SHAPES.items()):
             for row in against_transformers(name, shape, Path(folder) / str(number)):
                 print(f"| {row.what} | {row.against} | {row.model} | {row.difference:.1e} |")
-        for row in chain(against_reference_models(Path(folder)), against_families()):
+        for row in against_families():
             print(f"| {row.what} | {row.against} | {row.model} | {row.difference:.1e} |")
 
 
