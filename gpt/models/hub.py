@@ -221,17 +221,10 @@ def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
 
 
 def checksum(path: Path, etag: str) -> str:
-    """Return the checksum of a file in the same format as its etag on the hub.
-
-    An etag of 64 hex digits is a SHA-256, one of 40 is the SHA-1 of a git blob. Any other etag is not a checksum and is
-    returned unchanged.
-    """
-    if re.fullmatch(r"[0-9a-f]{64}", etag):
-        total = hashlib.sha256()
-    elif re.fullmatch(r"[0-9a-f]{40}", etag):
-        total = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    else:
+    """Return the SHA-256 of a file, which is its etag on the hub. Other etags are returned unchanged."""
+    if not re.fullmatch(r"[0-9a-f]{64}", etag):
         return etag
+    total = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             total.update(block)

@@ -146,7 +146,7 @@ def test_what_stays_unclear_is_said(tmp_path: Path, old: str, new: str, added: d
     ("content", "said"),
     [
         ({"wte": "tok"}, '"names" must give a name'),
-        ({"names": {"h.{n}.ln_1": "norm"}}, "norm must have {n} once"),
+        ({"names": {"tok": "wte"}}, "names must be one of wte, .*, not 'tok'"),
         ({"names": {"wte": "tok"}, "rotary": True}, "option that is not implemented: rotary"),
         ({"names": {"wte": "tok"}}, "tok, but no weight has this name"),
     ],

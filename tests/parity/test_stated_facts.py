@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -184,10 +183,6 @@ def test_a_config_json_beside_inferred_names_counts_and_a_contradiction_names_bo
     (tmp_path / "config.json").write_text(json.dumps({**stated, "n_layer": 5}))
     with pytest.raises(ValueError, match="n_layer is 5 in the configuration, but 2 in the weights"):
         open_checkpoint(tmp_path / "mine.pt", names="infer")
-    torch.save({"model": model.state_dict(), "n_head": 6}, tmp_path / "mine.pt")
-    (tmp_path / "config.json").write_text(json.dumps(stated))
-    with pytest.raises(ValueError, match=r"n_head is 3 in config\.json, but 6 in the checkpoint"):
-        open_checkpoint(tmp_path / "mine.pt", names="infer")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +310,7 @@ def test_files_of_llama2c_give_transformers_logits(tmp_path: Path, version: int,
     assert_same_logits(tmp_path, model)
     assert open_checkpoint(tmp_path / "model.bin").config.block_size == 32
     (tmp_path / "model.bin").write_bytes(header + data[:-8])
-    with pytest.raises(ValueError, match=r"model\.bin"):
+    with pytest.raises(ValueError, match=r"model\.bin is damaged or cut short: llama2\.c"):
         open_checkpoint(tmp_path)
 
 
@@ -379,14 +374,11 @@ def test_weights_that_do_not_change_the_logits_are_left_out(tmp_path: Path) -> N
 def test_a_classifier_is_called_one(tmp_path: Path) -> None:
     sizes = {"vocab_size": 61, "n_positions": 16, "n_embd": 24, "n_layer": 1, "n_head": 3, "pad_token_id": 0}
     GPT2ForSequenceClassification(GPT2Config(**sizes)).save_pretrained(tmp_path)
-    for _ in range(2):
-        with pytest.raises(ValueError, match=r"is a classifier \((GPT2ForSequenceClassification|score.weight)\)"):
-            open_checkpoint(tmp_path, n_head=3)
-        (tmp_path / "config.json").unlink(missing_ok=True)
+    with pytest.raises(ValueError, match=r"is a classifier \(GPT2ForSequenceClassification\)"):
+        open_checkpoint(tmp_path, n_head=3)
 
 
-@pytest.mark.parametrize("file", ["params.json", "model_config.yaml"])
-def test_options_in_files_of_other_programs_count(tmp_path: Path, file: str) -> None:
+def test_options_in_files_of_other_programs_count(tmp_path: Path) -> None:
     rope = {
         "rope_type": "llama3",
         "rope_theta": 500000.0,
@@ -407,11 +399,9 @@ def test_options_in_files_of_other_programs_count(tmp_path: Path, file: str) -> 
         "multiple_of": 4,
     }
     params |= {"rope_theta": 500000.0, "use_scaled_rope": True, "ffn_dim_multiplier": 1.3}
-    (tmp_path / file).write_text(yaml.dump(params) if file.endswith("yaml") else json.dumps(params))
+    file = "params.json"
+    (tmp_path / file).write_text(json.dumps(params))
     assert_same_logits(tmp_path, model)
     (tmp_path / file).write_text(json.dumps({**params, "n_layers": 3}))
     with pytest.raises(ValueError, match="n_layer is 3 in the configuration, but 2 in the weights"):
-        open_checkpoint(tmp_path)
-    (tmp_path / file).write_text(json.dumps({**params, "norm_eps": "small"}))
-    with pytest.raises(ValueError, match=f"norm_eps='small' in {file} should be a number"):
         open_checkpoint(tmp_path)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from gpt.models.checkpoints.checkpoint import Checkpoint, main_file, open_checkpoint
 from gpt.models.checkpoints.files import WeightsUnknown
 from gpt.models.checkpoints.gguf_writing import Kind, save_gguf
+from gpt.models.checkpoints.hugging_face_tokenizer import GENERATION_CONFIG, write_json
 from gpt.models.checkpoints.layouts import (
     INFER,
     LAYOUT_FILE,
@@ -19,6 +20,7 @@ from gpt.models.checkpoints.layouts import (
     NamesUnknown,
     ScaleUnknown,
 )
+from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.writing import save_hugging_face, save_model
 
 __all__ = [
@@ -62,7 +64,16 @@ def convert(
         save_model(target, model, tokenizer, dtype=dtype)
     elif to == "hf":
         save_hugging_face(model, target, tokenizer, dtype=dtype)
+        keep_generation_config(checkpoint.folder, target)
     else:
         path = target if target.suffix == ".gguf" else target / "model.gguf"
         save_gguf(model, path, tokenizer, kind=kind, layout=checkpoint.layout)
     return checkpoint.layout
+
+
+def keep_generation_config(source: Path | None, target: Path) -> None:
+    """Add what the source's generation_config.json suggests, such as a temperature, to the target's."""
+    if source is not None and (source / GENERATION_CONFIG).is_file():
+        written = target / GENERATION_CONFIG
+        own = read_json(written, dict) if written.is_file() else {}
+        write_json(written, {**read_json(source / GENERATION_CONFIG, dict), **own})

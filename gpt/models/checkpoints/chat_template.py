@@ -3,32 +3,64 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import markupsafe
+import jinja2.ext
+import jinja2.sandbox
 
 from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import read_text
 
 TEMPLATE_FILE = "chat_template.jinja"
 TEMPLATE_KEY = "chat_template"  # in tokenizer_config.json
-PROGRAM = Path(__file__).with_name("render_chat.py")
-FOLDERS = tuple(str(Path(str(package.__file__)).parent.parent) for package in (jinja2, markupsafe))
-MAX_CPU_SECONDS, MAX_SECONDS = 1, 30
-MAX_BYTES = 256 * 2**20
-MAX_TEMPLATE_CHARS, MAX_TEXT_CHARS = 200_000, 1_000_000
 MAX_REASON_CHARS = 200
+
+
+class Generation(jinja2.ext.Extension):
+    """The {% generation %} block, which marks text written by the assistant. It renders its content."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: jinja2.parser.Parser) -> Any:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+class Refused(jinja2.TemplateError):
+    """A template called raise_exception."""
+
+
+def raise_exception(message: object) -> None:
+    """Refuse the messages. Templates call this function."""
+    raise Refused(str(message))
+
+
+def tojson(value: object, ensure_ascii: bool = False, **options: Any) -> str:
+    """Convert a value to JSON without escaping HTML, unlike Jinja's own filter."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, **options)
+
+
+@lru_cache(maxsize=16)
+def compiled(source: str) -> jinja2.Template:
+    """Return a template that runs in Jinja's sandbox, as in transformers (utils/chat_template_utils.py)."""
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment.from_string(source)
 
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """An untrusted chat template. tokens: names of the control tokens that it may use, by role."""
+    """A chat template. tokens: names of the control tokens that it may use, by role."""
 
     source: str
     tokens: Mapping[str, str] = field(default_factory=dict)
@@ -36,50 +68,16 @@ class ChatTemplate:
     def render(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Render messages up to the start of the assistant's reply.
 
-        The template runs in another process, with limits on time and memory. Raises ValueError if it rejects the
-        messages, fails, or exceeds a limit.
+        Raises ValueError if the template rejects the messages or fails.
         """
-        if len(self.source) > MAX_TEMPLATE_CHARS:
-            raise GPTError("chat.template_length", n=len(self.source), limit=MAX_TEMPLATE_CHARS)
-        request = {
-            "template": self.source,
-            "messages": [dict(message) for message in messages],
-            "variables": {**self.tokens, "add_generation_prompt": True},
-        }
-        answer = ask(json.dumps(request))
-        if "refused" in answer:
-            raise GPTError("chat.refused", reason=short(answer["refused"]))
-        if "error" in answer:
-            limits = {
-                "time": GPTError("chat.time"),
-                "memory": GPTError("chat.memory"),
-                "length": GPTError("chat.length"),
-            }
-            raise limits.get(answer["error"]) or GPTError("chat.template", reason=short(answer["error"]))
-        return answer["text"]
-
-
-def ask(request: str) -> dict[str, Any]:
-    """Run `render_chat.py` and return its response, or {"error": "time"} if it takes too long."""
-    limits = map(str, (MAX_CPU_SECONDS, MAX_BYTES, MAX_TEXT_CHARS))
-    command = [sys.executable, "-I", "-S", str(PROGRAM), *FOLDERS, *limits]
-    try:
-        done = subprocess.run(
-            command, input=request.encode(), capture_output=True, timeout=MAX_SECONDS, env={}, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return {"error": "time"}
-    if done.returncode < 0:  # killed by the CPU time limit
-        return {"error": "time"}
-    try:
-        return json.loads(done.stdout)
-    except ValueError:  # out of memory while writing the response
-        return {"error": "memory"}
-
-
-def short(reason: object) -> str:
-    """Return the first line of a reason, truncated to MAX_REASON_CHARS."""
-    return str(reason).strip().partition("\n")[0][:MAX_REASON_CHARS]
+        given = {"messages": [dict(message) for message in messages], "tools": None, "documents": None}
+        try:
+            return compiled(self.source).render(**given, **self.tokens, add_generation_prompt=True)
+        except Exception as error:  # a template can raise any exception
+            reason = str(error).strip().partition("\n")[0][:MAX_REASON_CHARS]
+            if isinstance(error, Refused):
+                raise GPTError("chat.refused", reason=reason) from None
+            raise GPTError("chat.template", reason=f"{type(error).__name__}: {reason}") from None
 
 
 def read_chat_template(folder: Path, config: Mapping[str, Any], tokens: Mapping[str, str]) -> ChatTemplate | None:
@@ -87,10 +85,7 @@ def read_chat_template(folder: Path, config: Mapping[str, Any], tokens: Mapping[
 
     If there are several templates, uses the one named "default". Returns None if there is no template.
     """
-    if (folder / TEMPLATE_FILE).is_file():
-        return ChatTemplate(read_text(folder / TEMPLATE_FILE), tokens)
-    found = config.get(TEMPLATE_KEY)
+    found = read_text(folder / TEMPLATE_FILE) if (folder / TEMPLATE_FILE).is_file() else config.get(TEMPLATE_KEY)
     if isinstance(found, list):
-        named = [each for each in found if isinstance(each, dict) and each.get("name") == "default"]
-        found = named[0].get("template") if named else None
+        found = next((each["template"] for each in found if each.get("name") == "default"), None)
     return ChatTemplate(found, tokens) if isinstance(found, str) and found else None

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,14 +20,12 @@ from torch.utils._pytree import tree_map_only
 from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.layouts import INFER, LAYOUT_FILE, Hints, Layout, read_layout
-from gpt.models.checkpoints.options import Beside
 from gpt.models.checkpoints.untrusted import (
     Record,
     existing,
     open_safetensors,
     open_torch,
     read_json,
-    read_yaml,
 )
 from gpt.models.checkpoints.vocabularies import (
     FILES,
@@ -43,9 +39,8 @@ from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 # Files of other programs that state options. They are read if there is no config.json.
-SETTINGS = ("params.json", "model_config.json", "model_config.yaml", "hparams.json", "args.json")
+SETTINGS = ("params.json", "model_config.json", "hparams.json", "args.json")
 ADAPTER_CONFIG = "adapter_config.json"
-CHECKSUM = "sha256"  # key in our config.json
 TORCH_WEIGHTS = "pytorch_model.bin"
 TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
 INDEX_SUFFIX = ".index.json"  # suffix of files that list the shards of the weights
@@ -111,7 +106,7 @@ class Contents:
     tensors: Mapping[str, Tensor]
     vocabulary: Callable[[int], Vocabulary]
     config: Mapping[str, object] | None = None
-    settings: Beside | None = None
+    settings: Mapping[str, Any] | None = None
     entries: Mapping[str, object] = field(default_factory=dict)
     layout: Layout | None = None
     folder: Path | None = None
@@ -214,16 +209,15 @@ def read_weights(files: list[Path], hints: Hints) -> Contents:
     """Read weight files, with the options and the vocabulary in the same folder."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
-    if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != folder_digest(config, folder):
-        raise GPTError("checkpoint.checksum", folder=folder.resolve().name, file=CONFIG)
+    if config:
+        config.pop("sha256", None)  # in folders of earlier versions
     tensors, entries = open_weights(files[0], hints.weights)
     for file in files[1:]:
         tensors |= open_weights(file, hints.weights)[0]
     if any(".lora_" in name for name in tensors):
         raise GPTError("checkpoint.adapter", file=files[0].name, config=ADAPTER_CONFIG)
     named = next((folder / name for name in SETTINGS if config is None and (folder / name).is_file()), None)
-    read = read_yaml if named and named.suffix == ".yaml" else partial(read_json, kind=dict)
-    settings = Beside(named.name, read(named)) if named else None
+    settings = read_json(named, dict) if named else None
     names = folder / LAYOUT_FILE if hints.names is None else Path(hints.names)
     is_given = hints.names != INFER and (hints.names is not None or names.is_file())
     layout = read_layout(existing(names)) if is_given else None
@@ -292,17 +286,6 @@ def vocabulary_folder(folder: Path, entries: Mapping[str, object]) -> Path:
         return folder
     data = folder.resolve().parent / "data" / dataset
     return data if data.is_dir() else folder
-
-
-def folder_digest(config: Mapping[str, object], folder: Path) -> str:
-    """Return the SHA-256 of a configuration together with the vocabulary and the weights in a folder."""
-    total = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
-    for name in (*FILES, WEIGHTS):
-        if (folder / name).is_file():
-            with (folder / name).open("rb") as file:
-                while block := file.read(1 << 20):
-                    total.update(block)
-    return total.hexdigest()
 
 
 class WeightsUnknown(GPTError):

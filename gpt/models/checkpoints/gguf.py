@@ -21,17 +21,15 @@ from gguf.quants import dequantize
 from torch import Tensor
 
 from gpt.checks import require
-from gpt.config import RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import CONFIG, Contents, Deferred, Reader, several_files
 from gpt.models.checkpoints.layouts import SEPARATE, Hints, Layout
 from gpt.models.checkpoints.options import FULL, WINDOWED, rotary_share
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
-from gpt.models.checkpoints.untrusted import Damaged, map_file
+from gpt.models.checkpoints.untrusted import Damaged, map_file, readable
 from gpt.models.checkpoints.vocabularies import PlainIds, vocabulary_or_ids
 from gpt.models.memory import release_file_pages
-from gpt.rotary import rotary_frequencies
 from gpt.tokenizer import Vocabulary
 
 FUSED = "h.{n}.attn.c_attn"
@@ -73,7 +71,6 @@ KEYS = (
     ("norm_eps", "attention.layer_norm_epsilon"),
 )
 BIASES = {"qkv_bias": ("attn_q", "attn_qkv"), "proj_bias": ("attn_output",), "mlp_bias": ("ffn_up",)}
-NUMBERS = {*(key for _, key in KEYS), "attention.value_length", "attention.sliding_window", "rope.scaling.factor"}
 WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 SCALED, SCALING = "rope.scaling.type", "rope.scaling.factor"
 ORIGINAL = "rope.scaling.original_context_length"
@@ -91,7 +88,6 @@ REFUSED = {
     "rope.scale_linear": (0, 1),
 }
 ROPE_FACTORS = "rope_freqs.weight"
-MAX_LAYERS = 10_000
 LARGEST = {"Gemma 2": 46, "Gemma 3": 62}  # layers of the models of 27B, which scale scores by another width
 # {architecture of llama.cpp: key of FAMILIES}
 ARCHITECTURES = {
@@ -104,7 +100,7 @@ MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
 FORMATS = {"UINT8": "B", "INT8": "b", "UINT16": "H", "INT16": "h", "UINT32": "I", "INT32": "i", "FLOAT32": "f"}
 FORMATS |= {"BOOL": "?", "UINT64": "Q", "INT64": "q", "FLOAT64": "d"}
 SCALARS = {GGUFValueType[name].value: letter for name, letter in FORMATS.items()}
-STRING, ARRAY = GGUFValueType.STRING.value, GGUFValueType.ARRAY.value
+STRING = GGUFValueType.STRING.value
 PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
 Q8_0, Q8_0_BYTES = GGMLQuantizationType.Q8_0, 34  # a block is a float16 scale and 32 integers
 CHUNK = 2**18  # numbers that are dequantised at a time
@@ -164,10 +160,10 @@ def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
     if name not in ARCHITECTURES:
         raise GPTError("gguf.architecture", name=name, known=", ".join(ARCHITECTURES))
     values = {key.partition(".")[2]: value for key, value in file.metadata.items() if key.startswith(f"{name}.")}
-    for key in NUMBERS & values.keys():
-        if isinstance(value := values[key], list) and value and value.count(value[0]) == len(value):
+    for key in {key for _, key in KEYS} & values.keys():
+        if isinstance(value := values[key], list) and value.count(value[0]) == len(value):
             values[key] = value[0]  # one for each layer
-        require(isinstance(values[key], int | float), "gguf.option", option=key, value=value)
+        require(not isinstance(values[key], list), "gguf.option", option=key, value=value)
     model_type = ARCHITECTURES[name]
     if model_type == "llama" and values.get(WINDOW):
         model_type = "mistral"  # llama.cpp has one architecture for both
@@ -219,8 +215,9 @@ def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None)
         raise GPTError("gguf.option", option="rope.dimension_count", value=size)
     if "rope.freq_base" in values:
         rope["rope_theta"] = values["rope.freq_base"]
-    if factors is not None:
-        rope |= llama3_scaling(rope.get("rope_theta", 10000.0), head_size, factors)
+    if factors is not None:  # Llama 3's scaling, already computed
+        rope |= {"rope_type": "longrope", "short_factor": factors.tolist(), "factor": 1.0, "attention_factor": 1.0}
+        rope["original_max_position_embeddings"] = values.get("context_length")
     config: dict[str, Any] = {"rope_parameters": rope}
     if "window_rotary_base" in family.stated:
         config["rope_parameters"] = {FULL: rope}
@@ -244,7 +241,7 @@ def read_window(family: Layout, values: Mapping[str, Any]) -> dict[str, Any]:
     elif pattern and by_layer:
         config["sliding_window_pattern"] = pattern
     elif not window and by_layer and WINDOW not in values and "window_rotary_base" in family.stated:
-        config["layer_types"] = [FULL] * min(values.get("block_count", 0), MAX_LAYERS)
+        config["layer_types"] = [FULL] * values.get("block_count", 0)
     elif not window and not by_layer:
         config[family.window] = None
     return config
@@ -270,35 +267,6 @@ def gguf_family(family: Layout, named: Mapping[str, Tensor], architecture: str) 
         norm_offset=0.0,
         rotary_pairs="interleaved" if architecture in IN_PAIRS else "half",
     )
-
-
-def llama3_scaling(base: float, size: int, factors: Tensor) -> dict[str, Any]:
-    """Return the options of Llama 3's scaling that divides the rotary frequencies by these factors.
-
-    The factors are 1 for fast rotations, have one value for slow ones, and are interpolated in between.
-    """
-    found, factor = 1 / factors.double(), float(factors.max())
-    if found.dim() == 1 and len(found) == size // 2 and factor > 1:
-        frequencies = 1 / base ** (torch.arange(0, size, 2).double() / size)
-        kept = ((found - 1 / factor) / (1 - 1 / factor)).clamp(0, 1)
-        between = (kept > 1e-6) & (kept < 1 - 1e-6)
-        slow = float(frequencies[kept <= 1e-6].max()) if (kept <= 1e-6).any() else 0.0
-        fast = float(frequencies[kept >= 1 - 1e-6].min()) if (kept >= 1 - 1e-6).any() else 2 * float(frequencies[0])
-        if between.any():
-            near, far = frequencies[between][[0, -1]].tolist()
-            at_near, at_far = kept[between][[0, -1]].tolist()
-            slope = (at_near - at_far) / (near - far) if near > far else 1 / min(near - slow, fast - near)
-            slow, fast = near - at_near / slope, near + (1 - at_near) / slope
-        context = max(1, round(2 * math.pi / max(slow, 1e-9)))
-        low, high = (context * frequency / (2 * math.pi) for frequency in (slow, fast))
-        scaled = rotary_frequencies(size, base, RotaryScaling("llama3", factor, low, high, context))
-        if torch.allclose(scaled.double(), frequencies * found, rtol=1e-5, atol=0):
-            rope = {"rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high}
-            return {**rope, "original_max_position_embeddings": context}
-    elif factor == 1:
-        return {}
-    shown = [round(value, 3) for value in factors.flatten().tolist()[:8]]
-    raise GPTError("gguf.option", option=ROPE_FACTORS, value=shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,19 +321,17 @@ def read_gguf(paths: Sequence[Path]) -> GGUFFile:
     """Read a GGUF file, or the parts of one; the first contains the metadata."""
     whole = GGUFFile({}, {}, {})
     for path in paths:
-        try:
-            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                part = Header(path, data).read()
-            if double := whole.tensors.keys() & part.tensors.keys():
-                raise Damaged(min(double))
-        except GPTError:
-            raise
-        except (Damaged, struct.error, OverflowError, ValueError, RuntimeError) as error:
-            raise GPTError("gguf.damaged", file=path.name, reason=error) from None
+        part = readable(path, lambda path=path: read_part(path))  # type: ignore[misc]
         whole.metadata.update(part.metadata if path == paths[0] else {})
         whole.tensors.update(part.tensors)
         whole.kinds.update({kind: n + whole.kinds.get(kind, 0) for kind, n in part.kinds.items()})
     return whole
+
+
+def read_part(path: Path) -> GGUFFile:
+    """Read one file."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return Header(path, data).read()
 
 
 class Header:
@@ -373,33 +339,22 @@ class Header:
 
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self.path, self.data, self.at = path, data, 4
-        self.end = len(data)
 
     def read(self) -> GGUFFile:
         version = self.number("I")
         if version not in VERSIONS:
-            raise GPTError(
-                "gguf.version",
-                file=self.path.name,
-                version=version
-                if version & 65535
-                else f"{int.from_bytes(version.to_bytes(4, 'big'), 'little')} (big-endian)",
-            )
-        n_tensors, n_values = self.count("Q", 24), self.count("Q", 12)
+            raise GPTError("gguf.version", file=self.path.name, version=version)
+        n_tensors, n_values = self.number("Q"), self.number("Q")
         metadata = {}
         for _ in range(n_values):
             name = self.text()
             metadata[name] = self.value(self.number("I"))
         infos = [self.tensor_info() for _ in range(n_tensors)]
         alignment = metadata.get("general.alignment", ALIGNMENT)
-        if not isinstance(alignment, int) or alignment < 1:
-            raise Damaged(f"general.alignment {alignment}")
         start = -(-self.at // alignment) * alignment
         whole, tensors = map_file(self.path), dict[str, Tensor]()
         kinds: dict[str, int] = {}
         for name, shape, kind, offset in infos:
-            if name in tensors:
-                raise Damaged(name)
             tensors[name] = self.tensor(whole, name, shape, kind, start + offset)
             kinds[kind.name] = kinds.get(kind.name, 0) + (math.prod(shape) if len(shape) > 1 else 0)
         return GGUFFile(metadata, tensors, kinds)
@@ -410,15 +365,8 @@ class Header:
         self.at += struct.calcsize(f"<{letter}")
         return found
 
-    def count(self, letter: str, n_bytes: int) -> int:
-        """Return the next number, which counts items of at least n_bytes each."""
-        found = self.number(letter)
-        if self.at + found * n_bytes > self.end:
-            raise Damaged(f"a count of {found:,}")
-        return found
-
     def text(self) -> str:
-        n_bytes = self.count("Q", 1)
+        n_bytes = self.number("Q")
         self.at += n_bytes
         return self.data[self.at - n_bytes : self.at].decode(errors="surrogateescape")
 
@@ -428,22 +376,17 @@ class Header:
         if kind in SCALARS:
             found = self.number(SCALARS[kind])
             return shortest(found) if SCALARS[kind] == "f" else found
-        if kind != ARRAY:
-            raise Damaged(f"GGUFValueType {kind}")
-        kind = self.number("I")
+        kind, n = self.number("I"), self.number("Q")  # of an array
         if kind == STRING:
-            return [self.text() for _ in range(self.count("Q", 8))]
-        if kind not in SCALARS:
-            raise Damaged(f"GGUFValueType {kind}")
-        n_bytes = struct.calcsize(SCALARS[kind])
-        n = self.count("Q", n_bytes)
-        self.at += n * n_bytes
-        return list(struct.unpack_from(f"<{n}{SCALARS[kind]}", self.data, self.at - n * n_bytes))
+            return [self.text() for _ in range(n)]
+        form, start = f"<{n}{SCALARS[kind]}", self.at
+        self.at += struct.calcsize(form)
+        return list(struct.unpack_from(form, self.data, start))
 
     def tensor_info(self) -> tuple[str, tuple[int, ...], GGMLQuantizationType, int]:
         """Return the name, the shape, the type and the offset of the next tensor. Stored sizes are in reverse."""
         name = self.text()
-        shape = tuple(self.number("Q") for _ in range(self.count("I", 8)))[::-1]
+        shape = tuple(self.number("Q") for _ in range(self.number("I")))[::-1]
         kind, offset = self.number("I"), self.number("Q")
         if kind not in GGMLQuantizationType._value2member_map_:
             raise GPTError("gguf.type", file=self.path.name, name=name, kind=kind)
@@ -453,8 +396,6 @@ class Header:
         self, whole: torch.UntypedStorage, name: str, shape: tuple[int, ...], kind: GGMLQuantizationType, start: int
     ) -> Tensor:
         n_block, n_bytes = GGML_QUANT_SIZES[kind]
-        if not shape or 0 in shape or shape[-1] % n_block:
-            raise Damaged(f"{name} {shape}")
         n_row = shape[-1] // n_block * n_bytes
         size = math.prod(shape[:-1]) * n_row
         if start + size > len(self.data):

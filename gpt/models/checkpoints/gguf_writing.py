@@ -165,7 +165,7 @@ def read_back(metadata: dict[str, Any], config: GPTConfig) -> GPTConfig:
         found = None
     if found is None:
         return GPTConfig()
-    return found if factors is None else replace(found, rotary_scaling=scaling)  # the same factors, fitted
+    return found if factors is None else replace(found, rotary_scaling=scaling)  # the same factors
 
 
 def rope_factors(config: GPTConfig) -> Tensor:

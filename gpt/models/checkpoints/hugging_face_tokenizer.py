@@ -233,7 +233,7 @@ class HuggingFaceTokenizer(Vocabulary):
                 whole = self._ids_of(self._tokenizer, probe, whole=True) or []
                 n = next((i for i in range(len(whole)) if whole[i : i + len(text)] == text), -1)
                 if not 0 <= n <= MAX_PREFIX_TOKENS or max(whole[:n], default=0) >= self.n_vocab:
-                    raise GPTError("vocabulary.parts", file=TOKENIZER_JSON)
+                    raise GPTError("vocabulary.invalid", file=TOKENIZER_JSON, reason="post_processor")
                 return tuple(whole[:n]), tuple(whole[n + len(text) :])
         return (), ()
 
@@ -250,13 +250,14 @@ def library_vocabulary(
     file: name of the file that they come from, for errors. more: additional tokens, like those in "added_tokens".
     Raises ValueError if the contents do not pass `check_tokenizer_json` or do not fit the model.
     """
-    checked = check_tokenizer_json(content, n_vocab, file)
-    tokenizer = load_library_tokenizer(content, checked.ids, more, n_vocab, file)
-    return HuggingFaceTokenizer(tokenizer, checked, n_vocab, settings or TokenizerSettings())
+    with library_errors(file):
+        checked = check_tokenizer_json(content, n_vocab, file)
+        tokenizer = load_library_tokenizer(content, checked.ids, more, n_vocab)
+        return HuggingFaceTokenizer(tokenizer, checked, n_vocab, settings or TokenizerSettings())
 
 
 def load_library_tokenizer(
-    content: dict[str, Any], vocab: Mapping[str, int], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
+    content: dict[str, Any], vocab: Mapping[str, int], more: Iterable[Mapping[str, Any]], n_vocab: int
 ) -> tokenizers.Tokenizer:
     """Load the contents of a tokenizer.json with additional tokens, omitting all ids of n_vocab or above.
 
@@ -273,16 +274,15 @@ def load_library_tokenizer(
     kept = {name: tokens[name] for name, i in ids.items() if not (isinstance(i, int) and i >= n_vocab)}
     random = {"dropout": None} if "dropout" in content["model"] else {}
     content = {**content, "added_tokens": list(kept.values()), "model": content["model"] | random}
-    with library_errors(file):
+    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
+    if any(tokenizer.token_to_id(name) != token["id"] for name, token in kept.items()):
+        own, listed = {name: token["id"] for name, token in kept.items()}, content["model"]["vocab"]
+        if isinstance(listed, list):  # in Unigram, the place in the list is the id
+            names = {token_id: name for name, token_id in own.items()}
+            after = range(len(listed), max(names) + 1)
+            every = [*listed, *([names.get(i, f"{MARK}{i}"), NEVER_CHOSEN] for i in after)]
+        content["model"] = {**content["model"], "vocab": every if isinstance(listed, list) else own | listed}
         tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
-        if any(tokenizer.token_to_id(name) != token["id"] for name, token in kept.items()):
-            own, listed = {name: token["id"] for name, token in kept.items()}, content["model"]["vocab"]
-            if isinstance(listed, list):  # in Unigram, the place in the list is the id
-                names = {token_id: name for name, token_id in own.items()}
-                after = range(len(listed), max(names) + 1)
-                every = [*listed, *([names.get(i, f"{MARK}{i}"), NEVER_CHOSEN] for i in after)]
-            content["model"] = {**content["model"], "vocab": every if isinstance(listed, list) else own | listed}
-            tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
     return tokenizer
 
 

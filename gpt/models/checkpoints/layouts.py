@@ -14,8 +14,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from gpt.checks import check_choice, check_integer, is_number, require
-from gpt.config import Activation, GPTConfig, RotaryScaling
+from gpt.checks import check_choice, is_number
+from gpt.config import Activation, RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import read_json
 
@@ -371,35 +371,23 @@ def read_layout(path: Path) -> Layout:
     names = content.pop("names", None)
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise GPTError("layout.file", file=path.name, reason='"names" must give a name for each of ours')
-    transposed = content.pop("transposed", [])
-    transposed = tuple(transposed) if isinstance(transposed, list) else (transposed,)
     for role in (re.sub(r"\.(weight|bias)$", "", ours) for ours in names):
         check_choice("names", role, ROLES)
-    for role in transposed:
-        check_choice("transposed", role, (*MATRICES, *SEPARATE, "wte", "lm_head"))
-    for ours, theirs in names.items():
-        require(theirs != "?", "layout.file", file=path.name, reason=f'{ours} is still "?"')
-        if theirs.count("{n}") != ours.count("{n}") or theirs.count("{h}") > 1:
-            raise GPTError("layout.file", file=path.name, reason=f"{theirs} must have {{n}} once in a block, else not")
     given = Layout(
         CUSTOM,
         names,
         content.pop("activation", "gelu"),
-        transposed,
+        tuple(content.pop("transposed", ())),
         content.pop("qkv_order", "qkv"),
         content.pop("n_head", None),
         attn_scale=content.pop("attn_scale", None),
         rotary_pairs=content.pop("rotary_pairs", "half"),
         options=content,
     )
+    known_options(content, set(LAYOUT_OPTIONS), path.name)
     check_choice("qkv_order", given.qkv_order, QKV_ORDERS)
-    check_choice("activation", given.activation, get_args(Activation))
     check_choice("rotary_pairs", given.rotary_pairs, get_args(RotaryPairs))
     check_attn_scale(given.attn_scale)
-    if given.n_head is not None:
-        check_integer("n_head", given.n_head, 1)
-    known_options(content, set(LAYOUT_OPTIONS), path.name)
-    GPTConfig(n_head=content.get("n_kv_head", 1), n_embd=8, head_dim=8, **content)  # raises for invalid values
     return given
 
 

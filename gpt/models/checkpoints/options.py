@@ -6,9 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple, get_args
-
-from torch import Tensor
+from typing import Any, get_args
 
 from gpt.checks import check_integer, is_integer, is_number, require
 from gpt.config import Activation, GPTConfig, RotaryScaling
@@ -25,7 +23,6 @@ QUANTIZED = ("bitsandbytes", "gptq", "awq", "compressed-tensors", "fp8", "fbgemm
 FORMATS = ("dense", "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision")
 FULL, WINDOWED = "full_attention", "sliding_attention"
 CLASSIFIERS = re.compile(r"For(Sequence|Token)Classification|ForQuestionAnswering|RewardModel")
-CLASSIFIER_HEADS = re.compile(r"(score|classifier|qa_outputs|classification_head(\.\w+)?)\.weight")
 SKIPS_ROTATION = "no_rope_layer_interval"
 GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
 # {kind of scaling: the options it needs}. The first name of longrope was "su".
@@ -53,11 +50,10 @@ def check_config(config: Values) -> Layout | None:
     elif isinstance(model_type, str) and model_type in FAMILIES:
         family = FAMILIES[model_type]
     else:
-        known = ", ".join(FAMILIES)
-        if (reason := refusal_reason(config)) is not None:
-            raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
-        require(not config.get("auto_map"), "layout.remote_code", model_type=model_type)
-        raise GPTError("layout.model_type", model_type=model_type, known=known)
+        reason = refusal_reason(config)
+        require(reason or not config.get("auto_map"), "layout.remote_code", model_type=model_type)
+        what = f" ({reason})" if reason else ""
+        raise GPTError("layout.model_type", model_type=model_type, what=what, known=", ".join(FAMILIES))
     if (quantized := quantization_of(config)) is not None:
         method = str(quantized.get("quant_method", "MLX" if "group_size" in quantized else "unknown"))
         form = str(quantized.get("format", "dense"))
@@ -76,41 +72,20 @@ def quantization_of(config: Values) -> Values | None:
     return stated if isinstance(stated, dict) else None
 
 
-def check_classifier(named: Mapping[str, Tensor]) -> None:
-    """Raise ValueError if the weights have a classifier's head, not one with as many rows as the token embedding."""
-    shapes = [tensor.shape for tensor in named.values()]
-    heads = [name for name, each in named.items() if CLASSIFIER_HEADS.fullmatch(name) and shapes.count(each.shape) == 1]
-    if heads and not any("head" in name for name in named.keys() - set(heads)):
-        raise GPTError("layout.classifier", sign=heads[0])
-
-
-def refusal_reason(config: Values) -> GPTError | None:
-    """Return an error explaining why a model outside FAMILIES is unsupported, or None if the reason is unknown."""
+def refusal_reason(config: Values) -> str | None:
+    """Return what a model outside FAMILIES is, such as "mixture of experts", or None if that is unknown."""
     text = config.get("text_config")
-    parts: list[Values] = [config, text if isinstance(text, dict) else {}]
-    types = [part.get("model_type") for part in parts]
-    named = [reason for reason, names in REASONS.items() if any(each in names for each in types)]
-    for part in parts:
-        experts = [part.get(name) for name in EXPERTS]
+    for part in (config, text if isinstance(text, dict) else {}):
         signs = {
-            "alibi": part.get("alibi") is True,
-            "experts": any(is_integer(n) and n > 1 for n in experts) and part.get("use_moe") is not False,
-            "linear_attention": "linear_attention" in (part.get("layer_types") or ()),
-            "encoder_decoder": part.get("is_encoder_decoder") is True,
+            "linear attention": "linear_attention" in (part.get("layer_types") or ()),
+            "mixture of experts": any(is_integer(n := part.get(name)) and n > 1 for name in EXPERTS),
+            "encoder and decoder": part.get("is_encoder_decoder") is True,
             "images": isinstance(part.get("vision_config"), dict),
         }
-        named += [reason for reason, is_so in signs.items() if is_so]
-    sentences = {
-        "alibi": GPTError("layout.reason.alibi"),
-        "experts": GPTError("layout.reason.experts"),
-        "linear_attention": GPTError("layout.reason.linear_attention"),
-        "recurrent": GPTError("layout.reason.recurrent"),
-        "sinks": GPTError("layout.reason.sinks"),
-        "encoder_decoder": GPTError("layout.reason.encoder_decoder"),
-        "encoder": GPTError("layout.reason.encoder"),
-        "images": GPTError("layout.reason.images"),
-    }
-    return sentences[named[0]] if named else None
+        by_type = (reason for reason, names in REASONS.items() if part.get("model_type") in names)
+        if found := [*by_type, *(reason for reason, is_so in signs.items() if is_so)]:
+            return found[0]
+    return None
 
 
 def read_family_options(config: Values) -> Options:
@@ -318,13 +293,6 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "rotary_base": ("rotary_base", "rope_theta", "rope_base"),
     "tie_weights": ("tie_weights", "tie_word_embeddings", "weight_tying"),
 }
-EXPECTED = {
-    "attn_scale": "a number, head_size or n_embd",
-    "norm_eps": "a number",
-    "rotary_base": "a number",
-    "activation": "text",
-    "tie_weights": "true / false",
-}
 # Checkpoint entries that contain such options. Those that describe the model itself come first.
 MODEL_ARGS = "model_args"
 PLACES = (
@@ -332,30 +300,17 @@ PLACES = (
 )
 
 
-class Beside(NamedTuple):
-    """The contents of a file next to the weights that states options."""
-
-    file: str
-    options: Mapping[str, Any]
-
-
-def options_beside(beside: Beside) -> Options:
-    """Return the options in a file of unknown format."""
-    found: Options = {}
-    for _, place in places(beside.options):
-        for ours, theirs, value in synonyms_in(place):
-            if not is_of_type(ours, value):
-                expected = EXPECTED.get(ours, "an integer > 0")
-                raise GPTError("layout.option_type", option=theirs, value=value, file=beside.file, expected=expected)
-            found.setdefault(ours, value)
-    if beside.options.get("use_scaled_rope"):  # Meta's params.json; the factor is not stated, but fixed for each model
+def options_beside(options: Mapping[str, Any]) -> Options:
+    """Return the options in a file next to the weights, of unknown format."""
+    found = options_inside(options)
+    if options.get("use_scaled_rope"):  # Meta's params.json; the factor is not stated, but fixed for each model
         is_small = found.get("n_embd", 0) <= LLAMA_32_WIDTH
-        factor = beside.options.get("rope_scaling_factor") or (32.0 if is_small else 8.0)
+        factor = options.get("rope_scaling_factor") or (32.0 if is_small else 8.0)
         found["rotary_scaling"] = RotaryScaling("llama3", factor)
     return found
 
 
-def options_inside(entries: Mapping[str, object], determined: Collection[str]) -> Options:
+def options_inside(entries: Mapping[str, object], determined: Collection[str] = ()) -> Options:
     """Return the options in a checkpoint's other entries. If several contain the same option, the first one wins.
 
     determined: Options that the weights determine. They are read only from "model_args", because other entries may
@@ -407,4 +362,4 @@ def is_of_type(ours: str, value: object) -> bool:
         return value in ("head_size", "n_embd") or is_number(value)
     if ours == "tie_weights":
         return isinstance(value, bool)
-    return is_number(value) if ours in EXPECTED else is_integer(value) and value > 0
+    return is_number(value) if ours in ("norm_eps", "rotary_base") else is_integer(value) and value > 0

@@ -373,7 +373,10 @@ LLAMA2C_HEADER = {0: 28, 1: 256}  # bytes; version 0 has neither a magic number 
 
 
 def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
-    """Return version, options, and whether the head is the embedding, or None if a file is not float32 of llama2.c."""
+    """Return version, options, and whether the head is the embedding, or None if a file is not float32 of llama2.c.
+
+    Version 0 has no sign of its own but options of a likely size.
+    """
     with file.open("rb") as opened:
         start = opened.read(37)
     is_new = start.startswith(LLAMA2C_MAGIC)
@@ -382,11 +385,9 @@ def read_header(file: Path) -> tuple[int, dict[str, int], bool] | None:
     numbers = dict(zip(LLAMA2C_OPTIONS, struct.unpack_from("<7i", start, 8 if is_new else 0), strict=True))
     is_tied = start[36] != 0 if is_new else numbers["vocab_size"] > 0
     numbers["vocab_size"] = abs(numbers["vocab_size"])
-    if min(numbers.values()) <= 0 or numbers["dim"] % numbers["n_heads"]:
+    if min(numbers.values()) <= 0 or max(numbers.values()) > 2**20 or numbers["dim"] % numbers["n_heads"]:
         return None
-    found = (int(is_new), numbers, is_tied)
-    n_bytes = LLAMA2C_HEADER[found[0]] + 4 * sum(math.prod(shape) for _, shape in parts_of_llama2c(*found))
-    return found if is_new or file.stat().st_size == n_bytes else None
+    return int(is_new), numbers, is_tied
 
 
 def parts_of_llama2c(version: int, options: Mapping[str, int], is_tied: bool) -> list[tuple[str, tuple[int, ...]]]:
@@ -422,7 +423,7 @@ def read_llama2c(files: list[Path], hints: Hints) -> Contents:
     for name, shape in parts_of_llama2c(*header):
         n_bytes = 4 * math.prod(shape)
         if at + n_bytes > whole.nbytes():
-            raise GPTError("file.damaged", file=files[0].name, reason=f"{name}: {at} + {n_bytes} / {whole.nbytes()}")
+            raise GPTError("file.damaged", file=files[0].name, reason=f"llama2.c, {name}")
         tensor = torch.empty(0).set_(whole[at : at + n_bytes]).view(shape)
         blocks = tensor.unbind() if "{n}" in name else [tensor]
         if not name.startswith("freqs"):  # angles, which follow from the options
@@ -433,4 +434,4 @@ def read_llama2c(files: list[Path], hints: Hints) -> Contents:
     return Contents(tensors, vocabulary, entries=entries, folder=files[0].parent)
 
 
-LLAMA2C = Reader(find_llama2c, read_llama2c, {"llama2.c": "`*.bin` with its header and, before version 1, its size"})
+LLAMA2C = Reader(find_llama2c, read_llama2c, {"llama2.c": "`*.bin` with its header"})

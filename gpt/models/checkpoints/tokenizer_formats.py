@@ -507,5 +507,5 @@ def listed(metadata: Mapping[str, Any], name: str, kind: type, file: str, n: int
     """Return a list of n values of one type. Raises ValueError if it is missing or different."""
     found = metadata.get(f"{PLACE}.{name}")
     if not isinstance(found, list) or any(type(each) is not kind for each in found) or n not in (None, len(found)):
-        raise GPTError("vocabulary.parts", file=file)
+        raise GPTError("vocabulary.invalid", file=file, reason=name)
     return found

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,8 +48,6 @@ from gpt.models.checkpoints.layouts import (
 from gpt.models.checkpoints.options import (
     MAX_CONTEXT,
     MODEL_ARGS,
-    Beside,
-    check_classifier,
     check_config,
     options_beside,
     options_inside,
@@ -86,11 +85,12 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
     """
     tensors, config, entries, given = contents.tensors, contents.config, contents.entries, contents.layout
     family = None if config is None else check_config(config)
-    beside = contents.settings if config is None else Beside("config.json", config)
+    beside = contents.settings if config is None else config
     if config is not None and family is None and given is None:
         return detect_own(tensors, config, hints)
     named = clean_names(tensors)
-    check_classifier(named)
+    if family and contents.stored_as and "h.0.attn.c_attn.weight" in named:  # bitsandbytes turns GPT-2's matrices
+        family = replace(family, transposed=())
     if config and family and (contents.family or is_written_by_transformers(named, family)):
         return detect_family(named, config, hints, contents.family or family)
     if given and (absent := [theirs for role, theirs in given.names.items() if not is_named(role, given, named)]):
@@ -239,25 +239,20 @@ def is_written_by_transformers(named: Mapping[str, Tensor], family: Layout) -> b
     return not family.transposed or (qkv is not None and qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0])
 
 
-def stated_options(layout: Layout, beside: Beside | None, entries: Mapping[str, object], sizes: Options) -> Options:
-    """Return the options found next to the weights or in the checkpoint's other entries."""
+def stated_options(
+    layout: Layout, beside: Mapping[str, Any] | None, entries: Mapping[str, object], sizes: Options
+) -> Options:
+    """Return the options found next to the weights or else in the checkpoint's other entries."""
     model_args = entries.get(MODEL_ARGS)
     if layout.title == NANOGPT and isinstance(model_args, dict):
         known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
     inside = options_inside(entries, sizes.keys() - {"tie_weights"})
     if beside is None:
         return inside
-    if beside.options.get("model_type") == GPT2:
-        names, read = FAMILIES[GPT2].theirs, read_family_options(beside.options)
-        outside = {ours: value for ours, value in read.items() if names.get(ours) in beside.options}
-    else:
-        outside = options_beside(beside)
-    for name in outside.keys() & inside.keys():
-        if outside[name] != inside[name]:
-            raise GPTError(
-                "layout.stated_twice", name=name, beside=outside[name], file=beside.file, inside=inside[name]
-            )
-    return {**inside, **outside}
+    if beside.get("model_type") != GPT2:
+        return {**inside, **options_beside(beside)}
+    names, read = FAMILIES[GPT2].theirs, read_family_options(beside)
+    return {**inside, **{ours: value for ours, value in read.items() if names.get(ours) in beside}}
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:

@@ -10,14 +10,12 @@ import zipfile
 from _compat_pickle import IMPORT_MAPPING
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-import yaml  # type: ignore[import-untyped]
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -85,15 +83,6 @@ def read_json(path: Path, kind: type[T]) -> T:
     if not isinstance(value, kind):
         raise GPTError("file.damaged", file=path.name, reason=type(value).__name__)
     return value
-
-
-def read_yaml(path: Path) -> dict[str, object]:
-    """Read a YAML file of options. Numbers such as 1e-5, which are text in YAML 1.1, become numbers."""
-    options: dict[str, object] = readable(path, lambda: dict(yaml.safe_load(path.read_text("utf-8-sig"))))
-    for name, text in options.items():
-        with suppress(ValueError):
-            options[name] = float(text) if isinstance(text, str) else text
-    return options
 
 
 class Record(dict[Any, Any]):

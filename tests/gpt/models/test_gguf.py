@@ -163,22 +163,15 @@ def replaced(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
     ("change", "message"),
     [
         (lambda data: data[:4] + struct.pack("<I", 1) + data[8:], "of version 1; versions 2 and 3"),
-        (lambda data: data[:4] + struct.pack(">I", 3) + data[8:], r"of version 3 \(big-endian\)"),
-        (
-            lambda data: data[:8] + struct.pack("<Q", 2**60) + data[16:],
-            "incomplete GGUF file: a count of 1,152",
-        ),
-        (
-            lambda data: data[:16] + struct.pack("<Q", 2**60) + data[24:],
-            "incomplete GGUF file: a count of 1,152",
-        ),
-        (lambda data: data[:100], "damaged or incomplete GGUF file"),
-        (lambda data: data[:-100], "damaged or incomplete GGUF file"),
+        (lambda data: data[:8] + struct.pack("<Q", 2**60) + data[16:], "damaged or cut short"),
+        (lambda data: data[:16] + struct.pack("<Q", 2**60) + data[24:], "damaged or cut short"),
+        (lambda data: data[:100], "damaged or cut short"),
+        (lambda data: data[:-100], "damaged or cut short"),
         (
             replaced(b"llama\x14", b"mamba\x14"),
             "of the architecture mamba, which is not implemented: known are",
         ),
-        (replaced(b"llama.context_length\x04", b"llama.context_length\x0c"), "damaged or incomplete GGUF file"),
+        (replaced(b"llama.context_length\x04", b"llama.context_length\x0c"), "damaged or cut short"),
         (replaced(b"llama.embedding_length", b"llama.embedding_lengtg"), "does not state hidden_size"),
         (replaced(b"llama.context_length", b"llama.residual_scale"), "residual_scale=48 in this GGUF file changes"),
         (replaced(b"blk.1.ffn_up", b"blk.1.ffn_uq"), "missing: blk.1.ffn_up.weight"),
@@ -198,7 +191,6 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(
     ("changed", "message"),
     [
         ({"general.architecture": ["llama"]}, "of the architecture"),
-        ({"llama.embedding_length": "wide"}, "embedding_length='wide' in this GGUF file changes the mathematics"),
         ({"llama.attention.head_count": [4, 2]}, r"attention\.head_count=\[4, 2\]"),
         ({"llama.rope.scaling.type": "longrope"}, r"rope\.scaling\.type='longrope'"),
         ({"llama.rope.dimension_count": 2}, r"rope\.dimension_count=2"),

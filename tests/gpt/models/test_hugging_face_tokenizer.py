@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import AutoTokenizer
 
 from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer
-from gpt.models.checkpoints.tokenizer_json import check_pattern
 from gpt.models.checkpoints.vocabularies import find_vocabulary
 from gpt.tokenizer import TextDecoder, Vocabulary, plain_text, prompt_ids, prompt_text, start_ids
 from tests.gpt.models.tokenizer_families import (
@@ -150,38 +148,17 @@ def changed(family: str, place: tuple[str, ...], value: object) -> dict[str, Any
     return whole
 
 
-def byte_levels(n: int) -> dict[str, Any]:
-    """Return parts that each make a text longer: "é" would become 2**n characters."""
-    part = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    return {"type": "Sequence", "pretokenizers": [part] * n}
-
-
-LONG_MAP = base64.b64encode(bytes(4) + b"a" * 1000).decode()  # a map that makes characters 1000 bytes long
-
-
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model", "type"), "Morfessor", "not implemented: Morfessor"),
-        (("model", "max_input_chars_per_word"), 10**6, "not implemented: max_input_chars_per_word 1000000"),
-        (("pre_tokenizer",), byte_levels(20), "not implemented: ByteLevel, ByteLevel"),
+        (("model", "type"), "Morfessor", "is not a vocabulary"),
         (("model", "vocab"), {}, "give each token an id"),
-        (("model", "vocab"), {"a": 10**30}, "do not belong together"),
+        (("model", "vocab"), {"a": 0, "b": 0}, "give each token an id"),
         (("model", "vocab"), {"a": 1024}, "1,025 tokens, but the model has 1,024"),
         (("model", "merges"), [["no", "such"]], "is not a vocabulary"),
         (("added_tokens",), [{"special": False, "content": "hello"}], "missing field `id`"),
-        (("normalizer",), {"type": "Uppercase"}, "not implemented: Uppercase"),
-        (("normalizer",), {"type": "Precompiled", "precompiled_charsmap": LONG_MAP}, "not implemented: Precompiled"),
-        (
-            ("normalizer",),
-            {"type": "Replace", "pattern": {"Regex": "(a+)+b"}, "content": "▁"},
-            "not implemented: Replace",
-        ),
-        (
-            ("pre_tokenizer",),
-            {"type": "Split", "pattern": {"Regex": "(a+)+b"}, "behavior": "Isolated", "invert": False},
-            "could take minutes",
-        ),
+        (("normalizer",), {"type": "Uppercase"}, "is not a vocabulary"),
+        (("normalizer",), [1], "is not a vocabulary"),
         (("post_processor",), {"type": "TemplateProcessing", "single": "x"}, "is not a vocabulary"),
     ],
 )
@@ -207,18 +184,6 @@ def test_added_tokens_beyond_the_models_are_left_out(tmp_path: Path) -> None:
     found = find_vocabulary(tmp_path, n_vocab)
     assert found.decode(found.encode("ordinary")) == "ordinary"
     assert find_vocabulary(tmp_path, n_vocab + 2).encode("ordinary") == [n_vocab + 1]
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        r"(a|a)*b", r"(?:\s+)+x", r"(\w)\1", r"(?<n>a)\k<n>", r"(?R)", r"a?" * 30 + "a" * 30, "(a|a)" * 30, 
-        "a{1,9}" * 9,        "(?x) (a|a) * b", "(?#)", "a" * 2000, "(", "(?P<n>a)",
-    ],
-)  # fmt: skip
-def test_patterns_that_could_take_long_are_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="could take minutes"):
-        check_pattern(pattern, "tokenizer.json")
 
 
 LARGE_VOCAB = 4096

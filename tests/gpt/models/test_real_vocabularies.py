@@ -132,7 +132,6 @@ def rendered(source: str, chat: Sequence[Mapping[str, str]], tokens: Mapping[str
     return render_jinja_template([list(chat)], chat_template=source, add_generation_prompt=True, **tokens)[0][0]
 
 
-@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize(("title", "source"), templates(), ids=[title for title, _ in templates()])
 def test_a_template_writes_what_transformers_writes_or_refuses_what_it_refuses(title: str, source: str) -> None:
     tokens = {"bos_token": "<s>", "eos_token": "</s>"}

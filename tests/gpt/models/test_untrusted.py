@@ -127,18 +127,6 @@ def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
     return tmp_path / "ours"
 
 
-def test_a_flipped_bit_of_our_format_is_detected(folder: Path) -> None:
-    for name in ("vocab.tiktoken", "model.safetensors"):
-        whole = (folder / name).read_bytes()
-        for at in range(0, len(whole), max(1, len(whole) // 150)):
-            damaged = bytearray(whole)
-            damaged[at] ^= 1 << at % 8
-            (folder / name).write_bytes(damaged)
-            with pytest.raises(ValueError, match=r"ours is damaged: .* checksum"):
-                load_model(folder)
-        (folder / name).write_bytes(whole)
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_weights_that_are_not_finite_are_refused_by_name(
@@ -160,7 +148,6 @@ def test_configuration_of_any_values_is_read_or_refused_with_a_value_error(
     if kind == "family":
         folder = family_twins("gemma3_text", "windows by layer, untied").folder
     config = json.loads((folder / "config.json").read_text())
-    config.pop("sha256", None)
     changed, refused = tmp_path / "changed", 0
     shutil.copytree(folder, changed)
     for name in config:
@@ -182,7 +169,6 @@ def test_broken_config_is_refused(folder: Path, text: str) -> None:
 
 def test_vocabulary_of_another_model_is_not_used(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
-    del config["sha256"]
     (folder / "config.json").write_text(json.dumps(config))
     lines = (folder / "vocab.tiktoken").read_text()
     (folder / "vocab.tiktoken").write_text(lines + "YWJj 260\n")

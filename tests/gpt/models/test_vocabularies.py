@@ -123,13 +123,11 @@ def test_a_padded_table_encodes_in_transformers_as_here(tmp_path: Path, tokens: 
     [
         ("vocab.json", r"vocab\.json alone cannot be read: put the model's tokenizer\.json next to it"),
         ("tokenizer.model", r"tokenizer\.model is not a SentencePiece model"),
-        ("tokenizer.json", r"must contain tokens and merges"),
+        ("tokenizer.json", r"tokenizer\.json is not a vocabulary"),
     ],
 )
 def test_a_vocabulary_that_cannot_be_read_leaves_ids_and_not_gpt2s_tokens(tmp_path: Path, name: str, said: str) -> None:
     save_model(tmp_path, GPT(GPTConfig(50257, 8, 1, 1, 2)), PlainIds(50257))
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({key: config[key] for key in config if key != "sha256"}))
     (tmp_path / name).write_text("{}")
     with pytest.warns(UserWarning, match=said):
         assert load_model(tmp_path).tokenizer.decode([5, 3]) == " 5 3"
