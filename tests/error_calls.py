@@ -35,13 +35,20 @@ def classes() -> Iterator[str]:
 @cache
 def calls() -> dict[str, ast.Call]:
     """Return each call in gpt that constructs an error from a key, by its location."""
-    names = {*classes(), "super().__init__", "require"}
+    names = {*classes(), "__init__", "require"}
     return {
         f"{path.relative_to(FOLDER)}:{node.lineno}": node
         for path, tree in trees().items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and texts(node) and ast.unparse(node.func) in names
+        if isinstance(node, ast.Call)
+        and texts(node)
+        and {getattr(node.func, "id", ""), getattr(node.func, "attr", "")} & names
     }
+
+
+def called(call: ast.Call) -> str:
+    """Return the name of the function or method that is called, or ""."""
+    return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
 def texts(call: ast.Call) -> list[str]:

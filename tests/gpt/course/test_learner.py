@@ -32,9 +32,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def mine(reference: Reference, tmp_path: Path) -> LoadedModel:
+@pytest.fixture(scope="module")
+def mine(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     """Open the solution as a model."""
+    tmp_path = tmp_path_factory.mktemp("mine")
     (tmp_path / PROGRAM).write_text(solution(), encoding="utf-8")
     return open_program("my-gpt", tmp_path / PROGRAM, reference)
 
