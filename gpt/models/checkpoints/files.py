@@ -243,8 +243,6 @@ def weight_files(path: Path) -> list[Path]:
         if (path / name).is_file():
             return weight_files(path / name)
     if parts := sorted(path.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):
-        if len(parts) != int(parts[0].stem.rpartition("-")[2]):
-            raise GPTError("checkpoint.missing_shards", folder=path.name, n=len(parts), file=parts[0].name)
         return parts
     usual = [path / name for name in TORCH_FILES if (path / name).is_file()]
     files = [file for file in sorted(path.iterdir()) if file.is_file()]

@@ -37,7 +37,7 @@ from gpt.models.checkpoints.gguf import (
     read_config,
     shortest,
 )
-from gpt.models.checkpoints.hugging_face_tokenizer import BYTE_TOKEN, HuggingFaceTokenizer
+from gpt.models.checkpoints.hugging_face_tokenizer import BYTE_TOKEN, SPACE, HuggingFaceTokenizer
 from gpt.models.checkpoints.layouts import Layout
 from gpt.models.checkpoints.tokenizer_formats import (
     BYTE,
@@ -53,7 +53,6 @@ from gpt.models.checkpoints.tokenizer_formats import (
     merges_of,
     special_tokens,
 )
-from gpt.models.checkpoints.tokenizer_json import SPACE
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import config_values, effective, is_same, to_weights
 from gpt.models.checkpoints.writing import read_config as config_of

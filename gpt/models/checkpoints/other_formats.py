@@ -43,7 +43,7 @@ from gpt.models.checkpoints.tokenizer_formats import (
     read_varint,
 )
 from gpt.models.checkpoints.translate import strip_wrappers
-from gpt.models.checkpoints.untrusted import Damaged, Record, existing, map_file, read_json, read_pickle
+from gpt.models.checkpoints.untrusted import Damaged, Record, existing, map_file, read_json, read_pickle, readable
 from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
@@ -302,15 +302,14 @@ def openai_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
 def read_tensors(index: Path) -> dict[str, Tensor]:
     """Return the tensors of a TensorFlow checkpoint, memory-mapped. Raises ValueError if it is damaged."""
     data = index.with_suffix(".data-00000-of-00001")
-    try:
+
+    def read() -> dict[str, Tensor]:
         table = read_table(index.read_bytes())
-        shards = dict(fields(table.pop(b""))).get(1, 1)
-        if shards != 1:
-            raise Damaged(f"{shards} shards")
+        del table[b""]  # the number of parts
         whole = map_file(data)
         return {name.decode(): read_tensor(value, whole) for name, value in table.items()}
-    except (Damaged, IndexError, KeyError, UnicodeDecodeError, ValueError, struct.error) as error:
-        raise GPTError("checkpoint.tensorflow", file=index.name, reason=error) from None
+
+    return readable(index, read)
 
 
 def read_table(data: bytes) -> dict[bytes, bytes]:
@@ -345,8 +344,6 @@ def read_block(data: bytes, handle: tuple[int, int]) -> dict[bytes, bytes]:
         shared, at = read_varint(block, at)
         n_key, at = read_varint(block, at)
         n_value, at = read_varint(block, at)
-        if shared > len(key) or at + n_key + n_value > end:
-            raise Damaged(f"byte {start + at}")
         key = key[:shared] + block[at : at + n_key]
         found[key] = block[at + n_key : at + n_key + n_value]
         at += n_key + n_value

@@ -42,7 +42,7 @@ QUANTIZED = re.compile(
 class Scheme(NamedTuple):
     """A way of quantising. name: as in `Contents.stored_as`, with the bits. read: computes a weight (out, in)."""
 
-    name: Callable[[Stored, Config], str]
+    name: str
     read: Callable[[Stored, Config], Tensor]
 
 
@@ -56,7 +56,7 @@ def dequantized(contents: Contents, file: str) -> Contents:
     if not (signs := {match.lastgroup for match in QUANTIZED.finditer("\n".join(tensors))}):
         return contents
     for method in filter(None, signs):
-        raise not_read(method)
+        raise GPTError("layout.quantized", method=method)
     modules: dict[str, Stored] = {}
     for name, tensor in tensors.items():
         if match := PART.fullmatch(name):
@@ -70,7 +70,7 @@ def dequantized(contents: Contents, file: str) -> Contents:
         for part in parts:
             plain.pop(f"{module}.{part}", None)
         plain[f"{module}.weight"] = Deferred(weight, weight.like())
-        names.append(scheme.name(parts, stated))
+        names.append(scheme.name)
     return replace(contents, tensors=plain, stored_as=max(names, key=names.count)) if names else contents
 
 
@@ -100,30 +100,24 @@ class Weight:
             raise GPTError("file.damaged", file=self.name, reason=reason) from None
 
 
-def not_read(method: str) -> GPTError:
-    """Return the error for a method that is not read."""
-    return GPTError("layout.quantized", method=method)
-
-
 def scheme_of(parts: Stored, config: Config) -> Scheme | None:
     """Return the scheme in which a module's weight is stored, or None if it is not quantised."""
-    weight = parts.get("weight")
+    weight, bits = parts.get("weight"), config.get("bits", 4)
     if any(".quant_state" in name for name in parts):
-        return Scheme(lambda parts, _: "NF4" if any("nf4" in name for name in parts) else "FP4", read_four_bits)
+        return Scheme("NF4" if any("nf4" in name for name in parts) else "FP4", read_four_bits)
     if "qweight" in parts:
         scales = parts.get("scales", parts["qweight"])
         is_awq = "g_idx" not in parts and parts["qweight"].shape[-1:] != scales.shape[-1:]
         form = str(config.get("checkpoint_format") or config.get("version") or "gptq").lower()
         if form not in ("gptq", "gptq_v2", "gemm"):
-            raise not_read(form)
-        title = "AWQ" if is_awq else "GPTQ"
-        return Scheme(lambda _, config: f"{title} {config.get('bits', 4)}-bit", read_awq if is_awq else read_gptq)
+            raise GPTError("layout.quantized", method=form)
+        return Scheme(f"AWQ {bits}-bit", read_awq) if is_awq else Scheme(f"GPTQ {bits}-bit", read_gptq)
     if "weight_packed" in parts:
-        return Scheme(lambda parts, _: f"INT{packed_bits(parts)}", read_packed)
+        return Scheme(f"INT{packed_bits(parts)}", read_packed)
     if "scales" in parts and {"biases", "qbiases"} & parts.keys():
-        return Scheme(lambda _, config: f"MLX {config.get('bits', 4)}-bit", read_mlx)
+        return Scheme(f"MLX {bits}-bit", read_mlx)
     if weight is not None and weight.dtype in EIGHT_BITS and len(parts) > 1:
-        return Scheme(lambda *_: "INT8" if weight.dtype is torch.int8 else "FP8", read_eight_bits)
+        return Scheme("INT8" if weight.dtype is torch.int8 else "FP8", read_eight_bits)
     return None
 
 

@@ -21,19 +21,17 @@ from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, ChatTemplate, read_chat_template
 from gpt.models.checkpoints.hugging_face_tokenizer import (
+    EDGES,
     GENERATION_CONFIG,
+    SPACE,
     TOKENIZER_CONFIG,
     TOKENIZER_JSON,
     HuggingFaceTokenizer,
     TokenizerSettings,
-    library_vocabulary,
-)
-from gpt.models.checkpoints.tokenizer_json import (
-    EDGES,
-    SPACE,
     byte_letters,
     control_names,
     ids_of_tokens,
+    library_vocabulary,
     usual_decoder,
 )
 from gpt.models.checkpoints.untrusted import read_json, read_text
