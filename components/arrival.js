@@ -2,7 +2,7 @@
 
 import { read, write } from "./storage.js";
 import { speak } from "./widgets/i18n.js";
-import { setExact } from "./widgets/numbers.js";
+import { setExact } from "./widgets/labels.js";
 import { isSettled, store } from "./widgets/runtime.js";
 
 const ID = "glassbox-session";

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from components import classroom, monitoring
 from components.downloads import ROUTE
-from components.figures.palette import DARK_PARTNERS
+from components.figures.style import DARK_PARTNERS
 from components.i18n import LANGUAGES, Language, in_all_languages
 from components.i18n.catalogue import CATALOGUES, FALLBACK, GLOSSARY
 from components.theme import CSS, FONTS, FONTS_URL

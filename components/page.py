@@ -37,9 +37,9 @@ from components.state.snapshot import Snapshot
 from components.state.store import SessionStore
 from components.tabs import activations, concepts, glossary, loss
 from components.tabs import course as build_tab
+from components.tabs.challenges.goals import CHALLENGES
 from components.tabs.challenges.tab import challenge_key, open_challenge
 from components.tabs.challenges.tab import tab as challenges
-from components.tabs.challenges.table import CHALLENGES
 from components.tabs.change.tab import tab as change
 from components.tabs.compare.tab import build_compare
 from components.tabs.inside import stream
@@ -62,7 +62,7 @@ from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model
 from gpt.models.sources import POEMS_MODEL
 
-STYLES = ("page.css", "first_screen/hero.css", "tabs/tabs.css", "tabs/lessons/lessons.css")
+STYLES = ("page.css", "tabs/tabs.css", "tabs/lessons/lessons.css")
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 CHECK_SECONDS = 600  # interval for deleting old uploads
 

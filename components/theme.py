@@ -5,7 +5,7 @@ from __future__ import annotations
 import gradio as gr
 from gradio.themes.utils import colors, sizes
 
-from components.figures.palette import MONO, PALETTE, css_variables
+from components.figures.style import MONO, PALETTE, css_variables
 
 # A sans for the page, a serif for what the model reads and writes, and MONO; systems' own fonts for other scripts.
 SANS = (

@@ -20,8 +20,7 @@ ROOT = Path(__file__).parent.parent
 WRITE = """
 import { readFileSync } from "node:fs";
 import { t } from "./components/widgets/i18n.js";
-import { decimal, percent, setExact } from "./components/widgets/numbers.js";
-import { marked, visible } from "./components/widgets/text.js";
+import { decimal, marked, percent, setExact, visible } from "./components/widgets/labels.js";
 import { speak } from "./tests/js/catalogue.js";
 const { shares, numbers, texts, sentences } = JSON.parse(readFileSync(0));
 const spoken = ["en", "zh"].map((language) => (speak(language), sentences.map(([key, values]) => t(key, values))));

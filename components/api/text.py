@@ -10,8 +10,8 @@ from components.api.arguments import Endpoints, checked_messages, checked_specia
 from components.api.results import ListedModel, NextToken, Tokens
 from components.labels import token_text
 from components.next_tokens import best
+from components.state.admission import measured, min_update_interval
 from components.state.settings import checked_number, sampling_params
-from components.state.throughput import measured, min_update_interval
 from gpt import distribution, generate, list_models, with_seed
 from gpt.models.registry import models_in_memory, title
 from gpt.tokenizer import prompt_ids

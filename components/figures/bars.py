@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.figures.palette import CURVES, DIVERGING, MONO
 from components.figures.style import (
     ALL_LABELS,
+    CURVES,
+    DIVERGING,
     LABEL,
     LIGHT,
+    MONO,
     ON_PAPER,
     SMALL,
     Figure,

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.figures.palette import CURVES, MONO, SEQUENTIAL
 from components.figures.style import (
+    CURVES,
     DASHES,
     LABEL,
     LEGEND,
     LIGHT,
+    MONO,
+    SEQUENTIAL,
     SMALL,
     Figure,
     Trace,

@@ -8,16 +8,20 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from components.figures.palette import ATTENTION, DIVERGING, SEQUENTIAL, Colour, colorscale
 from components.figures.style import (
     ALL_LABELS,
+    ATTENTION,
+    DIVERGING,
     LABEL,
     LIGHT,
     ON_PAPER,
+    SEQUENTIAL,
     SMALL,
+    Colour,
     Figure,
     Trace,
     bare_axis,
+    colorscale,
     escape,
     figure,
     floats,

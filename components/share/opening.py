@@ -14,15 +14,14 @@ from components.limits import MAX_LENGTH
 from components.share.address import LinkedPage, Places
 from components.share.link import VIEW, decode, replay, shown_prompt
 from components.share.sequence import SequenceState, open_sequence
-from components.state.admission import admitted, waiting_for_cluster
+from components.state.admission import admitted, measured, waiting_for_cluster
 from components.state.adoption import load_with_progress
 from components.state.example import first_prompt
 from components.state.hidden import hide_again
 from components.state.session import Session
 from components.state.settings import LIMITS, MoreControls, Settings, sampling_params, sampling_values
-from components.state.snapshot import Message
+from components.state.snapshot import Message, Throughput
 from components.state.text import NEWEST, Shading
-from components.state.throughput import Throughput, measured
 from gpt import (
     DEFAULT_MODEL,
     Edits,

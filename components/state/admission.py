@@ -1,4 +1,4 @@
-"""Waiting in the admission queues of models and of analyses, with a progress message."""
+"""Waiting in the admission queues of models and of analyses, with a progress message; the pace of what is written."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from components.limits import MAX_CONCURRENT_ANALYSES
+from components.monitoring import FIRST_TOKEN
 from components.state.session import Session
-from components.state.snapshot import Message
-from gpt import LoadedModel
+from components.state.snapshot import Message, Throughput
+from gpt import LoadedModel, Step
 from gpt.inference.admission import AdmissionQueue, Place, enter
 
 T = TypeVar("T")
+S = TypeVar("S", Step, Step | None)
+UPDATE_COST_SECONDS = 0.005  # server time per update, excluding the model's share
+MAX_UPDATE_SHARE = 0.5  # largest fraction of the server's time that updates may take
 ANALYSES = AdmissionQueue(MAX_CONCURRENT_ANALYSES)  # the page's and the endpoints'
 
 
@@ -88,3 +92,35 @@ def waiting_for_cluster(loaded: LoadedModel) -> Message:
     """Return the progress message for a text that is waiting for its next token."""
     away = loaded.deployed is not None and not loaded.deployed.is_there
     return Message("status.cluster_away" if away else "status.cluster_busy")
+
+
+def measured(
+    steps: Iterator[S],
+    seed: int | None,
+    began: float,
+    report: Callable[[Throughput], None] = lambda throughput: None,
+) -> Iterator[S]:
+    """Pass on the steps during generation, calling `report` with the current throughput before each one.
+
+    Args:
+        steps: May contain None, which is not a step (see `gpt.documents.generation.stream`).
+        began: Start of the request, from time.perf_counter().
+    """
+    count, seconds, first = 0, 0.0, 0.0
+    for step in steps:
+        if step is not None:
+            first = first or time.perf_counter() - began
+            if not count:
+                FIRST_TOKEN.observe(first)
+            count, seconds = count + 1, seconds + step.seconds
+            report(Throughput(seed, count, seconds, first))
+        yield step
+
+
+def min_update_interval(loaded: LoadedModel) -> float:
+    """Return the minimum number of seconds between two updates of one stream.
+
+    It is 0 for a single stream and grows with the number of streams.
+    """
+    admission = loaded.engine.admission  # waiting texts also count, because they may have begun: texts take turns
+    return UPDATE_COST_SECONDS / MAX_UPDATE_SHARE * max(0, admission.n_admitted + admission.n_waiting - 1)

@@ -13,9 +13,8 @@ from components.i18n import Language
 from components.limits import MAX_ARCHIVED_BYTES
 from components.state.document_lock import DocumentLock
 from components.state.settings import Settings
-from components.state.snapshot import LastAction, Message, Snapshot
+from components.state.snapshot import LastAction, Message, Snapshot, Throughput
 from components.state.text import HiddenWords, Selection, Text, TokenStatisticsCache
-from components.state.throughput import Throughput
 from components.state.typed_text import TypedText, shown_text, version_of
 from gpt import Edits, FinishReason, Generation, SamplingParams, Step
 from gpt.documents.document import History

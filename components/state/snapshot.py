@@ -13,7 +13,6 @@ from components.errors import NothingToShow
 from components.i18n import Language
 from components.state.settings import Settings
 from components.state.text import Selection, Text, TokenStatisticsCache
-from components.state.throughput import Throughput
 from components.state.typed_text import TypedText
 from gpt import Edits, FinishReason, LoadedModel, Stages, distribution
 
@@ -32,6 +31,20 @@ class Message:
 
     key: str
     values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Number of tokens, model time in seconds excluding waiting, and time to first token."""
+
+    seed: int | None
+    count: int = 0
+    seconds: float = 0.0
+    first_seconds: float = 0.0
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        return self.count / self.seconds if self.seconds else None
 
 
 LastAction = Message  # the last edit since the text was generated

@@ -4,7 +4,7 @@
 import { themed } from "./canvas.js";
 import { find, makeButton, makeShape, setCount, setText } from "./dom.js";
 import { defineWidget } from "./runtime.js";
-import { visible } from "./text.js";
+import { visible } from "./labels.js";
 
 const [LOWEST, HIGHEST] = [40, 140]; // limits on an arch's height in px
 const LOW = 16; // the same limit for an arch over a short text

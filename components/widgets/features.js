@@ -10,7 +10,7 @@
  * @property {number} [first]
  */
 
-import { bytes } from "./numbers.js";
+import { bytes } from "./labels.js";
 import { find, make, modified, roving, setCount, setText } from "./dom.js";
 import { t } from "./i18n.js";
 import { defineWidget } from "./runtime.js";

@@ -1,8 +1,6 @@
 // The page's texts in the browser: one catalogue per language, which contains the keys that scripts name
 // (`components/assets.py`). It is loaded when its language is first used.
 
-import { fill } from "./text.js";
-
 /** @typedef {{ language: string, texts: Record<string, string>, terms: import("./glossary.js").Term[] }} Catalogue */
 
 /** @type {Map<string, Promise<Catalogue>>} */
@@ -72,3 +70,6 @@ export function t(key, values) {
   if (!values) return text;
   return fill(texts["language.spacing"] === "cjk" ? withoutSpaces(text, values) : text, values);
 }
+
+/** Replaces each {name} in a text with its value. @param {string} text @param {Record<string, any>} values */
+export const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");

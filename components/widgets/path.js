@@ -20,7 +20,7 @@
 
 import { find, makeShape, setAll } from "./dom.js";
 import { t } from "./i18n.js";
-import { percent } from "./numbers.js";
+import { percent } from "./labels.js";
 import { defineWidget } from "./runtime.js";
 
 const [TOP, ROW, GAP, FOOT] = [72, 28, 12, 84]; // px above the rows, of a row, for words that are left out, and below

@@ -53,7 +53,7 @@ _CHOICES = """<div class="gb-choices" role="group" hidden></div>"""
 
 
 def choices(name: str, **wired: Any) -> Part:
-    """Return the list, which is hidden if there are no lines. View data: see `choices.js`.
+    """Return the list, which is hidden if there are no lines. View data: see `lists.js`.
 
     A click or Enter raises `.select` with the line's payload; the arrow keys move between lines.
     """
@@ -117,7 +117,7 @@ _SNIPPETS = """<section class="gb-snippets"><h3></h3><ol></ol></section>"""
 
 
 def snippets(name: str, **wired: Any) -> Part:
-    """Return a list of snippets. View data: see `snippets.js`."""
+    """Return a list of snippets. View data: see `lists.js`."""
     return widget("snippets", name, template=_SNIPPETS, empty={"snippets": []}, **wired)
 
 

@@ -10,9 +10,8 @@ import pytest
 import torch
 from plotly.graph_objects import Figure
 
-from components.figures import bars, lines, maps, palette
-from components.figures.palette import DARK_PARTNERS
-from components.figures.style import token_label
+from components.figures import bars, lines, maps, style
+from components.figures.style import DARK_PARTNERS, token_label
 from components.next_tokens import best, token_bars, with_chosen
 from gpt import get_model
 
@@ -157,8 +156,8 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_text_can_be_read_on_the_page_on_cards_and_on_the_tints_of_tokens(theme: str) -> None:
-    colour = {name: getattr(pair, theme) for name, pair in palette.PALETTE.items()}
-    tints = [getattr(pair, theme) for pair in palette.SEQUENTIAL[:4]]  # tokens.css uses only these
+    colour = {name: getattr(pair, theme) for name, pair in style.PALETTE.items()}
+    tints = [getattr(pair, theme) for pair in style.SEQUENTIAL[:4]]  # tokens.css uses only these
     for name, grounds in {
         "text": [colour["surface"], colour["card"], colour["raised"], *tints],
         "muted": [colour["surface"], colour["card"], colour["raised"]],
@@ -170,9 +169,9 @@ def test_text_can_be_read_on_the_page_on_cards_and_on_the_tints_of_tokens(theme:
 
 
 def test_every_light_colour_has_one_dark_partner() -> None:
-    maps = (palette.SEQUENTIAL, palette.ATTENTION, palette.DIVERGING)
-    pairs = {*palette.PALETTE.values(), *(pair for each in maps for pair in each)}
-    assert len({pair.light for pair in pairs}) == len(pairs) == len(palette.DARK_PARTNERS)
+    maps = (style.SEQUENTIAL, style.ATTENTION, style.DIVERGING)
+    pairs = {*style.PALETTE.values(), *(pair for each in maps for pair in each)}
+    assert len({pair.light for pair in pairs}) == len(pairs) == len(style.DARK_PARTNERS)
 
 
 def shares(size, zeros, seed):

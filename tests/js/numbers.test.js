@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { between } from "../../components/widgets/canvas.js";
-import { bytes, change, small } from "../../components/widgets/numbers.js";
-import { fill, partsOf, visible } from "../../components/widgets/text.js";
+import { bytes, change, partsOf, small, visible } from "../../components/widgets/labels.js";
+import { fill } from "../../components/widgets/i18n.js";
 import "./catalogue.js";
 
 test("a number that would be all zeros is a power of ten", () => {

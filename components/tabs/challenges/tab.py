@@ -22,9 +22,8 @@ from components.state.reads import Pending, is_ready
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
-from components.tabs.challenges.goals import LowerLoss, probabilities, strongest
+from components.tabs.challenges.goals import BY_KEY, CHALLENGES, Challenge, LowerLoss, probabilities, strongest
 from components.tabs.challenges.reading import Answer, Reading, Tool, Verdict
-from components.tabs.challenges.table import BY_KEY, CHALLENGES, Challenge
 from components.text_views import short_name
 from components.widgets.composer import box_line, composer, composer_data
 from components.widgets.heads import heads, heads_data

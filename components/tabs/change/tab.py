@@ -26,11 +26,10 @@ from components.kit import (
 )
 from components.labels import placed, quoted
 from components.parts import Lines, Part
-from components.state.admission import Admission, admitted
+from components.state.admission import Admission, admitted, min_update_interval
 from components.state.jobs import Job, started, stop
 from components.state.session import Session
 from components.state.text import NEWEST, TokenStatisticsCache
-from components.state.throughput import min_update_interval
 from components.tabs.change.edits import (
     Editing,
     Writing,

@@ -11,16 +11,15 @@ from typing import Any
 from components.api.arguments import checked_text
 from components.concepts import kept_edits
 from components.i18n import t
-from components.state.admission import Admission, admitted, waiting_for_cluster
+from components.state.admission import Admission, admitted, measured, min_update_interval, waiting_for_cluster
 from components.state.adoption import load_with_progress, remark
 from components.state.example import encodable_text, fitting_text
 from components.state.hidden import show_all
 from components.state.knowledge import fitting_model, is_known_to
 from components.state.session import PendingGeneration, Session
 from components.state.settings import LIMITS, clamped, sampling_values
-from components.state.snapshot import Message
+from components.state.snapshot import Message, Throughput
 from components.state.text import NEWEST
-from components.state.throughput import Throughput, measured, min_update_interval
 from components.state.typed_text import name_spans, rest_ids, shown_tokens
 from components.tabs.playground.box import Box
 from components.text_views import count_sentence

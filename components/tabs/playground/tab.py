@@ -122,7 +122,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
             button("more-controls", _more_label, show_more),
             row(
                 button("open-film", "film.open", open_film),
-                button("write-own", "hero.write"),  # selects the text, see hero.js
+                button("write-own", "hero.write"),  # selects the text, see page.js
                 classes="gb-start",
             ),
             classes="gb-buttons",

@@ -10,9 +10,8 @@
 
 import { find, make, makeButton, makeShape, modified, setAll, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { decimal, percent } from "../numbers.js";
+import { decimal, percent, visible } from "../labels.js";
 import { defineWidget } from "../runtime.js";
-import { visible } from "../text.js";
 import { createTip } from "../tip.js";
 
 /**

@@ -12,7 +12,7 @@
  * @typedef {HTMLElement & {layout: any, data: any, _fullLayout: any, on: (event: string, listener: (event: any) => void) => void}} Plot
  */
 
-import { floats } from "../numbers.js";
+import { floats } from "../labels.js";
 import { find, make } from "../dom.js";
 import { setWords } from "../glossary.js";
 import { language, t } from "../i18n.js";

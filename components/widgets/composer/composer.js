@@ -23,7 +23,7 @@
 
 import { find, modified, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { percent } from "../numbers.js";
+import { percent } from "../labels.js";
 import { defineWidget } from "../runtime.js";
 import { drawArcs } from "../arcs.js";
 import { changed, createCopy, toggled, tokenAt, wordAt } from "./copy.js";

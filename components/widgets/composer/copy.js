@@ -2,7 +2,7 @@
 // and the text that may come next.
 
 import { make, setText } from "../dom.js";
-import { marked } from "../text.js";
+import { marked } from "../labels.js";
 
 /**
  * Returns the word that a token belongs to, or -1 for none.

@@ -3,7 +3,7 @@
 import { box, divergingMap, picture, themed, write } from "../canvas.js";
 import { archPath, marginPath } from "../arcs.js";
 import { t } from "../i18n.js";
-import { bytes, percent } from "../numbers.js";
+import { bytes, percent } from "../labels.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {[token: string, p: number][]} Next */

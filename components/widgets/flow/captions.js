@@ -2,7 +2,7 @@
 
 import { box, clipped, ribbon, write } from "../canvas.js";
 import { t } from "../i18n.js";
-import { isExact, percent } from "../numbers.js";
+import { isExact, percent } from "../labels.js";
 import { BAR, HEAD, OF_HEAD, bottom, centre, group, middle, right, thickness } from "./scene.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */

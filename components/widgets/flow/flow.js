@@ -6,7 +6,7 @@
 import { sizedContext } from "../canvas.js";
 import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { decimal, isExact, percent } from "../numbers.js";
+import { decimal, isExact, percent } from "../labels.js";
 import { createRequests, drawHeadPicks, drawLayerPick } from "../picks.js";
 import { defineWidget } from "../runtime.js";
 import { ATTENTION, HEAD, NARROWEST, TARGET, bottom, centre, firstSeen, fitScene, makeScene, right, shapeOf } from "./scene.js";

@@ -1,7 +1,7 @@
 // The flow's scene: its data with images, colours, fonts and layout.
 
 import { divergingMap, picture, themed } from "../canvas.js";
-import { bytes } from "../numbers.js";
+import { bytes } from "../labels.js";
 
 /**
  * @typedef {{bins: number, width: number, scale: string, data: string}} Strip  one vector per row. data: base64 of uint8;

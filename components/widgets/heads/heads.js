@@ -15,7 +15,7 @@
 import { contextOf, mapTo, picture, sizedContext, themed } from "../canvas.js";
 import { MOVES, find, modified, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { bytes, percent } from "../numbers.js";
+import { bytes, percent } from "../labels.js";
 import { defineWidget } from "../runtime.js";
 
 /**

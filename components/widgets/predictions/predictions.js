@@ -11,7 +11,7 @@
  */
 
 import { find, make, roving, setText } from "../dom.js";
-import { change } from "../numbers.js";
+import { change } from "../labels.js";
 import { defineWidget } from "../runtime.js";
 
 const GLIDE_MS = 150;

@@ -2,7 +2,7 @@
 
 import { find, makeShape, modified, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { change, percent } from "../numbers.js";
+import { change, percent } from "../labels.js";
 import { defineWidget } from "../runtime.js";
 
 const NARROW = 590; // px

@@ -1,7 +1,6 @@
 // Decodes a head's stages, and computes one cell step by step.
 
-import { bytes, floats } from "../numbers.js";
-import { decimal, small } from "../numbers.js";
+import { bytes, decimal, floats, small } from "../labels.js";
 
 /**
  * @typedef {"q" | "k" | "raw" | "scaled" | "masked" | "weights" | "v" | "z"} StageName

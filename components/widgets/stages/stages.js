@@ -19,12 +19,11 @@
  * @typedef {Selection & import("./numbers.js").Packed} Stages  all fields or none
  */
 
-import { bytes } from "../numbers.js";
+import { bytes, decimal, percent, small } from "../labels.js";
 import { contextOf, divergingMap, mapTo, sizedContext, themed } from "../canvas.js";
 import { MOVES, find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
-import { decimal, percent, small } from "../numbers.js";
 import { createRequests, drawHeadPicks, drawLayerPick } from "../picks.js";
 import { defineWidget } from "../runtime.js";
 import { createPointerTip } from "../tip.js";

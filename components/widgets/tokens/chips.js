@@ -2,8 +2,7 @@
 
 import { make } from "../dom.js";
 import { t } from "../i18n.js";
-import { percent } from "../numbers.js";
-import { marked, partsOf, visible } from "../text.js";
+import { marked, partsOf, percent, visible } from "../labels.js";
 
 /**
  * @typedef {object} Token

@@ -2,7 +2,7 @@
 
 import { find, makeShape, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { visible } from "../text.js";
+import { visible } from "../labels.js";
 import { inUnit, measured, surprisal } from "./chips.js";
 
 /** @typedef {import("./chips.js").Token} Token */

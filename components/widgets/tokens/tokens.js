@@ -14,11 +14,9 @@
  */
 
 import { find, modified, setText } from "../dom.js";
-import { bytes } from "../numbers.js";
+import { bytes, isExact, percent, visible } from "../labels.js";
 import { t } from "../i18n.js";
-import { isExact, percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
-import { visible } from "../text.js";
 import { createTip } from "../tip.js";
 import { chipByKey, makeChip, readToken } from "./chips.js";
 import { createCurve } from "./curve.js";

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.figures.palette import DARK_PARTNERS
+from components.figures.style import DARK_PARTNERS
 from components.i18n import t
 from components.kit import Tab, card
 from components.panels import (

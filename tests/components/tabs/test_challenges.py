@@ -11,9 +11,8 @@ from components.i18n import LANGUAGES, t
 from components.labels import percent
 from components.state.session import Session
 from components.tabs.challenges import tab as challenges
-from components.tabs.challenges.goals import Circuit
+from components.tabs.challenges.goals import BY_KEY, STRANGE, Circuit
 from components.tabs.challenges.tab import Play, latest, shows
-from components.tabs.challenges.table import BY_KEY, STRANGE
 from gpt import Generation, get_model
 from tests.components.drawing import Drawn
 from tests.gpt.fake_models import tiny_model

@@ -1,4 +1,60 @@
-// Formats tokens and sentences.
+// Tokens and numbers as texts, as in components/labels.py; numbers are decoded from base64.
+
+import { t } from "./i18n.js";
+
+/** @param {string} text */
+export const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+/** @param {string} text */
+export const floats = (text) => new Float32Array(bytes(text).buffer);
+
+let exact = false;
+
+/** Returns whether numbers show all digits, and tokens their ids. */
+export const isExact = () => exact;
+
+/** @param {boolean} on */
+export const setExact = (on) => void (exact = on);
+
+/** Formats 0.5 as "50%". With all digits shown, values near 0 and 1 get more digits. @param {number} probability */
+export function percent(probability) {
+  const value = 100 * probability;
+  if (!exact) {
+    if (value > 0 && value < 1) return t("number.under", { p: "1%" });
+    return value > 99 && value < 99.9999 ? t("number.over", { p: "99%" }) : `${Math.round(value)}%`;
+  }
+  if (value > 0 && value < 0.01) return "< 0.01%";
+  if (value >= 99.995 && value < 99.9999) return "> 99.99%";
+  return `${value.toFixed(percentDigits(value))}%`;
+}
+
+/** Formats a change as "91% → 9%", or as one percentage if both look the same. @param {number} before @param {number} after */
+export function change(before, after) {
+  if (percent(before) === percent(after)) return percent(after);
+  const short = (/** @type {number} */ p) => (exact || p === 0 || (p >= 0.01 && p <= 0.99) || p > 0.999999 ? percent(p) : p < 0.5 ? "<1%" : ">99%");
+  return `${short(before)} → ${short(after)}`;
+}
+
+/** @param {number} value */
+function percentDigits(value) {
+  if (value === 0 || value >= 99.995) return 0;
+  if (value < 0.95 || value >= 99.95) return 2;
+  return value < 9.95 || value >= 99.5 ? 1 : 0;
+}
+
+/** Formats a number with the given decimals and a real minus sign; zero has no sign. @param {number} value */
+export function decimal(value, digits = 2) {
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+}
+
+/** Formats a number with the given decimals, or in scientific notation if they would all be zeros. @param {number} value */
+export function small(value, digits = 2) {
+  if (value === 0 || Math.abs(value) >= 0.5 * 10 ** -digits) return decimal(value, digits);
+  const [lead, exponent] = value.toExponential(1).split("e");
+  const raised = [...String(Number(exponent))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(c)])).join("");
+  return `${lead.replace("-", "−")} × 10${raised}`;
+}
 
 // The same rule as in components/labels.py, which names the characters; tests/test_scripts.py checks that they agree.
 const CONTROLS =
@@ -44,6 +100,3 @@ export const visible = (text) => marked(text).replaceAll(" ", "·");
  * that need one. @param {string} text
  */
 export const partsOf = (text) => text.split(UNSEEN);
-
-/** Replaces each {name} in a text with its value. @param {string} text @param {Record<string, any>} values */
-export const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
