@@ -2,7 +2,7 @@
 
 Colours are pairs for the light and the dark theme. The sequential map (weights, probabilities) and the diverging one
 (differences around zero) are lines through OKLab with equal steps, so that equal differences look equal. Lightness
-alone conveys the order, which works for every kind of colour blindness. Every light colour has exactly one dark partner.
+alone conveys the order, which works for every kind of colour blindness. Every light colour has one dark partner.
 Source for the colour space: Ottosson, "A perceptual color space for image processing" (2020).
 
 Figures use light colours, which the browser replaces on the dark theme. A figure is a dict in plotly.js's format,

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from components.share.link import document_values
-from components.state import throughput
+from components.state import admission
 from components.state.example import example
 from components.state.session import PendingGeneration, Session
 from components.tabs.playground import editing, generation
@@ -175,7 +175,7 @@ def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(sess
 @pytest.fixture
 def crowd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Twenty other visitors generate, and updates cost so much that only the first and the last are due."""
-    monkeypatch.setattr(throughput, "UPDATE_COST_SECONDS", 60.0)
+    monkeypatch.setattr(admission, "UPDATE_COST_SECONDS", 60.0)
     with ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(get_model().engine.admission.enter())
