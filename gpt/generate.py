@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gpt.checks import check_choice, check_integer
-from gpt.documents.generation import Generation, Step, read_together, sliding_steps
+from gpt.documents.generation import Generation, Step, patient, read_together, stream
 from gpt.documents.prompt import Prompt, token_ids
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -70,7 +70,7 @@ def generate(
     ids = token_ids(loaded.tokenizer, prompt, special=special)
     n_dropped = max(0, len(ids) - loaded.model.config.block_size)
     document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped], held=held)
-    return (step for _, step in sliding_steps(document, params, max_new_tokens))
+    return (step for _, step in patient(stream(document, params, max_new_tokens, slides=True)))
 
 
 def _with_traces(model: GPT, unread: list[int], steps: Iterator[Step], edits: Edits | None) -> Iterator[Step]:

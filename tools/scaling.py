@@ -21,8 +21,8 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.experiments.scaling import SCALING, ScalingCurve, ScalingPoint, training_flops
-from gpt.experiments.shapes import count_parameters, parameter_parts
+from gpt.experiments.scaling import SCALING, ScalingCurve, ScalingPoint
+from gpt.experiments.shapes import count_parameters, flops_per_token, parameter_parts
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
 from gpt.tokenizer import Vocabulary
@@ -67,6 +67,15 @@ def measure_scaling(
             if trainer.step % SAVE_STEPS == 0 or trainer.step == sized.steps:
                 save(saved, key, trainer, points)
         yield make_curve(name, trainer.model.config, points)
+
+
+def training_flops(config: GPTConfig) -> float:
+    """Return the FLOPs per training token, averaged over a context: three times those of a forward pass.
+
+    The backward pass costs twice as much as the forward pass (Kaplan et al., arXiv 2001.08361, section 2.1).
+    """
+    total = sum(flops_per_token(config, position).total for position in range(config.block_size))
+    return 3 * total / config.block_size
 
 
 def llama_recipe(recipe: Recipe) -> Recipe:

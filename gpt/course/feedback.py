@@ -50,20 +50,21 @@ def error(answer: dict[str, Any]) -> Words:
 def wrong_names(message: str) -> Words:
     """Return the feedback for parameters with wrong names or shapes; see `gpt.course.child.copy_weights`."""
     lines = message.split("\n")
-    missing = ", ".join(line[2:] for line in lines if line.startswith("- "))
-    extra = ", ".join(line[2:] for line in lines if line.startswith("+ "))
-    sized = "; ".join(line.replace("!=", "→") for line in lines if line[0] not in "-+")
-    parts = [
-        say("Parameters are missing: {names}.", "缺少参数：{names}。", names=missing) if missing else None,
-        say("These parameters are not in the course: {names}.", "课程里没有这些参数：{names}。", names=extra)
-        if extra
-        else None,
-        say("Shapes differ (yours → expected): {names}.", "形状不同（你的 → 期望）：{names}。", names=sized)
-        if sized
-        else None,
+    found = [
+        ("Parameters are missing: {names}.", "缺少参数：{names}。", ", ".join(x[2:] for x in lines if x[0] == "-")),
+        (
+            "These parameters are not in the course: {names}.",
+            "课程里没有这些参数：{names}。",
+            ", ".join(x[2:] for x in lines if x[0] == "+"),
+        ),
+        (
+            "Shapes differ (yours → expected): {names}.",
+            "形状不同（你的 → 期望）：{names}。",
+            "; ".join(x.replace("!=", "→") for x in lines if x[0] not in "-+"),
+        ),
     ]
-    found = [part for part in parts if part is not None]
-    return Words(" ".join(part.en for part in found), "".join(part.zh for part in found))
+    parts = [say(en, zh, names=names) for en, zh, names in found if names]
+    return Words(" ".join(part.en for part in parts), "".join(part.zh for part in parts))
 
 
 def difference(expected: Any, received: Any, tolerance: float) -> Words:
@@ -149,8 +150,6 @@ def shown(value: Any) -> str:
 def numbers(values: Tensor) -> str:
     """Format a few numbers with four decimal places."""
     row = values.flatten()[:SHOWN].tolist()
-    return (
-        "  ".join(f"{number:.4g}" if abs(number) < 1e-3 else f"{number:.4f}" for number in row)
-        if (values.is_floating_point())
-        else "  ".join(f"{number}" for number in row)
-    )
+    if not values.is_floating_point():
+        return "  ".join(map(str, row))
+    return "  ".join(f"{number:.4g}" if abs(number) < 1e-3 else f"{number:.4f}" for number in row)

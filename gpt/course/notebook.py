@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import io
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from gpt.course import child
 from gpt.course.check import Checker, explain, line
@@ -127,7 +125,7 @@ def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], 
         step = find_step(key)
         path = cell_of(step, names)
         for test in step.tests:
-            answer = child.answer(names, test.run, copied(checker.inputs(test)), path)
+            answer = child.answer(names, test.run, deepcopy(checker.inputs(test)), path)
             verdict = checker.judge(step, test, answer)
             if verdict.state != "ok":
                 print(line(step, verdict.state, language))
@@ -137,15 +135,6 @@ def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], 
         print(line(step, "ok", language))
 
     return check
-
-
-def copied(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Copy inputs as if they were sent to another process, so that in-place changes do not affect the next test."""
-    buffer = io.BytesIO()
-    torch.save(inputs, buffer)
-    buffer.seek(0)
-    loaded: dict[str, Any] = torch.load(buffer)
-    return loaded
 
 
 def cell_of(step: Step, names: dict[str, Any]) -> str:

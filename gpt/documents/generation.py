@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -19,7 +20,7 @@ from gpt.checks import check_head, check_layer
 from gpt.documents.document import TYPED, Document, Origin, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
 from gpt.documents.prompt import Prompt, encode_prompt
-from gpt.documents.remote import Backend, Source, StreamReply, StreamRequest
+from gpt.documents.remote import Source, StreamReply, StreamRequest
 from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -348,7 +349,7 @@ class Generation(Document):
         """
         if self.loaded.deployed is None:
             return self.take_step(with_seed(params))
-        return next(_patient(_remote_stream(self, self.loaded.deployed, with_seed(params), None)))[1]
+        return next(patient(_remote_stream(self, self.loaded.deployed.stream, with_seed(params), None)))[1]
 
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
         """Generate up to max_new_tokens steps, which `undo` treats as one action.
@@ -356,7 +357,7 @@ class Generation(Document):
         The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call.
         For a deployed model, a replica generates them ahead of time.
         """
-        return (step for _, step in _patient(stream(self, params, max_new_tokens)))
+        return (step for _, step in patient(stream(self, params, max_new_tokens)))
 
     def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
         """Like `steps`, but always run in this process, on the model's own device."""
@@ -485,17 +486,11 @@ def stream(
     """
     params = with_seed(params)
     if on_zero_gpu():
-        return _remote_stream(document, ZeroGPU(document.loaded), params, max_new_tokens, slides=slides)
+        lend = partial(zero_gpu_replies, document.loaded)
+        return _remote_stream(document, lend, params, max_new_tokens, slides=slides)
     if document.loaded.deployed is not None:
-        return _remote_stream(document, document.loaded.deployed, params, max_new_tokens, slides=slides)
+        return _remote_stream(document, document.loaded.deployed.stream, params, max_new_tokens, slides=slides)
     return _local_stream(document, params, max_new_tokens, slides=slides)
-
-
-def sliding_steps(
-    document: Generation, params: SamplingParams, max_new_tokens: int
-) -> Iterator[tuple[Generation, Step]]:
-    """Yield steps that continue past a full context, each with its document (see `stream`)."""
-    return _patient(stream(document, params, max_new_tokens, slides=True))
 
 
 def _local_stream(
@@ -516,11 +511,17 @@ def _local_stream(
 
 
 def _remote_stream(
-    document: Generation, backend: Backend, params: SamplingParams, max_new_tokens: int | None, *, slides: bool = False
+    document: Generation,
+    send: Callable[[dict[str, Any]], Source],
+    params: SamplingParams,
+    max_new_tokens: int | None,
+    *,
+    slides: bool = False,
 ) -> Iterator[tuple[Generation, Step | None]]:
-    """Add the replies of a backend to a document. If a backend is lost, another continues from the document's ids.
+    """Add the replies of another process to a document. If it is lost, another continues from the document's ids.
 
-    max_new_tokens: None for a single step, which never has the finish_reason "max_new_tokens".
+    send: sends a request; raises ConnectionLost if nothing can be reached. max_new_tokens: None for a single step,
+    which never has the finish_reason "max_new_tokens".
     """
     left, last_node, losses = max_new_tokens, None, 0
     source: Source | None = None
@@ -528,7 +529,7 @@ def _remote_stream(
         try:
             if slides and document.full:
                 document = document.without_first()
-            source = backend.stream(document.request(params, 1 if left is None else left, slides=slides))
+            source = send(document.request(params, 1 if left is None else left, slides=slides))
             for line in source:
                 if line is None:
                     yield document, None
@@ -563,7 +564,7 @@ def _remote_stream(
                 source = None
 
 
-def _patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[Generation, Step]]:
+def patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[Generation, Step]]:
     """Skip None. Raises ValueError if the cluster stays unreachable for MAX_AWAY_SECONDS."""
     seen = time.monotonic()
     for document, step in steps:
@@ -607,14 +608,3 @@ def zero_gpu_replies(loaded: LoadedModel, data: dict[str, Any]) -> Iterator[dict
     request = StreamRequest.from_json(data)
     for reply in replies(Generation.of_request(gpu_copy(loaded), request), request):
         yield reply.to_json()
-
-
-class ZeroGPU:
-    """Backend that runs requests on ZeroGPU."""
-
-    def __init__(self, loaded: LoadedModel) -> None:
-        self.loaded = loaded
-
-    def stream(self, request: dict[str, Any]) -> Source:
-        """Run a request in one ZeroGPU call."""
-        return zero_gpu_replies(self.loaded, request)

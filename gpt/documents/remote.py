@@ -82,11 +82,3 @@ class Source(Protocol):
 
     def __iter__(self) -> Iterator[dict[str, Any] | None]: ...
     def close(self) -> None: ...
-
-
-class Backend(Protocol):
-    """What generates a model's texts, such as `gpt.inference.cluster.DeployedModel`."""
-
-    def stream(self, request: dict[str, Any]) -> Source:
-        """Send a request. Raises ConnectionLost if nothing can be reached."""
-        ...

@@ -6,9 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.experiments.shapes import flops_per_token
 
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results shown on the page
 
@@ -59,12 +57,3 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
         for key in ("curves", "llama")
     )
     return Scaling(found["command"], curves, llama)
-
-
-def training_flops(config: GPTConfig) -> float:
-    """Return the FLOPs per training token, averaged over a context: three times those of a forward pass.
-
-    The backward pass costs twice as much as the forward pass (Kaplan et al., arXiv 2001.08361, section 2.1).
-    """
-    total = sum(flops_per_token(config, position).total for position in range(config.block_size))
-    return 3 * total / config.block_size

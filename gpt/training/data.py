@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal, Protocol, get_args
 
 import numpy as np
@@ -25,7 +24,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints.tokenizer_formats import bpe_tokenizer
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
-from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load_vocabulary, save_vocabulary
+from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, tiktoken_tokenizer
 from gpt.training.evaluation import sample
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch
@@ -181,11 +180,8 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
 
 
 def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
-    """Train a vocabulary on stories and return it, reloaded from a file."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "vocab.tiktoken"
-        save_vocabulary(train_vocabulary(stories, vocab_size), path)
-        return load_vocabulary(path)
+    """Train a vocabulary on stories."""
+    return tiktoken_tokenizer(train_vocabulary(stories, vocab_size))
 
 
 def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:

@@ -123,13 +123,6 @@ class LiveRun:
             return self._changed.wait_for(lambda: self._state in ENDED, timeout)
 
     @property
-    def work(self) -> tuple[float, int]:
-        """Sort key for ordering runs by work: time limit, then parameters times training tokens."""
-        recipe = self.recipe
-        n_tokens = recipe.steps * recipe.batch_size * recipe.block_size
-        return self.time_limit_seconds, self.n_parameters * n_tokens
-
-    @property
     def state(self) -> State:
         """The run's current state."""
         with self._changed:

@@ -16,9 +16,7 @@ import importlib.util
 import json
 import os
 import pickle
-import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean
@@ -42,7 +40,7 @@ from gpt.training.snapshots import save_snapshot, snapshot_steps
 from gpt.training.trainer import Trainer
 
 SAMPLE_TOKENS = 100
-LINE_STEPS = 20  # steps per progress line when not attached to a terminal; each line shows their mean loss
+LINE_STEPS = 20  # steps between updates of the progress bar, which shows their mean loss
 
 
 @dataclass(frozen=True)
@@ -246,14 +244,20 @@ class FolderRun:
         if trainer.step in steps:
             self.folder.save_snapshot(trainer.step, model, self.data.vocabulary)
         batches = self.data.batches(recipe.batch_size, trainer.step)
-        with closing(ProgressBar(trainer)) as progress:
+        begun = trainer.n_tokens, trainer.seconds
+        is_silent = None if process.is_first else True  # None: where there is no terminal
+        with tqdm(total=recipe.steps, initial=trainer.step, unit="step", disable=is_silent) as bar:
             while trainer.step < recipe.steps and not process.all_reduce(stop())[0]:
                 trainer.update(next(batches))
-                progress.show()
+                speed = (trainer.n_tokens - begun[0]) / (trainer.seconds - begun[1])
+                loss = fmean(trainer.losses[-LINE_STEPS:])
+                bar.set_postfix_str(f"loss {loss:.4f}, {speed:,.0f} tokens/s", refresh=False)
+                bar.update()
                 if trainer.step in steps:
                     self.folder.save_snapshot(trainer.step, model, self.data.vocabulary)
                 if trainer.step % every == 0 or trainer.step == recipe.steps:
-                    progress.print(self.evaluate(trainer))
+                    line = self.evaluate(trainer)
+                    bar.write(line) if process.is_first else None
         if trainer.step < recipe.steps:
             self.save(trainer)
         return trainer.step == recipe.steps
@@ -294,33 +298,3 @@ class FolderRun:
             texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in self.data.prompts]
             self.folder.add_samples(row.step, texts)
             self.folder.draw_curve()
-
-
-class ProgressBar:
-    """A progress bar on a terminal; elsewhere, one line per LINE_STEPS updates. Only the first process prints."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.begun = trainer, (trainer.n_tokens, trainer.seconds)
-        disable = None if trainer.process.is_first else True  # None disables it when not attached to a terminal
-        self.bar = tqdm(total=trainer.recipe.steps, initial=trainer.step, unit="step", disable=disable)
-
-    def show(self) -> None:
-        """Show the progress: the mean loss over the latest updates, and the mean speed."""
-        trainer = self.trainer
-        loss = fmean(trainer.losses[-LINE_STEPS:])
-        speed = (trainer.n_tokens - self.begun[0]) / (trainer.seconds - self.begun[1])
-        if not self.bar.disable:
-            self.bar.set_postfix_str(f"loss {loss:.4f}, {speed:,.0f} tokens/s", refresh=False)
-            self.bar.update()
-        elif trainer.step % LINE_STEPS == 0:
-            self.print(f"step {trainer.step}/{trainer.recipe.steps} loss {loss:.4f}, {speed:,.0f} tokens/s")
-
-    def print(self, line: str) -> None:
-        """Print a line, above the progress bar if it is shown."""
-        if self.trainer.process.is_first:
-            self.bar.write(line)
-            sys.stdout.flush()
-
-    def close(self) -> None:
-        """Close the bar, leaving it on the terminal."""
-        self.bar.close()

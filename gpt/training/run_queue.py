@@ -1,4 +1,4 @@
-"""A queue that limits how many live runs train at the same time. Owners without a run, and shorter runs, go first."""
+"""A queue that limits how many live runs train at the same time. Owners without a run go first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from gpt.errors import GPTError
 from gpt.training.live_run import LiveRun
 
 MAX_WAITING, MAX_WAITING_OF_OWNER = 16, 8
-MAX_OVERTAKEN = 4  # maximum number of later runs that may start before an earlier one
 
 
 class QueueFull(GPTError):
@@ -20,7 +19,7 @@ class QueueFull(GPTError):
 
 
 class RunQueue:
-    """Starts queued runs: each owner's first run before anyone's second, then shorter runs, then earlier ones.
+    """Starts queued runs: each owner's first run before anyone's second, then earlier ones.
 
     max_running: maximum number of runs that train at the same time, including paused ones; defaults to half the number
     of cores.
@@ -38,7 +37,6 @@ class RunQueue:
         self._lock = threading.Lock()
         self._waiting: dict[LiveRun, str] = {}  # {run: owner} in the order of submission
         self._running: dict[LiveRun, str] = {}
-        self._overtaken: Counter[LiveRun] = Counter()
         atexit.register(self.close)  # a daemon thread that uses torch while Python exits can abort the process
 
     def submit(self, run: LiveRun, owner: str = "") -> None:
@@ -78,9 +76,8 @@ class RunQueue:
     def _in_turn(self) -> list[LiveRun]:
         """Return the waiting runs in the order in which they will start."""
         n_before, turns = Counter(self._running.values()), {}
-        for run in sorted(self._waiting, key=lambda run: run.work):
-            owner = self._waiting[run]
-            turns[run] = -1 if self._overtaken[run] >= MAX_OVERTAKEN else n_before[owner]
+        for run, owner in self._waiting.items():
+            turns[run] = n_before[owner]
             n_before[owner] += 1
         return sorted(turns, key=lambda run: turns[run])
 
@@ -89,9 +86,6 @@ class RunQueue:
         self._waiting = {run: owner for run, owner in self._waiting.items() if run.state == "waiting"}
         while self._waiting and len(self._running) < self.max_running:
             run = self._in_turn()[0]
-            earlier = list(self._waiting)
-            self._overtaken.update(earlier[: earlier.index(run)])
-            self._overtaken.pop(run, None)
             owner = self._waiting.pop(run)
             if run.start(partial(self._ended, run)):
                 self._running[run] = owner

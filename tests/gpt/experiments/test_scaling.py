@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpt.config import GPTConfig
-from gpt.experiments.scaling import load_scaling, training_flops
-from tools.scaling import main
+from gpt.experiments.scaling import load_scaling
+from tools.scaling import main, training_flops
 
 
 def test_training_takes_three_times_the_operations_of_a_forward_pass() -> None:

@@ -245,21 +245,6 @@ def test_an_owner_has_part_of_the_queue(runs: list[LiveRun]) -> None:
     assert status(queue, runs[1:3]) == [("waiting", 2), ("waiting", 1)]  # a's first run is training
 
 
-def test_less_work_goes_first_and_overtakes_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.training.run_queue.MAX_OVERTAKEN", 1)
-    short = replace(LONG, steps=1)
-    runs = [LiveRun(Gate(), recipe) for recipe in (LONG, LONG, short, short)]
-    queue = RunQueue(max_running=1)
-    for run in runs:
-        queue.submit(run)
-    assert [queue.position(run) for run in runs] == [0, 3, 1, 2]
-    end(runs[0])
-    runs[2].dataset.reach()
-    assert [queue.position(run) for run in runs] == [0, 1, 0, 2]
-    for run in reversed(runs):
-        end(run)
-
-
 def test_closing_ends_all_runs_and_their_threads(runs: list[LiveRun]) -> None:
     queue = RunQueue(max_running=2)
     for run in runs:
