@@ -40,9 +40,7 @@ def calls() -> dict[str, ast.Call]:
         f"{path.relative_to(FOLDER)}:{node.lineno}": node
         for path, tree in trees().items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and texts(node)
-        and {getattr(node.func, "id", ""), getattr(node.func, "attr", "")} & names
+        if isinstance(node, ast.Call) and called(node) in names and texts(node)
     }
 
 

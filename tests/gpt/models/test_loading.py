@@ -119,6 +119,8 @@ def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
     before = logits(model)
     for change in CHANGES.values():
         for name, weight in model.named_parameters():
+            if name.endswith("bias") and "c_fc" not in name:
+                continue
             kept = (weight + 0).clone()
             with torch.no_grad():
                 if isinstance(weight, ReadOnlyTensor):
