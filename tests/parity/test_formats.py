@@ -24,7 +24,7 @@ from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from gpt import LoadedModel, add_model, get_model, load_model
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.models.checkpoints.files import NAMES, STARTS, Contents
 from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
 from gpt.models.checkpoints.quantized import dequantized
@@ -370,3 +370,28 @@ def test_a_quantised_folder_gives_the_logits_of_the_dequantised_weights(tmp_path
         )
         with pytest.raises(ValueError, match=said):
             open_checkpoint(tmp_path)
+
+
+def test_a_gpt2_of_bitsandbytes_is_called_one_and_keeps_its_sampling_settings_when_converted(tmp_path: Path) -> None:
+    """bitsandbytes stores matrices as (out, in), unlike transformers."""
+    config = GPT2Config(vocab_size=300, n_positions=16, n_embd=24, n_layer=1, n_head=3, bos_token_id=0, eos_token_id=0)
+    model = randomized(GPT2LMHeadModel(config))
+    model.save_pretrained(tmp_path / "gpt2")
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items() if name != "lm_head.weight"}
+    name = "transformer.h.0.attn.c_attn"
+    for each in [name for name, tensor in state.items() if ".h." in name and tensor.dim() == 2]:
+        state[each] = state[each].t().contiguous()
+    state[f"{name}.weight"] = torch.ones(72, 24, dtype=torch.int8)
+    state[f"{name}.SCB"] = torch.full((72,), 12.7)
+    save_file(state, tmp_path / "gpt2" / "model.safetensors")
+    options = {**json.loads((tmp_path / "gpt2" / "config.json").read_text())}
+    options["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_8bit": True}
+    (tmp_path / "gpt2" / "config.json").write_text(json.dumps(options))
+    (tmp_path / "gpt2" / "generation_config.json").write_text('{"temperature": 0.6}')
+    with torch.inference_mode():
+        model.transformer.h[0].attn.c_attn.weight.fill_(0.1)
+        assert_close(load_model(tmp_path / "gpt2", device="cpu").model(IDX), model(IDX).logits, atol=1e-5, rtol=0)
+    assert convert(tmp_path / "gpt2", tmp_path / "new", to="hf") == "Hugging Face GPT-2"
+    suggested = load_model(tmp_path / "new", device="cpu").suggested
+    assert suggested is not None
+    assert suggested.temperature == 0.6

@@ -89,8 +89,8 @@ def save_gguf(
     require(tensors, "gguf.no_architecture")
     if metadata["general.architecture"] in OWN_HEAD and network.config.tie_weights:
         tensors["output.weight"] = tensors["token_embd.weight"]
-    if (scaling := network.config.rotary_scaling) is not None and scaling.kind == "llama3":
-        tensors[ROPE_FACTORS] = rope_factors(network.config)
+    if (factors := rope_factors(network.config)) is not None:
+        tensors[ROPE_FACTORS] = factors
     metadata |= vocabulary_metadata(vocabulary or tokenizer)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
@@ -156,21 +156,23 @@ def read_back(metadata: dict[str, Any], config: GPTConfig) -> GPTConfig:
     named = {"attn_q": config.has_qkv_bias, "attn_output": config.has_proj_bias, "ffn_up": config.has_mlp_bias}
     tensors |= {f"blk.0.{name}.bias": torch.empty(0) for name, has_bias in named.items() if has_bias}
     tensors |= {} if config.tie_weights else {"output.weight": torch.empty(0)}
-    scaling = config.rotary_scaling
-    factors = rope_factors(config) if scaling is not None and scaling.kind == "llama3" else None
+    factors = rope_factors(config)
     try:
         found = config_of(read_config(GGUFFile(metadata, tensors, {}), factors))
     except GPTError:
         found = None
     if found is None:
         return GPTConfig()
-    return found if factors is None else replace(found, rotary_scaling=scaling)  # the same factors
+    return found if factors is None else replace(found, rotary_scaling=config.rotary_scaling)  # the same factors
 
 
-def rope_factors(config: GPTConfig) -> Tensor:
-    """Return what Llama 3's scaling divides each frequency by."""
+def rope_factors(config: GPTConfig) -> Tensor | None:
+    """Return what scaling divides each rotary frequency by, or None if GGUF states the scaling in another way."""
+    scaling = config.rotary_scaling
+    if scaling is None or scaling.kind not in ("llama3", "longrope") or scaling.attention_factor != 1:
+        return None
     size, base = config.rotary_size, config.rotary_base
-    return rotary_frequencies(size, base) / rotary_frequencies(size, base, config.rotary_scaling)
+    return rotary_frequencies(size, base) / rotary_frequencies(size, base, scaling)
 
 
 def write(path: Path, metadata: dict[str, Any], tensors: dict[str, Tensor], kind: Kind) -> None:

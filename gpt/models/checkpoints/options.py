@@ -319,7 +319,7 @@ def options_inside(entries: Mapping[str, object], determined: Collection[str] = 
     """
     found: Options = {}
     for name, place in places(entries):
-        for ours, _, value in synonyms_in(place):
+        for ours, value in synonyms_in(place):
             if is_of_type(ours, value) and (name == MODEL_ARGS or ours not in determined):
                 found.setdefault(ours, value)
     return found
@@ -337,12 +337,12 @@ def places(entries: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, ob
             yield "", entries
 
 
-def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, str, Any]]:
-    """Yield (our name, their name, value) for each option among these values."""
+def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
+    """Yield (our name, value) for each option among these values."""
     for ours, names in SYNONYMS.items():
         for theirs in names:
             if (value := values.get(theirs)) not in (None, UNKNOWN_SIZE):
-                yield ours, theirs, our_activation(theirs, value) if ours == "activation" else value
+                yield ours, our_activation(theirs, value) if ours == "activation" else value
 
 
 def our_activation(option: str, value: object) -> object:
