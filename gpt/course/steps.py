@@ -51,22 +51,20 @@ def mistake(found: tuple[str, str]) -> Mistake:
     return Mistake(right, wrong, words(found[1]))
 
 
+def inputs(**values: Callable[[Reference], Any]) -> Inputs:
+    """Return a function that computes inputs by name."""
+    return lambda reference: {name: value(reference) for name, value in values.items()}
+
+
 def weights_of(part: str, **more: Callable[[Reference], Any]) -> Inputs:
     """Return a function for inputs: the configuration, the weights of a part of the bundled model, and further ones."""
-    return lambda reference: {
-        "config": reference.config,
-        "weights": reference.weights(part),
-        **{name: value(reference) for name, value in more.items()},
-    }
+    return inputs(config=lambda reference: reference.config, weights=lambda reference: reference.weights(part), **more)
 
 
 def short_model(**more: Callable[[Reference], Any]) -> Inputs:
     """Return a function for inputs: configuration and weights of the short model, and further ones."""
-    return lambda reference: {
-        "config": config_of(reference.short),
-        "weights": state(reference.short),
-        **{name: value(reference) for name, value in more.items()},
-    }
+    config, weights = (lambda reference: config_of(reference.short)), (lambda reference: state(reference.short))
+    return inputs(config=config, weights=weights, **more)
 
 
 def running_means(reference: Reference) -> Tensor:
