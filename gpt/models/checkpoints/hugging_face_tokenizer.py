@@ -246,10 +246,10 @@ def library_vocabulary(
     """Return the vocabulary that the contents of a tokenizer.json describe, for a model with n_vocab tokens.
 
     file: name of the file that they come from, for errors. more: additional tokens, like those in "added_tokens".
-    Raises ValueError if the contents do not pass `check_tokenizer_json` or do not fit the model.
+    Raises ValueError if the contents are damaged or do not fit the model.
     """
     with library_errors(file):
-        checked = check_tokenizer_json(content, n_vocab, file)
+        checked = read_properties(content, n_vocab, file)
         tokenizer = load_library_tokenizer(content, checked.ids, more, n_vocab)
         return HuggingFaceTokenizer(tokenizer, checked, n_vocab, settings or TokenizerSettings())
 
@@ -385,7 +385,7 @@ class TokenizerJson:
     ends: str
 
 
-def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
+def read_properties(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
     """Return the properties of a file for a model with n_vocab tokens. Adds a decoder if the file has none."""
     model, added = content["model"], content.get("added_tokens") or []
     ids = ids_of_tokens(model, file)

@@ -91,7 +91,7 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
     """Read a vocabulary and the settings next to it, for a model with n_vocab tokens.
 
     file: one of LIBRARY_FILES. Omits added tokens beyond the model's vocabulary. Raises ValueError if a file is
-    damaged, does not pass `check_tokenizer_json`, or does not fit the model.
+    damaged or does not fit the model.
     """
     settings, generation, model, older, added = (
         read_json(folder / name, dict) if (folder / name).is_file() else {}

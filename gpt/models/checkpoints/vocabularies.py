@@ -150,11 +150,10 @@ def read_table(path: Path, n_vocab: int) -> list[str] | None:
 
 def read_nanogpt_meta(path: Path) -> TokenTable:
     """Read nanoGPT's meta.pkl: a pickled {"itos": {id: character}, ...}."""
-    meta = read_pickle(path)  # {"itos": {id: character}, ...}
+    meta = read_pickle(path)
     tokens = tokens_of(meta.get("itos")) if isinstance(meta, dict) else None
-    if tokens is None:
-        raise GPTError("vocabulary.nanogpt", file=path.name)
-    return token_table(tokens)
+    require(tokens, "vocabulary.invalid", file=path.name, reason="itos")
+    return token_table(tokens or ())
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
