@@ -37,18 +37,17 @@ def kill() -> None:
 
 
 @pytest.mark.thorough
-def test_a_run_leaves_log_curve_samples_best_weights_and_a_card(run_with_card: Path, tmp_path: Path) -> None:
+def test_a_run_leaves_log_curve_samples_best_weights_and_a_card(run_with_card: Path) -> None:
     folder = RunFolder(run_with_card)
     assert [row.step for row in folder.log()] == [5, 10, 12]
     assert [row.tokens for row in folder.log()] == [5 * 64, 10 * 64, 12 * 64]
-    folder.draw_curve(tmp_path / "curve.png")
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert (run_with_card / "best" / "curve.png").read_bytes().startswith(b"\x89PNG")
     samples = (run_with_card / "samples.txt").read_text(encoding="utf-8")
     assert [line for line in samples.splitlines() if line.startswith("=====")] == [
         f"===== step {n} =====" for n in (5, 10, 12)
     ]
     assert samples.count("Once") >= 3
-    files = {"README.md", "config.json", "model.safetensors", "vocab.tiktoken"}
+    files = {"README.md", "config.json", "curve.png", "model.safetensors", "vocab.tiktoken"}
     assert {path.name for path in (run_with_card / "best").iterdir()} == files
     assert not list(run_with_card.rglob("*.part"))
 
