@@ -30,10 +30,7 @@ from gpt.checks import (
 )
 from gpt.errors import GPTError
 
-LIKELY = 4096  # number of largest logits that top-p searches for its cutoff before sorting the whole vocabulary
-SUM_LANES = 4  # parallel float32 sums in the narrowest vector unit
 SMALLEST = np.float32(200)  # e to the power of -200 is 0 in float32
-OTHER_ERRORS = 1e-6  # bound on the error in float32 exponentials, quotients and sums of probabilities
 
 
 @dataclass(frozen=True)
@@ -286,40 +283,18 @@ def keep_top_k(logits: np.ndarray, k: int | None) -> np.ndarray:
 
 
 def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
-    """Keep the smallest set of top logits whose total probability reaches p. Ties go to the lower id."""
+    """Keep the smallest set of top logits whose total probability reaches p. Ties go to the lower id.
+
+    The sums are those of transformers: in float32, from the least likely token upwards.
+    """
     if p is None or p == 1:
         return logits
-    least, count = likely_edge(logits, p) or sorted_edge(logits, p)
-    return keep_from(logits, least, count)
-
-
-def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
-    """Return the smallest logit that top-p keeps and the number of tokens kept, exactly like transformers."""
     ascending = np.full_like(logits, -math.inf)
     finite = np.sort(logits[logits > -math.inf])
     ascending[len(logits) - len(finite) :] = finite
     cumulative = softmax(ascending).cumsum(dim=0).numpy()
     removed = min(int(cumulative.searchsorted(np.float32(1 - p), side="right")), len(logits) - 1)
-    return ascending[removed], len(logits) - removed
-
-
-def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
-    """Compute the result of `sorted_edge` from exact sums over the LIKELY largest logits only.
-
-    Returns None if the cutoff lies beyond these logits, or if a sum is so close to p that the result depends on
-    rounding in `sorted_edge`. The softmax there adds up all tokens in float32, in ascending order and in SUM_LANES
-    partial sums; each addition has an error of at most 2^-24 of the sum so far.
-    """
-    n_others = len(logits) - LIKELY
-    if n_others < LIKELY:
-        return None
-    descending = np.sort(np.partition(logits, n_others)[n_others:])[::-1]
-    total = np.exp(logits - descending[0]).sum(dtype=np.float64)
-    cumulative = np.exp(descending - descending[0]).cumsum(dtype=np.float64) / total
-    below = 1 - cumulative  # total probability of the tokens after each one
-    error = 2**-24 * (below.sum() + below[-1] * n_others / 2) / SUM_LANES + OTHER_ERRORS
-    first, last = cumulative.searchsorted((p - error, p + error)).tolist()
-    return (descending[first], first + 1) if first == last < LIKELY else None
+    return keep_from(logits, ascending[removed], len(logits) - removed)
 
 
 def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
