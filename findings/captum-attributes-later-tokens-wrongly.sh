@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# captum 0.9.0, transformers 5.24.0, torch 2.13.0: LLMAttribution with FeatureAblation, which words of a prompt raise the
-# log-probability of each token of a target, with all settings at their defaults.
+# captum 0.9.0, transformers 5.24.0, torch 2.13.0: LLMAttribution with FeatureAblation, which words of a prompt raise
+# the log-probability of each token of a target, with all settings at their defaults.
 # Expected: the log-probability of the token with the prompt, minus that without the word, for each token of the target.
-# Seen: right for the first token of the target only. The numbers of the following ones are of the right size and often of
-# the wrong sign: 1.26 becomes -1.07. They are right with use_cached_outputs=False. Nothing is logged.
+# Seen: right for the first token of the target only. The numbers of the following ones are of the right size and often
+# of the wrong sign: 1.26 becomes -1.07. They are right with use_cached_outputs=False. Nothing is logged.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

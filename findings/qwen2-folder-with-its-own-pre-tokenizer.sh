@@ -4,7 +4,7 @@
 # Expected: AutoTokenizer splits texts as tokenizer.json says, as it does in a folder of a Llama.
 # Seen: it takes vocabulary and merges from the file, and splits texts as Qwen2 does: "123" becomes three tokens instead
 # of one, in a class Qwen2Tokenizer, for Qwen2 even if the folder names LlamaTokenizerFast. No warning; the model reads
-# ids that it was not trained on.
+# ids that it was not trained on. Issue 45920 of huggingface/transformers reports the same of other families.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

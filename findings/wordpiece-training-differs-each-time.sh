@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # tokenizers 0.23.3: a WordPiece vocabulary, trained ten times on the same texts with the same settings in one process.
 # Expected: the same vocabulary each time, as with the BPE trainer, which does the same work: nothing in it is random.
-# Seen: ten different ones. The tokens are the same (or nearly, where counts are equal), but their ids differ, so a model
-# trained with one of them can't be used with the next. One thread or TOKENIZERS_PARALLELISM=false changes nothing, and
-# there is no seed. Reported as issue 1794 of huggingface/tokenizers.
+# Seen: ten different ones. The tokens are the same (or nearly, where counts are equal), but their ids differ, so a
+# model trained with one of them can't be used with the next. One thread or TOKENIZERS_PARALLELISM=false changes
+# nothing, and there is no seed. Reported as issue 1794 of huggingface/tokenizers.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
