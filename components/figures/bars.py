@@ -271,25 +271,18 @@ def stacked_bars(
     names: Sequence[str],
     parts: Mapping[str, np.ndarray],
     *,
-    spread: tuple[np.ndarray, np.ndarray] | None = None,
     highest: float | None = None,
     x_title: str,
     y_title: str,
-    tip: str = ",",
 ) -> Figure:
     """Draw one bar per name, with up to three parts stacked from bottom to top.
 
-    parts: {legend entry: values, (N,)}. spread: lower and upper ends of a line on each bar, (N,) each. highest: upper
-    end of the axis.
+    parts: {legend entry: values, (N,)}. highest: upper end of the axis.
     """
     places = np.arange(len(names))
     data = [
-        _bars(places, values, name, colour, tip) for (name, values), colour in zip(parts.items(), _STACK, strict=False)
+        _bars(places, values, name, colour, ",") for (name, values), colour in zip(parts.items(), _STACK, strict=False)
     ]
-    if spread is not None:
-        path = np.stack([*spread, np.full(len(names), np.nan)], axis=1).ravel()
-        line = {"type": "scatter", "mode": "lines", "line": {"color": LIGHT["text"], "width": 1.5}}
-        data.append(_SILENT | line | {"x": places.repeat(3), "y": path})
     step = max(1, -(-len(names) // 12))
     shown = [*range(0, len(names) - step, step), len(names) - 1]
     ticks = {"tickvals": shown, "ticktext": [escape(names[i]) for i in shown], "automargin": True} | ALL_LABELS

@@ -61,7 +61,6 @@ def lines(
     *,
     x_title: str,
     y_title: str,
-    log_x: bool = False,
     log_y: bool = False,
     level_at: tuple[str, float] | None = None,
     mark: tuple[str, float] | None = None,
@@ -82,8 +81,6 @@ def lines(
     if ticks is not None:
         names, font = [token_label(name) for name in ticks], SMALL | {"color": LIGHT["text"]}
         across = names_axis(names, x_title, most=24, automargin=True, tickangle=-90, tickfont=font)
-    if log_x:
-        across |= {"type": "log", "tickvals": list(x), "ticktext": [f"{value:g}" for value in x]}
     upwards = axis(y_title, zero=True, rangemode="tozero", exponentformat="power")
     shapes, notes = [], []
     if level_at is not None:

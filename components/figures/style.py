@@ -198,9 +198,9 @@ def log_axis(title: str, values: Sequence[np.ndarray]) -> Options:
     return axis(title, type="log", exponentformat="power", range=[low, high], dtick=step)
 
 
-def upright(x: float, colour: str = "text", **line: Any) -> Options:
+def upright(x: float, **line: Any) -> Options:
     """Return a vertical line through the whole figure."""
-    pen = {"color": LIGHT[colour], "width": 1.5} | line
+    pen = {"color": LIGHT["text"], "width": 1.5} | line
     return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": pen}
 
 

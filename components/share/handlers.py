@@ -225,5 +225,5 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
     return caption
 
 
-def _short(text: str, most: int = MAX_PROBLEM_CHARS) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_PROBLEM_CHARS else f"{text[: MAX_PROBLEM_CHARS - 1]}…"

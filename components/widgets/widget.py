@@ -109,14 +109,13 @@ _TEMPLATES = {
 }
 
 
-def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wired: Any) -> Part:
+def sentence(name: str = "", *, kind: Kind = "lead", **wired: Any) -> Part:
     """Return one line, which is hidden while it is empty.
 
-    A "notice" is read aloud when it changes; a "spoken" line is read aloud but not shown. View data: text, or the field
-    that `field` names; hidden (hides the line even if it has text).
+    A "notice" is read aloud when it changes; a "spoken" line is read aloud but not shown. View data: text;
+    hidden (hides the line even if it has text).
     """
-    classes = ("gb-sentence", f"gb-{kind}")
-    return widget("sentence", name, template=_TEMPLATES[kind], options={"field": field}, classes=classes, **wired)
+    return widget("sentence", name, template=_TEMPLATES[kind], classes=("gb-sentence", f"gb-{kind}"), **wired)
 
 
 def says(name: str, text: Callable[[Any], Said], *, kind: Kind = "lead") -> Part:

@@ -73,7 +73,7 @@ EVERY = {
     "rows": Figure(bars.row_bars(P, ["a", "b"], P.mean(axis=1), P.std(axis=1), place_title="place")),
     "merges": Figure(bars.merge_ladder([[bars.Cell("a", 1), bars.Cell("b", 1)], [bars.Cell("ab", 2, True, "c")]])),
     "lines": Figure(lines.lines(X, {"a": X}, **AXES, level_at=("floor", 1.0), mark=("here", 0.0))),
-    "logarithmic": Figure(lines.lines(np.array([1, 2]), {"a": np.array([1, 9])}, **AXES, log_x=True, log_y=True)),
+    "logarithmic": Figure(lines.lines(np.array([1, 2]), {"a": np.array([1, 9])}, **AXES, log_y=True)),
     "tokens": Figure(lines.lines(np.arange(3), {"a": np.ones(3)}, **AXES, ticks=THREE)),
     "paths": Figure(lines.path_lines(np.ones((3, 2)), np.ones((3, 2)), ["a", "b"], THREE, **PATHS)),
     "stages": Figure(
