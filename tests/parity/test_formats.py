@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import tiktoken
 import torch
 from safetensors import safe_open
@@ -25,7 +26,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHea
 
 from gpt import LoadedModel, add_model, get_model, load_model
 from gpt.models.checkpoints import convert, open_checkpoint
-from gpt.models.checkpoints.files import NAMES, STARTS, Contents
+from gpt.models.checkpoints.files import NAMES, NUMPY, STARTS, Contents
 from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
 from gpt.models.checkpoints.quantized import dequantized
 from gpt.models.checkpoints.vocabularies import PlainIds
@@ -286,6 +287,14 @@ def test_a_file_that_is_not_read_is_called_what_it_is(tmp_path: Path, name: str,
     for path in (tmp_path, tmp_path / name):
         with pytest.raises(ValueError, match=f"{re.escape(name)} has the format {said}"):
             load_model(path)
+
+
+def test_the_advice_for_numpy_files_keeps_transposed_matrices(tmp_path: Path) -> None:
+    matrix = np.arange(6.0).reshape(2, 3).T
+    np.savez(tmp_path / "old.npz", weight=matrix)
+    paths = {"file": tmp_path / "old.npz", "new": tmp_path / "new.safetensors"}
+    eval(NUMPY[1], {"safetensors": safetensors, "numpy": np} | paths)
+    assert safetensors.numpy.load_file(paths["new"])["weight"].tolist() == matrix.tolist()
 
 
 BOOK = {"embed_tokens": "tok_emb", "layers.": "trf_blocks.", "self_attn": "att", "mlp.": "ff.", "lm_head": "out_head"}

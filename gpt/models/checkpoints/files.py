@@ -59,7 +59,7 @@ ROWS = torch.ops.aten.slice.Tensor
 # The first row that fits applies.
 FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
 KERAS = "keras_hub: model.export_to_transformers(new)"
-NUMPY = ("NumPy", "safetensors.numpy.save_file(dict(numpy.load(file)), new)")
+NUMPY = ("NumPy", "safetensors.numpy.save_file({name: a.copy() for name, a in numpy.load(file).items()}, new)")
 NAMES = {
     "*.msgpack": ("Flax", FLAX),
     "*.keras *.weights.h5": ("Keras", KERAS),
