@@ -109,18 +109,17 @@ _TEMPLATES = {
 }
 
 
-def sentence(name: str = "", *, kind: Kind = "lead", **wired: Any) -> Part:
-    """Return one line, which is hidden while it is empty.
-
-    A "notice" is read aloud when it changes; a "spoken" line is read aloud but not shown. View data: text;
-    hidden (hides the line even if it has text).
-    """
-    return widget("sentence", name, template=_TEMPLATES[kind], classes=("gb-sentence", f"gb-{kind}"), **wired)
-
-
 def says(name: str, text: Callable[[Any], Said], *, kind: Kind = "lead") -> Part:
-    """Return a line whose text follows from a snapshot: a string, a message, an error, or None for no line."""
-    return sentence(name, kind=kind, empty={"text": ""}, draw=lambda s: sentence_data(text(s)))
+    """Return a line whose text follows from a snapshot: a string, a message, an error, or None for no line.
+
+    A "notice" is read aloud when it changes; a "spoken" line is read aloud but not shown.
+    """
+    template, classes = _TEMPLATES[kind], ("gb-sentence", f"gb-{kind}")
+
+    def draw(s: Any) -> dict[str, Any]:
+        return sentence_data(text(s))
+
+    return widget("sentence", name, template=template, classes=classes, empty={"text": ""}, draw=draw)
 
 
 def sentence_data(said: Said) -> dict[str, Any]:
