@@ -14,7 +14,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from gpt.checks import check_choice, is_number
+from gpt.checks import check_choice, is_number, require
 from gpt.config import Activation, RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import read_json
@@ -373,6 +373,8 @@ def read_layout(path: Path) -> Layout:
         raise GPTError("layout.file", file=path.name, reason='"names" must give a name for each of ours')
     for role in (re.sub(r"\.(weight|bias)$", "", ours) for ours in names):
         check_choice("names", role, ROLES)
+    for ours, theirs in names.items():
+        require(theirs != "?", "layout.file", file=path.name, reason=f'{ours} is still "?"')
     given = Layout(
         CUSTOM,
         names,
