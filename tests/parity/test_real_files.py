@@ -71,11 +71,11 @@ CONFIG_FILES = sorted(CONFIG_FOLDER.glob("*.json"))
 
 # Messages for types that are deliberately not implemented, and for options.
 REASONS = {
-    "bert": "it is an encoder",
+    "bert": "an encoder",
     "bloom": "ALiBi",
     "deepseek": "mixture of experts",
     "deepseek_v2": "mixture of experts",
-    "gpt_oss": "attention sinks",
+    "gpt_oss": "mixture of experts",
     "llava": "reads images",
     "minimind": "its own code",
     "mixtral": "mixture of experts",
@@ -85,7 +85,7 @@ REASONS = {
     "qwen": "its own code",
     "qwen2_moe": "mixture of experts",
     "qwen3_5": "linear attention",
-    "rwkv5": "recurrent state",
+    "rwkv5": "recurrent",
 }
 
 OPTIONS = {

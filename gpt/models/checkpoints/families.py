@@ -419,6 +419,6 @@ REASONS: dict[str, tuple[str, ...]] = {
     "linear attention": ("kimi_linear", "minimax", "qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe"),
     "recurrent": ("falcon_mamba", "jamba", "mamba", "mamba2", "recurrent_gemma", "rwkv", "rwkv5", "rwkv6", "xlstm"),
     "encoder and decoder": ("bart", "marian", "mbart", "mt5", "pegasus", "t5", "umt5", "whisper"),
-    "encoder": ("albert", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert", "roberta"),
+    "an encoder": ("albert", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert", "roberta"),
 }
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of the option for the number of experts

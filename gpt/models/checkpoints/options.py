@@ -78,9 +78,10 @@ def refusal_reason(config: Values) -> str | None:
     for part in (config, text if isinstance(text, dict) else {}):
         signs = {
             "linear attention": "linear_attention" in (part.get("layer_types") or ()),
-            "mixture of experts": any(is_integer(n := part.get(name)) and n > 1 for name in EXPERTS),
+            "mixture of experts": part.get("use_moe") is not False
+            and any(is_integer(n := part.get(name)) and n > 1 for name in EXPERTS),
             "encoder and decoder": part.get("is_encoder_decoder") is True,
-            "images": isinstance(part.get("vision_config"), dict),
+            "reads images": isinstance(part.get("vision_config"), dict),
         }
         by_type = (reason for reason, names in REASONS.items() if part.get("model_type") in names)
         if found := [*by_type, *(reason for reason, is_so in signs.items() if is_so)]:
