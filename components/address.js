@@ -60,6 +60,7 @@ export function followHistory(store, send, remember) {
   // Whether the next address answers the one that opened the page or that Back or Forward restored. It adds no entry, even
   // if not everything could be restored, unless a tab has been clicked since.
   let isAnswer = true;
+  let isLeaving = false; // whether the next Back is ours, to a place that the server shows already
 
   /** @param {string} search @param {"pushState" | "replaceState"} how */
   function write(search, how) {
@@ -77,7 +78,10 @@ export function followHistory(store, send, remember) {
     isAnswer = false;
     if (search === location.search) return;
     const leavesFilm = hasFilm(location.search) && !hasFilm(search); // its entry goes, so that Back doesn't open it again
-    if (leavesFilm && history.state?.before === search) return history.back();
+    if (leavesFilm && history.state?.before === search) {
+      isLeaving = true;
+      return history.back();
+    }
     write(search, isNew && !leavesFilm ? "pushState" : "replaceState");
   });
   store.on("language", (chosen) => {
@@ -87,6 +91,11 @@ export function followHistory(store, send, remember) {
     write(asSearch(parameters), "replaceState");
   });
   addEventListener("popstate", () => {
+    if (isLeaving) {
+      isLeaving = false;
+      remember();
+      return tellParent();
+    }
     asked = performance.timeOrigin + performance.now();
     isAnswer = true;
     remember();

@@ -63,6 +63,7 @@ function snippets(root) {
   /** @param {Snippets} data */
   function draw({ name = "", snippets = [] }) {
     setText(find(root, "h3"), name);
+    root.hidden = !name;
     const fresh = JSON.stringify(snippets);
     if (fresh === key) return;
     key = fresh;

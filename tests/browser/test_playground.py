@@ -19,6 +19,7 @@ from tests.browser.playground_page import (
     FINISHED,
     forget_status,
     generate,
+    open_more_controls,
     open_playground,
     open_tab,
     picked,
@@ -96,6 +97,7 @@ def test_a_browser_in_chinese_has_a_first_screen_in_chinese_before_gradio_and_op
     expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(f"^{EXAMPLES['zh']['example.verse']}"))
     expect(picked(visitor, "model")).to_have_text(re.compile("唐宋诗"))
     visitor.locator("#write-own").click()  # opens the workbench
+    open_more_controls(visitor)
     visitor.locator("#example-title").click()
     expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(r"^《秋夜》\n."))
     visitor.close()
