@@ -53,6 +53,7 @@ def test_a_slider_turns_a_concept_up_and_nothing_moves_while_the_texts_are_writt
     open_playground(page, site)
     desk, below = page.locator("#concepts"), page.locator("#upload")
     expect(page.locator(BARS)).to_have_count(0)
+    expect(page.locator("#hide-main")).to_be_visible()  # what the prediction depends on has been measured
     dog = desk.get_by_role("slider", name="dog")
     dog.focus()
     at = below.bounding_box()
