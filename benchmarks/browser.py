@@ -1,6 +1,6 @@
 """Measure how far the page lags behind the model while updating its text, bars, arcs and heatmap.
 
-    python benchmarks/browser.py [--pace "full speed"] [--tokens 150] [--rounds 5] [--opened] [--language zh]
+    python -m benchmarks.browser [--pace "full speed"] [--tokens 150] [--rounds 5] [--opened] [--language zh]
 
 Starts the app in this process, and a headless Chromium. The server records when each token was generated; the page
 records when the token and its bars appeared on the screen.
@@ -12,11 +12,7 @@ import argparse
 import os
 import shutil
 import statistics
-import sys
 import time
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
 

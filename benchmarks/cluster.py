@@ -1,6 +1,6 @@
 """Measure the cost of running a model in a local cluster's replicas instead of in this process.
 
-    python benchmarks/cluster.py [--visitors 1 8 32] [--replicas 0 1 2] [--rounds 3] [--tokens 100] [--model NAME]
+    python -m benchmarks.cluster [--visitors 1 8 32] [--replicas 0 1 2] [--rounds 3] [--tokens 100] [--model NAME]
 
 Each visitor is a thread that steps through a document, as the page does. With 0 replicas, the model runs in this
 process. Each round measures every number of replicas in turn. Prints, as medians over the rounds, the total tokens per
@@ -73,7 +73,6 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--model", default="stories")
     args = parser.parse_args()
-    sys.path.insert(0, str(ROOT))
     from gpt import SamplingParams, generate
 
     expected: list[list[int]] = []

@@ -1,6 +1,6 @@
 """Compare the greedy decoding speed of this app with other inference engines, on a model with random weights.
 
-    python benchmarks/decode.py [--shape gpt2] [--rounds 5] [--engines ours-fp32 ours-int8 transformers-fp32 ...]
+    python -m benchmarks.decode [--shape gpt2] [--rounds 5] [--engines ours-fp32 ours-int8 transformers-fp32 ...]
 
 Each measurement runs in a new process, and the engines take turns. Prints medians, the system load, and the CPU with
 the instruction set that torch uses. Skips engines whose package is missing; install them with
@@ -36,7 +36,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 PROMPT_TOKENS, NEW_TOKENS, FAR_POSITION, FAR_TOKENS, BATCH_SIZE = 32, 128, 900, 64, 16
 CACHED_TOKENS = 1024
 SHAPES = {"gpt2": "gpt2", "smollm2-135m": "SmolLM2-135M", "qwen3-0.6b": "Qwen3-0.6B"}  # names of the presets
@@ -304,7 +303,7 @@ def main() -> None:
         for _ in range(args.rounds):
             for name in engines:
                 options = ["--folder", folder, "--device", args.device, "--shape", args.shape]
-                command = [sys.executable, __file__, "--measure", name, *options]
+                command = [sys.executable, "-m", "benchmarks.decode", "--measure", name, *options]
                 output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 results[name].append(json.loads(output.splitlines()[-1]))
     print(f"system load before: {load:.1f}; medians of {args.rounds} rounds")

@@ -1,6 +1,6 @@
 """Compare the speed of `generate` with transformers and with an earlier commit, on the bundled model in fp32.
 
-    python benchmarks/generate.py [--rounds 5] [--tokens 128] [--against COMMIT] [--texts 1 16 32]
+    python -m benchmarks.generate [--rounds 5] [--tokens 128] [--against COMMIT] [--texts 1 16 32]
 
 Decoding is greedy. Each measurement runs in a new process, and the engines take turns. Prints the CPU, the system load
 and the medians. Several texts are generated in threads, as on a server, and compared only with the earlier commit.
@@ -21,7 +21,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
 
 
@@ -97,7 +96,7 @@ def compare(folders: dict[str, str], rounds: int, tokens: int, n_texts: int) -> 
     for _ in range(rounds):
         for name, values in rates.items():
             options = ["--engine", name, "--folder", folders[name], "--tokens", str(tokens), "--texts", str(n_texts)]
-            command = [sys.executable, __file__, *options]
+            command = [sys.executable, "-m", "benchmarks.generate", *options]
             values.append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
     own, *others = (statistics.median(values) for values in rates.values())
     ratios = [f"{own / rate:.2f} x {name} ({rate:.0f})" for name, rate in zip(list(rates)[1:], others, strict=True)]

@@ -1,6 +1,6 @@
 """Measure how long a tiny GPT takes to learn each task of the Train tab.
 
-    python benchmarks/live.py [TASK ...] [--steps N] [--seed N]
+    python -m benchmarks.live [TASK ...] [--steps N] [--seed N]
 
 Trains in the background on one core, as the page does. For each task, prints the first evaluation with at least 99%
 accuracy on test examples, the final accuracy, the wall-clock time and the CPU time.
@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.tasks import TASKS, TaskDataset

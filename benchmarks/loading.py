@@ -1,6 +1,6 @@
 """Measure the cost of loading the page until it responds: size, requests, time and layout shift.
 
-    python benchmarks/loading.py [--rounds 5]
+    python -m benchmarks.loading [--rounds 5]
 
 Starts the app in this process, and a headless Chromium with an empty cache. A letter is typed as soon as the text box
 appears; the page has responded when the prediction changes. For comparison, also measures the minimum that Gradio
@@ -13,11 +13,7 @@ import argparse
 import math
 import shutil
 import statistics
-import sys
 from collections import Counter
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import gradio as gr
 from gradio.blocks import Block

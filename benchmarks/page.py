@@ -1,6 +1,6 @@
 """Measure what a written token costs the page and the server, and compare with an earlier commit.
 
-    python benchmarks/page.py [--against COMMIT] [--rounds 5] [--tokens 60]
+    python -m benchmarks.page [--against COMMIT] [--rounds 5] [--tokens 60]
 
 Starts the app from this checkout and from the commit, each in a process of its own, and a headless Chromium at 1280 x
 800. In turns, each writes a text at its default pace on the default tab. Prints the medians of the time for which the
@@ -23,8 +23,6 @@ import time
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 

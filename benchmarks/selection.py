@@ -1,6 +1,6 @@
 """Measure how long the page takes to show a head, layer or token after it is clicked.
 
-    python benchmarks/selection.py [--rounds 9] [--model NAME]
+    python -m benchmarks.selection [--rounds 9] [--model NAME]
 
 Starts the app in this process, and a headless Chromium. The page measures the time from the click to the second frame
 after the picture's caption has changed. Also prints the server's drawing time.
@@ -12,12 +12,8 @@ import argparse
 import os
 import shutil
 import statistics
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from playwright.sync_api import Page, sync_playwright
 

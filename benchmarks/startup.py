@@ -1,6 +1,6 @@
 """Compare the time from `python app.py` to the first page with the time to import torch and gradio.
 
-    python benchmarks/startup.py [--rounds 5]
+    python -m benchmarks.startup [--rounds 5]
 
 Each measurement runs in a new process, and the two take turns. Prints the medians and their ratio.
 """

@@ -1,6 +1,6 @@
 """Compare the time of forward passes with and without tracing, in this app and in transformers.
 
-    python benchmarks/trace.py [--rounds 5] [--tokens 256 1024] [--threads N]
+    python -m benchmarks.trace [--rounds 5] [--tokens 256 1024] [--threads N]
 
 Uses one text and GPT-2 small with random weights in float32. Each library runs in its own process, where plain and
 traced passes take turns. Prints ratios of the medians for wall-clock time and for CPU time, which depends less on
@@ -16,9 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import torch
 
@@ -77,7 +74,7 @@ def main() -> None:
     if not args.measure:
         print(f"{args.threads} threads; system load {os.getloadavg()[0]:.1f}", flush=True)
         for name in MODELS:
-            subprocess.run([sys.executable, __file__, *sys.argv[1:], "--measure", name], check=True)
+            subprocess.run([sys.executable, "-m", "benchmarks.trace", *sys.argv[1:], "--measure", name], check=True)
         return
     torch.set_num_threads(args.threads)
     config = GPTConfig()
