@@ -224,7 +224,8 @@
     const isSame = isDrawn && page.every((node, i) => node?.textContent?.trim() === words[i].textContent);
     const isLate = performance.now() > drawn + LONGEST_MS;
     const isBusy = isComposing || isWriting || isPressed;
-    isOver ||= !isBusy && ((isSame && (!isFrame || window.glassbox.isBack?.())) || isLate);
+    const isShown = isFrame ? window.glassbox.isBack?.() : isSame; // another tab's frame doesn't draw these words
+    isOver ||= !isBusy && (isShown || isLate);
     screen.classList.toggle("first-over", isOver);
     if (!isOver || isBusy || !end(isLate)) requestAnimationFrame(look);
   }
