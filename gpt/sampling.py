@@ -289,9 +289,7 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     """
     if p is None or p == 1:
         return logits
-    ascending = np.full_like(logits, -math.inf)
-    finite = np.sort(logits[logits > -math.inf])
-    ascending[len(logits) - len(finite) :] = finite
+    ascending = np.sort(logits)
     cumulative = softmax(ascending).cumsum(dim=0).numpy()
     removed = min(int(cumulative.searchsorted(np.float32(1 - p), side="right")), len(logits) - 1)
     return keep_from(logits, ascending[removed], len(logits) - removed)
