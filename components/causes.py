@@ -13,8 +13,8 @@ from components.state.reads import Computed
 from components.state.typed_text import word_name, words_of
 from gpt import GPT, Edits, SamplingParams, distribution
 from gpt.analysis.causes import Cause, Causes, measure_causes
+from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import threads_for
 from gpt.tokenizer import Vocabulary
 
 LEAVE_OUT_MULTIPLICATIONS = 1e11  # takes about a second

@@ -25,8 +25,8 @@ from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
 from gpt.analysis.tracing import trace_text
+from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
 
 Feature = tuple[int, int]  # (layer, feature index)

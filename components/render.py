@@ -30,7 +30,7 @@ from components.state.document_lock import DocumentLock
 from components.state.reads import Computed, Pending, Reads, Result, Seen, is_ready, is_same, value_of
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from gpt.inference.threads import threads_for
+from gpt.background import threads_for
 
 WAITING = "waiting"
 PROPERTIES = "properties"

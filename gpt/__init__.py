@@ -1,16 +1,16 @@
 """A GPT written from scratch in PyTorch, with tools to run, train and analyse it. Independent of any user interface."""
 
-import gpt.inference.zero_gpu  # noqa: F401  on ZeroGPU this import must precede torch
+import gpt.inference  # noqa: F401  on ZeroGPU this import must precede torch
 from gpt.analysis.lens import logit_lens
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.documents.beam_search import BeamSearch
 from gpt.documents.generation import FinishReason, Generation, Step
-from gpt.documents.prompt import encode_prompt
 from gpt.edits import Edits, Hook, Patch, Steering
 from gpt.errors import GPTError
 from gpt.generate import generate, generate_batch, generate_greedy
+from gpt.inputs import encode_prompt
 from gpt.model import GPT
 from gpt.models.checkpoints import save_hugging_face, save_model
 from gpt.models.loading import LoadedModel, Tokens

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from gpt.checks import check_choice, check_integer
 from gpt.documents.generation import Generation, Step, patient, read_together, stream
-from gpt.documents.prompt import Prompt, token_ids
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.engine import MAX_TEXTS
-from gpt.inputs import AnyModel
+from gpt.inputs import AnyModel, Prompt, token_ids
 from gpt.model import GPT
 from gpt.models.registry import as_loaded
 from gpt.sampling import SamplingParams, with_seed

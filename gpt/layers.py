@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +13,8 @@ from torch.nn import functional as F
 
 from gpt.checks import check_choice
 from gpt.config import GPTConfig
+
+_global_generator = threading.Lock()
 
 
 class LayerNorm(nn.Module):
@@ -154,6 +159,22 @@ class Dropout(nn.Dropout):
             return x
         kept = torch.empty_like(x).bernoulli_(1 - self.p)
         return x * kept / (1 - self.p)
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Seed torch's global generators, which dropout uses, for the CPU and `device`, and restore them afterwards.
+
+    Threads share these generators, so only one block runs at a time.
+    """
+    device = torch.device(device)
+    gpus = [device] if device.type == "cuda" else []
+    with _global_generator, torch.random.fork_rng(gpus):
+        if gpus:
+            torch.manual_seed(seed)
+        else:
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed the GPUs
+        yield
 
 
 class Linear(nn.Linear):

@@ -39,10 +39,10 @@ from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 from gpt.analysis.patching import patch_sweep
 from gpt.analysis.predictions import kl_divergence
 from gpt.analysis.tracing import trace_window
+from gpt.background import threads_for
 from gpt.documents.comparison import paired_steps
 from gpt.edits import check_patchable
 from gpt.experiments.text_loss import score_text
-from gpt.inference.threads import threads_for
 from gpt.tokenizer import hold_back, prompt_ids
 
 

@@ -12,8 +12,8 @@ from components.errors import PageError
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.state.settings import checked_number
 from gpt import Generation, LoadedModel, get_model
+from gpt import inputs as prompts
 from gpt.checks import check_choice, is_integer
-from gpt.documents import prompt as prompts
 from gpt.errors import quoted
 
 

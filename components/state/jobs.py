@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from gpt.background import Cancelled, Progress, run_with_progress
-from gpt.inference.threads import SMALL_WORK, threads_for
+from gpt.background import SMALL_WORK, Cancelled, Progress, run_with_progress, threads_for
 
 T = TypeVar("T")
 

@@ -37,8 +37,8 @@ from components.widgets.simple import features, predictions, snippets, steer
 from components.widgets.widget import to_base64
 from gpt.analysis.concepts import trace_activity
 from gpt.analysis.tracing import trace_window
+from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import threads_for
 
 MAX_TOKENS = 256  # maximum tokens in the window around the selected token
 MAX_FOUND = 12

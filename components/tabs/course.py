@@ -38,14 +38,13 @@ from components.state.snapshot import Message
 from components.widgets.chart import Drawing
 from components.widgets.simple import table
 from gpt import Generation, LoadedModel
-from gpt.background import Progress
+from gpt.background import Progress, threads_for
 from gpt.course.check import Checker, Verdict
 from gpt.course.feedback import differs
 from gpt.course.learner import BROKEN, open_broken, open_program
 from gpt.course.program import PROGRAM, language_of
 from gpt.course.step import Words
 from gpt.course.steps import STEPS
-from gpt.inference.threads import threads_for
 from gpt.models.registry import add_loaded
 
 MY_GPT = "my-gpt"  # name of the learner's model

@@ -15,19 +15,18 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_statistics
+from gpt.background import threads_for
 from gpt.cache import KVCache, with_room
 from gpt.checks import check_head, check_layer
 from gpt.documents.document import TYPED, Document, Origin, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
-from gpt.documents.prompt import Prompt, encode_prompt
 from gpt.documents.remote import Source, StreamReply, StreamRequest
 from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
 from gpt.errors import GPTError
+from gpt.inference import on_gpu, on_zero_gpu
 from gpt.inference.cluster import ConnectionLost, DeployedModel
-from gpt.inference.threads import threads_for
-from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
-from gpt.inputs import AnyModel
+from gpt.inputs import AnyModel, Prompt, encode_prompt
 from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
 from gpt.sampling import Draw, SamplingParams, entropy_bits, keep_only, rank_of, sample, with_seed

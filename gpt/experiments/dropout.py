@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from gpt.layers import seeded
 from gpt.model import GPT, meta_model
-from gpt.seeding import seeded
 from gpt.trace import Trace
 
 Part = Literal["drop", "h.0.attn.attn_dropout", "h.0.attn.resid_dropout", "h.0.mlp.dropout"]

@@ -18,10 +18,9 @@ from gpt.experiments.random_models import MemoryInUse
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.generate import generate_greedy
-from gpt.layers import LayerNorm
+from gpt.layers import LayerNorm, seeded
 from gpt.model import GPT, meta_model
 from gpt.models.memory import free_memory
-from gpt.seeding import seeded
 from gpt.tokenizer import gpt2_tokenizer
 from gpt.trace import Trace
 

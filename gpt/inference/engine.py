@@ -17,6 +17,7 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
+from gpt.background import SMALL_WORK, openmp, threads_for
 from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -24,7 +25,6 @@ from gpt.inference.admission import AdmissionQueue
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
 from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import SMALL_WORK, openmp, threads_for
 from gpt.model import GPT
 
 MAX_TEXTS = MAX_ROWS  # maximum number of concurrent texts

@@ -17,15 +17,15 @@ from torch import Tensor, nn
 
 from gpt.analysis.concepts import WINDOW, Concepts, Dictionary, NamedConcept
 from gpt.analysis.tracing import trace_text
+from gpt.background import release_threads, threads_for
 from gpt.checks import check_choice, is_integer, require
 from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.errors import GPTError
+from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import DeployedModel
 from gpt.inference.engine import MAX_TEXTS, Engine
 from gpt.inference.packed_weights import SMALL_WEIGHT, half_dtype, multiplications_per_token, pack, packs_float32
-from gpt.inference.threads import release_threads, threads_for
-from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import Text, ids_of
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint

@@ -28,9 +28,9 @@ from gpt.analysis.predictions import kl_divergence
 from gpt.background import Progress
 from gpt.checks import require
 from gpt.errors import GPTError
+from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
-from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import AnyModel, named, with_tokenizer
 from gpt.models.checkpoints import Hints, main_file
 from gpt.models.checkpoints.files import ADAPTER_CONFIG

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from gpt.errors import GPTError
+from gpt.layers import seeded
 from gpt.model import GPT
-from gpt.seeding import seeded
 from gpt.tokenizer import Vocabulary
 from gpt.training.evaluation import Score, score_stories
 from gpt.training.process import Process

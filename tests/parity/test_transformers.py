@@ -21,9 +21,9 @@ from transformers import (
 
 from gpt.cache import KVCache
 from gpt.edits import HOOKABLE, HOOKABLE_OUTSIDE, Edits, Hook
+from gpt.layers import seeded
 from gpt.model import GPT
 from gpt.sampling import SamplingParams, distribution
-from gpt.seeding import seeded
 from gpt.trace import Trace
 from tests.parity.family_models import family_twins
 

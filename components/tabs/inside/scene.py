@@ -17,8 +17,8 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.inside.recording import Recording
 from gpt import Generation, GPTConfig, SamplingParams, Stages, Trace, distribution
+from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import threads_for
 from gpt.tokenizer import Vocabulary
 
 STEPS = ("path", "numbers", "heads")  # in which the machine is read

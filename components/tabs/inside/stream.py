@@ -32,8 +32,8 @@ from gpt import LoadedModel, get_model
 from gpt.analysis.corpus import CorpusExample, Peaks, activations
 from gpt.analysis.embeddings import NearestTokens, nearest_tokens, position_similarity
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
+from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import threads_for
 from gpt.inputs import ids_of
 
 MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each neuron promotes or suppresses

@@ -24,8 +24,8 @@ from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap
 from components.widgets.simple import growth_data
 from gpt import Edits, Generation, Stages
 from gpt.analysis.causes import Ablation, predict_without
+from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
 from gpt.tokenizer import start_ids
 from gpt.training.recorded_run import recorded_texts

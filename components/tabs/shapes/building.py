@@ -35,7 +35,6 @@ from components.text_views import document_lines, short_name
 from components.widgets.chart import Drawing
 from components.widgets.tokens import tokens
 from gpt import Generation, SamplingParams
-from gpt.documents.prompt import check_prompt_length
 from gpt.experiments.random_models import (
     MAX_MEMORY_BYTES,
     MemoryInUse,
@@ -46,6 +45,7 @@ from gpt.experiments.random_models import (
     resize_vocabulary,
 )
 from gpt.experiments.shapes import count_parameters
+from gpt.inputs import check_prompt_length
 from gpt.models.memory import format_bytes
 from gpt.tokenizer import prompt_ids
 

@@ -22,8 +22,8 @@ from components.tabs.why.explained import Chosen, Explained, about, explained, l
 from gpt import GPTConfig
 from gpt.analysis.causes import Ablation, Causes, predict_without
 from gpt.analysis.concept_graph import ConceptGraph, FeatureNode, Removed, concept_graph, logits_without
+from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.inference.threads import threads_for
 from gpt.sampling import keep_only
 
 FLOW_HEADS = 5

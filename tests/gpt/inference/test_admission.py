@@ -7,8 +7,8 @@ from threading import Event
 import pytest
 import torch
 
+from gpt.background import SMALL_WORK, openmp, threads_for
 from gpt.inference.admission import TURN_TOKENS, AdmissionQueue, enter
-from gpt.inference.threads import SMALL_WORK, openmp, threads_for
 
 
 def test_callers_beyond_the_limit_wait_in_order_and_get_the_number_ahead():

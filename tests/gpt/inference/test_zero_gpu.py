@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from gpt import Generation, SamplingParams, get_model, load_model
+from gpt import inference as zero
 from gpt.documents import generation
-from gpt.inference import zero_gpu as zero
 from gpt.models import loading
 from gpt.models.loading import LoadedModel, best_device
 

@@ -17,7 +17,7 @@ from components.labels import visible
 from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, computed, words
 from components.widgets.chart import Drawing
 from gpt.experiments.minimal import AdamW, Batches, Config, Schedule, TiedGPT, Trainer, sample
-from gpt.seeding import seeded
+from gpt.layers import seeded
 
 # William Shakespeare, Sonnet 18 (1609)
 SONNET = """Shall I compare thee to a summer's day?
