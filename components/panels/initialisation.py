@@ -69,13 +69,13 @@ def trained_norms(s: Any) -> tuple[float, ...]:
 
 
 def answer(s: Any) -> str:
-    first = s[prediction]
-    verdict = "start.verdict.near" if abs(first.loss - first.uniform_loss) < NEAR_UNIFORM else "start.verdict.far"
+    first, uniform = s[prediction], math.log(s[Chosen].vocabulary)
+    verdict = "start.verdict.near" if abs(first.loss - uniform) < NEAR_UNIFORM else "start.verdict.far"
     return t(
         "start.says",
         loss=f"{first.loss:.2f}",
         vocabulary=f"{s[Chosen].vocabulary:,}",
-        uniform=f"{first.uniform_loss:.2f}",
+        uniform=f"{uniform:.2f}",
         verdict=t(verdict),
     )
 
@@ -88,7 +88,7 @@ def logits(s: Any) -> Drawing:
     figure = histogram(counts / len(values), edges, x_title=t("start.logit"), y_title=t("start.share"))
     return figure, t(
         "start.logits.says",
-        std=f"{first.logits_std:.3f}",
+        std=f"{first.logits.std():.3f}",
         best=percent(at_one(first.logits).max().item()),
         even=percent(1 / len(values)),
     )

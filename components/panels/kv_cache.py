@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,56 +16,52 @@ from components.state.text import Text
 from components.widgets.chart import Drawing
 from components.widgets.simple import table
 from gpt import GPTConfig
-from gpt.experiments.shapes import cache_numbers
-from gpt.experiments.speed import Cost, GenerationPass, generation_passes, next_token_cost
+from gpt.experiments.shapes import cache_numbers, next_token_multiplications
 from gpt.models.memory import format_bytes
 
 prefill, kernels = Panel("prefill"), Panel("kernels")
 MIN_TOKENS = 16  # shortest length; each further length is twice the previous one
 
 
-class Passes(NamedTuple):
-    """The passes that generate the visitor's text from its prompt, with and without a cache."""
-
-    cached: list[GenerationPass]
-    plain: list[GenerationPass]
-
-
 def n_prompt(text: Text) -> int:
     return min(text.document.n_prompt, text.n_read)
 
 
-def passes(s: Any) -> Passes:
-    """Return the passes for the visitor's text."""
-    size = s.text_read().loaded.model.dtype.itemsize
-    return Passes(
-        *(
-            generation_passes(s.text.config, n_prompt(s.text), s.text.n_read, cached=cached, number_bytes=size)
-            for cached in (True, False)
-        )
-    )
+def cached_passes(text: Text) -> list[tuple[int, int]]:
+    """Return the passes that generate the text with a cache: the tokens computed, and those taken from the cache."""
+    n = n_prompt(text)
+    return [(n, 0), *((1, earlier) for earlier in range(n, text.n_read))]
+
+
+def plain_passes(text: Text) -> list[tuple[int, int]]:
+    """Return the passes without a cache: each reads the whole text so far."""
+    return [(end, 0) for end in range(n_prompt(text), text.n_read + 1)]
+
+
+PASSES = {"cached": cached_passes, "plain": plain_passes}
+
+
+def cache_size(text: Text, n_tokens: int) -> str:
+    return format_bytes(cache_numbers(text.config) * text.loaded.model.dtype.itemsize * n_tokens)
 
 
 def answer(s: Any) -> str:
-    found = s.cached(passes)
-    text = t("prefill.says", n=n_prompt(s.text))
-    if len(found.cached) == 1:
-        return text + t("prefill.no_decode")
-    cached, plain = (sum(each.n_computed for each in side) for side in found)
-    last = found.cached[-1]
+    text = s.text_read()
+    says = t("prefill.says", n=n_prompt(text))
+    passes = cached_passes(text)
+    if len(passes) == 1:
+        return says + t("prefill.no_decode")
+    cached, plain = (sum(computed for computed, _ in side) for side in (passes, plain_passes(text)))
+    n_cached = passes[-1][1]
     totals = {"cached": f"{cached:,}", "plain": f"{plain:,}", "ratio": f"{plain / cached:,.1f}"}
-    return text + t("prefill.decode", position=last.n_cached - 1, bytes=format_bytes(last.cache_bytes), **totals)
+    return says + t("prefill.decode", position=n_cached - 1, bytes=cache_size(text, n_cached), **totals)
 
 
 def bars(kind: str, s: Any) -> Drawing:
-    found = s.cached(passes)
-    side = getattr(found, kind)
+    computed, from_cache = np.array(PASSES[kind](s.text_read())).T
     figure = stacked_bars(
-        [str(number) for number in range(len(side))],
-        {
-            t("prefill.computed"): np.array([each.n_computed for each in side]),
-            t("prefill.from_cache"): np.array([each.n_cached for each in side]),
-        },
+        [str(number) for number in range(len(computed))],
+        {t("prefill.computed"): computed, t("prefill.from_cache"): from_cache},
         highest=1.05 * s.text.n_read,
         x_title=t("prefill.number"),
         y_title=t("prefill.tokens"),
@@ -75,18 +71,19 @@ def bars(kind: str, s: Any) -> Drawing:
 
 def rows(s: Any) -> dict[str, Any]:
     """Return table rows for prefill, for the first, last and selected decode steps, and for the totals."""
-    found = s.cached(passes)
-    n, last = n_prompt(s.text), len(found.cached) - 1
+    text = s.text_read()
+    cached, plain = cached_passes(text), plain_passes(text)
+    n, last = n_prompt(text), len(cached) - 1
     columns = ("step", "computed", "from_cache", "bytes", "without")
     shown = [[t(f"prefill.{column}") for column in columns]]
     for number in sorted({0, min(1, last), max(0, s.position - n + 1), last}):
         position = n + number - 1
-        token = quoted(s.text.tokenizer, s.text.ids[position])
+        token = quoted(text.tokenizer, text.ids[position])
         key = "prefill.decode.step" if number else "prefill.prefill"
-        cached, plain = found.cached[number], found.plain[number]
-        counts = f"{cached.n_computed:,}", f"{cached.n_cached:,}", format_bytes(cached.cache_bytes)
-        shown.append([t(key, n=n, token=token, position=position), *counts, f"{plain.n_computed:,}"])
-    cached_sum, plain_sum = (sum(each.n_computed for each in side) for side in found)
+        computed, from_cache = cached[number]
+        counts = f"{computed:,}", f"{from_cache:,}", cache_size(text, from_cache)
+        shown.append([t(key, n=n, token=token, position=position), *counts, f"{plain[number][0]:,}"])
+    cached_sum, plain_sum = (sum(computed for computed, _ in side) for side in (cached, plain))
     return {"rows": [*shown, [t("prefill.sum"), f"{cached_sum:,}", "", "", f"{plain_sum:,}"]]}
 
 
@@ -97,38 +94,23 @@ def side(kind: str) -> Part:
 # The work and memory of the next token, with cache and fused attention and with neither
 
 
-class Costs(NamedTuple):
-    """Costs of the next token at each length. cached: with KV cache and SDPA; plain: with neither."""
-
-    cached: list[Cost]
-    plain: list[Cost]
-
-
 def lengths_of(config: GPTConfig) -> list[int]:
     """Return the text lengths to compare: 16, 32, ... and the block size."""
     doubles = [MIN_TOKENS << i for i in range(16) if MIN_TOKENS << i < config.block_size]
     return [*doubles, config.block_size]
 
 
-def costs(s: Any) -> Costs:
-    config, size = s.text_read().config, s.text.loaded.model.dtype.itemsize
-    lengths = lengths_of(config)
-    return Costs(
-        [next_token_cost(config, n, cached=True, kernel="sdpa", number_bytes=size) for n in lengths],
-        [next_token_cost(config, n, cached=False, kernel="eager", number_bytes=size) for n in lengths],
-    )
-
-
 def saved(s: Any) -> str:
-    counted = s.cached(costs)
-    cached, plain = counted.cached[-1], counted.plain[-1]
+    text = s.text_read()
+    config, length = text.config, text.config.block_size
+    cached, plain = (next_token_multiplications(config, length, cached=cached) for cached in (True, False))
     return t(
         "kernels.says",
-        length=cached.length,
-        cached=short(cached.multiplications),
-        plain=short(plain.multiplications),
-        ratio=f"{plain.multiplications / cached.multiplications:,.0f}",
-        bytes=format_bytes(cache_numbers(s.text.config) * s.text.loaded.model.dtype.itemsize),
+        length=length,
+        cached=short(cached),
+        plain=short(plain),
+        ratio=f"{plain / cached:,.0f}",
+        bytes=cache_size(text, 1),
     )
 
 
@@ -137,16 +119,17 @@ def short(n: int) -> str:
 
 
 def bytes_table(s: Any) -> dict[str, Any]:
-    counted = s.cached(costs)
+    """Return the sizes of the cache and, without a cache and fused attention, of one layer's attention weights."""
+    text = s.text_read()
+    of_pair = text.config.n_head * text.loaded.model.dtype.itemsize
     head = [t(f"kernels.bytes.{key}") for key in ("tokens", "cache", "eager")]
-    pairs = zip(counted.cached, counted.plain, strict=True)
-    rows = [[f"{a.length:,}", format_bytes(a.cache_bytes), format_bytes(b.weight_bytes)] for a, b in pairs]
+    rows = [[f"{n:,}", cache_size(text, n), format_bytes(of_pair * n * n)] for n in lengths_of(text.config)]
     return {"rows": [head, *rows]}
 
 
 PREFILL = prefill.section(
     answer,
-    columns(*map(side, Passes._fields)),
+    columns(*map(side, PASSES)),
     table("prefill-passes", draw=rows),
     caption("prefill.note"),
     notice=no_text,

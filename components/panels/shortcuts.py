@@ -15,7 +15,7 @@ from components.parts import number_box
 from components.state.session import Session
 from components.widgets.chart import Drawing
 from components.widgets.simple import table
-from gpt.experiments.shortcuts import ShortcutGradients, shortcut_gradients
+from gpt.experiments.initialisation import ShortcutGradients, shortcut_gradients
 
 MAX_SEED = 2**31 - 1
 

@@ -15,7 +15,7 @@ from components.next_tokens import best_of_both, no_bars, token_bars
 from components.widgets.simple import predictions, table
 from gpt import GPT, Edits, GPTConfig
 from gpt.experiments.masks import total_variation
-from gpt.experiments.random_models import ModuleShape, module_shapes, skeleton
+from gpt.experiments.random_models import module_shapes, skeleton
 
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128)  # the curriculum's configuration
 TEXT = tuple(range(0, 1600, 100))
@@ -30,8 +30,8 @@ class BothModels(NamedTuple):
     whole_moved, bare_moved: total variation distance of the last prediction when the first token is replaced, 0 to 1.
     """
 
-    whole: list[ModuleShape]
-    bare: list[ModuleShape]
+    whole: dict[str, tuple[int, ...]]
+    bare: dict[str, tuple[int, ...]]
     whole_moved: float
     bare_moved: float
 
@@ -105,9 +105,8 @@ def bars(s: Any) -> dict[str, Any]:
 def stages(s: Any) -> dict[str, Any]:
     """Return one row per stage of the full model, with the skeleton's shape if it has that stage."""
     pair = s[small_pair]
-    bare = {stage.name: stage.shape for stage in pair.bare}
     heads = [t(f"skeleton.{key}") for key in ("stage", "whole", "skeleton")]
-    rows = [[stage.name, shape_text(stage.shape), shape_text(bare.get(stage.name))] for stage in pair.whole]
+    rows = [[name, shape_text(shape), shape_text(pair.bare.get(name))] for name, shape in pair.whole.items()]
     return {"rows": [heads, *rows]}
 
 
@@ -118,7 +117,7 @@ def shape_text(shape: tuple[int, ...] | None) -> str:
 
 def shapes(s: Any) -> str:
     pair = s[small_pair]
-    values = {"last": shape_text(pair.whole[-1].shape), "n": len(TEXT)}
+    values = {"last": shape_text(pair.whole["lm_head"]), "n": len(TEXT)}
     moved = {"bare": percent(pair.bare_moved), "full": percent(pair.whole_moved)}
     return t("skeleton.shapes.says", **values, **moved)
 

@@ -10,7 +10,7 @@ from components.kit import Panel, check_box, picture, question, row, says, selec
 from components.labels import percent
 from components.panels.shape_settings import parameter_bars
 from gpt import PRESETS, GPTConfig
-from gpt.experiments.shapes import UNTIED_124M, EmbeddingEffects, embedding_effects, tied_and_untied
+from gpt.experiments.shapes import UNTIED_124M, EmbeddingEffects, count_parameters, embedding_effects
 
 PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
@@ -42,8 +42,8 @@ def config_of(s: Any) -> GPTConfig:
 def answer(s: Any) -> str:
     """State the parameter counts with and without tying, starting with the current state."""
     config = config_of(s)
-    counts = tied_and_untied(config)
-    sides = [(t(f"tying.state.{state}"), f"{getattr(counts, state):,}") for state in ("tied", "untied")]
+    tied, untied = (count_parameters(replace(config, tie_weights=tied)) for tied in (True, False))
+    sides = [(t("tying.state.tied"), f"{tied:,}"), (t("tying.state.untied"), f"{untied:,}")]
     (state, now), (other_state, other) = sides if config.tie_weights else sides[::-1]
     return t(
         "tying.says",
@@ -51,10 +51,10 @@ def answer(s: Any) -> str:
         state=state,
         other=other,
         other_state=other_state,
-        saved=f"{counts.saved:,}",
+        saved=f"{untied - tied:,}",
         vocabulary=f"{config.vocab_size:,}",
         width=f"{config.n_embd:,}",
-        share=percent(counts.saved / counts.untied),
+        share=percent((untied - tied) / untied),
     )
 
 

@@ -33,8 +33,8 @@ from components.next_tokens import best_of_both, no_bars, token_bars
 from components.panels.activation_curves import POINTS, SPAN, curves_chart
 from components.widgets.chart import Drawing
 from components.widgets.simple import predictions
-from gpt import Edits
-from gpt.experiments.activations import gelu_difference, pre_activations
+from gpt import Edits, trace_text
+from gpt.experiments.activations import gelu_difference
 
 BINS = 60
 BARS = 8
@@ -74,7 +74,8 @@ def histogram(s: Any) -> Histogram:
     """Count one layer's pre-activations at all positions that the model has read."""
     text, layer = s.text_read(), s.selection.layer
     ids = list(text.ids[: text.n_read])
-    values = pre_activations(text.loaded.model, ids, layer, text.document.edits).float().cpu().numpy().ravel()
+    trace = trace_text(text.loaded.model, ids, text.document.edits)
+    values = trace.layers[layer].mlp_pre.float().cpu().numpy().ravel()
     counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
     return Histogram(
         layer,

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from gpt.course.reference import LEARNING_RATE, TRAINING_STEPS, Reference, config_of, state
 from gpt.course.step import Mistake, Step, Test, Words
+from gpt.experiments.initialisation import DeepNetwork, shortcut_gradients
 from gpt.experiments.normalisation import linear_relu_rows, normalise
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
-from gpt.experiments.shortcuts import DeepNetwork, shortcut_gradients
 from gpt.generate import generate_greedy
 from gpt.layers import GELU
 from gpt.models.sources import BUNDLED

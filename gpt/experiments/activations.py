@@ -1,19 +1,14 @@
-"""Activation functions, their slopes, and the inputs that they receive in a model."""
+"""Activation functions and their slopes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gpt.analysis.tracing import trace_text
-from gpt.checks import check_layer
 from gpt.config import Activation
-from gpt.edits import Edits
 from gpt.layers import ACTIVATIONS
-from gpt.model import GPT
 
 
 @dataclass(frozen=True)
@@ -55,12 +50,3 @@ def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> floa
         middle = (low + high) / 2
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
     return (low + high) / 2
-
-
-def pre_activations(model: GPT, ids: Sequence[int], layer: int, edits: Edits | None = None) -> Tensor:
-    """Return the inputs to a layer's activation function for a text, (T, n_ff).
-
-    Raises ValueError for an unknown layer.
-    """
-    check_layer(layer, model.config.n_layer)
-    return trace_text(model, ids, edits).layers[layer].mlp_pre[0]

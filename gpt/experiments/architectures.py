@@ -13,26 +13,18 @@ from torch.nn import functional as F
 
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
-from gpt.checks import check_integer, check_layer
-from gpt.config import GPTConfig
 from gpt.experiments.masks import total_variation
-from gpt.experiments.shapes import cache_numbers
-from gpt.experiments.text_loss import check_has_targets
 from gpt.layers import LayerNorm
 from gpt.model import GPT, ForwardContext
-
-ACTIVE = 0.1  # magnitude above which a neuron counts as active
 
 
 @dataclass(frozen=True)
 class NormEffect:
-    """A residual-stream vector before and after a layer's first norm, ignoring the norm's weight and bias.
+    """Mean and root mean square of a residual-stream vector before and after a layer's first norm.
 
-    before, after: (C,); the other fields are their means and root mean squares.
+    The norm's weight and bias are left out.
     """
 
-    before: Tensor
-    after: Tensor
     mean_before: float
     mean_after: float
     rms_before: float
@@ -43,14 +35,13 @@ class NormEffect:
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
     """Measure the effect of the norm before a layer's attention on the last token of a text.
 
-    In a model without this norm, the token's vector does not change. Raises ValueError if the layer is out of range.
+    In a model without this norm, the token's vector does not change.
     """
-    check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
     norm = model.blocks[layer].ln_1
     after = (before - before.mean() if isinstance(norm, LayerNorm) else before) / norm.scale(before)
-    values = (float(f(x)) for f in (torch.mean, root_mean_square) for x in (before, after))
-    return NormEffect(before, after, *values)
+    rms_before, rms_after = (x.square().mean().sqrt().item() for x in (before, after))
+    return NormEffect(before.mean().item(), after.mean().item(), rms_before, rms_after)
 
 
 @torch.inference_mode()
@@ -72,55 +63,19 @@ def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 
     return [median(seconds) for seconds in times]
 
 
-def root_mean_square(x: Tensor) -> Tensor:
-    """Return sqrt(mean(x^2)) over all elements."""
-    return x.square().mean().sqrt()
-
-
 @torch.inference_mode()
 def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tensor:
     """Measure how the next-token prediction changes when each shift is added to all positions of a text.
 
-    The tokens do not change. Returns total variation distances, (len(shifts),), from 0 to 1. Raises ValueError if a
-    shift moves a position out of the context.
+    The tokens do not change. Returns total variation distances, (len(shifts),), from 0 to 1.
     """
     idx = torch.tensor([list(ids)], device=model.device)
     logits = []
     for shift in (0, *shifts):
-        check_integer("shift", shift, 0, model.config.block_size - len(ids))
         positions = torch.arange(shift, shift + len(ids), device=model.device)
         ctx = ForwardContext(is_causal=len(ids) > 1).with_positions(model.config, positions)
         logits.append(model.logits(model.hidden_states_in(ctx, idx, positions)[0, -1]))
     return torch.stack([total_variation(each, logits[0]) for each in logits[1:]]).cpu()
-
-
-@dataclass(frozen=True)
-class NeuronCounts:
-    """A layer's feed-forward network at the last token of a text.
-
-    values: (n_ff,), inputs to the network's last matrix. active: fraction of the values with a magnitude above ACTIVE.
-    n_matrices, n_weights: number of matrices and number of weights, excluding biases.
-    """
-
-    values: Tensor
-    active: float
-    n_matrices: int
-    n_weights: int
-
-
-@torch.inference_mode()
-def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
-    """Measure a layer's feed-forward network at the last token. Raises ValueError if the layer is out of range."""
-    check_layer(layer, model.config.n_layer)
-    values = trace_text(model, ids).layers[layer].mlp_post[0, -1].float().cpu()
-    n_matrices = 3 if model.config.gated else 2
-    n_weights = n_matrices * model.config.n_embd * model.config.ff_size
-    return NeuronCounts(values, float((values.abs() > ACTIVE).float().mean()), n_matrices, n_weights)
-
-
-def cache_bytes(config: GPTConfig, n_tokens: int, bytes_per_number: int = 4) -> int:
-    """Return the size of the key-value cache for a text with n_tokens tokens, in bytes."""
-    return cache_numbers(config) * n_tokens * bytes_per_number
 
 
 @dataclass(frozen=True)
@@ -137,11 +92,7 @@ class BiasEffect:
 
 @torch.inference_mode()
 def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
-    """Measure the loss on a text with all biases, and with all biases set to 0. Does not change the model.
-
-    Raises ValueError for a text with fewer than two tokens.
-    """
-    check_has_targets(len(ids))
+    """Measure the loss on a text with all biases, and with all biases set to 0. Does not change the model."""
     biases = {name: value for name, value in model.named_parameters() if name.endswith(".bias")}
     idx, targets = torch.tensor([list(ids[:-1])], device=model.device), torch.tensor(list(ids[1:]), device=model.device)
     zeros = {name: torch.zeros_like(value) for name, value in biases.items()}

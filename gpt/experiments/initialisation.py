@@ -1,10 +1,11 @@
-"""A model before training: its predictions, and the norms along its residual stream."""
+"""Before training: predictions, norms along the residual stream, and gradients with and without shortcuts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,8 @@ from torch.nn import functional as F
 
 from gpt.analysis.residual import stream_norms
 from gpt.analysis.tracing import trace_text
-from gpt.config import GPTConfig
+from gpt.config import Activation, GPTConfig
+from gpt.layers import ACTIVATIONS
 from gpt.model import GPT
 
 INIT_STD = 0.02  # standard deviation of GPT-2's initial weights
@@ -21,16 +23,10 @@ MAX_TOKENS = 256  # length limit for the random text
 
 @dataclass(frozen=True)
 class InitialPrediction:
-    """An untrained model's prediction. logits: (vocab_size,), after the last token of a random text.
-
-    logits_std: standard deviation of the logits over the vocabulary. loss: mean over the random text, in nats.
-    uniform_loss: ln(vocab_size), the loss of the uniform distribution.
-    """
+    """An untrained model's logits after the last token of a random text, (vocab_size,), and its mean loss, in nats."""
 
     logits: Tensor
-    logits_std: float
     loss: float
-    uniform_loss: float
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,7 @@ def initial_prediction(config: GPTConfig, *, seed: int = 0, std: float = INIT_ST
             parameter.mul_(std / INIT_STD)
     ids = torch.tensor(random_ids(config, seed))  # (T + 1,)
     logits = model(ids[None, :-1])[0]  # (T, vocab_size)
-    loss = F.cross_entropy(logits, ids[1:])
-    return InitialPrediction(logits[-1], logits[-1].std().item(), loss.item(), math.log(config.vocab_size))
+    return InitialPrediction(logits[-1], F.cross_entropy(logits, ids[1:]).item())
 
 
 @torch.inference_mode()
@@ -91,3 +86,48 @@ def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
     nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
     nn.init.uniform_(layer.bias, -1 / math.sqrt(n_in), 1 / math.sqrt(n_in), generator=generator)
     return layer
+
+
+@dataclass(frozen=True)
+class ShortcutGradients:
+    """Mean absolute gradient of each layer's weights, starting with the first layer; 0 if it underflows float32."""
+
+    without: tuple[float, ...]
+    with_shortcuts: tuple[float, ...]
+
+
+class DeepNetwork(nn.Module):
+    """Linear layers with activations. With shortcuts, a layer adds its input to its output if their shapes match."""
+
+    def __init__(self, widths: list[int], activation: Activation, shortcuts: bool, generator: torch.Generator) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(linear(a, b, generator) for a, b in pairwise(widths))
+        self.activation, self.shortcuts = ACTIVATIONS[activation], shortcuts
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            out = self.activation(layer(x))
+            x = x + out if self.shortcuts and x.shape == out.shape else out
+        return x
+
+
+def shortcut_gradients(
+    *, depth: int = 5, width: int = 3, seed: int = 123, activation: Activation = "gelu_tanh"
+) -> ShortcutGradients:
+    """Return the gradients of one step without and with shortcuts, from the same initial weights.
+
+    Of the `depth` layers, the last has one output and the others have `width`. The input decreases linearly from 1 to
+    -1, the target is 0, and the loss is the squared error.
+    """
+    widths = [width] * depth + [1]
+    return ShortcutGradients(*(mean_gradients(widths, seed, activation, shortcuts) for shortcuts in (False, True)))
+
+
+def mean_gradients(widths: list[int], seed: int, activation: Activation, shortcuts: bool) -> tuple[float, ...]:
+    """Return the mean absolute weight gradient of each layer in one network."""
+    network = DeepNetwork(widths, activation, shortcuts, torch.Generator().manual_seed(seed))
+    with torch.enable_grad():
+        x = torch.linspace(1, -1, widths[0])[None]  # (1, width)
+        loss = F.mse_loss(network(x), torch.zeros(1, 1))
+        gradients = torch.autograd.grad(loss, [layer.get_parameter("weight") for layer in network.layers])
+    return tuple(gradient.abs().mean().item() for gradient in gradients)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from gpt.analysis.tracing import trace_text
-from gpt.checks import check_choice, check_layer
 from gpt.config import GPTConfig, Norm
 from gpt.experiments.initialisation import linear, random_ids
 from gpt.model import GPT, ForwardContext, TransformerBlock
@@ -83,10 +82,8 @@ def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -
     """Return the input that a norm receives for a text, and the norm's parameters.
 
     norm: one of `norms_of`, in the given layer unless it is ln_f. shift is 0 in a model without biases. Both
-    parallel branches read the stream before the layer. Raises ValueError for a layer or norm that the model lacks.
+    parallel branches read the stream before the layer.
     """
-    check_layer(layer, model.config.n_layer)
-    check_choice("norm", norm, norms_of(model.config))
     trace = trace_text(model, ids)
     traced, block = trace.layers[layer], model.blocks[layer]
     before_mlp = traced.resid_pre if model.config.parallel else traced.resid_mid
@@ -126,18 +123,6 @@ class PostNormBlock(TransformerBlock):
         return self.ln_2(x + self.mlp(x, ctx))
 
 
-class DetachedInput(nn.Module):
-    """A branch of a block that passes no gradient to its input."""
-
-    def __init__(self, branch: nn.Module) -> None:
-        super().__init__()
-        self.branch = branch
-
-    def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
-        out: Tensor = self.branch(x.detach(), ctx)
-        return out
-
-
 def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0) -> DepthProfile:
     """Return the depth profile of a model with Xavier initialisation, as in Xiong et al. (arXiv 2002.04745)."""
     config = GPTConfig(vocab_size=256, block_size=64, n_layer=n_layer, n_head=4, n_embd=n_embd)
@@ -147,8 +132,8 @@ def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, 
         streams = backward(model, ids)
         matrices = [block.mlp.c_proj.weight for block in model.blocks]
         weight_gradients = tuple(gradient_norm(matrix) for matrix in matrices)
-        for block in model.blocks:
-            block.attn, block.mlp = DetachedInput(block.attn), DetachedInput(block.mlp)  # type: ignore[assignment]
+        for branch in (branch for block in model.blocks for branch in (block.attn, block.mlp)):
+            branch.register_forward_pre_hook(lambda _, args: (args[0].detach(), *args[1:]))
         straight = [gradient_norm(stream) for stream in backward(model, ids)]
     lengths = tuple(stream.detach().norm(dim=-1).mean().item() for stream in streams)
     return DepthProfile(lengths, weight_gradients, tuple(norm / straight[-1] for norm in straight))

@@ -13,10 +13,10 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from gpt.experiments.initialisation import shortcut_gradients
 from gpt.experiments.normalisation import linear_relu_rows, normalise
 from gpt.experiments.random_models import MemoryInUse
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
-from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.generate import generate_greedy
 from gpt.layers import LayerNorm, seeded
 from gpt.model import GPT, meta_model

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -29,14 +28,6 @@ class MemoryInUse(GPTError):
 
     def __init__(self, n_bytes: int) -> None:
         super().__init__("memory.shape_in_use", need=format_bytes(n_bytes))
-
-
-@dataclass(frozen=True)
-class ModuleShape:
-    """A module's name and the shape of its output in one forward pass."""
-
-    name: str
-    shape: tuple[int, ...]
 
 
 class IdentityBlock(nn.Module):
@@ -110,24 +101,22 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
 
 
 @torch.inference_mode()
-def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
-    """Return the output shapes of a model's modules in a forward pass, in order.
+def module_shapes(model: GPT, ids: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Return the output shapes of a model's modules in a forward pass, in order, keyed by name.
 
     Covers the ids, the embeddings, the first block's linear layers, all blocks, the final norm and the logits. Do not
     share the model between threads, because the pass registers hooks on it."""
     idx = torch.tensor([list(ids)], device=model.device)
-    found = [ModuleShape("idx", tuple(idx.shape))]
+    found = {"idx": tuple(idx.shape)}
     inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_gate", "h.0.mlp.c_fc", "h.0.mlp.c_proj")
     handles = [
-        module.register_forward_hook(lambda _, __, out, name=name: found.append(ModuleShape(name, tuple(out.shape))))
+        module.register_forward_hook(lambda _, __, out, name=name: found.update({name: tuple(out.shape)}))
         for name, module in model.named_modules()
         if name in inside or (name.count(".") < 2 and name not in ("", "h", "drop"))
     ]
-    try:
-        model(idx)
-    finally:
-        for handle in handles:
-            handle.remove()
+    model(idx)
+    for handle in handles:
+        handle.remove()
     return found
 
 

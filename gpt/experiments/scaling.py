@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-
-from gpt.errors import GPTError
+from typing import Any
 
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results shown on the page
 
@@ -43,17 +42,12 @@ class Scaling:
     llama: tuple[ScalingCurve, ...]
 
 
-def load_scaling(path: Path | str = SCALING) -> Scaling:
-    """Load the results that `python -m tools.scaling` writes. Raises ValueError if the file does not exist."""
-    path = Path(path)
-    if not path.is_file():
-        raise GPTError("experiment.no_results", file=path.name)
-    found = json.loads(path.read_text(encoding="utf-8"))
-    curves, llama = (
-        tuple(
-            ScalingCurve(**{**curve, "points": tuple(ScalingPoint(**point) for point in curve["points"])})
-            for curve in found[key]
-        )
-        for key in ("curves", "llama")
-    )
+def load_scaling() -> Scaling:
+    """Load the results that `python -m tools.scaling` writes."""
+
+    def curve(points: list[dict[str, float]], **numbers: Any) -> ScalingCurve:
+        return ScalingCurve(points=tuple(ScalingPoint(**point) for point in points), **numbers)  # type: ignore[arg-type]
+
+    found = json.loads(SCALING.read_text(encoding="utf-8"))
+    curves, llama = (tuple(curve(**each) for each in found[key]) for key in ("curves", "llama"))
     return Scaling(found["command"], curves, llama)

@@ -118,17 +118,15 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
     )
 
 
-@dataclass(frozen=True)
-class ParameterCounts:
-    """Parameter counts of a model with tied and with untied weights."""
+def next_token_multiplications(config: GPTConfig, length: int, *, cached: bool) -> int:
+    """Count the multiplications for predicting the token that follows `length` tokens, in all matrix products.
 
-    tied: int
-    untied: int
-
-    @property
-    def saved(self) -> int:
-        """Parameters saved by tying: vocab_size x n_embd."""
-        return self.untied - self.tied
+    With a cache, the pass reads one token, which attends to all tokens. Without a cache, it reads all tokens, and each
+    attends to all, including those that the causal mask hides. The head runs only for the last token.
+    """
+    head = config.n_embd * config.vocab_size
+    blocks = flops_per_token(config, length - 1).total // 2 - head  # half of the FLOPs are multiplications
+    return (1 if cached else length) * blocks + head
 
 
 @dataclass(frozen=True)
@@ -141,11 +139,6 @@ class EmbeddingEffects:
 
     own_token_best: float
     rows_with_gradient: float
-
-
-def tied_and_untied(config: GPTConfig) -> ParameterCounts:
-    """Count the parameters of a model with tied and with untied weights."""
-    return ParameterCounts(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
 
 
 def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> EmbeddingEffects:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -22,12 +21,6 @@ from gpt.tokenizer import prompt_ids
 from gpt.training.evaluation import Score, windows
 
 TOP_K = 3
-
-
-def check_has_targets(n: int) -> None:
-    """Raise ValueError if a text of n tokens has no token to predict."""
-    if n < 2:
-        raise GPTError("experiment.loss_too_short", n=n)
 
 
 @dataclass(frozen=True)
@@ -63,7 +56,8 @@ def score_text(
     max_stride = max(1, block_size - 1)
     stride = max(1, block_size // 2) if stride is None else stride
     check_integer("stride", stride, 1, max_stride)
-    check_has_targets(len(ids))
+    if len(ids) < 2:
+        raise GPTError("experiment.loss_too_short", n=len(ids))
     pairs = windows(list(ids), max_stride, stride)  # the last token of a window is a target only
     losses: list[TokenStatistics] = []
     for done, (inputs, targets) in enumerate(pairs, start=1):
@@ -82,22 +76,15 @@ def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> 
     return text_statistics(model, states, targets[n_known:], TOP_K).tokens
 
 
-def losses_by_scale(files: Sequence[str | Path], text: str, **hints: Any) -> dict[str, float]:
+def losses_by_scale(files: Sequence[str | Path], text: str) -> dict[str, float]:
     """Return the mean loss on a text, in nats per token, for each of SCALES.
 
-    The lowest loss indicates the scale used in training.
-
-    Args:
-        files: The weights and the files next to them.
-        text: A text similar to the training data.
-        hints: Other settings for the checkpoint; see `gpt.load_model`.
-
-    Raises:
-        ValueError: If the text has fewer than two tokens, or the files cannot be read.
+    The lowest loss indicates the scale used in training. files: the weights and the files next to them. text: a text
+    similar to the training data. Raises ValueError if it has fewer than two tokens, or the files cannot be read.
     """
     losses = {}
     with folder_of(files) as folder:
         for scale in SCALES:
-            loaded = load_model(folder, device="cpu", attn_scale=scale, **hints)  # type: ignore[arg-type]
+            loaded = load_model(folder, device="cpu", attn_scale=scale)
             losses[scale] = score_text(loaded, prompt_ids(loaded.tokenizer, text)).score.loss
     return losses

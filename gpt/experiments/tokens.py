@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import regex
 
-from gpt.errors import GPTError
 from gpt.tokenizer import Tokenizer, Vocabulary
 
 SAMPLES = {  # the same sentence in several languages
@@ -41,11 +40,6 @@ class MergeStep:
     merged: bytes | None = None
     rank: int | None = None
 
-    @property
-    def pair(self) -> tuple[bytes, bytes] | None:
-        """The two parts to merge next."""
-        return None if self.at is None else (self.parts[self.at], self.parts[self.at + 1])
-
 
 @dataclass(frozen=True)
 class TextCost:
@@ -70,13 +64,11 @@ def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
 def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     """Return the merges of a word's bytes. The pair with the lowest rank is merged first; ties merge left to right.
 
-    The parts of the last step are the word's tokens. Raises ValueError for a text that is not exactly one word.
+    The parts of the last step are the word's tokens.
     Source: Sennrich et al., arXiv 1508.07909, applied to bytes as in GPT-2.
     """
-    if len(found := split_words(tokenizer, word)) != 1:
-        raise GPTError("experiment.several_words", text=word, n=len(found))
     ranks = tokenizer.encoding._mergeable_ranks
-    parts = tuple(bytes([byte]) for byte in found[0].encode())
+    parts = tuple(bytes([byte]) for byte in word.encode("utf-8", "replace_surrogate"))
     steps: list[MergeStep] = []
     while joinable := [(ranks[a + b], at) for at, (a, b) in enumerate(pairwise(parts)) if a + b in ranks]:
         rank, at = min(joinable)
@@ -87,9 +79,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 
 
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
-    """Measure a text's length in characters, bytes and tokens. Raises ValueError for an empty text."""
-    if not text:
-        raise GPTError("experiment.nothing_to_count")
+    """Measure a text's length in characters, bytes and tokens."""
     return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))
 
 

@@ -222,7 +222,7 @@ LESSONS: tuple[Lesson, ...] = (
         "shortcuts",
         "model",
         7,
-        (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),),
+        (Code("gpt.experiments.initialisation", "DeepNetwork.forward"),),
         Destination("why"),
         (shortcuts.SECTION,),
         beat="add",

@@ -30,7 +30,7 @@ from components.widgets.simple import predictions, table
 from components.widgets.tokens import tokens
 from components.widgets.widget import widget
 from gpt import PRESETS, Generation, GPTConfig, LoadedModel
-from gpt.experiments.speed import next_token_cost
+from gpt.experiments.shapes import next_token_multiplications
 
 KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
 
@@ -184,14 +184,14 @@ def facts(config: GPTConfig) -> dict[str, str]:
     `times` is the ratio of GPT-2's multiplications without a KV cache to those with one.
     """
     gpt2 = PRESETS["gpt2"]
-    cached, uncached = (next_token_cost(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))
+    cached, uncached = (next_token_multiplications(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))
     return {
         "n_layer": str(config.n_layer),
         "n_embd": f"{config.n_embd:,}",
         "vocab_size": f"{config.vocab_size:,}",
         "chance": f"{100 / config.vocab_size:.2g}",
         "uniform": f"{math.log(config.vocab_size):.2f}",
-        "times": f"{uncached.multiplications // cached.multiplications:,}",
+        "times": f"{uncached // cached:,}",
     }
 
 

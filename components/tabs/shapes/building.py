@@ -38,7 +38,6 @@ from gpt import Generation, SamplingParams
 from gpt.experiments.random_models import (
     MAX_MEMORY_BYTES,
     MemoryInUse,
-    ModuleShape,
     RandomModels,
     memory_bytes,
     module_shapes,
@@ -82,7 +81,7 @@ class Built:
     """
 
     shape: Shape
-    stages: tuple[ModuleShape, ...]
+    stages: dict[str, tuple[int, ...]]
     seconds: float
     model: str
     seed: int
@@ -182,7 +181,7 @@ def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
 def _built(shape: Shape, documents: tuple[Generation, Generation], seconds: float, seed: int | None) -> Built:
     random, trained = documents
     assert seed is not None  # set by `Settings.sampling_with_seed`
-    stages = tuple(module_shapes(random.loaded.model, random.ids[:STAGE_TOKENS]))
+    stages = module_shapes(random.loaded.model, random.ids[:STAGE_TOKENS])
     keys = random.key, trained.key
     return Built(shape, stages, seconds, trained.loaded.name, seed, keys, (Lines(), Lines()))
 
@@ -237,16 +236,16 @@ def stages_chart(built: Built) -> Drawing:
     n_layer, skeleton = built.shape.config.n_layer, built.shape.skeleton
     last = f"h.{n_layer - 1}"
     names, shapes = [], []
-    for stage in built.stages:
-        if stage.name == last:
+    for name, shape in built.stages.items():
+        if name == last:
             names.append(t("shapes.stage.identity" if skeleton else "shapes.stage.blocks", n=n_layer))
-        elif stage.name in MODULES:
-            key = "shapes.stage.no_norm" if skeleton and stage.name == "ln_f" else MODULES[stage.name]
+        elif name in MODULES:
+            key = "shapes.stage.no_norm" if skeleton and name == "ln_f" else MODULES[name]
             names.append(t(key))
         else:
             continue
-        shapes.append(stage.shape)
-    widths = np.array([shape[-1] if i else 1 for i, shape in enumerate(shapes)])
+        shapes.append(shape)
+    widths = np.array([1, *(shape[-1] for shape in shapes[1:])])
     figure = size_bars(names, widths, [str(list(shape)) for shape in shapes])
     text = t("shapes.stages.says", first=list(shapes[0]), last=list(shapes[-1]))
     return figure, text, t("shapes.stages.skeleton") if skeleton else ""

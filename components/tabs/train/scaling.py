@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from components.cards.card import Card
-from components.errors import localize_error
 from components.figures.lines import ScalingLine, scaling_curves
 from components.i18n import t
 from components.kit import card, column, columns, lead, picture, question, says
@@ -157,23 +154,13 @@ PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}
 
 
 def scaling_card() -> Callable[[], Card]:
-    def drawn(draw: Callable[[Scaling], Drawing], s: Any) -> Drawing:
-        try:
-            return draw(load_scaling())
-        except ValueError:  # the error is shown below the charts
-            return None
-
-    def honest(s: Any) -> str:
-        try:
-            return limitations(load_scaling())
-        except ValueError as problem:
-            return t("scaling.missing", message=localize_error(problem))
-
-    charts = (column(picture(f"scaling-{axis}", partial(drawn, draw))) for axis, draw in PICTURES.items())
+    charts = (
+        column(picture(f"scaling-{axis}", lambda s, draw=draw: draw(load_scaling()))) for axis, draw in PICTURES.items()
+    )
     return card(
         "scaling",
         question("scaling.question"),
         lead("scaling.lead"),
         columns(*charts),
-        says("scaling-honest", honest, kind="caption"),
+        says("scaling-honest", lambda s: limitations(load_scaling()), kind="caption"),
     )

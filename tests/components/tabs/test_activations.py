@@ -8,8 +8,7 @@ import torch
 
 from components.state.session import Session
 from components.tabs.activations import Chosen, histogram, swapped, tab
-from gpt import GPT, GPTConfig, LoadedModel, get_model
-from gpt.experiments.activations import pre_activations
+from gpt import GPT, GPTConfig, LoadedModel, get_model, trace_text
 from gpt.models.checkpoints.vocabularies import Characters
 from tests.components.drawing import Drawn, as_read
 
@@ -42,7 +41,7 @@ def test_the_histogram_counts_every_value_of_the_layer_at_every_position(drawn):
     assert "Layer 2" in says
     assert f"from {len(ids)} tokens" in says
     found = drawn.session.snapshot()[histogram]
-    values = pre_activations(drawn.session.document.loaded.model, ids, 2)
+    values = trace_text(drawn.session.document.loaded, ids).layers[2].mlp_pre
     assert found.n == values.numel()
     assert found.shares.sum() + found.outside == pytest.approx(1)
     assert found.mean == pytest.approx(values.mean().item(), abs=1e-5)

@@ -13,18 +13,9 @@ from components.figures.lines import lines
 from components.labels import decimal, percent
 from components.tabs.lessons.figure import EXAMPLE, Drawn, Open, Picture, SliderSpec, checked_ids, computed, words
 from gpt import DEFAULT_MODEL, GPT, GPTConfig, get_model, load_model
-from gpt.experiments.architectures import (
-    BiasEffect,
-    NeuronCounts,
-    NormEffect,
-    bias_effect,
-    cache_bytes,
-    neuron_counts,
-    norm_effect,
-    shift_effect,
-    token_seconds,
-)
-from gpt.experiments.shapes import flops_per_token, parameter_parts
+from gpt.analysis.tracing import trace_text
+from gpt.experiments.architectures import BiasEffect, NormEffect, bias_effect, norm_effect, shift_effect, token_seconds
+from gpt.experiments.shapes import cache_numbers, flops_per_token, parameter_parts
 from gpt.models.memory import format_bytes
 from gpt.models.sources import LLAMA_MODEL
 
@@ -32,6 +23,7 @@ T = TypeVar("T")
 NAMES = {"gpt2": DEFAULT_MODEL, "llama": LLAMA_MODEL}
 MAX_SHIFT = 200
 SHIFTS = tuple(range(0, MAX_SHIFT + 1, 8))
+ACTIVE = 0.1  # magnitude above which a neuron counts as active
 MAX_CACHED = 256  # context length of both models, in tokens
 
 
@@ -108,41 +100,50 @@ def rotary(s: Any) -> Drawn:
 
 
 @computed
-def counted_neurons(s: Any) -> dict[str, NeuronCounts]:
-    return of_both(s, lambda model, ids: neuron_counts(model, ids, int(s[Open].a)))
+def neurons(s: Any) -> dict[str, np.ndarray]:
+    """Return the magnitudes of the inputs to a layer's last matrix at the last token, (n_ff,), in descending order."""
+
+    def sizes(model: GPT, ids: list[int]) -> np.ndarray:
+        values = trace_text(model, ids).layers[int(s[Open].a)].mlp_post[0, -1]
+        return np.sort(values.float().abs().cpu().numpy())[::-1]
+
+    return of_both(s, sizes)
 
 
 def swiglu(s: Any) -> Drawn:
     """Plot a layer's neuron activations at the last token in both models, sorted by magnitude."""
-    counts = s[counted_neurons]
-    longest = max(len(count.values) for count in counts.values())
-    sizes = {
-        shape: np.pad(np.sort(count.values.abs().numpy())[::-1], (0, longest - len(count.values)))
-        for shape, count in counts.items()
-    }
+    found = s[neurons]
+    longest = max(map(len, found.values()))
+    sizes = {shape: np.pad(values, (0, longest - len(values))) for shape, values in found.items()}
     figure = lines(np.arange(1, longest + 1), groups(**sizes), x_title=words("llama.rank"), y_title=words("llama.size"))
-    text = words("swiglu", layer=int(s[Open].a), **{shape: percent(count.active) for shape, count in counts.items()})
-    gpt2, llama = counts["gpt2"], counts["llama"]
+    active = {shape: percent(float((values > ACTIVE).mean())) for shape, values in found.items()}
+    text = words("swiglu", layer=int(s[Open].a), **active)
+    matrices = [3 if config.gated else 2 for config in s[configs].values()]
+    weights = [n * config.n_embd * config.ff_size for n, config in zip(matrices, s[configs].values(), strict=True)]
     content = table(
-        ("neurons.matrices", gpt2.n_matrices, llama.n_matrices),
-        ("neurons.number", len(gpt2.values), len(llama.values)),
-        ("neurons.weights", f"{gpt2.n_weights:,}", f"{llama.n_weights:,}"),
+        ("neurons.matrices", *matrices),
+        ("neurons.number", *map(len, found.values())),
+        ("neurons.weights", *(f"{n:,}" for n in weights)),
     )
     return Drawn(chart=(figure, text), table=content)
+
+
+def cache_bytes(config: GPTConfig, n_tokens: int = 1) -> int:
+    return 4 * cache_numbers(config) * n_tokens
 
 
 def grouped_queries(s: Any) -> Drawn:
     """Plot the memory used by the key-value cache against the length of the text."""
     n, lengths = int(s[Open].a), np.arange(0, MAX_CACHED + 1, 16)
-    used = {shape: lengths * cache_bytes(config, 1) / 2**20 for shape, config in s[configs].items()}
+    used = {shape: lengths * cache_bytes(config) / 2**20 for shape, config in s[configs].items()}
     figure = lines(lengths, groups(**used), x_title=words("tokens"), y_title=words("llama.memory"), mark=("", n))
     gpt2, llama = s[configs].values()
     here = {shape: format_bytes(cache_bytes(config, n)) for shape, config in s[configs].items()}
-    times = f"{cache_bytes(gpt2, 1) / cache_bytes(llama, 1):g}"
+    times = f"{cache_bytes(gpt2) / cache_bytes(llama):g}"
     content = table(
         ("heads.queries", gpt2.n_head, llama.n_head),
         ("heads.keys", gpt2.kv_heads, llama.kv_heads),
-        ("heads.token", format_bytes(cache_bytes(gpt2, 1)), format_bytes(cache_bytes(llama, 1))),
+        ("heads.token", format_bytes(cache_bytes(gpt2)), format_bytes(cache_bytes(llama))),
     )
     return Drawn(chart=(figure, words("grouped_queries", n=n, times=times, **here)), table=content)
 
@@ -173,7 +174,7 @@ def no_biases(s: Any) -> Drawn:
         ("biases", f"{gpt2.n_biases:,}", f"{llama.n_biases:,}"),
         ("parameters", *(f"{sum(parameter_parts(config).values()):,}" for config in (one, other))),
         ("operations", *(f"{flops_per_token(config, MAX_CACHED - 1).total / 1e6:.1f}" for config in (one, other))),
-        ("heads.token", format_bytes(cache_bytes(one, 1)), format_bytes(cache_bytes(other, 1))),
+        ("heads.token", format_bytes(cache_bytes(one)), format_bytes(cache_bytes(other))),
         ("milliseconds", *(f"{1000 * each:.2f}" for each in s[seconds])),
         ("loss.text", f"{gpt2.loss:.2f}", f"{llama.loss:.2f}"),
     )

@@ -37,7 +37,7 @@ from components.text_views import attention_map
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
-from gpt.experiments.dropout import DropoutEffect, DroppedPart, dropout_effect
+from gpt.experiments.dropout import DropoutEffect, dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
 from gpt.experiments.minimal import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
@@ -226,19 +226,19 @@ def dropout(s: Any) -> Drawn:
     one, two, three, four = (percent(float(values[0])) for values in passes.values())
     text = words("dropout", token=quoted(tokenizer, int(top[0])), one=one, two=two, three=three, four=four)
     head = [words(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
-    rows = [head, *(dropped_row(part) for part in effect.parts)]
+    rows = [head, *(dropped_row(part, *values) for part, values in effect.parts.items())]
     return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].a):.3g}"), chart=(figure, text), table=rows)
 
 
-def dropped_row(part: DroppedPart) -> list[str]:
+def dropped_row(part: str, before: torch.Tensor, after: torch.Tensor) -> list[str]:
     """Return a part's name, its number of zeros, and SHOWN values around a dropped one, before and after dropout."""
-    zeros = (part.after == 0).nonzero().flatten().tolist()
-    first = max(0, min(zeros[0] - 1, len(part.after) - SHOWN)) if zeros else 0
+    zeros = (after == 0).nonzero().flatten().tolist()
+    first = max(0, min(zeros[0] - 1, len(after) - SHOWN)) if zeros else 0
     shown = (
-        "  ".join(decimal(x, 2) if x else "0" for x in row[first : first + SHOWN].tolist())
-        for row in (part.before, part.after)
+        "  ".join(decimal(x, 2) if x else "0" for x in row[first : first + SHOWN].tolist()) for row in (before, after)
     )
-    return [words(f"dropout.{part.part}"), f"{part.n_dropped} / {len(part.before)}", *shown]
+    n_dropped = int(((after == 0) & (before != 0)).sum())
+    return [words(f"dropout.{part}"), f"{n_dropped} / {len(before)}", *shown]
 
 
 @computed

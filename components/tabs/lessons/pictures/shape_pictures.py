@@ -13,8 +13,7 @@ from components.panels.shape_settings import parameter_bars, parameter_count, sh
 from components.tabs.lessons.figure import Drawn, Open, Picture, SliderSpec, words
 from components.widgets.chart import Drawing
 from gpt import PRESETS, GPTConfig
-from gpt.experiments.shapes import UNTIED_124M, cache_numbers
-from gpt.experiments.speed import next_token_cost
+from gpt.experiments.shapes import UNTIED_124M, cache_numbers, next_token_multiplications
 from gpt.model import meta_model
 from gpt.models.checkpoints.layouts import BOOK
 from gpt.models.checkpoints.translate import their_name
@@ -77,7 +76,7 @@ def cost(s: Any) -> Drawing:
     length = min(int(s[Open].a), config.block_size)
     lengths = np.unique(np.linspace(1, config.block_size, 65, dtype=int))
     counts = {
-        cached: np.array([next_token_cost(config, int(n), cached=cached).multiplications for n in lengths])
+        cached: np.array([next_token_multiplications(config, int(n), cached=cached) for n in lengths])
         for cached in (True, False)
     }
     figure = lines(
@@ -88,16 +87,16 @@ def cost(s: Any) -> Drawing:
         mark=("", length),
         log_y=True,
     )
-    with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
+    with_cache, without = (next_token_multiplications(config, length, cached=cached) for cached in (True, False))
     unit = 1e8 if spoken() == "zh" else 1e6  # Chinese text uses units of 10⁸
     text = words(
         "cost",
         model=words(f"next.choice.{s[Open].choice}"),
         n=f"{length:,}",
-        cached=f"{with_cache.multiplications / unit:,.1f}",
-        uncached=f"{without.multiplications / unit:,.1f}",
-        times=f"{without.multiplications / with_cache.multiplications:,.0f}",
-        memory=format_bytes(with_cache.cache_bytes),
+        cached=f"{with_cache / unit:,.1f}",
+        uncached=f"{without / unit:,.1f}",
+        times=f"{without / with_cache:,.0f}",
+        memory=format_bytes(4 * cache_numbers(config) * length),
         each=format_bytes(4 * cache_numbers(config)),
     )
     return figure, text
