@@ -6,6 +6,7 @@ python -m tools.model_card runs/stories --data "Made-up stories." --language en
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import shlex
@@ -26,7 +27,7 @@ from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.process import Process, join_processes
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.run_folder import RunFolder
+from gpt.training.run_folder import LogRow, RunFolder
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 CIRCUIT_LENGTHS = (10, 20, 50, 100)
@@ -136,7 +137,7 @@ def write_card(
         )
     loaded = load_model(folder.best)
     score = score_stories(loaded.model, loaded.tokenizer, data.held_back)
-    folder.draw_curve(folder.best / "curve.png")
+    draw_curve(folder.log(), folder.best / "curve.png")
     prompt = data.prompts[0]
     parts = [
         front_matter(text, recipe),
@@ -150,6 +151,29 @@ def write_card(
     ]
     (folder.best / "README.md").write_text("\n".join(parts), encoding="utf-8")
     return score
+
+
+def draw_curve(rows: list[LogRow], path: Path) -> None:
+    """Plot a run's log as a PNG: both losses against tokens read, and the best evaluation.
+
+    Does nothing if matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        print("matplotlib is not installed, so there will be no curve.png", file=sys.stderr)
+        return
+    from matplotlib.figure import Figure  # noqa: PLC0415 - needed only here
+
+    best = min(rows, key=lambda row: row.val_loss)
+    tokens = [row.tokens / 1e6 for row in rows]
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    axes = figure.subplots()
+    axes.plot(tokens, [row.train_loss for row in rows], "--", color="#6b7280", label="training (mean between points)")
+    axes.plot(tokens, [row.val_loss for row in rows], "-o", color="#2563eb", markersize=3, label="held-back text")
+    axes.plot(best.tokens / 1e6, best.val_loss, "D", color="#c2410c", label=f"best: {best.val_loss:.3f}")
+    axes.set(xlabel="tokens read, in millions", ylabel="loss, nats per token")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, format="png")
 
 
 def vocabulary_text(data: Data, recipe: Recipe, begun_with: str | None) -> str:

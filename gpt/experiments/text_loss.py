@@ -85,6 +85,6 @@ def losses_by_scale(files: Sequence[str | Path], text: str) -> dict[str, float]:
     losses = {}
     with folder_of(files) as folder:
         for scale in SCALES:
-            loaded = load_model(folder, device="cpu", attn_scale=scale)
+            loaded = load_model(folder, device="cpu", attn_scale=scale)  # type: ignore[arg-type]
             losses[scale] = score_text(loaded, prompt_ids(loaded.tokenizer, text)).score.loss
     return losses

@@ -5,8 +5,8 @@
     python -m gpt.training --preset shakespeare-cpu --out runs/plays   Shakespeare's plays (bundled)
 
 The text must be UTF-8, with an <|endoftext|> line after each story. The command writes to the folder --out: the
-vocabulary, the best weights so far (best/), a log and its curve, samples, and last.pt, the state for resuming a run
-that was stopped or killed:
+vocabulary, the best weights so far (best/), a log, samples, and last.pt, the state for resuming a run that was stopped
+or killed:
 
     python -m gpt.training --out runs/stories --resume
 
@@ -15,22 +15,20 @@ With torchrun, several processes share each batch, one per GPU:
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
 With --snapshots N, a run saves N small copies of its weights, like the recorded training in the Learn tab. In a
-checkout, `python -m tools.model_card FOLDER` measures them, and writes a model card.
+checkout, `python -m tools.model_card FOLDER` measures them, and writes a model card with the curve of the loss.
 
 The bundled model was first trained on stories with the defaults and --compile --every 200. Its model card describes the
 second training run.
-
-The curve requires matplotlib.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import signal
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -52,29 +50,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parse_options(arguments)
         recipe = chosen_recipe(options)
-        with StopSignal() as stop, join_processes(recipe.precision) as process:
-            if process.is_first and importlib.util.find_spec("matplotlib") is None:
-                print("matplotlib is not installed, so there will be no curve.png", file=sys.stderr)
+        with stop_signals() as received, join_processes(recipe.precision) as process:
             run = run_of(options, recipe)
             if not run.train(
-                process, every=options.every, snapshots=options.snapshots, compiled=options.compile, stop=stop
+                process,
+                every=options.every,
+                snapshots=options.snapshots,
+                compiled=options.compile,
+                stop=lambda: bool(received),
             ):
                 if process.is_first:
                     print(f"stopped; continue with --out {options.out} --resume", file=sys.stderr)
-                return 128 + (stop.number or signal.SIGTERM)
+                return 128 + (received[0] if received else signal.SIGTERM)
         if process.is_first:
             best = load_model(run.folder.best)
             score = score_stories(best.model, best.tokenizer, run.data.held_back)
             print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
+        return 0
     except OSError as error:
-        return failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+        problem = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
     except ValueError as error:
-        return failed(str(error))
-    return 0
+        problem = str(error)
+    print(f"gpt.training: {problem}", file=sys.stderr)
+    return 1
 
 
 def run_of(options: argparse.Namespace, recipe: Recipe) -> FolderRun:
-    """Begin or open the run in --out."""
+    """Begin or open the run in --out. It keeps the other options for resuming, as JSON values."""
+    kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume")}
     return FolderRun(
         options.text or options.characters,
         options.out,
@@ -82,37 +85,25 @@ def run_of(options: argparse.Namespace, recipe: Recipe) -> FolderRun:
         characters=not options.text,
         begin_with=begin_with(options.init_from),
         resume=options.resume,
-        options=kept_options(options),
+        options={name: str(x.resolve()) if isinstance(x, Path) else x for name, x in kept.items()},
     )
 
 
-class StopSignal:
-    """Makes Ctrl-C and SIGTERM stop training after the current update. A second signal has its default effect."""
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Yield a list that receives the number of the first Ctrl-C or SIGTERM. A second signal has its default effect."""
+    received: list[int] = []
 
-    def __init__(self) -> None:
-        self.number = 0
-
-    def __enter__(self) -> StopSignal:
-        self._before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def __call__(self) -> bool:
-        """Return whether a signal was received."""
-        return self.number != 0
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        self.number = number
+    def receive(number: int, frame: FrameType | None) -> None:
+        received.append(number)
         signal.signal(number, signal.SIG_DFL)
 
-
-def failed(sentence: str) -> int:
-    """Print an error to standard error and return the exit code."""
-    print(f"gpt.training: {sentence}", file=sys.stderr)
-    return 1
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -128,12 +119,6 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if not options.text and options.vocab_size is not None:
         parser.error("--vocab-size applies only to stories: here, the vocabulary is the characters of the text")
     return options
-
-
-def kept_options(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options to save for resuming the run, as JSON values."""
-    kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume")}
-    return {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in kept.items()}
 
 
 def default_preset(options: argparse.Namespace) -> str | None:
@@ -206,12 +191,12 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="keep N small copies of the weights, on a log scale of steps (0)",
     )
-    presets = "\n".join(
-        textwrap.fill(f"{name}: {differences(preset)}.", 76)
-        for name, preset in RECIPE_PRESETS.items()
-        if name != "stories"
-    )
-    recipe = parser.add_argument_group("recipe", f"Defaults for stories are in parentheses.\n{presets}")
+    presets = ""
+    for name, preset in RECIPE_PRESETS.items():
+        values = [(f.name, getattr(preset, f.name)) for f in fields(Recipe)]
+        changed = ", ".join(f"{field} {value}" for field, value in values if value != getattr(Recipe(), field))
+        presets += f"\n{textwrap.fill(f'{name}: {changed}.', 76)}" if changed else ""
+    recipe = parser.add_argument_group("recipe", f"Defaults for stories are in parentheses.{presets}")
     for f in fields(Recipe):
         options: dict[str, Any] = {"help": f"{f.metadata['help']} ({f.default})"}
         if isinstance(f.default, bool):
@@ -222,12 +207,6 @@ def make_parser() -> argparse.ArgumentParser:
             options |= {"type": type(f.default), "metavar": "X" if isinstance(f.default, float) else "N"}
         recipe.add_argument(option_name(f.name), **options)
     return parser
-
-
-def differences(recipe: Recipe) -> str:
-    """Format the values of a recipe that differ from `Recipe()`."""
-    values = {f.name: getattr(recipe, f.name) for f in fields(recipe)}
-    return ", ".join(f"{name} {value}" for name, value in values.items() if value != getattr(Recipe(), name))
 
 
 def option_name(field: str) -> str:

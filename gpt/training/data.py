@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from tokenizers import Regex, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Trainable
 from torch import Tensor
 
-from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.tokenizer_formats import bpe_tokenizer
@@ -53,31 +52,6 @@ class Sample:
     def correct(self) -> bool | None:
         """Whether every character is correct, or None if `expected` is None."""
         return None if self.expected is None else self.text == self.expected
-
-
-class Dataset(Protocol):
-    """What a live run trains on: a `TextDataset` or a `gpt.training.tasks.TaskDataset`.
-
-    validation: examples that are not used for training. example: ids of a validation example, on which attention is
-    recorded. query: the position in `example` that predicts the answer's first token. start: a prompt to try.
-    """
-
-    name: str
-    vocabulary: Vocabulary
-    block_size: int
-    validation: Batch
-    example: list[int]
-    query: int
-    start: str
-
-    def batch(self, step: int, size: int) -> Batch:
-        """Return the training examples for one update."""
-
-    def accuracy(self, model: GPT) -> float | None:
-        """Return the fraction of validation examples answered correctly, or None if there are no correct answers."""
-
-    def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        """Return the model's continuations of a few prompts."""
 
 
 def training_text(text: str) -> str:
@@ -158,14 +132,12 @@ def fingerprint(stories: list[str]) -> str:
     return hashlib.sha256(END_OF_TEXT.join(stories).encode()).hexdigest()
 
 
-def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
-    """Train byte-level BPE with GPT-2's word pattern, and return {token bytes: id} for vocab_size - 1 tokens.
+def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
+    """Train byte-level BPE with GPT-2's word pattern: vocab_size - 1 tokens, followed by end-of-text.
 
-    The last id is reserved for end-of-text. The vocabulary is smaller if no pairs remain to be merged. Source:
-    Sennrich et al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
+    vocab_size: at least 257. The vocabulary is smaller if no pairs remain to be merged. Source: Sennrich et al., arXiv
+    1508.07909.
     """
-    if vocab_size < 257:
-        raise GPTError("training.vocabulary_size", n=vocab_size)
     bpe = Trainable(models.BPE())
     pattern = Regex(GPT2_PATTERN.replace("++", "+"))
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
@@ -176,12 +148,8 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     )
     bpe.train_from_iterator(stories, trainer)  # breaks ties by id, so the same text gives the same tokens
     byte_of = {char: byte for byte, char in enumerate(_byte_alphabet())}
-    return {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
-
-
-def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
-    """Train a vocabulary on stories."""
-    return tiktoken_tokenizer(train_vocabulary(stories, vocab_size))
+    ranks = {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
+    return tiktoken_tokenizer(ranks)
 
 
 def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
@@ -200,20 +168,17 @@ def _byte_alphabet() -> list[str]:
     return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
 
 
-def byte_vocabulary() -> Tokenizer:
-    """Return a vocabulary of the 256 bytes and end-of-text."""
-    return bpe_tokenizer({bytes([byte]): byte for byte in range(256)}, {END_OF_TEXT: 256}, 257)
-
-
 class TextDataset:
-    """A text that is split into rows of one context; see `Dataset`.
+    """A text that is split into rows of one context.
 
     units: whether each token is a character or a byte. held_back: fraction at the end of the text to hold back for
     validation, at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model
     whose training continues; defaults to a new one created from the text. Raises ValueError if the text is too short,
     repeats a single character, or has a character that the vocabulary lacks.
 
-    fingerprint: hash of the text. held_back: texts to score. prompts: beginnings of sample texts.
+    validation: rows that are not used for training. example: ids of one of them, on which attention is recorded. query:
+    the position in `example` that predicts the answer's first token. fingerprint: hash of the text. held_back: texts to
+    score. prompts: beginnings of sample texts.
     """
 
     def __init__(
@@ -227,15 +192,17 @@ class TextDataset:
         name: str = "text",
         vocabulary: Vocabulary | None = None,
     ) -> None:
-        check_choice("units", units, get_args(Units))
         text = training_text(text)
         if not text.strip():
             raise GPTError("training.empty_text")
         self.name, self.seed, self.block_size = name, seed, block_size
         self.fingerprint = fingerprint(["characters", text])
-        own = byte_vocabulary() if units == "bytes" else Characters(sorted(set(text)))
-        self.vocabulary: Vocabulary = vocabulary or own
-        ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
+        if units == "bytes":
+            ids = list(text.encode())
+            self.vocabulary: Vocabulary = bpe_tokenizer({bytes([n]): n for n in range(256)}, {END_OF_TEXT: 256}, 257)
+        else:
+            self.vocabulary = vocabulary or Characters(sorted(set(text)))
+            ids = self.vocabulary.encode(text)
         if len(ids) < (least := self.min_tokens(block_size)):
             raise GPTError("training.text_too_short", n=len(ids), units=units, block_size=block_size, least=least)
         if len(set(ids)) < 2:

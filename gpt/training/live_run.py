@@ -1,14 +1,17 @@
-"""Small background training runs that can be paused, adjusted and cancelled, and their records."""
+"""Small background training runs that can be paused, adjusted and cancelled, their records, and their queue."""
 
 from __future__ import annotations
 
+import atexit
 import math
+import os
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -25,15 +28,16 @@ from gpt.models.checkpoints import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload, remove_model
 from gpt.trace import Trace
-from gpt.training.data import Dataset, Sample
+from gpt.training.data import Sample
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import pack_weights, snapshot_steps, unpack_model
+from gpt.training.tasks import Dataset
 from gpt.training.trainer import Trainer
 
-LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000}
 N_EVALUATIONS = 32  # per run, each with a snapshot of the weights
 MAX_SNAPSHOT_BYTES = 16_000_000  # limit for all snapshots of a run; larger models get fewer evaluations
 TIME_LIMIT_SECONDS = 300.0
+MAX_WAITING, MAX_WAITING_OF_OWNER = 16, 8
 State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
 ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 
@@ -42,15 +46,12 @@ class LiveRun:
     """A training run in its own thread. All methods can be called from any thread.
 
     recipe: settings for the run. The dataset's block_size overrides the recipe's. time_limit_seconds: time from the
-    start, including pauses, after which the run finishes early. Raises ValueError if the recipe exceeds LIMITS.
+    start, including pauses, after which the run finishes early. registered_name: see `register`.
     """
 
     def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
         self.dataset, self.time_limit_seconds = dataset, time_limit_seconds
         self.recipe = replace(recipe, block_size=dataset.block_size)
-        for name, limit in LIMITS.items():
-            if (value := getattr(self.recipe, name)) > limit:
-                raise GPTError("training.too_large_to_watch", name=name, limit=limit, value=value)
         self._model: GPT | None = self.recipe.new_model(dataset.vocabulary.n_vocab).eval()
         self.config = self._model.config
         self.n_parameters = self._model.n_parameters
@@ -63,7 +64,7 @@ class LiveRun:
         self._started = self._ended = math.inf
         self._paused_seconds = 0.0
         self._files_lock = threading.Lock()  # guards the attribute below; acquired before `_changed`
-        self._registered_name: str | None = None
+        self.registered_name: str | None = None
 
     def start(self, on_end: Callable[[], None] = lambda: None) -> bool:
         """Start training. Returns False if the run has already started or ended.
@@ -108,9 +109,9 @@ class LiveRun:
                 self._state, self._model = "cancelled", None
                 self._losses.clear()
                 self._evaluations.clear()
-            if self._registered_name is not None:
-                remove_model(self._registered_name)
-            self._registered_name = None
+            if self.registered_name is not None:
+                remove_model(self.registered_name)
+            self.registered_name = None
 
     def drop_evaluations(self) -> None:
         """Discard all evaluations and their snapshots, but keep the model."""
@@ -172,16 +173,11 @@ class LiveRun:
 
         The model stays registered until `close` is called."""
         with self._files_lock, TemporaryDirectory() as folder:
-            if self._registered_name is None:
+            if self.registered_name is None:
                 self.save(folder)
                 name = f"{self.dataset.name}-{secrets.token_hex(4)}"
-                self._registered_name = add_upload(list(Path(folder).iterdir()), name=name, listed=False)
-            return self._registered_name
-
-    @property
-    def registered_name(self) -> str | None:
-        """Name returned by `register`; None before that and after `close`."""
-        return self._registered_name
+                self.registered_name = add_upload(list(Path(folder).iterdir()), name=name, listed=False)
+            return self.registered_name
 
     def _run(self, model: GPT, on_end: Callable[[], None]) -> None:
         try:
@@ -299,14 +295,85 @@ class RunProgress:
     state: State
     step: int
     steps: int
-    seconds: float
-    paused_seconds: float
-    rate_factor: float
-    losses: tuple[LossPoint, ...]
     evaluations: tuple[Evaluation, ...]
+    losses: tuple[LossPoint, ...] = ()
+    seconds: float = 0.0
+    paused_seconds: float = 0.0
+    rate_factor: float = 1.0
     queue_position: int = 0
 
     @property
     def ended(self) -> bool:
         """Whether the state is final."""
         return self.state in ENDED
+
+
+class RunQueue:
+    """Starts queued runs: each owner's first run before anyone's second, then earlier ones.
+
+    max_running: maximum number of runs that train at the same time, including paused ones; defaults to half the number
+    of cores.
+    """
+
+    def __init__(self, max_running: int | None = None) -> None:
+        self.max_running = max_running or max(1, (os.cpu_count() or 1) // 2)
+        self._lock = threading.Lock()
+        self._waiting: dict[LiveRun, str] = {}  # {run: owner} in the order of submission
+        self._running: dict[LiveRun, str] = {}
+        atexit.register(self.close)  # a daemon thread that uses torch while Python exits can abort the process
+
+    def submit(self, run: LiveRun, owner: str = "") -> None:
+        """Start a run or add it to the queue. owner: identifies the owner, such as a client's address.
+
+        Raises ValueError if too many runs are waiting, either in total or for this owner.
+        """
+        with self._lock:
+            self._start_next()
+            if len(self._waiting) >= MAX_WAITING:
+                raise GPTError("training.queue_full", n=MAX_WAITING)
+            if [*self._waiting.values()].count(owner) >= MAX_WAITING_OF_OWNER:
+                raise GPTError("training.queue_full_of_owner", n=MAX_WAITING_OF_OWNER)
+            self._waiting[run] = owner
+            self._start_next()
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of waiting runs."""
+        with self._lock:
+            self._start_next()
+            return len(self._waiting)
+
+    def position(self, run: LiveRun) -> int:
+        """Return a run's position in the queue: 1 for the next run to start, 0 for a run that is not queued."""
+        with self._lock:
+            self._start_next()
+            return self._in_turn().index(run) + 1 if run in self._waiting else 0
+
+    def close(self) -> None:
+        """Close all runs."""
+        with self._lock:
+            runs = [*self._waiting, *self._running]  # close waiting runs first; otherwise they would start
+        for run in runs:
+            run.close()
+
+    def _in_turn(self) -> list[LiveRun]:
+        """Return the waiting runs in the order in which they will start."""
+        n_before, turns = Counter(self._running.values()), {}
+        for run, owner in self._waiting.items():
+            turns[run] = n_before[owner]
+            n_before[owner] += 1
+        return sorted(turns, key=lambda run: turns[run])
+
+    def _start_next(self) -> None:
+        """Drop cancelled runs from the queue, and start waiting runs up to the limit."""
+        self._waiting = {run: owner for run, owner in self._waiting.items() if run.state == "waiting"}
+        while self._waiting and len(self._running) < self.max_running:
+            run = self._in_turn()[0]
+            owner = self._waiting.pop(run)
+            if run.start(partial(self._ended, run)):
+                self._running[run] = owner
+
+    def _ended(self, run: LiveRun) -> None:
+        with self._lock:
+            self._running.pop(run, None)
+            self._start_next()

@@ -1,4 +1,4 @@
-"""Hyperparameters of a training run, and the optimizers created from them."""
+"""Hyperparameters of a training run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from gpt.checks import check_choice, check_number, check_switch
 from gpt.config import GPTConfig, Position
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.training.muon import Muon
 
 
 def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
@@ -204,33 +203,3 @@ LIVE_RECIPES: dict[str, Recipe] = {  # for live runs: tasks, Shakespeare's text 
     "shakespeare": RECIPE_PRESETS["shakespeare-cpu"],
     "text": replace(_LIVE, block_size=64, batch_size=16, steps=1500),
 }
-
-
-def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Create Muon for the block matrices and AdamW for embeddings, norms and biases, or AdamW for everything.
-
-    Each group's "full_lr" is its highest learning rate, for use by `set_lr_factor`.
-    """
-    matrices = [p for p in model.h.parameters() if p.dim() == 2]
-    chosen = set(map(id, matrices)) if recipe.optimizer == "muon" else set()
-    rest = [p for p in model.parameters() if id(p) not in chosen]
-    groups = [
-        {"params": [p for p in rest if p.dim() == 2], "weight_decay": recipe.adamw_weight_decay},
-        {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    optimizers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(groups, lr=recipe.adamw_lr, betas=(0.9, recipe.adamw_beta2))
-    ]
-    if chosen:
-        optimizers.append(Muon(matrices, recipe.muon_lr, recipe.muon_weight_decay))
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["full_lr"] = group["lr"]
-    return optimizers
-
-
-def set_lr_factor(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
-    """Set the learning rate of every group to `factor` times its highest rate."""
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = group["full_lr"] * factor

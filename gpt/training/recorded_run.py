@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -18,14 +17,12 @@ from gpt.training.live_run import Evaluation, RunProgress
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
-MADE_HERE = Path("stories-small", "snapshots")  # folder to which the command in the card writes the snapshots
 EXAMPLE = 2 * " cold spoon bird door blue tree king"
 APPEARED = 0.5  # minimum induction score for a head to count as copying
 
 
-@dataclass(frozen=True)
-class RecordedExample:
-    """The text on which attention is shown; see `gpt.training.data.Dataset`."""
+class RecordedExample(NamedTuple):
+    """The text on which attention is shown; see `gpt.training.data.TextDataset`."""
 
     vocabulary: Vocabulary
     example: list[int]
@@ -33,10 +30,7 @@ class RecordedExample:
 
 
 class RecordedRun:
-    """The snapshots in a folder, with each snapshot's attention on a text with repeated words.
-
-    Raises ValueError if the folder has no snapshots or figures.
-    """
+    """The snapshots in a folder, with each snapshot's attention on a text with repeated words."""
 
     def __init__(self, folder: Path) -> None:
         self.snapshots = Snapshots(folder)
@@ -44,20 +38,12 @@ class RecordedRun:
         self.figures: dict[int, SnapshotFigures] = {each.step: each for each in self.snapshots.figures()}
         start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
         ids = [*start, *tokenizer.encode(EXAMPLE)][: self.config.block_size]
-        self.dataset = RecordedExample(tokenizer, ids, _first_again(ids))
+        first_again = next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
+        self.dataset = RecordedExample(tokenizer, ids, first_again)
         evaluations = tuple(self._evaluation(step) for step in self.snapshots.steps if step in self.figures)
         last = evaluations[-1].step
         self.n_parameters = meta_model(self.config).n_parameters
-        self.progress = RunProgress(
-            state="finished",
-            step=last,
-            steps=last,
-            seconds=0.0,
-            paused_seconds=0.0,
-            rate_factor=1.0,
-            losses=(),
-            evaluations=evaluations,
-        )
+        self.progress = RunProgress("finished", last, last, evaluations)
 
     @torch.inference_mode()
     def _evaluation(self, step: int) -> Evaluation:
@@ -82,33 +68,13 @@ class RecordedRun:
         return None
 
 
-def _first_again(ids: list[int]) -> int:
-    """Return the first position whose id has occurred before, or the second-to-last position if no id repeats."""
-    return next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
-
-
 @lru_cache(maxsize=1)
-def bundled_recording() -> RecordedRun | None:
-    """Return the bundled recording, or one made with `recording_command`, or None. The result is cached."""
-    for folder in (ASSETS, MADE_HERE):
-        try:
-            return RecordedRun(folder)
-        except (OSError, ValueError):
-            pass
-    return None
+def bundled_recording() -> RecordedRun:
+    """Return the recording in the assets."""
+    return RecordedRun(ASSETS)
 
 
 @lru_cache(maxsize=1)
 def recorded_texts() -> tuple[tuple[int, str, float], ...]:
-    """Return (step, text, validation loss) for each snapshot of the bundled recording, or () if it is not there."""
-    try:
-        figures = Snapshots(ASSETS).figures()
-    except (OSError, ValueError):
-        return ()
-    return tuple((each.step, each.prompt + each.sample, each.loss) for each in figures)
-
-
-def recording_command() -> str:
-    """Return the command that creates the recording, taken from its card in the assets."""
-    card = (ASSETS / "README.md").read_text(encoding="utf-8")
-    return re.findall(r"^python -m .*", card, flags=re.MULTILINE)[-1]
+    """Return (step, text, validation loss) for each snapshot of the bundled recording."""
+    return tuple((each.step, each.prompt + each.sample, each.loss) for each in Snapshots(ASSETS).figures())

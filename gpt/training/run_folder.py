@@ -3,7 +3,7 @@
 vocab.tiktoken   the vocabulary (characters.json for a vocabulary of characters)
 options.json     the options of the command that started the run
 last.pt          the state to resume from: weights, optimizers, step, recipe
-log.csv          one row per evaluation; plotted as curve.png if matplotlib is installed
+log.csv          one row per evaluation
 samples.txt      sample texts from each evaluation
 best/            the model with the lowest held-back loss, in our own layout
 snapshots/       small copies of the weights on a log scale of steps; see `gpt.training.snapshots`
@@ -12,7 +12,6 @@ snapshots/       small copies of the weights on a log scale of steps; see `gpt.t
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
 import os
 import pickle
@@ -26,7 +25,6 @@ import torch
 from tqdm import tqdm
 
 from gpt.errors import GPTError
-from gpt.model import GPT
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import BPE, CHARACTERS, Characters, write_vocabulary
@@ -108,14 +106,6 @@ class RunFolder:
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
-    def save_best(self, model: GPT, tokenizer: Vocabulary) -> None:
-        """Write the model in half precision, with its vocabulary."""
-        save_model(self.best, model, tokenizer, dtype=torch.float16, overwrite=True)
-
-    def save_snapshot(self, step: int, model: GPT, tokenizer: Vocabulary) -> None:
-        """Write a small copy of the weights after `step` updates."""
-        save_snapshot(self.snapshots, step, model, tokenizer)
-
     def log(self) -> list[LogRow]:
         """Return the evaluations so far."""
         with (self.path / "log.csv").open(newline="", encoding="utf-8") as file:
@@ -138,32 +128,6 @@ class RunFolder:
         """Add the sample texts from a step."""
         with (self.path / "samples.txt").open("a", encoding="utf-8") as file:
             file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
-
-    def draw_curve(self, path: Path | None = None) -> None:
-        """Plot the log as a PNG, by default curve.png: both losses against tokens read, and the best evaluation.
-
-        Does nothing if matplotlib is not installed.
-        """
-        if importlib.util.find_spec("matplotlib") is None:
-            return
-        from matplotlib.figure import Figure  # noqa: PLC0415 - not needed by the app
-
-        rows = self.log()
-        best = min(rows, key=lambda row: row.val_loss)
-        tokens = [row.tokens / 1e6 for row in rows]
-        figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
-        axes = figure.subplots()
-        axes.plot(
-            tokens, [row.train_loss for row in rows], "--", color="#6b7280", label="training (mean between points)"
-        )
-        axes.plot(tokens, [row.val_loss for row in rows], "-o", color="#2563eb", markersize=3, label="held-back text")
-        axes.plot(best.tokens / 1e6, best.val_loss, "D", color="#c2410c", label=f"best: {best.val_loss:.3f}")
-        axes.set(xlabel="tokens read, in millions", ylabel="loss, nats per token")
-        axes.grid(alpha=0.3)
-        axes.legend()
-        part = self.path / "curve.png.part"
-        figure.savefig(part, format="png")
-        os.replace(part, path or self.path / "curve.png")
 
 
 class FolderRun:
@@ -239,10 +203,10 @@ class FolderRun:
         process.barrier()  # wait until every process has checked the folder
         if process.is_first and self.saved is None:
             self.folder.begin(self.data.vocabulary, self.options)
-            self.save(trainer)
+            self.folder.save(self.state(trainer))
         steps = snapshot_steps(recipe.steps, snapshots) if process.is_first else ()
         if trainer.step in steps:
-            self.folder.save_snapshot(trainer.step, model, self.data.vocabulary)
+            save_snapshot(self.folder.snapshots, trainer.step, model, self.data.vocabulary)
         batches = self.data.batches(recipe.batch_size, trainer.step)
         begun = trainer.n_tokens, trainer.seconds
         is_silent = None if process.is_first else True  # None: where there is no terminal
@@ -254,12 +218,12 @@ class FolderRun:
                 bar.set_postfix_str(f"loss {loss:.4f}, {speed:,.0f} tokens/s", refresh=False)
                 bar.update()
                 if trainer.step in steps:
-                    self.folder.save_snapshot(trainer.step, model, self.data.vocabulary)
+                    save_snapshot(self.folder.snapshots, trainer.step, model, self.data.vocabulary)
                 if trainer.step % every == 0 or trainer.step == recipe.steps:
                     line = self.evaluate(trainer)
                     bar.write(line) if process.is_first else None
-        if trainer.step < recipe.steps:
-            self.save(trainer)
+        if trainer.step < recipe.steps and process.is_first:
+            self.folder.save(self.state(trainer))
         return trainer.step == recipe.steps
 
     def evaluate(self, trainer: Trainer) -> str:
@@ -276,25 +240,20 @@ class FolderRun:
         )
         is_best = score.loss < trainer.best
         trainer.best, trainer.losses = min(score.loss, trainer.best), []
-        self.save(trainer, row, is_best)
+        state, model, tokenizer = self.state(trainer), trainer.model, self.data.vocabulary
+        if trainer.process.is_first:
+            self.folder.add_to_log(row)
+            if is_best:
+                save_model(self.folder.best, model, tokenizer, dtype=torch.float16, overwrite=True)
+            self.folder.save(state)
+            loaded = LoadedModel("in training", model, tokenizer, trainer.process.device, "fp32")
+            texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in self.data.prompts]
+            self.folder.add_samples(row.step, texts)
         return (
             f"step {row.step}: loss {row.train_loss:.4f}, held back {row.val_loss:.4f} nats per token, "
             f"{row.bits_per_byte:.4f} bits per byte{' (best)' if is_best else ''}"
         )
 
-    def save(self, trainer: Trainer, row: LogRow | None = None, is_best: bool = False) -> None:
-        """Write the state to resume from; after an evaluation, also its row, the best weights, samples and curve."""
-        state = {**trainer.state(), "recipe": asdict(self.recipe), "text": self.data.fingerprint}
-        if not trainer.process.is_first:
-            return
-        if row is not None:
-            self.folder.add_to_log(row)
-            if is_best:
-                self.folder.save_best(trainer.model, self.data.vocabulary)
-        self.folder.save(state)
-        if row is not None:
-            model, tokenizer = trainer.model.eval(), self.data.vocabulary
-            loaded = LoadedModel("in training", model, tokenizer, trainer.process.device, "fp32")
-            texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in self.data.prompts]
-            self.folder.add_samples(row.step, texts)
-            self.folder.draw_curve()
+    def state(self, trainer: Trainer) -> dict[str, Any]:
+        """Return the state to resume from."""
+        return {**trainer.state(), "recipe": asdict(self.recipe), "text": self.data.fingerprint}

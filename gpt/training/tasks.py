@@ -17,7 +17,7 @@ from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import Vocabulary
-from gpt.training.data import Sample
+from gpt.training.data import Sample, TextDataset
 from gpt.training.trainer import Batch
 
 TEST_EVERY = 10  # one example in TEST_EVERY is kept for testing
@@ -57,7 +57,7 @@ class Task:
 
 
 class TaskDataset:
-    """The examples of a task; see `gpt.training.data.Dataset`. The seed determines all examples."""
+    """The examples of a task, with the same attributes as `TextDataset`. The seed determines all examples."""
 
     def __init__(self, task: Task, seed: int = 0) -> None:
         self.task, self.seed, self.name = task, seed, task.name
@@ -93,6 +93,9 @@ class TaskDataset:
         """Return the model's answers to the first test examples."""
         shown = self.test_examples[:N_SAMPLES]
         return tuple(Sample(e.prompt, answer(loaded, e.prompt, len(e.answer)), e.answer) for e in shown)
+
+
+Dataset = TextDataset | TaskDataset  # what a live run trains on
 
 
 @torch.inference_mode()

@@ -340,7 +340,7 @@ LESSONS: tuple[Lesson, ...] = (
         "optimizer",
         "training",
         19,
-        (Code("gpt.training.recipe", "make_optimizers"),),
+        (Code("gpt.training.trainer", "make_optimizers"),),
         Destination("train"),
         words="Adam AdamW SGD momentum weight decay gradient descent Muon 优化器 动量 权重衰减 梯度下降",
     ),

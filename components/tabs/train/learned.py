@@ -14,7 +14,7 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.train.curve import curve_card
 from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, player_card, shown_at
-from gpt.training.recorded_run import RecordedRun, bundled_recording, recording_command
+from gpt.training.recorded_run import RecordedRun, bundled_recording
 
 tab = Tab("learned")
 
@@ -27,8 +27,8 @@ class Learned(FilmState):
 
 
 @tab.computed
-def recorded(s: Any) -> RecordedRun | None:
-    """Load the run from the assets; None if it is not there."""
+def recorded(s: Any) -> RecordedRun:
+    """Load the run from the assets."""
     return bundled_recording()
 
 
@@ -41,10 +41,8 @@ RECORDED = Film("learned", Learned, _find, needs=(recorded,))
 
 
 def about(s: Any) -> str:
-    """Name the run, or say how to record it."""
+    """Name the run."""
     run = s[recorded]
-    if run is None:
-        return t("learned.missing", command=recording_command())
     config = run.config
     return t(
         "train.film.recorded",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -154,9 +156,10 @@ PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}
 
 
 def scaling_card() -> Callable[[], Card]:
-    charts = (
-        column(picture(f"scaling-{axis}", lambda s, draw=draw: draw(load_scaling()))) for axis, draw in PICTURES.items()
-    )
+    def drawn(draw: Callable[[Scaling], Drawing], s: Any) -> Drawing:
+        return draw(load_scaling())
+
+    charts = (column(picture(f"scaling-{axis}", partial(drawn, draw))) for axis, draw in PICTURES.items())
     return card(
         "scaling",
         question("scaling.question"),

@@ -44,9 +44,8 @@ from components.tabs.train.curve import curve_card
 from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, is_number, player_card, shown_at
 from components.tabs.train.scaling import scaling_card
 from gpt.training.data import MAX_TEXT_BYTES
-from gpt.training.live_run import LiveRun, RunProgress
+from gpt.training.live_run import LiveRun, RunProgress, RunQueue
 from gpt.training.recipe import LIVE_RECIPES
-from gpt.training.run_queue import RunQueue
 
 TICK_SECONDS = 0.7  # interval between updates of a run
 # None selects the newest step and the default head and position.

@@ -31,11 +31,10 @@ from components.tabs.train.tab import OWN, Train, progress_of
 from gpt import GPT, GPTConfig
 from gpt.models.registry import get_model, list_models
 from gpt.training import recorded_run
-from gpt.training.data import byte_vocabulary
-from gpt.training.live_run import LiveRun
+from gpt.training.data import TextDataset
+from gpt.training.live_run import LiveRun, RunQueue
 from gpt.training.recipe import Recipe
 from gpt.training.recorded_run import bundled_recording
-from gpt.training.run_queue import RunQueue
 from gpt.training.snapshots import SnapshotFigures, Snapshots, save_snapshot
 from gpt.training.tasks import TASKS, TaskDataset
 from tests.components.drawing import Drawn, compute_now
@@ -173,7 +172,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = GPTConfig(257, 128, n_layer=2, n_head=2, n_embd=16)
     for step in STEPS:
         model = GPT(config, generator=torch.Generator().manual_seed(step))
-        save_snapshot(folder, step, model, byte_vocabulary())
+        save_snapshot(folder, step, model, TextDataset("bytes" * 60, units="bytes").vocabulary)
     Snapshots(folder).save_figures(
         [
             SnapshotFigures(

@@ -11,7 +11,6 @@ import torch
 
 from gpt.training.command_line import main
 from gpt.training.evaluation import sample
-from gpt.training.run_folder import RunFolder
 from gpt.training.trainer import Batch, Trainer
 from tests.gpt.training.tiny_run import CARD, TINY, write_stories
 from tools.model_card import main as write_card
@@ -41,21 +40,19 @@ def stories_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """train(out, *more arguments): do a tiny run on the CPU without curves, and return the command's exit code."""
+    """train(out, *more arguments): do a tiny run on the CPU, and return the command's exit code."""
     monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
-    monkeypatch.setattr(RunFolder, "draw_curve", lambda *_: None)
     return lambda out, *more: main([str(stories_file), "--out", str(out), *TINY, *more])
 
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished tiny run without a curve, which must not be modified."""
+    """The folder of a finished tiny run, which must not be modified."""
     folder = tmp_path_factory.mktemp("whole")
     write_stories(folder / "stories.txt")
     out = folder / "runs" / "tiny-stories"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
-        patched.setattr(RunFolder, "draw_curve", lambda *_: None)
         assert main([str(folder / "stories.txt"), "--out", str(out), *TINY]) == 0
     return out
 

@@ -15,8 +15,7 @@ import torch
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.registry import get_model, list_models
 from gpt.training.data import TextDataset
-from gpt.training.live_run import LiveRun
-from gpt.training.run_queue import QueueFull, RunQueue
+from gpt.training.live_run import LiveRun, RunQueue
 from gpt.training.tasks import TASKS, TaskDataset, answer
 from gpt.training.trainer import Batch
 from tests.gpt.training.live_runs import LONG, TIMEOUT, TINY, Gate, finished
@@ -224,22 +223,24 @@ def test_cancelling_a_waiting_run_advances_those_behind_it(runs: list[LiveRun], 
     assert runs[2].state == "training"
 
 
-def test_a_full_queue_refuses_runs_until_one_leaves_it(runs: list[LiveRun]) -> None:
-    queue = RunQueue(max_running=1, max_waiting=2)
+def test_a_full_queue_refuses_runs_until_one_leaves_it(runs: list[LiveRun], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.training.live_run.MAX_WAITING", 2)
+    queue = RunQueue(max_running=1)
     for run in runs[:3]:
         queue.submit(run)
-    with pytest.raises(QueueFull, match="2 trainings are waiting already"):
+    with pytest.raises(ValueError, match="2 trainings are waiting already"):
         queue.submit(runs[3])
     runs[1].cancel()
     queue.submit(runs[3])
     assert status(queue, runs[2:]) == [("waiting", 1), ("waiting", 2)]
 
 
-def test_an_owner_has_part_of_the_queue(runs: list[LiveRun]) -> None:
-    queue = RunQueue(max_running=1, max_waiting_of_owner=1)
+def test_an_owner_has_part_of_the_queue(runs: list[LiveRun], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.training.live_run.MAX_WAITING_OF_OWNER", 1)
+    queue = RunQueue(max_running=1)
     for run in runs[:2]:
         queue.submit(run, "a")
-    with pytest.raises(QueueFull, match="1 trainings from one address wait"):
+    with pytest.raises(ValueError, match="1 trainings from one address wait"):
         queue.submit(runs[2], "a")
     queue.submit(runs[2], "b")
     assert status(queue, runs[1:3]) == [("waiting", 2), ("waiting", 1)]  # a's first run is training
