@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from components.i18n import t
-from components.labels import percent, quoted
+from components.labels import layer_head_name, percent, quoted
 from components.state.reads import Computed
 from components.state.typed_text import word_name, words_of
 from gpt import GPT, Edits, SamplingParams, distribution
@@ -189,9 +189,3 @@ def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary) -> str:
         p=percent(falls.probability),
         without=percent(best.probability),
     )
-
-
-def layer_head_name(place: Sequence[int]) -> str:
-    """Return a head's name for use inside a sentence. place: (layer, head)."""
-    layer, head = place
-    return t("why.part.head", layer=layer, head=head)

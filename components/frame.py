@@ -19,8 +19,7 @@ from components.state.reads import Computed
 from components.state.session import Session
 from components.state.text import NEWEST
 from components.state.typed_text import word_name, words_of
-from components.text_views import attention_shade, document_lines, model_choices, shading_legend
-from components.widgets.tokens import tokens
+from components.text_views import attention_shade, document_lines, model_choices, shading_legend, text_strip
 from gpt import LoadedModel
 from gpt.models.checkpoints.gguf import bits_of
 from gpt.models.registry import PrecisionError, precision_error
@@ -133,7 +132,7 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     menu = fold("more", "page.more", column(_always(numbers), link_menu(), theme, api, classes="gb-menu"))
     first = row(name, model, _always(language), menu, classes="gb-frame")
     dock = row(
-        tokens("dock", draw=strip, one_line=True, on=select_token),
+        text_strip("dock", draw=strip, one_line=True, on=select_token),
         says("dock-legend", shading_legend, kind="caption"),
         says("in-force", in_force, kind="caption"),
         button("dock-stop", "stop", stop, queue="stop", enabled=lambda s: s.generating),
@@ -165,7 +164,7 @@ def strip(s: Any) -> dict[str, Any]:
         return data | {"lines": Lines(), "doc": "", "shade": ""}
     return data | {
         "lines": document_lines(s.text.document, s.token_statistics),
-        "doc": str(s.text.document.key),
+        "doc": str(s.written.document.key),
         "selected": NEWEST if s.selection.position == NEWEST else s.text.framed(s.selection),
         "shade": attention_shade(s.text, s.selection),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, SupportsFloat
 from unicodedata import category, lookup, name
 
@@ -124,6 +124,12 @@ def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
 def placed(token: str, position: int) -> str:
     """Return a token's name for use inside a sentence, with its position if all digits are shown."""
     return t("token.at", token=token, position=position) if is_exact() else token
+
+
+def layer_head_name(place: Sequence[int]) -> str:
+    """Return a head's name for use inside a sentence. place: (layer, head), counted from 0."""
+    layer, head = place
+    return t("part.head", layer=layer, head=head)
 
 
 def listed(names: Iterable[str]) -> str:

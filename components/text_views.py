@@ -12,11 +12,13 @@ from components.figures import maps
 from components.i18n import has_text, is_exact, spoken, t
 from components.labels import Vocabulary as Labelled
 from components.labels import listed, marked, percent, quoted, token_text
-from components.parts import Lines
+from components.parts import Draw, Handler, Lines, Part
+from components.state.hidden import show_word
+from components.state.session import Session
 from components.state.text import Selection, Text, TokenStatisticsCache
 from components.state.typed_text import ends_text, shown_tokens
 from components.widgets.chart import chart_data
-from components.widgets.tokens import Kind, shade_value, token_line
+from components.widgets.tokens import Kind, shade_value, token_line, tokens
 from components.widgets.widget import to_base64
 from gpt import Generation, list_models
 from gpt.analysis.predictions import TokenStatistics
@@ -40,6 +42,32 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
         kind: Kind = "p" if position < n_prompt else "h" if by_hand else "g"
         lines.append(_measured_line(tokenizer, token_id, text, measured, kind))
     return lines
+
+
+def text_strip(name: str, *, draw: Draw, on: Handler, **options: Any) -> Part:
+    """Return a token strip of the text as the model reads it, with the hidden words struck out in between.
+
+    A click on one of them shows it again. draw, on: as in `tokens`; all positions are those without hidden words.
+    """
+
+    def with_hidden(s: Any) -> dict[str, Any]:
+        return draw(s) | {"hidden": _hidden_chips(s)}
+
+    def handle(session: Session, sent: dict[str, Any]) -> None:
+        if "shown" in sent:
+            show_word(session, sent["shown"])
+        else:
+            on(session, sent)
+
+    return tokens(name, draw=with_hidden, on=handle, **options)
+
+
+def _hidden_chips(s: Any) -> list[tuple[int, str, int]]:
+    """Return each hidden token's place among the tokens that the model reads, its line, and its position."""
+    if not s.hidden or s.written is None:
+        return []
+    lines = prompt_lines(s.written.tokenizer, s.written.ids)
+    return [(position - i, lines[position], position) for i, position in enumerate(sorted(s.hidden))]
 
 
 def token_lines(

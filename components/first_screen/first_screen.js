@@ -9,6 +9,7 @@
   const WORD_MS = 330; // reading pace
   const DOUBLE_MS = 500; // as in widgets/composer
   const [SMALLEST, LARGEST] = matchMedia("(max-width: 900px)").matches ? [24, 24] : [36, 44]; // as in widgets/composer/fit.js
+  const USUAL = " outside"; // as in widgets/composer
   const [LOWEST, HIGHEST, RISING] = [40, 140, 0.17]; // as in widgets/arcs.js
   const screen = /** @type {HTMLElement} */ (document.getElementById("first-screen"));
   const query = new URLSearchParams(location.search);
@@ -56,8 +57,12 @@
     const copy = /** @type {HTMLElement} */ (screen.querySelector(".gb-copy"));
     copy.style.width = "max-content";
     copy.style.whiteSpace = "pre";
+    const ghost = /** @type {HTMLElement} */ (copy.querySelector(".gb-ghost"));
+    const guess = ghost.textContent ?? "";
+    if (guess.length < USUAL.length) ghost.textContent = USUAL;
     const px = Math.floor((parseFloat(getComputedStyle(copy).fontSize) * area.clientWidth) / copy.clientWidth);
     copy.removeAttribute("style");
+    ghost.textContent = guess;
     if (px < SMALLEST || area.value.includes("\n")) composer.dataset.size = "two";
     else composer.style.setProperty("--gb-line-size", `${Math.min(px, LARGEST)}px`);
   }

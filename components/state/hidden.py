@@ -9,6 +9,7 @@ from typing import Any
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import HiddenWords
+from components.state.typed_text import words_of
 
 CLICKS = ("prompt", "submit")  # counts the clicks on words in the box, see `Session.is_new`
 
@@ -31,6 +32,14 @@ def hide(session: Session, positions: Iterable[object]) -> None:
     hidden = frozenset(each for each in positions if type(each) is int and 0 <= each < len(text.ids))
     if not hidden.issuperset(range(text.at(session.selection) + 1)):
         session.hidden = HiddenWords(text.ids[: max(hidden, default=-1) + 1], hidden)
+
+
+def show_word(session: Session, position: object) -> None:
+    """Show the hidden word again that this position in the text as written belongs to. position: unchecked."""
+    s = session.snapshot()
+    if s.written is not None:
+        words = words_of(s.written.tokenizer, s.written.ids)
+        hide(session, s.hidden.difference(*(word for word in words if position in word)))
 
 
 def show_all(session: Session) -> None:

@@ -1,5 +1,6 @@
 // Arches over a text, from the words that a prediction depends on to the predicted word. In the first line, an arch rises
-// with its length. An arch to another line leaves to the nearer margin, runs along it, and enters between two lines.
+// with its length. An arch to another line leaves to the nearer margin, runs along it, and enters between two lines. On
+// phones it begins in the left margin, and its word is underlined.
 
 import { themed } from "./canvas.js";
 import { find, makeButton, makeShape, setCount, setText } from "./dom.js";
@@ -34,11 +35,13 @@ export function archPath(from, to, room, lowest = LOWEST) {
  */
 export function marginPath(from, to, margin, gap, room = 0) {
   const side = Math.sign(margin - to.x);
-  const [bend, turn, y] = [Math.min(32, Math.abs(margin - to.x) / 2), to.x + side * Math.min(32, Math.abs(margin - to.x) / 2), to.y - gap];
+  const bendFrom = (/** @type {number} */ x) => Math.min(32, Math.abs(margin - x) / 2);
+  const [out, bend, y] = [bendFrom(from.x), bendFrom(to.x), to.y - gap];
+  const turn = to.x + side * bend;
   const top = from.y - (room ? (4 / 3) * Math.min(room, Math.max(LOWEST, RISING * Math.abs(margin - from.x))) : gap);
   const leaves = room
     ? `C${from.x} ${top} ${margin} ${top} ${margin} ${from.y + gap}`
-    : `Q${from.x} ${top} ${from.x + side * bend} ${top}H${margin - side * bend}Q${margin} ${top} ${margin} ${(top + y) / 2}`;
+    : `Q${from.x} ${top} ${from.x + side * out} ${top}H${margin - side * out}Q${margin} ${top} ${margin} ${(top + y) / 2}`;
   return `M${from.x} ${from.y}${leaves}V${Math.max(from.y + gap, y - bend)}Q${margin} ${y} ${margin - side * bend} ${y}H${turn}Q${to.x} ${y} ${to.x} ${to.y}`;
 }
 
@@ -46,8 +49,9 @@ export function marginPath(from, to, margin, gap, room = 0) {
  * @param {SVGSVGElement} svg @param {{node: (i: number) => HTMLElement | null}} copy
  * @param {[number, number][]} arcs [position, weight] each @param {number} selected the position before the prediction
  * @param {boolean} pulses whether light runs along the strongest arch
+ * @param {(position: number) => number} lastOf returns the last token of the word that begins at a position
  */
-export function drawArcs(svg, copy, arcs, selected, pulses) {
+export function drawArcs(svg, copy, arcs, selected, pulses, lastOf) {
   const around = svg.getBoundingClientRect();
   /** Returns a token's place, in the line that contains most of it. @param {number} i @returns {Place | null} */
   const placeOf = (i) => {
@@ -57,7 +61,11 @@ export function drawArcs(svg, copy, arcs, selected, pulses) {
   const to = arcs.length ? placeOf(selected + 1) : null;
   if (!to) return svg.replaceChildren();
   const first = placeOf(0)?.y ?? 0;
-  const gap = round(0.1 * parseFloat(getComputedStyle(svg).lineHeight));
+  const goal = /** @type {HTMLElement} */ (copy.node(selected + 1));
+  const lineHeight = parseFloat(getComputedStyle(svg).lineHeight);
+  const letters = parseFloat(getComputedStyle(goal).fontSize);
+  const gap = round(0.1 * lineHeight);
+  const between = lineHeight - goal.getClientRects()[0].height + 4; // px of room over a line that isn't the first
   const isNarrow = around.width < 700; // there is no room in the right margin
   const rising = [...arcs].sort((a, b) => a[1] - b[1]);
   const paths = rising.flatMap(([position, weight], i) => {
@@ -68,11 +76,16 @@ export function drawArcs(svg, copy, arcs, selected, pulses) {
     const isRight = !isNarrow && from.x + to.x > around.width;
     const out = (isNarrow ? 28 : 32) - LANE * rank;
     const room = from.y === first ? first - 4 - LANE * rank : 0;
-    const d = from.y === to.y
-      ? archPath(from, to, isFirst ? first - 4 : 1.5 * gap)
-      : marginPath(from, to, isRight ? around.width + out : -out, gap, room);
     const width = 1 + (isFirst ? 5 : 3) * weight;
-    return [makeShape("path", { d, "stroke-width": width.toFixed(2), "stroke-opacity": (0.2 + 0.7 * weight).toFixed(2) })];
+    const look = { "stroke-width": width.toFixed(2), "stroke-opacity": (0.2 + 0.7 * weight).toFixed(2) };
+    if (from.y === to.y) return [makeShape("path", { d: archPath(from, to, isFirst ? first - 4 : between), ...look })];
+    const margin = isRight ? around.width + out : -out;
+    if (room || !isNarrow) return [makeShape("path", { d: marginPath(from, to, margin, gap, room), ...look })];
+    const [head, tail] = [position, lastOf(position)].map((token) => /** @type {HTMLElement} */ (copy.node(token)).getBoundingClientRect());
+    const y = round(head.bottom - around.top - gap / 2);
+    const line = makeShape("path", { d: `M${round(head.left - around.left + 0.25 * letters)} ${y}H${round(tail.right - around.left)}`, ...look });
+    const start = { x: -2, y: from.y + head.height / 2 };
+    return [line, makeShape("path", { d: marginPath(start, to, margin, gap), ...look })];
   });
   const drawn = paths.map((path) => path.outerHTML).join("");
   if (svg.dataset.drawn === drawn && svg.childElementCount) return; // the light doesn't run again

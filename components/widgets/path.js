@@ -141,7 +141,7 @@ function mount(root, host) {
 
     // what the parts on the path are called
     if (head) {
-      const label = t(isNarrow ? "path.head.short" : "path.head.name", { layer: head[0], head: head[1], p: percent(head[2]) });
+      const label = t("part.head", { layer: head[0], head: head[1] }) + (isNarrow ? "" : ` · ${t("path.without", { p: percent(head[2]) })}`);
       callout(label, x0 + layer / 4, last + 10, bottom + 32, "gb-of-head", { layer: head[0], head: head[1] }, isNarrow ? width : end + 16);
     } else write(t("path.together"), (start + end) / 2, bottom + 32, "gb-path-note");
     if (writer !== null) callout(t("path.writer.name", { layer: writer }), start + (writer + 0.75) * layer, last + 10, bottom + 64, "", { layer: writer }, isNarrow ? width : end + 16);

@@ -23,11 +23,10 @@ from components.state.settings import checked_number
 from components.tabs.inside.machine import ACTIVATIONS
 from components.tabs.inside.recording import activation_of
 from components.tabs.inside.scene import Scene, model_of, scene_of, select, traced
-from components.text_views import snippet_words, token_lines
+from components.text_views import snippet_words, text_strip, token_lines
 from components.widgets.chart import Drawing
 from components.widgets.simple import snippets, table
 from components.widgets.tokens import shade_value
-from components.widgets.tokens import tokens as strip
 from gpt import LoadedModel, get_model
 from gpt.analysis.corpus import CorpusExample, Peaks, activations
 from gpt.analysis.embeddings import NearestTokens, nearest_tokens, position_similarity
@@ -366,7 +365,7 @@ STREAM = card(
             layer_select("stream-layer", beside=True),
         ),
         says("stream-tokens-says", tokens_sentence, kind="caption"),
-        strip("stream-tokens", shade="length", draw=tokens, on=select_token),
+        text_strip("stream-tokens", shade="length", draw=tokens, on=select_token),
     ),
     row(
         section(

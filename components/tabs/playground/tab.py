@@ -40,10 +40,9 @@ from components.tabs.playground import box, editing, generation, prediction
 from components.tabs.playground.prediction import tab
 from components.tabs.playground.stages import pipeline
 from components.tabs.playground.upload import build_upload
-from components.text_views import AVERAGE, head_choices, shading_legend, short_name
+from components.text_views import AVERAGE, head_choices, shading_legend, short_name, text_strip
 from components.widgets.composer import composer
 from components.widgets.simple import choices, draw, growth, predictions, steer, tree
-from components.widgets.tokens import tokens
 
 
 def build_playground(events: Events, frame: Frame, open_film: Handler, *, uploads: bool = False) -> None:
@@ -307,7 +306,7 @@ def _text() -> tuple[Part, ...]:
         fold(
             "token-by-token",
             "strip.question",
-            tokens("strip", draw=strip, curve=True, empty="page", on=editing.select_token),
+            text_strip("strip", draw=strip, curve=True, empty="page", on=editing.select_token),
             row(says("hint", shading_legend, kind="caption"), shading, classes="gb-strip-tools"),
             draw("draw", draw=editing.draw),
             row(

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.causes import Falls, causes_of, causes_sentence, falls_of, head_sentence, layer_head_name
+from components.causes import Falls, causes_of, causes_sentence, falls_of, head_sentence
 from components.concepts import concept_name, quoted_concept, shared_name
 from components.i18n import t
-from components.labels import bar_label, percent, quoted, signed
+from components.labels import bar_label, layer_head_name, percent, quoted, signed
 from components.state.reads import Pending
 from components.state.session import Session
 from components.state.typed_text import word_name, words_of

@@ -27,7 +27,7 @@ from components.kit import (
     section,
     title_row,
 )
-from components.labels import decimal, decimals, listed, percent, quoted, shortened, signed
+from components.labels import decimal, decimals, layer_head_name, listed, percent, quoted, shortened, signed
 from components.parts import Part, select
 from components.state.session import Session
 from components.state.text import Selection
@@ -54,10 +54,9 @@ from components.tabs.why.explained import (
     traced,
 )
 from components.tabs.why.lens import lens_sections
-from components.text_views import attention_sentence, token_lines
+from components.text_views import attention_sentence, text_strip, token_lines
 from components.widgets.chart import Drawing
 from components.widgets.tokens import shade_value
-from components.widgets.tokens import tokens as token_strip
 from components.widgets.widget import widget
 from gpt import Edits, GPTConfig
 from gpt.analysis.attribution import Attribution, direct_logit_attribution
@@ -210,7 +209,7 @@ def text_section() -> Part:
         says("why-trouble", trouble, kind="notice"),
         columns(
             column(
-                token_strip("why-strip", empty="page", shade="influence", on=select_token, draw=strip),
+                text_strip("why-strip", empty="page", shade="influence", on=select_token, draw=strip),
                 grow=3,
                 min_width=320,
             ),
@@ -280,7 +279,7 @@ def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndar
     named: list[tuple[str, float, tuple[int, int] | None]] = [(name, value, None) for name, value in ends]
     named += [(t("why.part.mlp", layer=i), float(value), None) for i, value in enumerate(mlp)]
     for (layer, head), value in np.ndenumerate(heads):
-        name = t("why.part.head", layer=layer, head=head)
+        name = layer_head_name((layer, head))
         named.append((name, float(value), (layer, head)))
     named.sort(key=lambda part: -abs(part[1]))
     shown, others = named[:MAX_PARTS], named[MAX_PARTS:]
@@ -308,7 +307,7 @@ def heads_map(s: Any, e: Explained) -> Drawing:
 
 def _heads_named(values: np.ndarray, places: np.ndarray, written: Callable[[float], str]) -> str:
     found = [(*np.unravel_index(place, values.shape), values.flat[place]) for place in places]
-    return listed(f"{t('why.part.head', layer=layer, head=head)} ({written(value)})" for layer, head, value in found)
+    return listed(f"{layer_head_name((layer, head))} ({written(value)})" for layer, head, value in found)
 
 
 def _map(s: Any, values: np.ndarray, diverging: bool, title: str) -> Figure:

@@ -32,6 +32,7 @@ const TYPING_MS = 150; // delay from the last key press to the request for a pre
 const CARET_MS = 80; // delay from the last caret move to the selection
 const DOUBLE_MS = 500; // two clicks on a word within this time are a double click, also on touch screens
 const MAX_RUNS = 20; // runs of edits that wait for the server
+const USUAL = " outside"; // room for the guess, so that the sentence keeps its size when the guess changes
 const MOVES = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown"];
 
 /** @type {import("../runtime.js").Mount} */
@@ -55,6 +56,7 @@ function mount(root, host) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let typing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let moving;
   let reserved = ""; // see longest
+  let room = { text: "", guess: USUAL }; // the longest guess after the present text
   let hidden = /** @type {Set<number>} */ (new Set());
   let entered = 0; // the word that receives the keyboard focus first
   let pressed = { caret: 0, isTouch: false }; // caret and kind of pointer before the pointer went down
@@ -79,7 +81,10 @@ function mount(root, host) {
       const { value } = area;
       reserved = value.padEnd(value.length * (1 + coming / Math.max(1, copy.count())), ` ${value || "word"}`);
     }
-    return reserved.length > area.value.length ? reserved : area.value + ghost();
+    if (reserved.length > area.value.length) return reserved;
+    if (room.text !== area.value) room = { text: area.value, guess: USUAL };
+    if (ghost().length > room.guess.length) room.guess = ghost();
+    return area.value + room.guess;
   }
 
   function refresh() {
@@ -89,7 +94,8 @@ function mount(root, host) {
     root.style.setProperty("--gb-line-size", `${px}px`);
     copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1), isOld ? new Set() : hidden);
     const arcs = (shown.arcs ?? []).filter(([position]) => !hidden.has(position));
-    drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1, !shown.generating);
+    const lastOf = (/** @type {number} */ start) => (shown.words?.find((word) => word > start) ?? copy.count()) - 1;
+    drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1, !shown.generating, lastOf);
     nameWords(isOld);
     if (!host.options.leads) return;
     document.body.classList.toggle("gb-stale", isOld);

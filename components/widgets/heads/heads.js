@@ -140,7 +140,7 @@ function mount(root, host) {
     const ctx = contextOf(target);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(images[layer * size.n_head + head], 0, 0, width, width);
-    setText(find(large, "strong"), t("heads.title", { layer, head }));
+    setText(find(large, "strong"), t("part.head", { layer, head }));
     setText(find(large, ".gb-note"), t("heads.axis"));
     const at = 3 * (layer * size.n_head + head);
     const [first, previous, self] = [...shares.subarray(at, at + 3)].map((share) => percent(share / FULL));

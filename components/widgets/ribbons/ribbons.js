@@ -131,7 +131,7 @@ function ofHeads({ tokens = [], heads = [], weights = [], before = 0, off, name 
     return { text: `${shortened(word)} ${isNarrow ? "" : "→ "}${percent(without)}`, size, css: "gb-ribbon-token", isOff, sends, says, writes: null };
   });
   const nodes = heads.map(([layer, head, without], h) => {
-    const title = t(isNarrow ? "why.flow.head.short" : "why.flow.head", { layer, head });
+    const title = t(isNarrow ? "why.flow.head.short" : "part.head", { layer, head });
     const look = {
       isOff: has("heads", [layer, head]),
       sends: { part: "heads", place: [layer, head] },
@@ -152,8 +152,8 @@ function ofHeads({ tokens = [], heads = [], weights = [], before = 0, off, name 
     }),
   );
   const columns = [
-    { title: t("why.flow.tokens"), width: isNarrow ? 104 : 160, nodes: words },
-    { title: t("why.flow.heads"), width: isNarrow ? 106 : 190, nodes },
+    { title: t("why.flow.tokens"), width: isNarrow ? 76 : 160, nodes: words },
+    { title: t("why.flow.heads"), width: isNarrow ? 84 : 190, nodes },
   ];
   return { name: t("why.flow.name", { token: name ?? "" }), columns, edges };
 }
@@ -225,7 +225,7 @@ function mount(root, host) {
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
     const { name, columns, edges } = concepts ? ofConcepts(data) : ofHeads(data, isNarrow);
-    const end = isNarrow ? 88 : 155; // leaves room for "70% → 56%"
+    const end = isNarrow ? 76 : 155; // leaves room for "70% → 56%"
     const least = isNarrow ? 12 : Math.max(32, (width - end) * 0.09); // px between columns
     const box = (width - end) / columns.length - least;
     const widths = columns.map((each) => Math.min(each.width ?? box, box));

@@ -80,7 +80,7 @@ function mount(root, host) {
     const [row, column] = place;
     const layer = t("change.switches.layer", { layer: row - 1 });
     if (column === 0) return layer;
-    if (isHead(size, place)) return t("change.switches.one", { layer: row - 1, head: column - 2 });
+    if (isHead(size, place)) return t("part.head", { layer: row - 1, head: column - 2 });
     return `${row ? layer : t("change.switches.all")} ${t(column === 1 ? "change.switches.attention" : "change.switches.feed")}`;
   }
 

@@ -8,12 +8,14 @@
  * @property {string} [by]  the quantity that tints the tokens: "probability", "rank", "entropy" or "surprisal"
  * @property {number} [parted]  position of the first difference from the text beside it; -1 for none
  * @property {boolean} [marks]  whether spaces are shown
+ * @property {[place: number, line: string, position: number][]} [hidden]  hidden tokens: the chip before which each stands;
+ *   a click on one sends {"shown": position}. They are not counted anywhere else.
  *
  * options: ids: small chips with their ids; selectable: false for a display-only strip; one_line: scrolls sideways; curve:
  * whether entropy and surprisal can be shown; name, empty, shade: endings of the keys of these texts
  */
 
-import { find, modified, setText } from "../dom.js";
+import { find, modified, setAll, setText } from "../dom.js";
 import { bytes, isExact, percent, visible } from "../labels.js";
 import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
@@ -30,7 +32,8 @@ function mount(root, host) {
   /** @type {string} */ const meaning = options.shade ?? "attention"; // what the shade stands for
   const [empty, strip, marks] = [".gb-empty", ".gb-strip", ".gb-marks"].map((name) => find(root, name));
   const [scale, from, to] = [".gb-scale", ".gb-from", ".gb-to"].map((name) => find(root, name));
-  const chips = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
+  const all = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children); // hidden tokens included
+  /** @type {HTMLElement[]} */ const chips = [];
   const selectable = options.selectable !== false;
   /** @type {string[]} */ const lines = [];
   /** @type {import("./chips.js").Token[]} */ const tokens = [];
@@ -39,6 +42,7 @@ function mount(root, host) {
   /** @type {any} */ let serverSelection = -1; // the server's last selection
   /** @type {HTMLElement | undefined} */ let framed; // the framed chip
   /** @type {HTMLElement | undefined} */ let partedChip;
+  let hidden = "[]"; // the hidden tokens, as JSON
   let by = "probability";
   let shade = "";
   let largest = 0; // the weight that the largest level stands for
@@ -48,37 +52,49 @@ function mount(root, host) {
   let width = 0; // the last drawing's width; 0 in a closed tab
   let atEnd = true; // whether the view is scrolled to the end
   const tip = createTip(root, find(root, ".gb-tip"));
-  const indexOf = (/** @type {Element | null | undefined} */ chip) => [].indexOf.call(chips, /** @type {never} */ (chip));
+  const indexOf = (/** @type {HTMLElement | null | undefined} */ chip) => (chip ? chips.indexOf(chip) : -1);
   const chipAt = (/** @type {Event} */ { target }) => (target instanceof Element ? /** @type {HTMLElement | null} */ (target.closest(".gb-chip")) : null);
   const point = (/** @type {number} */ i) => (i < 0 ? hideTip() : chips[i] !== tip.anchor() && (reveal(chips[i]), showTip(chips[i])));
   const curve = createCurve(root, { tokens, selected: () => indexOf(framed), select, point, offered: options.curve === true });
 
   /**
    * Reads new lines and returns whether the text has changed.
-   * @param {string[]} fresh @param {string | undefined} name
+   * @param {string[]} fresh @param {string | undefined} name @param {NonNullable<Tokens["hidden"]>} struck
    */
-  function readLines(fresh, name) {
+  function readLines(fresh, name, struck) {
     let kept = 0;
     while (kept < lines.length && fresh[kept] === lines[kept]) kept += 1;
-    if (name === doc && kept === lines.length && kept === fresh.length) return false;
+    const isSame = name === doc && kept === lines.length && kept === fresh.length;
+    if (isSame && hidden === JSON.stringify(struck)) return false;
+    hidden = JSON.stringify(struck);
+    for (const chip of strip.querySelectorAll(".gb-hidden")) chip.remove();
     if (name !== doc) chosen = -1;
     if (name !== doc || kept < lines.length) {
       atEnd = true;
       hideTip();
     }
     doc = name;
-    while (chips.length > kept) strip.lastChild?.remove();
-    lines.length = tokens.length = shaded.length = kept;
+    while (all.length > kept) strip.lastChild?.remove();
+    lines.length = tokens.length = shaded.length = chips.length = kept;
     const added = document.createDocumentFragment();
     for (const line of fresh.slice(kept)) {
       const token = readToken(line);
       const nodes = makeChip(token, lines.length, options, t("strip.token"));
       tint(nodes[0], token);
       added.append(...nodes);
+      chips.push(nodes[0]);
       lines.push(line);
       tokens.push(token);
     }
     strip.append(added);
+    for (const [place, line, position] of struck) {
+      const token = readToken(line);
+      const [chip] = makeChip(token, place, options, t("strip.token"));
+      const name = t("prompt.show", { word: token.text.trim() });
+      chip.classList.add("gb-hidden");
+      setAll(chip, { "data-position": position, "aria-label": name, title: name });
+      strip.insertBefore(chip, chips[place] ?? null);
+    }
     return true;
   }
 
@@ -174,7 +190,7 @@ function mount(root, host) {
   /** @param {Tokens} data */
   function draw(data) {
     relabel();
-    const changed = readLines(data.lines ?? [], data.doc);
+    const changed = readLines(data.lines ?? [], data.doc, data.hidden ?? []);
     readBy(scaleName(data.by));
     readShade(data.shade ?? "");
     drawShade();
@@ -194,6 +210,12 @@ function mount(root, host) {
     const anchor = tip.anchor();
     if (anchor) showTip(anchor);
     curve.draw(changed);
+  }
+
+  /** Selects a chip, or shows a hidden word again. @param {HTMLElement} chip */
+  function press(chip) {
+    if (chip.dataset.position) host.send({ shown: Number(chip.dataset.position) });
+    else select(indexOf(chip));
   }
 
   /** @param {number} index */
@@ -249,14 +271,14 @@ function mount(root, host) {
   if (!selectable) return { draw };
   strip.addEventListener("click", (event) => {
     const chip = chipAt(event);
-    if (chip) select(indexOf(chip));
+    if (chip) press(chip);
   });
   strip.addEventListener("keydown", (event) => {
     const chip = chipAt(event);
     if (!chip || modified(event)) return;
     if (event.key === "Escape") return hideTip();
-    const to = chipByKey(event.key, [...chips], chip);
-    if (event.key === "Enter" || event.key === " ") select(indexOf(chip));
+    const to = chipByKey(event.key, [...all], chip);
+    if (event.key === "Enter" || event.key === " ") press(chip);
     else if (to) to.focus();
     else return;
     event.preventDefault();

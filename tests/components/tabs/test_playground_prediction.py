@@ -19,8 +19,9 @@ from components.state.typed_text import words_of
 from components.tabs.playground import box as boxes
 from components.tabs.playground import prediction
 from components.tabs.playground import stages as views
+from components.tabs.playground.editing import select_token
 from components.tabs.playground.prediction import VISIBLE_BARS, choose_head, heatmap
-from components.text_views import AVERAGE, attention_heatmap, attention_shade
+from components.text_views import AVERAGE, attention_heatmap, attention_shade, text_strip
 from components.widgets.tokens import FULL
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Tokenizer, distribution, get_model
 from gpt.analysis.sampling_stages import token_at_stages
@@ -94,6 +95,21 @@ def test_of_two_clicks_that_arrive_in_the_wrong_order_the_last_counts(session: S
     boxes.hide_words(session, {"hidden": [], "n": 2})
     boxes.hide_words(session, {"hidden": [WORD[0]], "n": 1})
     assert (drawn(session, "prompt")["hidden"], drawn(session, "prompt")["n"]) == ([], 2)
+
+
+def test_hidden_words_stay_in_the_strip_and_a_click_shows_them_again(session: Session) -> None:
+    boxes.hide_words(session, {"hidden": [0, WORD[0]]})
+    strip = text_strip("strip", draw=lambda s: {}, on=select_token)
+    click = strip.actions["select"].handler
+    places = [
+        (place, json.loads(line)[1], position) for place, line, position in strip.draw(session.snapshot())["hidden"]
+    ]
+    assert places == [(0, "It", 0), (1, " rain", WORD[0]), (1, "ing", WORD[1])]
+    click(session, {"index": 1})  # "." as the model reads it
+    assert session.selection.position == 4
+    click(session, {"shown": WORD[1]})
+    click(session, {"shown": "?"})
+    assert session.hidden.positions == {0}
 
 
 def test_several_hidden_words_are_measured_and_stay_hidden_while_the_text_goes_on(session: Session) -> None:
