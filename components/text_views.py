@@ -24,7 +24,7 @@ from gpt import Generation, list_models
 from gpt.analysis.predictions import TokenStatistics
 from gpt.models.registry import memory_of_listed, title
 from gpt.models.sources import HUB_MODELS
-from gpt.tokenizer import IncrementalDecoder, Vocabulary
+from gpt.tokenizer import Vocabulary, incremental_decoder
 
 AVERAGE = -1  # the head picker's value for the average over all heads
 HEATMAP_WINDOW = 128  # maximum number of positions in a heatmap
@@ -34,10 +34,10 @@ HEATMAP_STEP = 16  # positions by which the heatmap of a growing text moves on
 def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
     """Return the whole text as lines for a token strip, with each token's statistics."""
     tokenizer, n_prompt = document.loaded.tokenizer, document.n_prompt
-    decoder, lines = IncrementalDecoder(), Lines()
+    decoder, lines = incremental_decoder(), Lines()
     for position, measured in enumerate((statistics or TokenStatisticsCache()).of(document)):
         token_id = document.ids[position]
-        text = decoder.feed(tokenizer.token_bytes(token_id))
+        text = decoder.decode(tokenizer.token_bytes(token_id))
         by_hand = document.origin(position).kind != "sampled"
         kind: Kind = "p" if position < n_prompt else "h" if by_hand else "g"
         lines.append(_measured_line(tokenizer, token_id, text, measured, kind))
@@ -77,9 +77,9 @@ def token_lines(
 
     A line contains the characters that its token completes. The first n_prompt tokens are shown as the prompt.
     """
-    decoder, lines = IncrementalDecoder(), Lines()
+    decoder, lines = incremental_decoder(), Lines()
     for position, (token_id, statistics) in enumerate(zip(ids, measurements, strict=True)):
-        text = decoder.feed(tokenizer.token_bytes(token_id))
+        text = decoder.decode(tokenizer.token_bytes(token_id))
         lines.append(_line(tokenizer, token_id, text, *statistics, "p" if position < n_prompt else "g"))
     return lines
 

@@ -42,6 +42,7 @@ class Vocabulary(ABC):
         prefix_ids: Control tokens that the model expects before every text, such as Gemma's <bos>.
         unknown_id: Id that replaces characters or words missing from the vocabulary, or None.
         strips_space: Whether encoding adds a space before a text and decoding removes it.
+        spaces_each_part: Whether encoding also adds one after each control token.
     """
 
     n_vocab: int
@@ -51,6 +52,7 @@ class Vocabulary(ABC):
     prefix_ids: tuple[int, ...] = ()
     unknown_id: int | None = None
     strips_space: bool = False
+    spaces_each_part: bool = False
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -67,24 +69,29 @@ class Vocabulary(ABC):
 
     def split_names(self, text: str) -> list[str]:
         """Split a text at the names of control tokens. Names have odd indices."""
-        return [text] if self._name is None else self._name.split(text)
+        return list(self._name.split(text))
 
     @cached_property
-    def _name(self) -> re.Pattern[str] | None:
+    def _name(self) -> Any:
         names = sorted(self.special_names, key=len, reverse=True)
-        return re.compile(f"({'|'.join(map(re.escape, names))})") if names else None
+        return re.compile(f"({'|'.join(map(re.escape, names)) or '(?!)'})")
 
     def encode_special(self, text: str, *, is_start: bool = True) -> list[int]:
         """Like `encode`, but names of control tokens in the text become control tokens.
 
         is_start: whether the text starts a document. Only then can a space be added before it.
         """
+        return self._encode_parts(self.split_names(text), is_start=is_start)
+
+    def _encode_parts(self, parts: list[str], *, is_start: bool) -> list[int]:
+        """Return the ids of what `split_names` returned."""
         ids: list[int] = []
-        for i, part in enumerate(self.split_names(text)):
+        for i, part in enumerate(parts):
             if i % 2:
                 ids.append(self.special_names[part])
             elif part:
-                ids += self.encode(part) if is_start and not ids else self.encode_continuation(part)
+                begins = self.spaces_each_part if ids else is_start
+                ids += self.encode(part) if begins else self.encode_continuation(part)
         return ids
 
     @property
@@ -155,7 +162,7 @@ class Tokenizer(Vocabulary):
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text; unpaired surrogates become U+FFFD."""
-        return self.encoding.encode_ordinary(text.encode("utf-8", "replace_surrogate").decode())
+        return self.encoding.encode_ordinary(valid_text(text))
 
     def token_bytes(self, token_id: int) -> bytes:
         if not 0 <= token_id < self.n_vocab:
@@ -163,15 +170,14 @@ class Tokenizer(Vocabulary):
         return self.encoding.decode_single_token_bytes(token_id)
 
 
-class IncrementalDecoder:
-    """UTF-8 decoder for a stream of bytes that returns each character as soon as it is complete."""
+def valid_text(text: str) -> str:
+    """Replace unpaired surrogates with U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def feed(self, data: bytes, final: bool = False) -> str:
-        """Return the characters completed by these bytes. If final, an incomplete last character becomes U+FFFD."""
-        return self._decoder.decode(data, final)
+def incremental_decoder() -> codecs.IncrementalDecoder:
+    """Return a UTF-8 decoder for a stream of bytes that returns each character as soon as it is complete."""
+    return codecs.getincrementaldecoder("utf-8")("replace")
 
 
 class TextDecoder:
@@ -181,7 +187,7 @@ class TextDecoder:
     """
 
     def __init__(self, tokenizer: Vocabulary, *, strips_space: bool | None = None) -> None:
-        self._tokenizer, self._decoder = tokenizer, IncrementalDecoder()
+        self._tokenizer, self._decoder = tokenizer, incremental_decoder()
         self._strips_space = tokenizer.strips_space if strips_space is None else strips_space
 
     def feed(self, token_id: int) -> str:
@@ -191,11 +197,11 @@ class TextDecoder:
         data = self._tokenizer.token_bytes(token_id)
         if self._strips_space:
             data, self._strips_space = data.removeprefix(b" "), False
-        return self._decoder.feed(data)
+        return self._decoder.decode(data)
 
     def finish(self) -> str:
         """Return U+FFFD if the last character is incomplete, else an empty string."""
-        return self._decoder.feed(b"", final=True)
+        return self._decoder.decode(b"", final=True)
 
 
 def hold_back(tokenizer: Vocabulary, text: str) -> tuple[str, str]:
@@ -283,15 +289,6 @@ def continuation_text(tokenizer: Vocabulary, ids: Sequence[int], held: str = "")
         return text + held if is_same else None
     except ValueError:  # the ids cannot be decoded, or the text cannot be encoded
         return None
-
-
-def _replace_surrogate(error: UnicodeError) -> tuple[bytes, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "\ufffd".encode() * (error.end - error.start), error.end
-
-
-codecs.register_error("replace_surrogate", _replace_surrogate)
 
 
 def as_token_ids(ids: Any) -> list[int]:

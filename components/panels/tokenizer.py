@@ -20,6 +20,7 @@ from components.widgets.simple import table
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
 from gpt.experiments.tokens import MergeStep, language_costs, merge_steps, split_words, text_cost
+from gpt.tokenizer import valid_text
 
 MAX_WORD_BYTES = 24  # each byte takes a row
 MAX_TEXT_CHARS = 200
@@ -154,7 +155,7 @@ def characters(s: Any) -> dict[str, Any]:
     if not wide:
         return {"rows": []}
     heads = [t(f"bpe.{key}") for key in ("character", "code_point", "utf8")]
-    rows = ([visible(c), f"U+{ord(c):04X}", c.encode("utf-8", "replace_surrogate").hex(" ").upper()] for c in wide)
+    rows = ([visible(c), f"U+{ord(c):04X}", valid_text(c).encode().hex(" ").upper()] for c in wide)
     return {"rows": [heads, *rows]}
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import regex
 
-from gpt.tokenizer import Tokenizer, Vocabulary
+from gpt.tokenizer import Tokenizer, Vocabulary, valid_text
 
 SAMPLES = {  # the same sentence in several languages
     "en": "The little dog wanted to play in the garden.",
@@ -57,7 +57,7 @@ class TextCost:
 
 def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
     """Split a text into words (pre-tokenisation). Bytes are merged only within a word."""
-    text = text.encode("utf-8", "replace_surrogate").decode()
+    text = valid_text(text)
     return [match.group() for match in regex.finditer(tokenizer.encoding._pat_str, text)]
 
 
@@ -80,7 +80,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
     """Measure a text's length in characters, bytes and tokens."""
-    return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))
+    return TextCost(len(text), len(valid_text(text).encode()), len(vocabulary.encode(text)))
 
 
 def language_costs(vocabulary: Vocabulary) -> dict[str, TextCost]:

@@ -23,7 +23,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints.tokenizer_formats import bpe_tokenizer
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
-from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, tiktoken_tokenizer
+from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, tiktoken_tokenizer, valid_text
 from gpt.training.evaluation import sample
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch
@@ -61,7 +61,7 @@ def training_text(text: str) -> str:
     decoding as "utf-8" and pasting.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return text.encode("utf-8", "replace_surrogate").decode()
+    return valid_text(text)
 
 
 def decode_text(data: bytes, name: object) -> str:

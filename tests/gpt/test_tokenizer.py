@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from gpt.tokenizer import IncrementalDecoder, Tokenizer, gpt2_tokenizer, load_vocabulary
+from gpt.tokenizer import Tokenizer, gpt2_tokenizer, incremental_decoder, load_vocabulary
 
 TEXTS = {
     "English": "Every effort moves you, doesn't it?  Two  spaces.",
@@ -41,11 +41,11 @@ def test_gpt2_ids_are_the_published_ones(gpt2, text, ids):
 
 def test_decoding_gives_the_text_back_at_once_and_in_complete_characters(tokenizer):
     for text in TEXTS.values():
-        ids, decoder = tokenizer.encode(text), IncrementalDecoder()
+        ids, decoder = tokenizer.encode(text), incremental_decoder()
         assert tokenizer.decode(ids) == text
         assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
-        assert "".join(decoder.feed(tokenizer.token_bytes(token_id)) for token_id in ids) == text
-        assert decoder.feed(b"", final=True) == ""
+        assert "".join(decoder.decode(tokenizer.token_bytes(token_id)) for token_id in ids) == text
+        assert decoder.decode(b"", final=True) == ""
 
 
 def test_a_control_token_in_a_text_is_encoded_as_characters(tokenizer):
@@ -63,9 +63,9 @@ def test_unpaired_surrogates_become_the_replacement_character(tokenizer, text, s
 
 
 def test_an_invalid_byte_does_not_delay_the_next_character():
-    decoder = IncrementalDecoder()
-    assert decoder.feed(b"\xf0\x9f") == ""
-    assert decoder.feed(b"ok\xff!") == "\ufffdok\ufffd!"
+    decoder = incremental_decoder()
+    assert decoder.decode(b"\xf0\x9f") == ""
+    assert decoder.decode(b"ok\xff!") == "\ufffdok\ufffd!"
 
 
 def vocabulary_lines() -> list[str]:

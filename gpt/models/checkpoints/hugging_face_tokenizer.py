@@ -8,32 +8,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import islice
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import regex
 import tokenizers
+from tokenizers.models import WordLevel
 
 from gpt.checks import check_token_id, require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.chat_template import TEMPLATE_KEY, ChatTemplate
-from gpt.tokenizer import END_OF_TEXT, Vocabulary, no_chat_template, text_with_names
+from gpt.tokenizer import END_OF_TEXT, Vocabulary, no_chat_template, text_with_names, valid_text
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 GENERATION_CONFIG = "generation_config.json"
 PLACES = ("#answer#", "#message#")  # placeholders for a reply and a message, used to find the text around them
-# Unicode noncharacters around control token names in messages, to distinguish these from names in the template.
-MARK, END_MARK = "\ufdd0", "\ufdd1"
-WITHOUT_MARKS = str.maketrans("", "", MARK + END_MARK)
-MAX_PREFIX_TOKENS, MAX_PROBES = 4, 1000
-NEVER_CHOSEN = -1e9  # score of a token in Unigram
+# A Unicode noncharacter that no text contains. In a message, it follows each character of a control token's name.
+MARK = "\ufdd0"
 NO_SPACE = regex.compile(  # before punctuation, and in scripts without spaces
-    r"[\p{Pc}\p{Pd}\p{Pe}\p{Pf}\p{Po}\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\u3000-\u303f\uff00-\uffef]"
+    r" (?=[\p{Pc}\p{Pd}\p{Pe}\p{Pf}\p{Po}\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\u3000-\u303f\uff00-\uffef])"
 )
 CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 SPACE = "▁"  # U+2581, which SentencePiece uses for a space
-DROPS_SPACES = {"BertPreTokenizer", "CharDelimiterSplit", "Whitespace", "WhitespaceSplit"}
 SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # keys that contain the parts of a "Sequence"
 EDGES = r"\A +| +\z"  # spaces at both ends of a text
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
@@ -67,34 +64,41 @@ class HuggingFaceTokenizer(Vocabulary):
     """
 
     def __init__(
-        self, tokenizer: tokenizers.Tokenizer, checked: TokenizerJson, n_vocab: int, settings: TokenizerSettings
+        self, tokenizer: tokenizers.Tokenizer, content: Mapping[str, Any], n_vocab: int, settings: TokenizerSettings
     ) -> None:
-        self.n_vocab, self.settings, self._prefix = n_vocab, settings, checked.prefix
-        self._tokenizer = tokenizer
+        self.n_vocab, self.settings, self._tokenizer = n_vocab, settings, tokenizer
         self._frames: dict[tuple[bool, date], tuple[tuple[str, str], tuple[str, str]]] = {}
         tokenizer.no_truncation()
         tokenizer.no_padding()
         ids = {role: i for role, name in settings.tokens.items() if (i := self._id_of(name)) is not None}
         named = [settings.tokens[role] for role in ids]
         tokenizer.add_special_tokens([tokenizers.AddedToken(name, special=True, normalized=False) for name in named])
-        self._continuing = with_start_unchanged(tokenizer) if checked.changes_start else tokenizer
+        encoders = [*flat_parts(content.get("normalizer")), *flat_parts(content.get("pre_tokenizer"))]
+        places = {place_of_space(part) for part in encoders}
+        self.spaces_each_part = "each" in places
+        changes_start = places - {"none"} or any(map(removes_edges, encoders))
+        self._continuing = with_start_unchanged(tokenizer) if changes_start else tokenizer
         self._encode_names_as_characters()
-        self.strips_space = checked.strips
         added = {i: token for i, token in tokenizer.get_added_tokens_decoder().items() if i < n_vocab}
-        self.bytes_of = bytes_table(tokenizer, added, checked, n_vocab)
-        unused = {i for i, data in enumerate(self.bytes_of) if data is None}
         control = {i: token for i, token in added.items() if token.special or token.content in named}
+        self._control = {token.content: token for token in control.values()}
+        self.special_names = {token.content: i for i, token in control.items()}
+        if any(part["type"] == "ByteLevel" for part in encoders):
+            found, self.strips_space = bytes_of_letters(tokenizer, added), bool(places - {"none"})
+        else:
+            found, self.strips_space = bytes_of_decoder(tokenizer, control)
+        self.bytes_of = [found.get(i) for i in range(n_vocab)]
+        unused = {i for i, data in enumerate(self.bytes_of) if data is None}
         self.special_ids = frozenset(unused | control.keys())
-        self.unknown_id = self._id_of(checked.unknown or "")
-        beyond = {i for i in checked.ids.values() if i >= n_vocab}
+        self.unknown_id = self._id_of(unknown_token(content["model"]) or "")
+        beyond = {i for i in found if i >= n_vocab}
         self._never = self.special_ids.union(beyond) - {self.unknown_id}
-        self.prefix_ids, suffix_ids = self._find_prefix_and_suffix(checked.ids)
-        self._control = {token.content: (i, token) for i, token in control.items()}
-        names = list(self._control) or [MARK]  # an empty list would match everywhere
-        self._names = regex.compile(r"\L<names>", names=names)
-        self._pieces = regex.compile(rf"{MARK}\L<names>{END_MARK}|\L<names>", names=names)
-        ends = [i for i in (ids.get("eos_token"), *settings.end_ids) if i is not None and i < n_vocab]
-        ends = ends or [i for i in suffix_ids if i < n_vocab]
+        whole = tokenizer.post_process(tokenizers.Tokenizer(WordLevel({"a": 0}, "a")).encode("a"))
+        at = whole.special_tokens_mask.index(0)
+        self.prefix_ids = tuple(whole.ids[:at])
+        require(max(self.prefix_ids, default=0) < n_vocab, "vocabulary.invalid", file=TOKENIZER_JSON, reason="prefix")
+        stated = [ids.get("eos_token"), *settings.end_ids]
+        ends = [i for i in stated if i is not None and i < n_vocab] or [i for i in whole.ids[at + 1 :] if i < n_vocab]
         self.eot_id = self._id_of(END_OF_TEXT)
         if self.eot_id not in self.special_ids:
             self.eot_id = ends[0] if ends else None
@@ -117,12 +121,18 @@ class HuggingFaceTokenizer(Vocabulary):
     def encode_continuation(self, text: str) -> list[int]:
         return self._encode(self._continuing, text)
 
-    @property
-    def special_names(self) -> dict[str, int]:
-        return {name: token_id for name, (token_id, _) in self._control.items()}
+    @cached_property
+    def _name(self) -> Any:
+        return regex.compile(rf"(\L<names>)(?!{MARK})", names=list(self.special_names) or [MARK])
 
-    def encode_special(self, text: str, *, is_start: bool = True) -> list[int]:
-        return self._encode_rendered(valid_text(text).translate(WITHOUT_MARKS), is_start=is_start)
+    def _encode_parts(self, parts: list[str], *, is_start: bool) -> list[int]:
+        for i in range(1, len(parts), 2):
+            token = self._control[parts[i]]
+            if token.lstrip:
+                parts[i - 1] = parts[i - 1].rstrip()
+            if token.rstrip:
+                parts[i + 1] = parts[i + 1].lstrip()
+        return super()._encode_parts(parts, is_start=is_start)
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -134,14 +144,14 @@ class HuggingFaceTokenizer(Vocabulary):
         return self.settings.chat is not None
 
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        return self._encode_rendered(self._render(messages))
+        return self.encode_special(self._render(messages))
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
         return self._frame(first)[1]
 
     def encode_message(self, text: str, *, first: bool = True) -> list[int]:
         before, after = self._frame(first)[0]
-        return self._encode_rendered(before + self._mark(valid_text(text)) + after, is_start=first)
+        return self.encode_special(before + self._marked(text) + after, is_start=first)
 
     def _frame(self, first: bool) -> tuple[tuple[str, str], tuple[str, str]]:
         """Return the template's text around a message, both as rendered and as decoded from its tokens."""
@@ -152,7 +162,7 @@ class HuggingFaceTokenizer(Vocabulary):
             start, found, end = text.partition(PLACES[1])
             require(found and (first or PLACES[0] in start), "chat.template", reason="no content")
             start = start.rpartition(PLACES[0])[2]
-            ids = self._encode_rendered(start + PLACES[1] + end, is_start=first)
+            ids = self.encode_special(start + PLACES[1] + end, is_start=first)
             read = text_with_names(self, ids, strips_space=first and self.strips_space)
             shown_start, found, shown_end = read.partition(PLACES[1])
             self._frames[key] = (start, end), (shown_start, shown_end) if found else (start, end)
@@ -161,36 +171,11 @@ class HuggingFaceTokenizer(Vocabulary):
     def _render(self, messages: Sequence[Mapping[str, str]]) -> str:
         if self.settings.chat is None:
             raise no_chat_template()
-        marked = [{key: self._mark(valid_text(value)) for key, value in message.items()} for message in messages]
-        return self.settings.chat.render(marked)
+        return self.settings.chat.render([{k: self._marked(v) for k, v in message.items()} for message in messages])
 
-    def _mark(self, text: str) -> str:
-        """Surround the names of control tokens in a text with marks."""
-        return self._names.sub(rf"{MARK}\g<0>{END_MARK}", text.translate(WITHOUT_MARKS))
-
-    def _encode_rendered(self, text: str, *, is_start: bool = True) -> list[int]:
-        """Encode a rendered chat. Unmarked names of control tokens become control tokens.
-
-        is_start: Whether the text starts the chat. Only then can a space be added before it.
-        """
-        ids: list[int] = []
-        plain, at, strips = "", 0, False
-        for match in self._pieces.finditer(text):
-            plain, at = plain + text[at : match.start()], match.end()
-            if match.group().startswith(MARK):
-                plain += match.group()
-                continue
-            token_id, token = self._control[match.group()]
-            plain = plain.rstrip() if token.lstrip else plain
-            ids += [*self._encode_part(plain.lstrip() if strips else plain, is_start=is_start, after=ids), token_id]
-            plain, strips = "", token.rstrip
-        plain += text[at:]
-        return ids + self._encode_part(plain.lstrip() if strips else plain, is_start=is_start, after=ids)
-
-    def _encode_part(self, text: str, *, is_start: bool, after: Sequence[int]) -> list[int]:
-        """Encode the characters between two control tokens. after: ids so far, which end with a control token."""
-        begins = self._prefix == "each" if after else is_start
-        return (self.encode if begins else self.encode_continuation)(text.translate(WITHOUT_MARKS)) if text else []
+    def _marked(self, text: str) -> str:
+        """Mark the names of control tokens in a text, so that they are encoded as characters."""
+        return self._name.sub(lambda name: "".join(letter + MARK for letter in name[0]), text.replace(MARK, ""))
 
     def write(self, folder: Path) -> None:
         self._tokenizer.save(str(folder / TOKENIZER_JSON), pretty=False)
@@ -201,39 +186,27 @@ class HuggingFaceTokenizer(Vocabulary):
         write_json(folder / GENERATION_CONFIG, {"eos_token_id": sorted(self.eot_ids)})
 
     def _encode(self, tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
-        ids = self._ids_of(tokenizer, valid_text(text))
-        if ids is None:
-            raise GPTError("vocabulary.unknown_part")
+        ids = ids_of(tokenizer, valid_text(text).replace(MARK, ""))
         if self._never.isdisjoint(ids):
             return ids
         return [each for token_id in ids for each in self._as_characters(tokenizer, token_id)]
-
-    def _ids_of(self, tokenizer: tokenizers.Tokenizer, text: str, *, whole: bool = False) -> list[int] | None:
-        """Return the ids of a text, or None if a part of it has no token. whole: with what tokenizer.json adds."""
-        try:
-            with library_errors(TOKENIZER_JSON):
-                return tokenizer.encode(text, add_special_tokens=whole).ids
-        except GPTError:
-            return None
 
     def _as_characters(self, tokenizer: tokenizers.Tokenizer, token_id: int) -> list[int]:
         """Return a regular token unchanged, and a control token as the tokens for its characters."""
         if token_id not in self._never:
             return [token_id]
         name = tokenizer.id_to_token(token_id) or ""
-        ids = [each for character in name for each in self._ids_of(self._continuing, character) or []]
+        ids = [each for character in name for each in ids_of(self._continuing, character)]
         return [each for each in ids if each not in self._never]
 
-    def _find_prefix_and_suffix(self, tokens: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the ids that tokenizer.json puts before and after a text."""
-        for probe in ("a", *islice(tokens, MAX_PROBES)):
-            if text := self._ids_of(self._tokenizer, probe):
-                whole = self._ids_of(self._tokenizer, probe, whole=True) or []
-                n = next((i for i in range(len(whole)) if whole[i : i + len(text)] == text), -1)
-                if not 0 <= n <= MAX_PREFIX_TOKENS or max(whole[:n], default=0) >= self.n_vocab:
-                    raise GPTError("vocabulary.invalid", file=TOKENIZER_JSON, reason="post_processor")
-                return tuple(whole[:n]), tuple(whole[n + len(text) :])
-        return (), ()
+
+def ids_of(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
+    """Return the ids of a text. Raises ValueError if a part of it has no token."""
+    try:
+        with library_errors(TOKENIZER_JSON):
+            return tokenizer.encode(text, add_special_tokens=False).ids
+    except GPTError:
+        raise GPTError("vocabulary.unknown_part") from None
 
 
 def library_vocabulary(
@@ -245,43 +218,38 @@ def library_vocabulary(
 ) -> HuggingFaceTokenizer:
     """Return the vocabulary that the contents of a tokenizer.json describe, for a model with n_vocab tokens.
 
-    file: name of the file that they come from, for errors. more: additional tokens, like those in "added_tokens".
+    Omits added tokens with ids of n_vocab or above. Joins tokens as usual if the file does not state how.
+
+    file: Name of the file that they come from, for errors. more: Additional tokens, like those in "added_tokens".
     Raises ValueError if the contents are damaged or do not fit the model.
     """
     with library_errors(file):
-        checked = read_properties(content, n_vocab, file)
-        tokenizer = load_library_tokenizer(content, checked.ids, more, n_vocab)
-        return HuggingFaceTokenizer(tokenizer, checked, n_vocab, settings or TokenizerSettings())
-
-
-def load_library_tokenizer(
-    content: dict[str, Any], vocab: Mapping[str, int], more: Iterable[Mapping[str, Any]], n_vocab: int
-) -> tokenizers.Tokenizer:
-    """Load the contents of a tokenizer.json with additional tokens, omitting all ids of n_vocab or above.
-
-    The library assigns the next free ids to added tokens that are missing from the vocabulary. If these are not the
-    tokens' own ids, the tokens are inserted into the vocabulary.
-    """
-    tokens = {token["content"]: token for token in content.get("added_tokens") or []}
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    for token in more:
-        token_id = vocab.get(token["content"], token.get("id"))
-        if token_id is not None:
-            tokens.setdefault(token["content"], flags | dict(token) | {"id": token_id})
-    ids = {name: vocab.get(name, token.get("id")) for name, token in tokens.items()}
-    kept = {name: tokens[name] for name, i in ids.items() if not (isinstance(i, int) and i >= n_vocab)}
-    random = {"dropout": None} if "dropout" in content["model"] else {}
-    content = {**content, "added_tokens": list(kept.values()), "model": content["model"] | random}
-    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
-    if any(tokenizer.token_to_id(name) != token["id"] for name, token in kept.items()):
-        own, listed = {name: token["id"] for name, token in kept.items()}, content["model"]["vocab"]
-        if isinstance(listed, list):  # in Unigram, the place in the list is the id
-            names = {token_id: name for name, token_id in own.items()}
-            after = range(len(listed), max(names) + 1)
-            every = [*listed, *([names.get(i, f"{MARK}{i}"), NEVER_CHOSEN] for i in after)]
-        content["model"] = {**content["model"], "vocab": every if isinstance(listed, list) else own | listed}
+        model, ids = dict(content["model"]), ids_of_tokens(content["model"], file)
+        tokens = {token["content"]: token for token in content.get("added_tokens") or []}
+        beyond = {token for token, token_id in ids.items() if token_id >= n_vocab} - tokens.keys()
+        if beyond and not beyond <= set(control_names(ids, model.get("merges", []))):
+            raise GPTError("vocabulary.size", n=max(ids.values()) + 1, n_vocab=n_vocab)
+        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+        for token in more:
+            if token["content"] in ids or "id" in token:
+                tokens.setdefault(token["content"], flags | dict(token))
+        tokens = {name: token | {"id": ids.get(name, token.get("id"))} for name, token in tokens.items()}
+        tokens = {name: token for name, token in tokens.items() if token["id"] < n_vocab}
+        model["vocab"] = with_ids(model["vocab"], {name: token["id"] for name, token in tokens.items()})
+        model |= {"dropout": None} if "dropout" in model else {}
+        content = content | {"added_tokens": [*tokens.values()], "model": model}
+        content["decoder"] = content.get("decoder") or usual_decoder(content, ids)
         tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
-    return tokenizer
+        return HuggingFaceTokenizer(tokenizer, content, n_vocab, settings or TokenizerSettings())
+
+
+def with_ids(vocab: Any, ids: Mapping[str, int]) -> Any:
+    """Return a model's vocabulary with further tokens; the library gives those that it lacks the next free ids."""
+    if isinstance(vocab, dict):
+        return {**ids, **vocab}
+    names, lowest = {token_id: name for name, token_id in ids.items()}, min(score for _, score in vocab)
+    after = range(len(vocab), max(names, default=0) + 1)  # in Unigram, the place in the list is the id
+    return [*vocab, *([names.get(i, f"{MARK}{i}"), lowest] for i in after)]
 
 
 def with_start_unchanged(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
@@ -304,39 +272,37 @@ def unchanged_start(part: dict[str, Any] | None) -> dict[str, Any] | None:
     return part | inner | never.get(part["type"], {})
 
 
-def bytes_table(
-    tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken], checked: TokenizerJson, n_vocab: int
-) -> list[bytes | None]:
-    """Return the bytes for each id, or None for ids without a token. Added tokens become the bytes of their text."""
-    table: list[bytes | None] = [None] * n_vocab
-    letters = byte_letters()
-    for token, token_id in tokenizer.get_vocab().items():
-        if token_id < n_vocab:
-            as_text = token_id in added and (checked.byte_level or added[token_id].special)
-            table[token_id] = token.encode() if as_text else token_bytes(token, letters, checked)
-    return table
+def bytes_of_letters(tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken]) -> dict[int, bytes]:
+    """Return the bytes for each id of a byte-level vocabulary. Added tokens become the bytes of their text."""
+    letters, found = byte_letters(), {}
+    for token, i in tokenizer.get_vocab().items():
+        known = [] if i in added else [letters[letter] for letter in token if letter in letters]
+        found[i] = bytes(known) if len(known) == len(token) else token.encode()
+    return found
 
 
-def token_bytes(token: str, letters: Mapping[str, int], checked: TokenizerJson) -> bytes:
-    """Return the bytes of a token in tokenizer.json's notation."""
-    if checked.byte_level:
-        known = [letters.get(letter) for letter in token]
-        return token.encode() if None in known else bytes(byte for byte in known if byte is not None)
-    if byte := BYTE_TOKEN.fullmatch(token):
-        return bytes([int(byte[1], 16)])
-    for mark, text in checked.spaces:
-        token = token.replace(mark, text)
-    if checked.ends and token.endswith(checked.ends):
-        token = token.removesuffix(checked.ends) + " "
-    if checked.continues is not None:
-        inside = checked.continues and token.startswith(checked.continues)
-        token = token.removeprefix(checked.continues) if inside or NO_SPACE.match(token) else f" {token}"
-    return token.encode()
+def bytes_of_decoder(
+    tokenizer: tokenizers.Tokenizer, control: Mapping[int, tokenizers.AddedToken]
+) -> tuple[dict[int, bytes], bool]:
+    """Return the bytes for each id within a text, and whether decoding removes a space at the start of a text.
 
+    Tokens that the library joins by spaces begin with one, unless texts have none before them. Control tokens become
+    the bytes of their names.
+    """
 
-def valid_text(text: str) -> str:
-    """Replace unpaired surrogates with U+FFFD."""
-    return text.encode("utf-8", "replace_surrogate").decode()
+    def decode(tokens: Sequence[str]) -> str:
+        return " ".join(tokens) if tokenizer.decoder is None else tokenizer.decoder.decode(tokens)
+
+    vocab = {token: i for token, i in tokenizer.get_vocab().items() if MARK not in token}
+    joined = decode([MARK, MARK])[1:-1]
+    texts = decode([MARK, *(each for token in vocab for each in (token, MARK))]).split(MARK)[1:-1]
+    found = {}
+    for (token, i), text in zip(vocab.items(), texts, strict=True):
+        byte = BYTE_TOKEN.fullmatch(token)
+        text = token if i in control else text.removesuffix(joined)
+        text = text[1:] if joined and NO_SPACE.match(text) else text
+        found[i] = bytes([int(byte[1], 16)]) if byte else text.encode()
+    return found, joined != "" or decode([SPACE + MARK])[0] == MARK
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
@@ -357,124 +323,30 @@ def library_errors(file: str) -> Iterator[None]:
         raise GPTError("vocabulary.invalid", file=file, reason=str(error).partition("\n")[0]) from None
 
 
-@dataclass(frozen=True)
-class TokenizerJson:
-    """Properties of a tokenizer.json that code outside the library needs.
-
-    Attributes:
-        ids: The model's vocabulary.
-        unknown: Token for what the vocabulary lacks, or None.
-        byte_level: Whether tokens use GPT-2's byte-to-Unicode mapping.
-        prefix: Where encoding adds a space: nowhere, before the text, or also before each part after a control token.
-        changes_start: Whether encoding adds or removes a space at the start of a text.
-        strips: Whether decoding removes the space at the start of a text.
-        spaces: Texts that stand for a space or for something else in a token, and what they stand for.
-        continues: If texts lose their spaces, the start of a token that continues a word, or "" if none is marked;
-            else None.
-        ends: The end of a token that ends a word, or "" if none is marked.
-    """
-
-    ids: Mapping[str, int]
-    unknown: str | None
-    byte_level: bool
-    prefix: Literal["none", "first", "each"]
-    changes_start: bool
-    strips: bool
-    spaces: tuple[tuple[str, str], ...]
-    continues: str | None
-    ends: str
-
-
-def read_properties(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
-    """Return the properties of a file for a model with n_vocab tokens. Adds a decoder if the file has none."""
-    model, added = content["model"], content.get("added_tokens") or []
-    ids = ids_of_tokens(model, file)
-    beyond = {token for token, token_id in ids.items() if token_id >= n_vocab} - {each["content"] for each in added}
-    if beyond and not beyond <= set(control_names(ids, model.get("merges", []))):
-        raise GPTError("vocabulary.size", n=max(ids.values()) + 1, n_vocab=n_vocab)
-    encoders = [*flat_parts(content.get("normalizer")), *flat_parts(content.get("pre_tokenizer"))]
-    byte_level = any(part["type"] == "ByteLevel" for part in encoders)
-    places = {place_of_space(part) for part in encoders}
-    prefix: Literal["none", "first", "each"] = "each" if "each" in places else "first" if "first" in places else "none"
-    if content.get("decoder") is None:
-        content["decoder"] = usual_decoder(model, encoders, has_prefix=prefix != "none")
-    decoders = list(flat_parts(content["decoder"]))
-    by_kind = {part["type"]: part for part in decoders}
-    joined = by_kind.get("WordPiece", {"prefix": ""} if not decoders else None)
-    strips = joined is not None or any(
-        part["type"] == "Strip" or (part["type"] == "Metaspace" and place_of_space(part) != "none") for part in decoders
-    )
-    return TokenizerJson(
-        ids,
-        unknown_token(model, ids),
-        byte_level,
-        prefix,
-        prefix != "none" or any(removes_edges(part) for part in encoders),
-        strips or (byte_level and prefix != "none"),
-        tuple(replaced(part) for part in decoders if part["type"] in ("Replace", "Metaspace")),
-        None if joined is None else joined.get("prefix", "##"),
-        by_kind["BPEDecoder"].get("suffix", "</w>") if "BPEDecoder" in by_kind else "",
-    )
-
-
-def kind_of(model: Mapping[str, Any]) -> object:
-    """Return the type of a model, which old files leave out."""
-    if isinstance(model.get("vocab"), list):
-        return model.get("type", "Unigram")
-    guessed = "WordPiece" if "max_input_chars_per_word" in model else "BPE" if "merges" in model else "WordLevel"
-    return model.get("type", guessed)
-
-
 def ids_of_tokens(model: Mapping[str, Any], file: str) -> dict[str, int]:
     """Return {token: id}. Raises ValueError unless each token has an id of its own."""
-    vocab = model.get("vocab")
-    if kind_of(model) == "Unigram" and isinstance(vocab, list):
-        vocab = {pair[0]: i for i, pair in enumerate(vocab) if isinstance(pair, list) and isinstance(pair[0], str)}
-        n = len(model["vocab"])
-    elif isinstance(vocab, dict) and kind_of(model) != "Unigram":
-        n = len(vocab)
-    else:
-        raise GPTError("vocabulary.ids", file=file)
-    valid = n and all(type(token_id) is int and token_id >= 0 for token_id in vocab.values())
-    require(valid and len(set(vocab.values())) == n, "vocabulary.ids", file=file)
-    return vocab
+    vocab = model["vocab"]
+    ids = {pair[0]: i for i, pair in enumerate(vocab)} if isinstance(vocab, list) else vocab
+    require(ids and len(set(ids.values())) == len(vocab), "vocabulary.ids", file=file)
+    return ids
 
 
-def unknown_token(model: Mapping[str, Any], ids: Mapping[str, int]) -> str | None:
+def unknown_token(model: Mapping[str, Any]) -> str | None:
     """Return the token for what the vocabulary lacks, or None."""
-    if kind_of(model) == "Unigram":
-        return next((token for token, token_id in ids.items() if token_id == model.get("unk_id")), None)
-    name = model.get("unk_token")
-    return name if isinstance(name, str) and name in ids else None
+    place = model.get("unk_id")  # in Unigram
+    return model.get("unk_token") if place is None else model["vocab"][place][0]
 
 
-def usual_decoder(model: Mapping[str, Any], encoders: Sequence[Mapping[str, Any]], *, has_prefix: bool) -> Any:
-    """Return the decoder that undoes what these parts do with spaces, or None if it joins tokens with spaces."""
-    if any(part["type"] == "ByteLevel" for part in encoders):
-        return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+def usual_decoder(content: Mapping[str, Any], tokens: Iterable[str]) -> Any:
+    """Return the decoder for a file that states none, or None if spaces join the tokens."""
+    model = content["model"]
+    if marked := [part for part in flat_parts(content.get("pre_tokenizer")) if part["type"] == "Metaspace"]:
+        return marked[0]
     if prefix := model.get("continuing_subword_prefix"):
         return {"type": "WordPiece", "prefix": prefix, "cleanup": True}
     if suffix := model.get("end_of_word_suffix"):
         return {"type": "BPEDecoder", "suffix": suffix}
-    marks = [part.get("replacement", SPACE) for part in encoders if part["type"] == "Metaspace"]
-    marks += [part["content"] for part in encoders if part["type"] == "Replace" and part["pattern"] == {"String": " "}]
-    if not marks and any(
-        part["type"] in DROPS_SPACES or part.get("behavior") == "Removed" or part.get("invert") for part in encoders
-    ):
-        return None
-    parts: list[dict[str, Any]] = [
-        {"type": "Replace", "pattern": {"String": mark}, "content": " "} for mark in dict.fromkeys(marks)
-    ]
-    parts += [{"type": "ByteFallback"}, {"type": "Fuse"}]
-    parts += [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if has_prefix else []
-    return {"type": "Sequence", "decoders": parts}
-
-
-def replaced(part: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a decoder replaces, and by what."""
-    if part["type"] == "Metaspace":
-        return part.get("replacement", SPACE), " "
-    return part["pattern"]["String"], part["content"]
+    return {"type": "Fuse"} if any(" " in token for token in tokens) else None
 
 
 def place_of_space(part: Mapping[str, Any]) -> Literal["none", "first", "each"]:

@@ -31,8 +31,8 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     byte_letters,
     control_names,
     ids_of_tokens,
+    library_errors,
     library_vocabulary,
-    usual_decoder,
 )
 from gpt.models.checkpoints.untrusted import read_json, read_text
 from gpt.sampling import SamplingParams
@@ -114,7 +114,8 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
         starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
     more = added_beside(settings, added, tokens)
     if file != TOKENIZER_JSON:
-        vocab = ids_of_tokens(content["model"], file)
+        with library_errors(file):
+            vocab = ids_of_tokens(content["model"], file)
         names = [name for name in tokens.values() if name in vocab]
         if file == VOCAB_JSON and not tokens:
             names = control_names(vocab, content["model"]["merges"])
@@ -340,6 +341,9 @@ def pieces_json(
         steps += [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
     steps += [{"type": "Prepend", "prepend": SPACE if escapes else " "}] if has_prefix else []
     steps += [{"type": "Replace", "pattern": {"String": " "}, "content": SPACE}] if escapes else []
+    decoders: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": SPACE}, "content": " "}] * escapes
+    decoders += [{"type": "ByteFallback"}, {"type": "Fuse"}]
+    decoders += [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if has_prefix else []
     pattern = "|".join(re.escape(piece) for piece in sorted(whole, key=len, reverse=True))
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     return {
@@ -351,7 +355,7 @@ def pieces_json(
         ],
         "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": split if whole else None,
-        "decoder": usual_decoder({}, steps, has_prefix=has_prefix),
+        "decoder": {"type": "Sequence", "decoders": decoders},
         "model": model,
     }
 
@@ -480,7 +484,8 @@ def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> Hugg
         starts = starts is not False
     else:
         raise GPTError("vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
-    vocab = ids_of_tokens(content["model"], file)
+    with library_errors(file):
+        vocab = ids_of_tokens(content["model"], file)
     ids = {role: metadata.get(f"{PLACE}.{name}_token_id") for role, name in ROLES.items()}
     names = {role: tokens[i] for role, i in ids.items() if isinstance(i, int) and 0 <= i < len(tokens)}
     more = [

@@ -156,7 +156,7 @@ def changed(family: str, place: tuple[str, ...], value: object) -> dict[str, Any
         (("model", "vocab"), {"a": 0, "b": 0}, "give each token an id"),
         (("model", "vocab"), {"a": 1024}, "1,025 tokens, but the model has 1,024"),
         (("model", "merges"), [["no", "such"]], "is not a vocabulary"),
-        (("added_tokens",), [{"special": False, "content": "hello"}], "missing field `id`"),
+        (("added_tokens",), [{"special": False, "content": "hello"}], "is not a vocabulary"),
         (("normalizer",), {"type": "Uppercase"}, "is not a vocabulary"),
         (("normalizer",), [1], "is not a vocabulary"),
         (("post_processor",), {"type": "TemplateProcessing", "single": "x"}, "is not a vocabulary"),
