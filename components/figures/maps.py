@@ -54,15 +54,15 @@ def _written(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
 
 
 def _scale_above(ends: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
-    """Return a small colour scale in the margin above the cells, on the right; `_scale_title` draws its title."""
-    place = {"orientation": "h", "x": 1, "xanchor": "right", "yref": "container", "y": 1, "yanchor": "top"}
+    """Return a small colour scale in the left margin above the cells; `_scale_title` draws its title."""
+    place = {"orientation": "h", "x": 0, "xanchor": "left", "yref": "container", "y": 1, "yanchor": "top"}
     size = {"lenmode": "pixels", "len": _SCALE, "thickness": 8, "xpad": 20, "ypad": 4, "outlinewidth": 0}
     return {"colorbar": place | size | {"tickfont": {"size": 11}, "tickvals": ends, "ticktext": names} | ALL_LABELS}
 
 
 def _scale_title(title: str, margin: int) -> dict[str, Any]:
-    """Return the title of a colour scale, placed to its left. margin: height of the margin in pixels."""
-    place = {"x": 1, "xanchor": "right", "xshift": 8 - _SCALE, "y": 1, "yanchor": "middle", "yshift": margin - 8}
+    """Return the title of a colour scale, placed to its right. margin: height of the margin in pixels."""
+    place = {"x": 0, "xanchor": "left", "xshift": _SCALE - 8, "y": 1, "yanchor": "middle", "yshift": margin - 8}
     return note(escape(title), **ON_PAPER, **place, font={"size": 11}, borderpad=0)
 
 

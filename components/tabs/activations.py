@@ -177,9 +177,8 @@ tab.cards(
         "functions",
         question("activations.question"),
         lead("activations.says"),
-        slider(Chosen.x, "activations.x"),
         columns(
-            column(picture("curves", curves), grow=3, min_width=300),
+            column(slider(Chosen.x, "activations.x"), picture("curves", curves), grow=3, min_width=300),
             column(question("activations.exact.question"), picture("exact-gelu", exact), grow=2),
         ),
     ),

@@ -65,7 +65,9 @@ function mount(root, host) {
     const cut = (/** @type {string} */ text) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
     const measured = words.map(({ text }) => /** @type {SVGTextElement} */ (write(cut(text), 0, 0, "gb-path-word")).getComputedTextLength());
     const left = Math.max(isNarrow ? 56 : 72, ...measured) + 16; // px for the words
-    const [start, end] = [left + (isNarrow ? 20 : 104), width - (isNarrow ? 96 : 216)];
+    const guess = cut(next[0][0]);
+    const right = 40 + /** @type {SVGTextElement} */ (write(guess, 0, 0, "gb-path-token")).getComputedTextLength();
+    const [start, end] = [left + (isNarrow ? 20 : 104), width - Math.max(isNarrow ? 96 : 216, right)];
     const layer = (end - start) / n_layer;
     let bottom = TOP;
     const rows = words.map(({ skipped }) => (bottom += ROW + (skipped ? GAP : 0)) - ROW / 2); // their middles
@@ -78,7 +80,7 @@ function mount(root, host) {
     // names, in the order of computation
     write(t("path.words"), left - 8, 24, "gb-path-name", "end");
     if (!isNarrow) write(t("path.numbers"), left + 52, 24, "gb-path-name");
-    write(t("path.layers", { n: n_layer }), (start + end) / 2, 24, "gb-path-name");
+    write(t("path.layers", { n: n_layer, last: n_layer - 1 }), (start + end) / 2, 24, "gb-path-name");
     write(t("path.next"), end + 24, 24, "gb-path-name", "start");
     if (!isNarrow) {
       const note = write(t("path.looks"), (start + end) / 2, 46, "gb-path-note gb-of-head");
@@ -135,7 +137,7 @@ function mount(root, host) {
 
     // the predicted word, and others
     const short = (/** @type {string} */ text) => (text.length > 12 ? `${text.slice(0, 11)}…` : text);
-    write(short(next[0][0]), end + 30, last + 7, "gb-path-token", "start");
+    write(guess, end + 30, last + 7, "gb-path-token", "start");
     write(percent(p), end + 30, last + 30, "gb-path-percent", "start");
     if (!isNarrow) next.slice(1).forEach(([text, share], i) => write(`${short(text)}  ${percent(share)}`, end + 30, last + 58 + 24 * i, "gb-path-word", "start"));
 

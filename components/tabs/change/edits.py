@@ -462,11 +462,16 @@ def divergence_section() -> Part:
     return section(question("change.divergence.question"), chart)
 
 
+def legend(s: Any) -> str:
+    """Explain the pairs of bars, of which there are none without a change."""
+    return "" if s[effect].edits == Edits() else t("change.bars.legend")
+
+
 def effect_section() -> Part:
     """Build the chart of next-token probabilities before and after the edits, pinned beside the switches."""
     return section(
         predictions("change-bars", selectable=False, draw=bars),
-        caption("change.bars.legend"),
+        says("change-legend", legend, kind="caption"),
         says("change-says", next_token_change),
         says("change-bars-note", previous, kind="caption"),
         grow=2,

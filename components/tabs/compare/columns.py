@@ -443,7 +443,8 @@ def first_difference(s: Any) -> str | Message:
     return "" if pair is None else divergence_sentence(pair)
 
 
-def side_by_side() -> Part:
+def examples() -> Part:
+    """Return the buttons that run an example."""
     presets = [
         button(
             f"compare-{name}",
@@ -455,14 +456,16 @@ def side_by_side() -> Part:
         )
         for name in PRESETS
     ]
+    return row(caption("compare.preset"), *presets, classes="gb-compare-presets")
+
+
+def side_by_side() -> Part:
     length = slider(Compare.length, "length", info="length.info")
     run = run_and_stop("compare-generate", "compare.generate", generate, "compare-stop", Compare, answer=ANSWER)
     return column(
-        section(
-            row(run, caption("compare.preset"), *presets, classes="gb-compare-presets"),
-            says("compare-notice", lambda s: s[Compare].notice, kind="notice"),
-        ),
-        row(*(_column(side) for side in range(len(SIDES))), classes="gb-compare-columns"),
+        section(run, says("compare-notice", lambda s: s[Compare].notice, kind="notice")),
+        row(*map(_text, range(len(SIDES))), classes="gb-compare-columns"),
+        row(*map(_settings, range(len(SIDES))), classes="gb-compare-columns"),
         row(length),
         section(
             question("compare.parting.question"),
@@ -481,22 +484,37 @@ def _bars(side: int) -> Part:
     return column(listed, says(f"{name}-says", partial(bars_sentence, side)), classes="gb-compare-side")
 
 
-def _column(side: int) -> Part:
+def _value(side: int, name: str) -> Any:
+    return lambda s: getattr(s[Compare].columns[side], name)
+
+
+def _model(side: int) -> Any:
+    return lambda s: s[Compare].columns[side].model or s.model
+
+
+def _text(side: int) -> Part:
+    """Return a column's model and text."""
     name = f"compare-{SIDES[side]}"
-
-    def value(setting: str) -> Any:
-        return lambda s: getattr(s[Compare].columns[side], setting)
-
-    def setter(setting: str) -> Any:
-        return partial(set_value, side, setting)
-
     model = select(
         f"{name}-model",
         lambda s: model_choices(s.own_models),
         label=f"compare.{SIDES[side]}",
-        value=lambda s: value("model")(s) or s.model,
-        on=setter("model"),
+        value=_model(side),
+        on=partial(set_value, side, "model"),
     )
+    return section(
+        model,
+        tokens(
+            f"{name}-strip", of=SIDES[side], empty="pair", draw=partial(strip, side), on=partial(select_token, side)
+        ),
+        says(f"{name}-status", partial(status, side), kind="status"),
+        grow=1,
+    )
+
+
+def _settings(side: int) -> Part:
+    """Return a column's settings, below both texts, so that on a phone both are near the button."""
+    name = f"compare-{SIDES[side]}"
     sliders = [
         plain_slider(
             f"{name}-{setting.replace('_', '-')}",
@@ -504,8 +522,8 @@ def _column(side: int) -> Part:
             LIMITS[setting].high,
             LIMITS[setting].step,
             label=setting,
-            value=value(setting),
-            on=setter(setting),
+            value=_value(side, setting),
+            on=partial(set_value, side, setting),
         )
         for setting in COLUMN_SETTINGS
     ]
@@ -514,8 +532,8 @@ def _column(side: int) -> Part:
         label="seed",
         placeholder="seed.placeholder",
         max_length=18,
-        value=value("seed"),
-        on=setter("seed"),
+        value=_value(side, "seed"),
+        on=partial(set_value, side, "seed"),
         on_enter=Action(valueless(generate), "model"),
     )
     strength = plain_slider(
@@ -525,20 +543,16 @@ def _column(side: int) -> Part:
         STRENGTH_STEP,
         label="compare.strength",
         info="compare.strength.info",
-        value=value("strength"),
+        value=_value(side, "strength"),
         on=partial(set_strength, side),
         queue="model",
-        show=lambda s: is_adapter(value("model")(s) or s.model),
+        show=lambda s: is_adapter(_model(side)(s)),
     )
     return section(
-        model,
+        caption(f"compare.{SIDES[side]}"),
         strength,
-        tokens(
-            f"{name}-strip", of=SIDES[side], empty="pair", draw=partial(strip, side), on=partial(select_token, side)
-        ),
-        says(f"{name}-status", partial(status, side), kind="status"),
         row(*sliders, seed, classes="gb-compare-settings"),
-        classes="gb-compare-column",
+        classes="gb-compare-side",
         grow=1,
     )
 

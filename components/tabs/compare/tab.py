@@ -9,13 +9,14 @@ import gradio as gr
 
 from components.events import Events
 from components.i18n import t
-from components.kit import caption, card, case, question, row, section, title_row
+from components.kit import caption, card, case, column, question, row, section, title_row
 from components.limits import MAX_CHARACTERS
 from components.parts import choice, text_box
 from components.state.session import Session
 from components.tabs.compare.beams import Beams, beam_search, search
 from components.tabs.compare.columns import (
     Compare,
+    examples,
     generate,
     prompts,
     side_by_side,
@@ -47,6 +48,10 @@ def open_name(s: Any) -> str:
     return str(s[Compare].part)
 
 
+def _shows_sides(s: Any) -> bool:
+    return open_name(s) == "sides"
+
+
 tab.cards(
     card(
         "compare",
@@ -63,6 +68,7 @@ tab.cards(
                 ),
             ),
             caption("compare.says"),
+            column(examples(), grow=0, min_width=0, name="compare-examples", show=_shows_sides),
             row(
                 text_box(
                     "compare-prompt",
@@ -78,7 +84,7 @@ tab.cards(
                     max_length=MAX_CHARACTERS,
                     value=lambda s: prompts(s)[1],
                     on=type_right_prompt,
-                    show=lambda s: open_name(s) == "sides",
+                    show=_shows_sides,
                 ),
                 classes="gb-compare-prompts",
             ),

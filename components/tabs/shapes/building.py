@@ -350,8 +350,8 @@ def open_tab(session: Session) -> Iterator[None]:
 
 def shapes_card(models: RandomModels, example: Generation | None) -> Callable[[], Card]:
     """Return the tab's card. example: shown beside random output until something is built."""
-    right = column(size_section(), building_section(models, example), min_width=320)
-    return card("shapes", columns(settings_section(), right, classes="gb-shapes"), classes="")
+    sizes = columns(settings_section(), size_section(), classes="gb-shapes")
+    return card("shapes", sizes, building_section(models, example), classes="")
 
 
 def build_shapes(events: Events, opened: gr.Tab, example: Generation) -> None:

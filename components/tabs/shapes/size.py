@@ -213,6 +213,7 @@ def size_section() -> Part:
             "shapes.weights",
             table("shape-weights", draw=lambda s: {"rows": weight_rows(*_chosen_shape(s))}),
         ),
+        grow=1,
         classes="gb-size",
     )
 

@@ -117,7 +117,9 @@ def test_the_effect_is_the_divergence_of_both_models_reading_the_same_text(docum
 def test_the_bars_are_the_probabilities_before_and_after_with_the_token_that_follows_marked(drawn, session):
     session.select(position=3)
     session.edits = Edits(attn_scale={0: 0.0})
-    shown, effect = drawn.update()["change-bars"], session.snapshot()[change.effect]
+    updated, effect = drawn.update(), session.snapshot()[change.effect]
+    shown = updated["change-bars"]
+    assert updated["change-legend"]["text"]
     before, after = ((logits / session.settings.temperature).softmax(0) for logits in effect.logits(3))
     follower = session.document.ids[4]
     _, old, new, name, _ = shown["bars"][shown["chosen"]]
@@ -127,7 +129,9 @@ def test_the_bars_are_the_probabilities_before_and_after_with_the_token_that_fol
     best = {int(p.argmax()) for p in (before, after)}
     assert {shown["bars"][0][0]} <= {visible(token_text(session.document.tokenizer, i)) for i in best}
     change.reset(session)
-    assert drawn.update()["change-divergence"]["figure"] is None  # there is nothing to compare
+    updated = drawn.update()  # there is nothing to compare
+    assert updated["change-divergence"]["figure"] is None
+    assert updated["change-legend"]["text"] == ""
 
 
 def test_the_cost_of_a_head_is_what_switching_it_off_alone_changes(document):
