@@ -16,8 +16,7 @@ from components.i18n import speaking, spoken, t
 from components.i18n.catalogue import GLOSSARY, has_text
 from gpt.course.check import Checker
 from gpt.course.feedback import numbers
-from gpt.course.step import LANGUAGES, Language, Step
-from gpt.course.steps import STEPS
+from gpt.course.steps import LANGUAGES, STEPS, Language, Step
 
 NAME = "my_gpt.{language}.html"
 CSS = Path(__file__).with_suffix(".css")

@@ -43,8 +43,7 @@ from gpt.course.check import Checker, Verdict
 from gpt.course.feedback import differs
 from gpt.course.learner import BROKEN, open_broken, open_program
 from gpt.course.program import PROGRAM, language_of
-from gpt.course.step import Words
-from gpt.course.steps import STEPS
+from gpt.course.steps import STEPS, Words
 from gpt.models.registry import add_loaded
 
 MY_GPT = "my-gpt"  # name of the learner's model

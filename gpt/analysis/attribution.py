@@ -67,11 +67,6 @@ class Attribution:
         others = self.embedding + self.position + self.norm_bias + self.rest
         return others + sum(part.sum().item() for part in parts)
 
-    @property
-    def hooks(self) -> float:
-        """The former name of `rest`."""
-        return self.rest
-
 
 @dataclass(frozen=True)
 class NeuronAttribution:

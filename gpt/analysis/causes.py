@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.attribution import added_by_heads, direct_logit_attribution
-from gpt.analysis.saliency import logits_without_each, too_short
+from gpt.analysis.saliency import logits_without_each
 from gpt.analysis.tracing import single_sequence, to_float32, trace_window
 from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.sampling import keep_only
 from gpt.trace import for_query_heads
@@ -104,7 +105,7 @@ def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: E
         check_position(position, len(ids))
     kept = [position for position in range(len(ids)) if position not in ablation.tokens]
     if not kept:
-        raise too_short(0)
+        raise GPTError("analysis.leave_one_out", n=0)
     rest, last = [ids[position] for position in kept], len(kept) - 1
     edits = (edits or Edits()).for_any_text()
     edits = replace(edits, head_scale={**edits.head_scale, **dict.fromkeys(ablation.heads, 0.0)})

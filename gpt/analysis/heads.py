@@ -194,19 +194,15 @@ def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, 
         roles.append(head_roles(trace, ids))
         n = (len(ids) - (start is not None)) // 2
         losses.append(float(cross_entropy(logits[-n:-1].float(), torch.tensor(ids[1 - n :], device=logits.device))))
-    induction = torch.stack([role.induction for role in roles]).mean(dim=0)
-    return CopyingScores(
-        induction, torch.stack([role.previous_token for role in roles]).mean(dim=0), sum(losses) / len(losses)
+    induction, previous_token = (
+        torch.stack([getattr(role, name) for role in roles]).mean(dim=0) for name in ("induction", "previous_token")
     )
+    return CopyingScores(induction, previous_token, sum(losses) / len(losses))
 
 
 def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
     """Find the heads that copy best according to `copying_scores`."""
-    return best_heads(copying_scores(model, start, length, seed=seed))
-
-
-def best_heads(scores: CopyingScores) -> CopyingHeads:
-    """Return the heads with the highest scores."""
+    scores = copying_scores(model, start, length, seed=seed)
     induction, previous_token = _best_pair(scores.induction, scores.previous_token)
     return CopyingHeads(
         HeadScore(*induction, float(scores.induction[induction])),

@@ -77,17 +77,23 @@ def logit_lens(
     model, trace = gpt_of(model), traced(model, trace)
     T, device = trace.final_norm.shape[1], trace.final_norm.device
     positions = [traced_position(trace, position) for position in (range(T) if positions is None else positions)]
-    chosen_ids = _chosen_ids(model, chosen, len(positions))
-    ids = None if chosen_ids is None else torch.tensor(chosen_ids * 2, device=device)
+    ids = None
+    if chosen is not None:
+        chosen = [chosen] * len(positions) if isinstance(chosen, int) else list(chosen)
+        if len(chosen) != len(positions):
+            raise GPTError("analysis.chosen_tokens", n=len(positions), given=len(chosen))
+        for token in set(chosen):
+            check_token_id(token, model.config.vocab_size)
+        ids = torch.tensor(chosen * 2, device=device)
     weight = to_float32(model.lm_head.weight)
     layers: list[list[Tensor]] = []
     for layer in trace.layers:
         states = torch.cat([single_sequence(getattr(layer, point))[positions] for point in LENS_POINTS])  # (2 N, C)
         layers.append([values.view(2, -1) for values in _predictions(model, weight, states, ids, only)])
     columns = [torch.stack(values) for values in zip(*layers, strict=True)]  # each (n_layer, 2, N)
-    token, probability, entropy, *of_chosen = columns
+    best, probability, entropy, *of_chosen = columns
     chosen_probability, chosen_rank = of_chosen or (None, None)
-    return Lens(token, probability, entropy, chosen_probability, chosen_rank)
+    return Lens(best, probability, entropy, chosen_probability, chosen_rank)
 
 
 @torch.inference_mode()
@@ -119,18 +125,6 @@ def lens_logits(model: AnyModel, trace: Trace | Text, layer: int, point: LensPoi
     check_choice("point", point, LENS_POINTS)
     state = single_sequence(getattr(trace.layers[layer], point))[position]
     return float32_logits(model, model.ln_f.formula(state)[None], to_float32(model.lm_head.weight))[0]
-
-
-def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[int] | None:
-    """Return one chosen id for each of n positions, or None if none were given. Raises ValueError for invalid ids."""
-    if chosen is None:
-        return None
-    ids = [chosen] * n if isinstance(chosen, int) else list(chosen)
-    if len(ids) != n:
-        raise GPTError("analysis.chosen_tokens", n=n, given=len(ids))
-    for token in set(ids):
-        check_token_id(token, model.config.vocab_size)
-    return ids
 
 
 def _predictions(

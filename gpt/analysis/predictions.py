@@ -1,4 +1,4 @@
-"""Predictions from final-norm states: log-probabilities, Kullback-Leibler divergence, and token statistics."""
+"""Predictions from final-norm states: log-probabilities, divergence, and statistics and search of tokens."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gpt.inputs import AnyModel, Text, Texts, gpt_of, ids_of
 from gpt.layers import softcap
 from gpt.model import GPT
 from gpt.sampling import entropy_bits, rank_of
+from gpt.tokenizer import Vocabulary
 
 MAX_CHUNK_LOGITS = 2**23  # 32 MB in float32
 
@@ -51,15 +52,12 @@ def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
     return nats.clamp(min=0) / math.log(2)  # rounding may leave -1e-9
 
 
-@torch.inference_mode()
 def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
     """Compute `kl_divergence` between the predictions of two passes, such as the original (p) and an edited pass (q).
 
     Takes final-norm states (N, C) and returns (N,).
     """
-    weight = to_float32(model.lm_head.weight)
-    both = zip(log_probabilities(model, states, weight), log_probabilities(model, other_states, weight), strict=True)
-    return torch.cat([kl_divergence(log_p, log_q) for (_, log_p), (_, log_q) in both])
+    return kl_bits_from(model, states)(other_states)
 
 
 @torch.inference_mode()
@@ -162,3 +160,38 @@ def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int =
         )
         tokens += [TokenStatistics(*row) for row in zip(*columns, strict=True)]
     return TextStatistics(tuple(tokens))
+
+
+@dataclass(frozen=True)
+class VocabularyMatch:
+    """A matching token. text: its text, with U+FFFD for undecodable bytes. probability, rank: under the softmax."""
+
+    token_id: int
+    text: str
+    probability: float
+    rank: int
+
+
+def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[VocabularyMatch]:
+    """Find tokens whose text contains the query, ignoring case. A number also finds the token with that id.
+
+    logits: (vocab_size,). Sort order: the id, exact matches, matches up to surrounding whitespace, and all others by
+    descending probability.
+    """
+    texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]
+    wanted = query.lower()
+    ids = [token_id for token_id, text in enumerate(texts) if wanted in text.lower()] if wanted else []
+    number = int(query) if query.isascii() and query.isdecimal() and len(query) < 10 else None
+    if number is not None and number < len(texts) and number not in ids:
+        ids.append(number)
+    scores = logits.detach().to("cpu", torch.float32)
+    values = scores.tolist()
+
+    def order(token_id: int) -> tuple[bool, int, float, int]:
+        exact = 0 if texts[token_id] == query else 1 if texts[token_id].strip() == query.strip() else 2
+        return token_id != number, exact, -values[token_id], token_id
+
+    p = scores.double().softmax(dim=0)
+    found = sorted(ids, key=order)[:limit]
+    ranks = [int(rank_of(scores, torch.tensor([token_id]))) for token_id in found]
+    return [VocabularyMatch(i, texts[i], p[i].item(), rank) for i, rank in zip(found, ranks, strict=True)]

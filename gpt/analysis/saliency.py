@@ -32,8 +32,9 @@ def input_x_gradient(model: AnyModel, text: Text, token: int) -> Tensor:
     stream = trace.layers[0].resid_pre[0].clone().requires_grad_()  # (T, C): embedding + position
     patches = tuple(Patch("resid_pre", 0, position, row) for position, row in enumerate(stream))
     idx = torch.tensor([list(ids)], device=stream.device)
-    log_p = log_p_next(model, model.hidden_states(idx, edits=Edits(patches=patches)), token)
-    (gradient,) = torch.autograd.grad(log_p.sum(), stream)  # same as for the embedding, one term of the stream
+    states = model.hidden_states(idx, edits=Edits(patches=patches))[:, -1]
+    [(_, log_p)] = log_probabilities(model, states)  # (1, vocab_size)
+    (gradient,) = torch.autograd.grad(log_p[0, token], stream)  # same as for the embedding, one term of the stream
     return (single_sequence(trace.token_embedding) * to_float32(gradient)).sum(dim=-1)
 
 
@@ -67,7 +68,7 @@ def logits_without_each(
         for position in group:
             check_position(position, T)
         if len(set(group)) == T:
-            raise too_short(T)
+            raise GPTError("analysis.leave_one_out", n=T)
     idx = torch.tensor([list(ids)], device=model.device)
 
     @torch.inference_mode()
@@ -84,13 +85,3 @@ def logits_without_each(
             shared = min(T - size - 1, *(min(group, default=T) for group in batch))
             kept = [[i for i in range(shared, T) if i not in group] for group in batch]
             yield logits(idx[0, torch.tensor(kept, device=idx.device)], whole.fork(model.config, len(batch), T, shared))
-
-
-def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = None) -> Tensor:
-    """Return log p(next token = `token`) after the last of the final-norm states (B, T, C): (B,) nats."""
-    return torch.cat([log_p[:, token] for _, log_p in log_probabilities(model, states[:, -1], weight)])
-
-
-def too_short(n: int) -> GPTError:
-    """Return the error for a text of n tokens, too few to leave one out."""
-    return GPTError("analysis.leave_one_out", n=n)

@@ -29,31 +29,18 @@ from gpt.sampling import (
 class SamplingStage:
     """The effect of one sampling stage. The "final" stage combines all the others.
 
-    logits, probabilities, log_probabilities: values after the stage, float32 on the CPU, (vocab_size,).
-    Log-probabilities are in nats; for removed tokens they are -inf.
-    active: whether the stage changed anything. n_kept: number of tokens that can still be drawn.
-    n_removed, removed_mass: number of tokens removed, and their total probability before the stage.
-    entropy_before, entropy_after: in bits; perplexity is 2^entropy.
+    logits: values after the stage, float32 on the CPU, (vocab_size,); -inf for removed tokens.
+    n_kept: number of tokens that can still be drawn. n_removed, removed_mass: number of tokens removed, and their total
+    probability before the stage. entropy_before, entropy_after: in bits; perplexity is 2^entropy.
     """
 
     name: StageName
-    active: bool
     logits: Tensor
-    probabilities: Tensor
-    log_probabilities: Tensor
     n_kept: int
     n_removed: int
     removed_mass: float
     entropy_before: float
     entropy_after: float
-
-    @property
-    def perplexity_before(self) -> float:
-        return 2**self.entropy_before
-
-    @property
-    def perplexity_after(self) -> float:
-        return 2**self.entropy_after
 
 
 def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
@@ -68,21 +55,11 @@ def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Seq
 
 
 def _stage(name: StageName, before: Tensor, after: Tensor) -> SamplingStage:
-    p_before = before.double().softmax(dim=0)
-    log_p = after.double().log_softmax(dim=0)
-    removed = (after == -math.inf) & (before > -math.inf)
-    return SamplingStage(
-        name=name,
-        active=not torch.equal(after, before),
-        logits=after,
-        probabilities=after.softmax(dim=0),
-        log_probabilities=log_p.float(),
-        n_kept=int((after > -math.inf).sum()),
-        n_removed=int(removed.sum()),
-        removed_mass=p_before[removed].sum().item(),
-        entropy_before=entropy_bits(p_before).item(),
-        entropy_after=entropy_bits(log_p.exp()).item(),
-    )
+    p, p_after = (logits.double().softmax(dim=0) for logits in (before, after))
+    kept = after > -math.inf
+    removed = ~kept & (before > -math.inf)
+    entropies = entropy_bits(p).item(), entropy_bits(p_after).item()
+    return SamplingStage(name, after, int(kept.sum()), int(removed.sum()), p[removed].sum().item(), *entropies)
 
 
 @dataclass(frozen=True)
@@ -106,14 +83,16 @@ def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: i
     """
     check_token_id(token_id, len(logits))
     raw = logits.detach().to("cpu", torch.float32)
-    rows = [_token("raw", raw, raw.double().log_softmax(dim=0), token_id)]
-    return rows + [_token(stage.name, stage.logits, stage.log_probabilities, token_id) for stage in stages]
-
-
-def _token(stage: StageName | Literal["raw"], logits: Tensor, log_p: Tensor, token_id: int) -> TokenAtStage:
-    logit, nats = logits[token_id].item(), log_p[token_id].item()
-    rank = None if logit == -math.inf else int(rank_of(logits, torch.tensor([token_id])))
-    return TokenAtStage(stage, logit, math.exp(nats), nats, rank)
+    rows: list[tuple[StageName | Literal["raw"], Tensor]] = [
+        ("raw", raw),
+        *((each.name, each.logits) for each in stages),
+    ]
+    found = []
+    for name, values in rows:
+        logit, nats = values[token_id].item(), values.double().log_softmax(dim=0)[token_id].item()
+        rank = None if logit == -math.inf else int(rank_of(values, torch.tensor([token_id])))
+        found.append(TokenAtStage(name, logit, math.exp(nats), nats, rank))
+    return found
 
 
 @dataclass(frozen=True)
@@ -121,13 +100,11 @@ class CumulativeDraw:
     """The cumulative distribution in descending order of probability, and where the draw falls in it.
 
     ids: (n,), tokens with nonzero probability, in the order of `inverse_cdf`. ends: (n,), float64, cumulative
-    probability up to and including each token; the last is 1. draw: the random number in [0, 1). index: index of the
-    drawn token in ids.
+    probability up to and including each token; the last is 1. index: index of the drawn token in ids.
     """
 
     ids: np.ndarray
     ends: np.ndarray
-    draw: float
     index: int
 
     @property
@@ -147,4 +124,4 @@ def cumulative_draw(final: Tensor, draw: float) -> CumulativeDraw:
     probabilities = final.cpu().numpy()
     ids = top_ids(probabilities, int(np.count_nonzero(probabilities)))
     sums = probabilities[ids].cumsum(dtype=np.float64)
-    return CumulativeDraw(ids, sums / sums[-1], draw, int(np.flatnonzero(ids == token_id)[0]))
+    return CumulativeDraw(ids, sums / sums[-1], int(np.flatnonzero(ids == token_id)[0]))

@@ -11,15 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
 
-from gpt.course import child, feedback
-from gpt.course.process import Answer, LearnerProcess
+from gpt.course import feedback
+from gpt.course.process import Answer, LearnerProcess, plain, run_lines
 from gpt.course.program import solution
 from gpt.course.reference import Reference
-from gpt.course.step import Language, Mistake, Step, Test, Words
-
-RELATIVE = 1e-5  # allowed relative difference
+from gpt.course.steps import Language, Mistake, Step, Test, Words
 
 Job = tuple[Path, Test]
 State = Literal["ok", "gap", "wrong"]
@@ -55,7 +52,7 @@ class Checker:
     def __init__(self, reference: Reference | None = None) -> None:
         self.reference = reference or Reference()
         self.inputs: Callable[[Test], dict[str, Any]] = cache(lambda test: test.inputs(self.reference))
-        self.expected: Callable[[Test], Any] = cache(lambda test: child.plain(test.expected(self.reference)))
+        self.expected: Callable[[Test], Any] = cache(lambda test: plain(test.expected(self.reference)))
 
     def check(
         self, program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = lambda: None
@@ -95,7 +92,8 @@ class Checker:
             return Verdict(step, "ok")
         printed = output.read_text(encoding="utf-8", errors="replace").strip() if output else ""
         if answer.get("error") == "NotImplementedError":
-            problem = feedback.gap(answer["message"] or step.key)
+            key = answer["message"] or step.key
+            problem = feedback.say("Step {key} is not written yet.", "第 {key} 步还没写。", key=key)
             return Verdict(step, "gap", test, problem=problem, printed=printed)
         problem = (
             feedback.error(answer) if "error" in answer else feedback.difference(expected, received, test.tolerance)
@@ -126,7 +124,7 @@ class Checker:
     @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
         """Return the answer that a program with a known mistake gives to a test."""
-        return child.answer(names_with(step, mistake), test.run, self.inputs(test))
+        return run_lines(names_with(step, mistake), test.run, self.inputs(test))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
@@ -148,10 +146,10 @@ def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = 
     """Return whether two results have the same shape and kind of number, and equal values within the tolerance."""
     if isinstance(received, str) or isinstance(expected, str):
         return bool(received == expected)
-    a, b = as_tensor(received), as_tensor(expected)
+    a, b = map(torch.as_tensor, (received, expected))
     if a.shape != b.shape or a.is_floating_point() != b.is_floating_point():
         return False
-    return torch.allclose(a.double(), b.double(), rtol=RELATIVE, atol=tolerance, equal_nan=equal_nan)
+    return not feedback.differs(b, a, tolerance, equal_nan=equal_nan).any()
 
 
 def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
@@ -159,11 +157,6 @@ def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
     if "error" in a or "error" in b:
         return a.get("error") == b.get("error") and a.get("message") == b.get("message")
     return agrees(a["result"], b["result"], tolerance, equal_nan=True)
-
-
-def as_tensor(value: Any) -> Tensor:
-    """Convert a number to a zero-dimensional tensor. Returns a tensor unchanged."""
-    return value if isinstance(value, Tensor) else torch.tensor(value)
 
 
 def line(step: Step, state: State, language: Language) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpt.course.step import Words
+from gpt.course.steps import Words
 
 SHOWN = 5  # numbers shown per row
 
@@ -16,11 +16,6 @@ SHOWN = 5  # numbers shown per row
 def say(en: str, zh: str, **values: object) -> Words:
     """Fill in the placeholders of a sentence in both languages."""
     return Words(en.format(**values), zh.format(**values))
-
-
-def gap(key: str) -> Words:
-    """Return the feedback for a function that is not written yet. key: the step's key."""
-    return say("Step {key} is not written yet.", "第 {key} 步还没写。", key=key)
 
 
 def error(answer: dict[str, Any]) -> Words:
@@ -48,7 +43,7 @@ def error(answer: dict[str, Any]) -> Words:
 
 
 def wrong_names(message: str) -> Words:
-    """Return the feedback for parameters with wrong names or shapes; see `gpt.course.child.copy_weights`."""
+    """Return the feedback for parameters with wrong names or shapes; see `gpt.course.process.copy_weights`."""
     lines = message.split("\n")
     found = [
         ("Parameters are missing: {names}.", "缺少参数：{names}。", ", ".join(x[2:] for x in lines if x[0] == "-")),
@@ -70,7 +65,7 @@ def wrong_names(message: str) -> Words:
 def difference(expected: Any, received: Any, tolerance: float) -> Words:
     """Describe the difference between two results: their shapes or types, or the first row that differs."""
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
-        return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=shown(expected), b=shown(received))
+        return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=numbers(expected), b=numbers(received))
     if expected.shape != received.shape:
         return say(
             "Expected shape {a}, got {b}.", "期望形状 {a}，得到 {b}。", a=tuple(expected.shape), b=tuple(received.shape)
@@ -82,21 +77,20 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
             a=str(expected.dtype).removeprefix("torch."),
             b=str(received.dtype).removeprefix("torch."),
         )
-    cell = first_difference(expected, received, tolerance)
-    if not cell:
+    if not expected.dim():
         return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=numbers(expected), b=numbers(received))
-    *row, column = cell
+    cells = differs(expected, received, tolerance).nonzero().tolist()
+    *row, column = cells[0]
     start = max(0, min(column - 1, expected.shape[-1] - SHOWN))
-    n_different = int(differs(expected, received, tolerance).sum())
     return say(
         "Shape {shape}; {n} of {total} numbers differ, first at {cell}.\n"
         "    from {begin}: expected {a}\n    {gap}     got      {b}",
         "形状 {shape}；{total} 个数里有 {n} 个不同，第一个在 {cell}。\n"
         "    从 {begin} 起：期望 {a}\n    {gap}      得到 {b}",
         shape=tuple(expected.shape),
-        n=f"{n_different:,}",
+        n=f"{len(cells):,}",
         total=f"{expected.numel():,}",
-        cell=list(cell),
+        cell=cells[0],
         begin=[*row, start],
         gap=" " * len(str([*row, start])),
         a=numbers(expected[tuple(row)][start:]),
@@ -104,14 +98,11 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
     )
 
 
-def differs(expected: Tensor, received: Tensor, tolerance: float) -> Tensor:
-    """Return a mask of the elements at which two tensors of the same shape differ by more than the tolerance."""
-    return ~torch.isclose(received.double(), expected.double(), rtol=1e-5, atol=tolerance)
+def differs(expected: Tensor, received: Tensor, tolerance: float, *, equal_nan: bool = False) -> Tensor:
+    """Return a mask of the elements at which two tensors of the same shape differ by more than the tolerance.
 
-
-def first_difference(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...]:
-    """Return the index of the first number that differs."""
-    return tuple(differs(expected, received, tolerance).nonzero()[0].tolist())
+    A relative difference of 1e-5 is also allowed."""
+    return ~torch.isclose(received.double(), expected.double(), rtol=1e-5, atol=tolerance, equal_nan=equal_nan)
 
 
 def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Words | None:
@@ -142,13 +133,10 @@ def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Wor
     return None
 
 
-def shown(value: Any) -> str:
-    """Format a result on one line."""
-    return numbers(value) if isinstance(value, Tensor) else repr(value)
-
-
-def numbers(values: Tensor) -> str:
-    """Format a few numbers with four decimal places."""
+def numbers(values: Any) -> str:
+    """Format a few numbers of a tensor with four decimal places, and any other result as Python does."""
+    if not isinstance(values, Tensor):
+        return repr(values)
     row = values.flatten()[:SHOWN].tolist()
     if not values.is_floating_point():
         return "  ".join(map(str, row))

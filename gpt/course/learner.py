@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +15,9 @@ from torch import Tensor, nn
 
 from gpt.cache import KVCache
 from gpt.course import feedback
-from gpt.course.check import with_mistake
 from gpt.course.process import LearnerProcess
-from gpt.course.program import PROGRAM
+from gpt.course.program import PROGRAM, solution
 from gpt.course.reference import Reference, config_of
-from gpt.course.steps import STEPS
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -36,17 +33,13 @@ RECORD = "result = record(_opened, idx, heads, parts, everything)"
 SECONDS = 30.0  # time limit for one pass
 KEPT_PASSES = 4
 TOLERANCE = 1e-3  # for checking that the logits are the head's output
-BROKEN = {  # {name: step, correct code and wrong code for a known mistake}
-    "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
-    "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),
-    "no-residual": (
-        "7",
-        "x = x + self.attn(self.ln_1(x))\n        x = x + self.mlp(self.ln_2(x))",
-        "x = self.attn(self.ln_1(x))\n        x = self.mlp(self.ln_2(x))",
-    ),
+BROKEN = {  # {name: correct code in the solution, wrong code}
+    "no-mask": (".masked_fill(future, -math.inf)", ""),
+    "no-scaling": ("/ math.sqrt(q.shape[-1])", ""),
+    "no-residual": ("x = x + self.", "x = self."),
 }
 
-Pass = dict[str, Tensor]  # see `gpt.course.child.record`
+Pass = dict[str, Tensor]  # see `gpt.course.process.record`
 
 
 class LearnersGPT(GPT):
@@ -70,7 +63,7 @@ class LearnersGPT(GPT):
         self._process = LearnerProcess(Path(self._folder.name))
         finalize(self, self._process.close)
         self._lock = threading.Lock()  # one pass at a time
-        self._passes: OrderedDict[Any, Pass] = OrderedDict()
+        self._passes: dict[Any, Pass] = {}  # the latest ones
         self._ask(OPEN, {"config": config_of(reference.model), "weights": reference.weights()})
 
     def _ask(self, run: str, inputs: dict[str, Any]) -> Any:
@@ -94,13 +87,12 @@ class LearnersGPT(GPT):
         with self._lock:
             for known in ((key, True), (key, everything)):
                 if known in self._passes:
-                    self._passes.move_to_end(known)
                     return self._passes[known]
             inputs = {"idx": idx.cpu().clone(), "heads": heads, "parts": parts, "everything": everything}
             found: Pass = self._ask(RECORD, inputs)
             self._passes[key, everything] = found
             if len(self._passes) > KEPT_PASSES:
-                self._passes.popitem(last=False)
+                self._passes.pop(next(iter(self._passes)))
         states = given(found, "lm_head.in")
         if not torch.allclose(self.logits(states[:, -1]), found["logits"], atol=TOLERANCE, rtol=TOLERANCE):
             raise GPTError("course.head")
@@ -227,10 +219,7 @@ def open_program(name: str, program: Path, reference: Reference, **shape: Any) -
 
 def open_broken(name: str, reference: Reference) -> LoadedModel:
     """Return the solution's GPT with one of the mistakes in BROKEN."""
-    key, right, wrong = BROKEN[name]
-    step = STEPS[key]
-    mistake = next(each for each in step.mistakes if (each.right, each.wrong) == (right, wrong))
     with TemporaryDirectory(prefix="glassbox-course-") as folder:
         program = Path(folder) / PROGRAM
-        program.write_text(with_mistake(step, mistake), encoding="utf-8")
+        program.write_text(solution().replace(*BROKEN[name]), encoding="utf-8")
         return open_program(name, program, reference, **({"attn_scale": 1.0} if name == "no-scaling" else {}))

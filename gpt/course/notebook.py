@@ -9,11 +9,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from gpt.course import child
 from gpt.course.check import Checker, explain, line
+from gpt.course.process import run_lines
 from gpt.course.program import IMPORTS, find_step
-from gpt.course.step import LANGUAGES, Language, Step, Words
-from gpt.course.steps import STEPS
+from gpt.course.steps import LANGUAGES, STEPS, Language, Step, Words
 
 NAME = "my_gpt.{language}.ipynb"
 INTRODUCTION = Words(
@@ -125,7 +124,7 @@ def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], 
         step = find_step(key)
         path = cell_of(step, names)
         for test in step.tests:
-            answer = child.answer(names, test.run, deepcopy(checker.inputs(test)), path)
+            answer = run_lines(names, test.run, deepcopy(checker.inputs(test)), path)
             verdict = checker.judge(step, test, answer)
             if verdict.state != "ok":
                 print(line(step, verdict.state, language))

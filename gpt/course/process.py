@@ -1,23 +1,30 @@
-"""The process that runs a learner's programs; see `gpt.course.child`."""
+"""A process that runs a learner's programs: python -I process.py FOLDER. This file imports nothing from the package.
+
+A number n on standard input requests the job in FOLDER/n.job, {"path", "run", "inputs"}. The answer is written to n.pt:
+{"result"}, or {"error", "message", "line", "code"}. The process exits when its standard input is closed.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-
-from gpt.course import child
+from torch import Tensor, nn
 
 POLL_SECONDS = 0.02  # maximum interval between checks for an answer
 START_SECONDS = 60.0  # time limit for importing torch
 
-Answer = dict[str, Any]  # see `gpt.course.child`
+Answer = dict[str, Any]  # see above
 
 
 class LearnerProcess:
@@ -30,7 +37,7 @@ class LearnerProcess:
         self.folder, self.n_asked = folder, 0
         with (folder / "printed").open("wb") as printed:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-X", "utf8", child.__file__, str(folder)],
+                [sys.executable, "-I", "-X", "utf8", __file__, str(folder)],
                 stdin=subprocess.PIPE,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
@@ -80,3 +87,152 @@ class LearnerProcess:
         """Kill the process."""
         self._process.kill()
         self._process.communicate()
+
+
+class WrongNames(Exception):
+    """Raised when a module's parameters differ from those in the course."""
+
+
+def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
+    """Copy weights into a module's parameters by name, and switch it to evaluation mode.
+
+    Raises WrongNames if the names or shapes differ.
+    """
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    problems = [f"- {name}" for name in weights if name not in parameters]
+    problems += [f"+ {name}" for name in parameters if name not in weights]
+    problems += [
+        f"{name}: {tuple(parameters[name].shape)} != {tuple(value.shape)}"
+        for name, value in weights.items()
+        if name in parameters and parameters[name].shape != value.shape
+    ]
+    if problems:
+        raise WrongNames("\n".join(problems[:6]))
+    with torch.no_grad():
+        for name, value in weights.items():
+            parameters[name].copy_(value)
+    return module.eval()
+
+
+class Pass(dict[str, Tensor]):
+    """Tensors from one forward pass, keyed by name; see `record`."""
+
+
+@torch.no_grad()
+def record(
+    model: nn.Module, idx: Tensor, heads: dict[str, list[float]], parts: dict[str, float], everything: bool
+) -> Pass:
+    """Record the inputs and outputs of a GPT's modules.
+
+    For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the attention weights that it
+    stores. "logits" contains only the last position. heads: factors that scale the heads before a projection. parts:
+    factors that scale the outputs of modules. everything: whether to record all tensors, or only those that a cache
+    needs.
+    """
+    found = Pass()
+
+    def read(module: nn.Module, inputs: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+        x = inputs[0]
+        if name in heads:
+            factors = torch.tensor(heads[name]).repeat_interleave(x.shape[-1] // len(heads[name]))
+            x = x * factors
+        if everything or name == "lm_head":
+            found[f"{name}.in"] = x
+        return (x, *inputs[1:])
+
+    def write(module: nn.Module, inputs: tuple[Any, ...], output: Any, name: str) -> Any:
+        output = output * parts[name] if name in parts else output
+        weights = getattr(module, "weights", None)
+        if isinstance(output, Tensor) and (everything or name.endswith(".c_attn")):
+            found[name] = output
+        if isinstance(weights, Tensor) and everything:
+            found[f"{name}.weights"] = weights
+        return output
+
+    handles = []
+    for name, module in model.named_modules():
+        if name and not isinstance(module, nn.ModuleList):
+            handles.append(module.register_forward_pre_hook(partial(read, name=name)))
+            handles.append(module.register_forward_hook(partial(write, name=name)))
+    try:
+        logits = model(idx)
+    finally:
+        for handle in handles:
+            handle.remove()
+    found["logits"] = logits[:, -1]
+    return found
+
+
+def run_lines(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = "") -> Answer:
+    """Run the lines of a test in the namespace of the program at `path`."""
+    scope = {**names, **inputs, "torch": torch, "nn": nn, "copy_weights": copy_weights, "record": record}
+    torch.manual_seed(0)
+    try:
+        exec(run, scope)
+        return {"result": plain(scope["result"])}
+    except (Exception, SystemExit) as error:
+        return failure(error, path)
+
+
+def plain(value: Any) -> Any:
+    """Convert a result to a value that can be saved: a tensor without its graph, a number, a string or a dictionary.
+
+    Raises TypeError for results of other types.
+    """
+    if isinstance(value, Pass):
+        return {name: plain(tensor) for name, tensor in value.items()}
+    if isinstance(value, Tensor):
+        return value.detach().cpu().clone()
+    if isinstance(value, (list, tuple)) and all(isinstance(item, (int, float)) for item in value):
+        return torch.tensor(value)
+    if isinstance(value, (int, float, str)):
+        return value
+    raise TypeError(f"result: {type(value).__name__}")
+
+
+def failure(error: BaseException, path: str) -> Answer:
+    """Describe an error and the line of the program that raised it, or line 0 if it was raised elsewhere."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    line, code = (frames[-1].lineno, frames[-1].line) if frames else (0, "")
+    if isinstance(error, SyntaxError):
+        line, code = error.lineno, (error.text or "").strip()
+    return {"error": type(error).__name__, "message": str(error), "line": line, "code": code}
+
+
+def program(path: str) -> dict[str, Any]:
+    """Run a learner's program and return its namespace."""
+    spec = importlib.util.spec_from_file_location("my_gpt", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["my_gpt"] = module
+    sys.path.insert(0, str(Path(path).parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return vars(module)
+
+
+def main(folder: Path) -> None:
+    """Run the jobs in order. Imports each program only once."""
+    torch.set_num_threads(1)
+    programs: dict[str, dict[str, Any]] = {}  # namespace, or the import error
+    numbers = os.fdopen(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # programs that read standard input find it empty
+    for number in map(int, numbers):
+        job = torch.load(folder / f"{number}.job")
+        path = job["path"]
+        if path not in programs:
+            try:
+                programs[path] = {"names": program(path)}
+            except (Exception, SystemExit) as error:
+                programs[path] = failure(error, path)
+        found = programs[path]
+        result = run_lines(found["names"], job["run"], job["inputs"], path) if "names" in found else found
+        torch.save(result, folder / "new.pt")
+        os.replace(folder / "new.pt", folder / f"{number}.pt")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

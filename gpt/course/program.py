@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gpt.course.step import Language, Step, Words
-from gpt.course.steps import STEPS
+from gpt.course.steps import STEPS, Language, Step, Words
 from gpt.errors import GPTError
 
 PROGRAM, README, SETTINGS = "my_gpt.py", "README.md", ".course.json"

@@ -12,8 +12,7 @@ from components.book import write_books
 from components.i18n.catalogue import GLOSSARY
 from gpt.course.command_line import main
 from gpt.course.reference import Reference
-from gpt.course.step import LANGUAGES
-from gpt.course.steps import STEPS
+from gpt.course.steps import LANGUAGES, STEPS
 
 
 @pytest.fixture(scope="module")

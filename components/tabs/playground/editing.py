@@ -21,8 +21,8 @@ from components.tabs.playground.box import Box
 from components.text_views import count_sentence, place_after
 from components.widgets.widget import Said
 from gpt import Generation, distribution
+from gpt.analysis.predictions import search_vocabulary
 from gpt.analysis.sampling_stages import cumulative_draw
-from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.documents.document import TokenTree
 from gpt.tokenizer import prompt_ids
 

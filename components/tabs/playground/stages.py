@@ -22,8 +22,8 @@ from components.state.text import Text
 from components.widgets.chart import chart_data
 from components.widgets.simple import table
 from gpt import Generation, SamplingParams
+from gpt.analysis.predictions import search_vocabulary
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
-from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.sampling import top_ids
 
 Unit = Literal["probability", "log_probability", "logit"]
@@ -103,7 +103,7 @@ def stage_table(view: PipelineView) -> list[list[str]]:
 def _stage_row(view: PipelineView, stage: SamplingStage) -> list[str]:
     removed = f"{stage.n_removed:,} ({percent(stage.removed_mass)})" if stage.n_removed else "–"
     entropy = _change(f"{stage.entropy_before:.2f}", f"{stage.entropy_after:.2f}")
-    perplexity = _change(_number(stage.perplexity_before), _number(stage.perplexity_after))
+    perplexity = _change(_number(2**stage.entropy_before), _number(2**stage.entropy_after))
     return [_stage_name(view, stage), removed, entropy, perplexity]
 
 
@@ -168,8 +168,8 @@ def sentence(view: PipelineView) -> str:
         kept=f"{whole.n_kept:,}",
         total=f"{len(view.logits):,}",
         mass=percent(whole.removed_mass),
-        before=_number(whole.perplexity_before),
-        after=_number(whole.perplexity_after),
+        before=_number(2**whole.entropy_before),
+        after=_number(2**whole.entropy_after),
     )
     token, before = quoted(view.document.tokenizer, view.followed), percent(first.probability)
     if last.rank is None and first.rank is not None:

@@ -30,7 +30,7 @@ from components.tabs.why.explained import (
 )
 from components.widgets.chart import Drawing
 from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens, lens_top_tokens, logit_lens
-from gpt.analysis.vocabulary_search import search_vocabulary
+from gpt.analysis.predictions import search_vocabulary
 
 MAX_WATCHED = 5
 MAX_SEARCH_CHARS = 80

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gpt.course import child
 from gpt.course.check import Checker, Job, Verdict, with_mistake
 from gpt.course.command_line import main
+from gpt.course.process import run_lines
 from gpt.course.program import PROGRAM, README, solution, steps_before, stub
-from gpt.course.step import LANGUAGES, Step, Test, Words
-from gpt.course.steps import STEPS
+from gpt.course.steps import LANGUAGES, STEPS, Step, Test, Words
 
 MISTAKES = [(step, mistake) for step in STEPS.values() for mistake in step.mistakes]
 
@@ -131,7 +130,7 @@ def test_names_of_parameters_that_differ_are_listed(checker: Checker) -> None:
     names = {"__name__": "__main__"}
     exec(solution().replace("self.c_proj", "self.back"), names)
     test = STEPS["5"].tests[0]
-    verdict = checker.judge(STEPS["5"], test, child.answer(names, test.run, test.inputs(checker.reference)))
+    verdict = checker.judge(STEPS["5"], test, run_lines(names, test.run, test.inputs(checker.reference)))
     assert verdict.problem is not None
     assert verdict.problem.en == (
         "Parameters are missing: c_proj.weight, c_proj.bias. "

@@ -10,8 +10,7 @@ from nbclient import NotebookClient
 
 from gpt.course.command_line import main
 from gpt.course.notebook import as_file, notebook
-from gpt.course.step import Language, Step
-from gpt.course.steps import STEPS
+from gpt.course.steps import STEPS, Language, Step
 
 pytestmark = pytest.mark.thorough
 
