@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -82,21 +82,21 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
-@contextmanager
-def threads_for(multiplications: float) -> Iterator[None]:
-    """Use one thread inside the block if it performs fewer than SMALL_WORK multiplications.
+def threads_for(multiplications: float) -> AbstractContextManager[None]:
+    """Use one thread inside the `with` block if it performs fewer than SMALL_WORK multiplications.
 
     Does nothing if torch has no OpenMP library.
     """
     torch.get_num_threads()  # the first call in a thread sets its number of threads, which would undo the limit
-    if multiplications < SMALL_WORK:
-        with openmp().limit(limits=1):
-            yield
-    else:
-        try:
-            yield
-        finally:
-            release_threads()
+    return openmp().limit(limits=1) if multiplications < SMALL_WORK else _several_threads()
+
+
+@contextmanager
+def _several_threads() -> Iterator[None]:
+    try:
+        yield
+    finally:
+        release_threads()
 
 
 def release_threads() -> None:

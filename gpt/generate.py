@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gpt.checks import check_choice, check_integer
-from gpt.documents.generation import Generation, Step, patient, read_together, stream
+from gpt.documents.generation import Generation, Step, patient, stream, together
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.engine import MAX_TEXTS
@@ -113,21 +113,17 @@ def generate_batch(
     loaded = as_loaded(model)
     seeds = [(with_seed(params).seed or 0) + i for _ in prompts for i in range(n)] if seeds is None else seeds
     documents = [Generation(loaded, prompt, heal=heal, special=special) for prompt in prompts for _ in range(n)]
-    going = {
-        i: (document, document.steps(replace(params, seed=seed), max_new_tokens))
-        for i, (document, seed) in enumerate(zip(documents, seeds, strict=True))
-    }
-    del documents
-    new_ids: list[list[int]] = [[] for _ in going]
-    while going:
-        batch = [*going.items()][:MAX_TEXTS]
-        read_together([document for _, (document, _) in batch])
-        for i, (_, steps) in batch:
-            step = next(steps, None)
-            if step is not None:
-                new_ids[i].append(step.token_id)
-            if step is None or step.finish_reason is not None:
-                del going[i]
+    texts = list(zip(documents, seeds, strict=True))
+    del documents  # each is freed with its batch
+    new_ids: list[list[int]] = []
+    while texts:
+        batch, texts = texts[:MAX_TEXTS], texts[MAX_TEXTS:]
+        runs = [document.steps(replace(params, seed=seed), max_new_tokens) for document, seed in batch]
+        made: list[list[int]] = [[] for _ in batch]
+        for steps in together([document for document, _ in batch], runs):
+            for ids, step in zip(made, steps, strict=True):
+                ids += [] if step is None else [step.token_id]
+        new_ids += made
     return new_ids
 
 

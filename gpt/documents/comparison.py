@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import torch
 
 from gpt.analysis.predictions import kl_divergence
 from gpt.documents.document import common_prefix_length
-from gpt.documents.generation import Generation, Step, read_together
+from gpt.documents.generation import Generation, Step, together
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams, distribution
 
@@ -22,24 +21,8 @@ def paired_steps(
 
     If both documents use the same model, they share their forward passes.
     """
-    both = left.steps(left_params, max_new_tokens), right.steps(right_params, max_new_tokens)
-    if left.loaded.engine is not right.loaded.engine:
-        return zip_longest(*both)
-    return _pairs_read_together((left, right), both)
-
-
-def _pairs_read_together(
-    documents: tuple[Generation, Generation], both: tuple[Iterator[Step], Iterator[Step]]
-) -> Iterator[tuple[Step | None, Step | None]]:
-    """Pair the steps like `zip_longest`, but read the texts that continue together."""
-    going = [True, True]
-    while True:
-        read_together([each for each, goes in zip(documents, going, strict=True) if goes])
-        pair = next(both[0], None), next(both[1], None)
-        if pair == (None, None):
-            return
-        yield pair
-        going = [step is not None and step.finish_reason is None for step in pair]
+    runs = left.steps(left_params, max_new_tokens), right.steps(right_params, max_new_tokens)
+    return ((ours, theirs) for ours, theirs in together((left, right), runs))
 
 
 def divergence_index(left: Sequence[int], right: Sequence[int]) -> int | None:

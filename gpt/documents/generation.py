@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,12 +22,11 @@ from gpt.cache import KVCache, with_room
 from gpt.checks import check_head, check_layer
 from gpt.documents.document import TYPED, Document, Origin, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
-from gpt.documents.remote import Source, StreamReply, StreamRequest
 from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference import on_gpu, on_zero_gpu
-from gpt.inference.cluster import ConnectionLost, DeployedModel
+from gpt.inference.cluster import ConnectionLost, DeployedModel, Replies
 from gpt.inputs import AnyModel, Prompt, encode_prompt
 from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
@@ -39,6 +40,7 @@ MAX_AWAY_SECONDS = 20.0  # maximum time that `Generation.steps` waits for an unr
 MAX_SERIAL = 2**15  # up to this number of elements, torch uses one thread in any case
 NO_EDITS = Edits()
 MAX_LOSSES = 5  # limit on consecutive replica failures without a new token
+FLOAT32 = "<f4"  # little-endian
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
 
 
@@ -125,12 +127,6 @@ class Generation(Document):
         other._states, other._n_read = self.states().clone(), self._n_read
         return other
 
-    @classmethod
-    def of_request(cls, loaded: LoadedModel, request: StreamRequest) -> Generation:
-        """Create the document for a request in the process that generates the text."""
-        edits = parse_edits(request.edits, loaded.model, loaded.concepts) if request.edits else None
-        return cls(loaded, request.ids, edits=edits, dropped=request.dropped, held=request.held)
-
     def edit(self, edits: Edits | None) -> None:
         """Replace the edits, discard the activations, and give the document a new key."""
         if (edits or Edits()) != (self.edits or Edits()):
@@ -140,7 +136,7 @@ class Generation(Document):
     def _set_edits(self, edits: Edits | None) -> None:
         if any(hook.name == "logits" for hook in (edits or NO_EDITS).hooks):
             raise GPTError("hook.logits")
-        self.edits = edits
+        self.edits = None if edits == NO_EDITS else edits
         model = self.loaded.model
         self._cache = model.new_cache(keep_queries=True)
         self._states = torch.empty(
@@ -196,30 +192,32 @@ class Generation(Document):
         For a deployed model, a replica runs this pass. If none responds within READ_SECONDS, this process runs it.
         """
         deployed = self.loaded.deployed
-        if deployed is not None and self.n_read < min(len(self.ids), self.block_size):
+        if deployed is not None and self.has_unread:
             self._read_remotely(deployed)
         self._read_here()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether there are ids, up to block_size, that the model has not read."""
+        return self.n_read < min(len(self.ids), self.block_size)
 
     @property
     def _unread(self) -> tuple[list[int], KVCache, Edits | None]:
         """Arguments for the engine to read the unread ids, up to block_size."""
         self._cache.crop(min(self._cache.length, self.n_read))  # an interrupted read may have left it ahead
-        return self.ids[self._cache.length : self.block_size], self._cache, self._in_effect
-
-    @property
-    def _in_effect(self) -> Edits | None:
-        return None if self.edits == NO_EDITS else self.edits
+        return self.ids[self._cache.length : self.block_size], self._cache, self.edits
 
     def _read_here(self) -> None:
-        if self.n_read < min(len(self.ids), self.block_size):
+        if self.has_unread:
             with self._read_lock:
                 self._keep(*self._engine.read(*self._unread))
 
     def _catch_up(self) -> None:
         """Compute the queries, keys and values of positions that another process has read."""
-        with self._read_lock:
-            if self._cache.length < (n := self.n_read):
-                self._engine.read(self.ids[self._cache.length : n], self._cache, self._in_effect)
+        if self._cache.length < self.n_read:
+            with self._read_lock:
+                if ids := self.ids[self._cache.length : self.n_read]:
+                    self._engine.read(ids, self._cache, self.edits)
 
     def _keep(self, states: Tensor, logits: Tensor) -> None:
         """Keep what the engine returns: the states (T, C) of the last T positions in the cache, and the last logits."""
@@ -237,10 +235,10 @@ class Generation(Document):
 
     def _read_remotely(self, deployed: DeployedModel) -> None:
         end = time.monotonic() + READ_SECONDS
-        with suppress(ConnectionLost, GPTError), closing(deployed.stream(self.request(SamplingParams(), 0))) as replies:
-            for reply in replies:
+        with suppress(ConnectionLost, GPTError), closing(deployed.stream(self.request(SamplingParams(), 0))) as found:
+            for reply in found:
                 if reply is not None:
-                    self._keep_reply(StreamReply.from_json(reply))
+                    self._keep_reply(reply)
                 if reply is not None or time.monotonic() > end:
                     return
 
@@ -296,27 +294,22 @@ class Generation(Document):
         return weights.mean(dim=0) if head is None else weights[head]
 
     def without_first(self) -> Generation:
-        """Return a new document without the first token, which is added to `dropped`.
-
-        The new first token counts as typed. Does not copy branches and activations, because all positions change.
-        """
-        tokens = [replace(self.tree.tokens[node], parent=n - 1 if n else None) for n, node in enumerate(self.path[1:])]
-        tokens[0] = replace(tokens[0], origin=TYPED)
-        other = Generation(self.loaded, [tokens[0].token_id], edits=self.edits, dropped=[*self.dropped, self.ids[0]])
-        other._set_tree(TokenTree(tokens), max(1, self.n_prompt - 1), len(tokens) - 1)
-        other.held = self.held
-        return other
+        """Return a new document without the first token, which is added to `dropped`. See `without`."""
+        return self._part(self.path[1:], self.edits, [*self.dropped, self.ids[0]])
 
     def without(self, positions: Collection[int]) -> Generation:
         """Return a new document without the tokens at these positions of the current text.
 
-        The other tokens keep their origins. Does not copy branches, activations and edits at a position. Raises
-        ValueError if no token remains.
+        The other tokens keep their origins, except that the first one counts as typed. Does not copy branches,
+        activations, because all positions change, and edits at a position. Raises ValueError if no token remains.
         """
         nodes = [node for position, node in enumerate(self.path) if position not in positions]
+        return self._part(nodes, None if self.edits is None else self.edits.for_any_text(), self.dropped)
+
+    def _part(self, nodes: Sequence[int], edits: Edits | None, dropped: Sequence[int]) -> Generation:
         tokens = [replace(self.tree.tokens[node], parent=n - 1 if n else None) for n, node in enumerate(nodes)]
-        edits = None if self.edits is None else self.edits.for_any_text()
-        other = Generation(self.loaded, [token.token_id for token in tokens[:1]], edits=edits, dropped=self.dropped)
+        tokens[:1] = [replace(token, origin=TYPED) for token in tokens[:1]]
+        other = Generation(self.loaded, [token.token_id for token in tokens[:1]], edits=edits, dropped=dropped)
         n_prompt = sum(node < self._n_prompt_nodes for node in nodes)
         other._set_tree(TokenTree(tokens), max(1, n_prompt), len(tokens) - 1)
         other.held = self.held
@@ -368,15 +361,22 @@ class Generation(Document):
         return self._engine.stopped
 
     def request(self, params: SamplingParams, max_new_tokens: int, *, slides: bool = False) -> dict[str, Any]:
-        """Create the request to continue this text, a `StreamRequest` as JSON.
+        """Create the request to continue this text in another process, as JSON (see `replies`).
 
         Raises ValueError if the context is full or the edits cannot be sent.
         """
         if max_new_tokens != 0:
             self.check_room()
-        ids, n_read, edits = self.ids[: self.block_size], self.n_read, format_edits(self.edits or NO_EDITS)
-        dropped = [*self.dropped]
-        return StreamRequest(ids, dropped, edits, params, max_new_tokens, n_read, slides, self.held).to_json()
+        return {
+            "ids": self.ids[: self.block_size],
+            "dropped": [*self.dropped],
+            "held": self.held,
+            "edits": format_edits(self.edits or NO_EDITS),
+            "params": params.given(),
+            "max_new_tokens": max_new_tokens,
+            "n_known": self.n_read,
+            "slides": slides,
+        }
 
     def take_step(
         self, params: SamplingParams, *, joined: bool = False, left: int | None = None, slides: bool = False
@@ -384,18 +384,12 @@ class Generation(Document):
         """Read the unread tokens in this process, then sample and append one token. See `append_draw`."""
         began = time.perf_counter()
         self.check_room()
-        if self.n_read == len(self.ids):
-            return self._sampled(params, began, joined=joined, left=left, slides=slides)
-        with self._engine.turn(*self._unread) as read:
-            self._keep(*read)
-            return self._sampled(params, began, joined=joined, left=left, slides=slides)
-
-    def _sampled(self, params: SamplingParams, began: float, **options: Any) -> Step:
+        self._read_here()
         position = len(self.ids) - 1
-        logits = self.possible(position, self._logits(position)) if self.held else self._logits(position)
-        with threads_for(len(logits)) if len(logits) > MAX_SERIAL else nullcontext():
+        logits = self.logits(position) if self.held else self._logits(position)
+        with self._engine.sampling, threads_for(len(logits)) if len(logits) > MAX_SERIAL else nullcontext():
             draw = sample(logits, params, position=len(self.dropped) + len(self.ids), previous_ids=self.ids)
-        return self.append_draw(draw, params, began, **options)
+        return self.append_draw(draw, params, began, joined=joined, left=left, slides=slides)
 
     def append_draw(
         self,
@@ -430,10 +424,10 @@ class Generation(Document):
         seconds = time.perf_counter() - began
         return Step(token_id, text, probability, rank, entropy, position, u, reason, seconds)
 
-    def _keep_reply(self, reply: StreamReply) -> None:
-        """Keep the states in a reply."""
-        n = self.n_read
-        self._keep_states(reply.start, reply.states)
+    def _keep_reply(self, reply: dict[str, Any]) -> None:
+        """Keep the states in a reply (see `replies`), as far as the text reaches."""
+        n, states = self.n_read, np.frombuffer(bytearray(b64decode(reply["states"])), FLOAT32)
+        self._keep_states(reply["start"], torch.from_numpy(states).view(-1, self._states.shape[1]))
         self._engine.n_tokens += self.n_read - n
 
     def take_activations(self, other: Generation) -> None:
@@ -462,14 +456,23 @@ def statistics_of(logits: Tensor, token_id: int) -> TokenStatistics:
     return TokenStatistics(math.exp(own), rank, entropy_bits(log_p.exp()).item(), -own / math.log(2))
 
 
-def read_together(documents: Sequence[Generation]) -> None:
-    """Read the unread tokens of documents of one model in shared passes, unless the model runs in another process."""
-    if on_zero_gpu() or any(each.loaded.deployed is not None for each in documents):
-        return
-    unread = [each for each in documents if each.n_read < min(len(each.ids), each.block_size)]
-    if unread:
-        for each, read in zip(unread, unread[0]._engine.read_together([each._unread for each in unread]), strict=True):
-            each._keep(*read)
+def together(documents: Sequence[Generation], runs: Sequence[Iterator[Step]]) -> Iterator[tuple[Step | None, ...]]:
+    """Yield the next step of each run of `Generation.steps`, None for a run that has ended, until all have.
+
+    Documents of one model are read in shared passes, unless the model runs in another process.
+    """
+    going = list(documents)
+    while going:
+        here = [] if on_zero_gpu() else [each for each in going if each.loaded.deployed is None and each.has_unread]
+        for engine in {each._engine for each in here}:
+            unread = [each for each in here if each._engine is engine]
+            if len(unread) > 1:
+                for each, read in zip(unread, engine.read_together([each._unread for each in unread]), strict=True):
+                    each._keep(*read)
+        steps = tuple(next(run, None) for run in runs)
+        going = [each for each, step in zip(documents, steps, strict=True) if step and step.finish_reason is None]
+        if any(steps):
+            yield steps
 
 
 def stream(
@@ -511,7 +514,7 @@ def _local_stream(
 
 def _remote_stream(
     document: Generation,
-    send: Callable[[dict[str, Any]], Source],
+    send: Callable[[dict[str, Any]], Replies],
     params: SamplingParams,
     max_new_tokens: int | None,
     *,
@@ -523,33 +526,29 @@ def _remote_stream(
     which never has the finish_reason "max_new_tokens".
     """
     left, last_node, losses = max_new_tokens, None, 0
-    source: Source | None = None
     while left != 0:
         try:
             if slides and document.full:
                 document = document.without_first()
-            source = send(document.request(params, 1 if left is None else left, slides=slides))
-            for line in source:
-                if line is None:
-                    yield document, None
-                    continue
-                reply = StreamReply.from_json(line)
-                for draw in reply.draws:
-                    if document.stopped:
-                        return
-                    if slides and document.full:
-                        document = document.without_first()
-                    began = time.perf_counter() - reply.seconds / len(reply.draws)
-                    joined = not slides and document.path[-1] == last_node
-                    left = None if left is None else left - 1
-                    document._keep_reply(reply)
-                    step = document.append_draw(draw, params, began, joined=joined, left=left, slides=slides)
-                    if draw is reply.draws[-1]:
+            with closing(send(document.request(params, 1 if left is None else left, slides=slides))) as found:
+                for reply in found:
+                    if reply is None:
+                        yield document, None
+                        continue
+                    for draw in reply["draws"]:
+                        if document.stopped:
+                            return
+                        if slides and document.full:
+                            document = document.without_first()
+                        began = time.perf_counter() - reply["seconds"] / len(reply["draws"])
+                        joined = not slides and document.path[-1] == last_node
+                        left = None if left is None else left - 1
+                        step = document.append_draw(Draw(*draw), params, began, joined=joined, left=left, slides=slides)
                         document._keep_reply(reply)
-                    last_node, losses = document.path[-1], 0
-                    yield document, step
-                    if step.finish_reason is not None or left is None:
-                        return
+                        last_node, losses = document.path[-1], 0
+                        yield document, step
+                        if step.finish_reason is not None or left is None:
+                            return
             return
         except ConnectionLost as lost:
             if not lost.answered:
@@ -557,10 +556,6 @@ def _remote_stream(
             elif (losses := losses + 1) > MAX_LOSSES:
                 raise GPTError("cluster.lost", n=MAX_LOSSES) from None
             yield document, None
-        finally:
-            if source is not None:
-                source.close()
-                source = None
 
 
 def patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[Generation, Step]]:
@@ -576,34 +571,50 @@ def patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[G
             raise GPTError("cluster.away")
 
 
+def of_request(loaded: LoadedModel, request: dict[str, Any]) -> Generation:
+    """Create the document for a request in the process that generates the text."""
+    edits = parse_edits(request["edits"], loaded.model, loaded.concepts)
+    return Generation(loaded, request["ids"], edits=edits, dropped=request["dropped"], held=request["held"])
+
+
 def replies(
-    document: Generation, request: StreamRequest, interval: Callable[[], float] = lambda: 0.0
-) -> Iterator[StreamReply]:
-    """Run a request on a document with the same ids, and yield the replies.
+    document: Generation, request: dict[str, Any], interval: Callable[[], float] = lambda: 0.0
+) -> Iterator[dict[str, Any]]:
+    """Run a request of `Generation.request` on a document with the same ids, and yield the replies as JSON.
+
+    request: with max_new_tokens 0, the text is only read. n_known: number of positions whose states the caller has.
+    Each reply has the `draws` since the last one, the time in `seconds` that they took, and the final-norm `states` of
+    the positions read since, the first of which is `start`. The document itself stays with the caller, which computes
+    attention weights and traces when they are looked at. Any other process can continue the text with the same tokens,
+    because a draw depends only on the seed and the position.
 
     Sends the first token immediately, and later ones once `interval()` seconds have passed since the last reply. Also
     reads the last token, so that the last reply includes its activations.
     """
-    if request.max_new_tokens == 0:
+    draws, start, sent, seconds = list[Draw](), request["n_known"], -math.inf, 0.0
+
+    def reply() -> dict[str, Any]:
+        states = b64encode(document.states()[start:].float().cpu().numpy().astype(FLOAT32).tobytes()).decode()
+        return {"draws": draws, "start": start, "states": states, "seconds": seconds}
+
+    if request["max_new_tokens"] == 0:
         document.read()
-        yield StreamReply((), request.n_known, document.states()[request.n_known :])
+        yield reply()
         return
-    draws, start, sent, seconds = list[Draw](), request.n_known, -math.inf, 0.0
-    for current, step in _local_stream(document, request.params, request.max_new_tokens, slides=request.slides):
+    params, slides = SamplingParams(**request["params"]), request["slides"]
+    for current, step in _local_stream(document, params, request["max_new_tokens"], slides=slides):
         draws.append(Draw(step.token_id, step.probability, step.rank, step.entropy, step.draw))
         seconds += step.seconds
         if current is not document:
             document, start = current, 0
         if step.finish_reason is not None:
             document.read()
-        if step.finish_reason is not None or request.slides or time.perf_counter() - sent >= interval():
-            yield StreamReply(tuple(draws), start, document.states()[start:], seconds)
+        if step.finish_reason is not None or slides or time.perf_counter() - sent >= interval():
+            yield reply()
             draws, start, sent, seconds = [], document.n_read, time.perf_counter(), 0.0
 
 
 @on_gpu
-def zero_gpu_replies(loaded: LoadedModel, data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def zero_gpu_replies(loaded: LoadedModel, request: dict[str, Any]) -> Replies:
     """Run a request in one ZeroGPU call."""
-    request = StreamRequest.from_json(data)
-    for reply in replies(Generation.of_request(gpu_copy(loaded), request), request):
-        yield reply.to_json()
+    yield from replies(of_request(gpu_copy(loaded), request), request)

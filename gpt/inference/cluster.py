@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -34,6 +35,7 @@ POLL_SECONDS = 0.5  # longest wait for a reply
 CLOSE_SECONDS = 20.0  # time limit for a local cluster to end
 MODEL_HEADER = "serve_multiplexed_model_id"  # tells Ray which replicas have the model in memory
 PR_SET_PDEATHSIG = 1  # option of prctl(2)
+Replies = Generator[dict[str, Any] | None, None, None]  # to one request; None when none has arrived for POLL_SECONDS
 
 
 class ConnectionLost(Exception):
@@ -69,59 +71,6 @@ class ModelSpec:
         """Parse a `model_id`."""
         data = json.loads(model_id)
         return cls(data["location"], data["precision"], tuple(data["hints"].items()))
-
-
-class Stream:
-    """Iterator over the replies to one request, with None whenever none has arrived for POLL_SECONDS.
-
-    Raises ConnectionLost if the connection breaks, and any GPTError raised by the replica.
-    """
-
-    def __init__(self, cluster: Cluster, spec: ModelSpec, request: dict[str, Any]) -> None:
-        self._cluster = cluster
-        self._replies: SimpleQueue[dict[str, Any] | Exception | None] = SimpleQueue()
-        self._task = asyncio.run_coroutine_threadsafe(self._receive(spec, request), cluster.loop)
-
-    def __iter__(self) -> Stream:
-        return self
-
-    def __next__(self) -> dict[str, Any] | None:
-        try:
-            reply = self._replies.get(timeout=POLL_SECONDS)
-        except Empty:
-            if not self._cluster.is_there:  # a broken network does not close connections
-                raise ConnectionLost(answered=True) from None
-            return None
-        if isinstance(reply, dict):
-            return reply
-        self._replies.put(reply)  # repeat the end in later calls
-        raise StopIteration if reply is None else reply
-
-    def close(self) -> None:
-        """Cancel the request."""
-        self._task.cancel()
-
-    async def _receive(self, spec: ModelSpec, request: dict[str, Any]) -> None:
-        """Send the request and put its replies into the queue, followed by None or an error."""
-        end: Exception | None = ConnectionLost()
-        try:
-            headers = {MODEL_HEADER: spec.model_id}
-            async with self._cluster.client.stream("POST", self._cluster.url, json=request, headers=headers) as answer:
-                # Ray answers 404 while the application is being started, and after it has been ended.
-                end = ConnectionLost(answered=answer.status_code != httpx.codes.NOT_FOUND)
-                async for line in answer.raise_for_status().aiter_lines():
-                    reply = json.loads(line)
-                    if "error" in reply:
-                        key, sentence, values = reply["error"]
-                        end = restored(GPTError, key, sentence, values)
-                    elif "end" in reply:
-                        end = None
-                    else:
-                        self._replies.put(reply)
-        except (httpx.HTTPError, json.JSONDecodeError):
-            pass
-        finally:
-            self._replies.put(end)
 
 
 class Cluster:
@@ -161,11 +110,55 @@ class Cluster:
             time.sleep(0.1)
         return self.is_there
 
-    def stream(self, spec: ModelSpec, request: dict[str, Any]) -> Stream:
-        """Send a request to a replica that has the model. Raises ConnectionLost if the cluster does not answer."""
+    def stream(self, spec: ModelSpec, request: dict[str, Any]) -> Replies:
+        """Send a request to a replica that has the model. Closing the generator cancels it.
+
+        Raises ConnectionLost if the cluster does not answer or the connection breaks, and any GPTError of the replica.
+        """
         if not self.is_there:
             raise ConnectionLost
-        return Stream(self, spec, request)
+        received: SimpleQueue[dict[str, Any] | Exception | None] = SimpleQueue()
+        task = asyncio.run_coroutine_threadsafe(self._receive(spec, request, received), self.loop)
+        try:
+            while True:
+                try:
+                    reply = received.get(timeout=POLL_SECONDS)
+                except Empty:
+                    if not self.is_there:  # a broken network does not close connections
+                        raise ConnectionLost(answered=True) from None
+                    yield None
+                    continue
+                if reply is None:
+                    return
+                if isinstance(reply, Exception):
+                    raise reply
+                yield reply
+        finally:
+            task.cancel()
+
+    async def _receive(
+        self, spec: ModelSpec, request: dict[str, Any], received: SimpleQueue[dict[str, Any] | Exception | None]
+    ) -> None:
+        """Send the request and put its replies into the queue, followed by None or an error."""
+        end: Exception | None = ConnectionLost()
+        try:
+            headers = {MODEL_HEADER: spec.model_id}
+            async with self.client.stream("POST", self.url, json=request, headers=headers) as answer:
+                # Ray answers 404 while the application is being started, and after it has been ended.
+                end = ConnectionLost(answered=answer.status_code != httpx.codes.NOT_FOUND)
+                async for line in answer.raise_for_status().aiter_lines():
+                    reply = json.loads(line)
+                    if "error" in reply:
+                        key, sentence, values = reply["error"]
+                        end = restored(GPTError, key, sentence, values)
+                    elif "end" in reply:
+                        end = None
+                    else:
+                        received.put(reply)
+        except (httpx.HTTPError, json.JSONDecodeError):
+            pass
+        finally:
+            received.put(end)
 
     def close(self) -> None:
         """Do nothing: the cluster belongs to others."""
@@ -183,8 +176,8 @@ class DeployedModel:
         """Whether the cluster answers."""
         return self.cluster.is_there
 
-    def stream(self, request: dict[str, Any]) -> Stream:
-        """Send a request. Raises ConnectionLost if the cluster does not answer."""
+    def stream(self, request: dict[str, Any]) -> Replies:
+        """Send a request, as in `Cluster.stream`."""
         return self.cluster.stream(self.spec, request)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 from weakref import WeakSet
@@ -48,7 +48,7 @@ class ReadRequest:
     """A request to read ids into one text's cache.
 
     states: final-norm states of the chunks read so far. logits: (vocab_size,), after the last token, once all are read.
-    woken: set when the caller has its turn with the result, or is to run the passes. thread: of the caller.
+    woken: set when it is done, or when the caller is to run the passes. thread: of the caller.
     """
 
     ids: Sequence[int]
@@ -80,7 +80,8 @@ class Engine:
     """Runs the forward passes for all texts of one model in this process.
 
     max_texts: maximum number of concurrent texts. n_tokens: number of tokens read so far. stopped: whether to stop
-    generation before the next token.
+    generation before the next token. sampling: a lock to hold while sampling. If the texts of a pass sampled at once,
+    they would hand the GIL over at every operation of torch, which takes longer than one after the other.
     """
 
     def __init__(self, model: GPT, max_texts: int = MAX_TEXTS) -> None:
@@ -88,17 +89,17 @@ class Engine:
         self.admission = AdmissionQueue(max_texts)
         self.n_tokens = 0
         self.stopped = False
+        self.sampling = threading.Lock()
         self.multiplications_per_token = multiplications_per_token(model)
         self._pass_tokens = max(CHUNK_TOKENS, PASS_MULTIPLICATIONS // max(1, self.multiplications_per_token))
         self._can_batch = can_batch(model)
         self._decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
         self._requests: list[ReadRequest] = []  # those that can share a pass and are not done
-        self._done: list[ReadRequest] = []  # those whose callers wait for their turn
         self._leader: int | None = None  # thread that runs their passes
         self._n_expected = 0  # number of texts likely to share the next pass
         self._last_seconds = 0.0  # duration of the last pass
-        self._changed = threading.Condition()  # guards the five attributes above
+        self._changed = threading.Condition()  # guards the four attributes above
         self._pass_lock = threading.Lock()  # held while caches are written
         self._documents: WeakSet[Counted] = WeakSet()
         self._documents_lock = threading.Lock()
@@ -136,30 +137,18 @@ class Engine:
         Whatever the model and the edits raise, SystemExit included, propagates to this caller and no other. The cache
         is then as before. The same applies to a KeyboardInterrupt at any point.
         """
-        with self.turn(ids, cache, edits) as found:
-            return found
-
-    @contextmanager
-    def turn(self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Read as in `read`. The next text of the same pass has its turn when the block ends.
-
-        If all texts sampled at the same time, they would hand the GIL over at every operation of torch, which takes
-        longer than their turns.
-        """
         request = ReadRequest(ids, cache, edits)
         try:
-            try:
-                if self._shares(request):
-                    self._wait_or_lead(request)
-                else:
-                    self._run([request])
-                found = request.result()
-            except BaseException as error:
-                request.error = error  # no later pass reads it
-                with self._pass_lock:
-                    cache.crop(min(request.start, cache.length))
-                raise
-            yield found
+            if self._shares(request):
+                self._wait_or_lead(request)
+            else:
+                self._run([request])
+            return request.result()
+        except BaseException as error:
+            request.error = error  # no later pass reads it
+            with self._pass_lock:
+                cache.crop(min(request.start, cache.length))
+            raise
         finally:
             self._leave(request)
 
@@ -208,45 +197,36 @@ class Engine:
         while not request.done:
             if self._leader == request.thread:
                 self._lead()
-                if not request.done:
-                    with self._changed:
-                        self._wake_next()
             else:
                 request.woken.wait()
 
     def _leave(self, request: ReadRequest) -> None:
-        """Withdraw a request, and let the next caller go on. If this one led, another takes over."""
+        """Withdraw a request. If its caller led, another takes over."""
         with self._changed:
             self._requests = [other for other in self._requests if other is not request]
-            self._done = [other for other in self._done if other is not request]
-            self._wake_next()
             if self._leader == request.thread:
                 self._leader = self._requests[0].thread if self._requests else None
                 if self._requests:
                     self._requests[0].woken.set()
 
-    def _wake_next(self) -> None:
-        """Let the next caller whose request is done go on."""
-        self._done += [request for request in self._requests if request.done]
-        self._requests = [request for request in self._requests if not request.done]
-        if self._done:
-            self._done.pop(0).woken.set()
-
     def _lead(self) -> None:
         """Wait briefly for the texts of the last pass to send their next requests, and run a pass."""
         with self._changed:
-            timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
-            n_done = 0  # of those still to have their turns with the results of the last pass
-            while not self._changed.wait_for(lambda: len(self._requests) >= self._n_expected, timeout):
-                if len(self._done) in (0, n_done):
+            timeout, n_waiting = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS), 0
+            while len(self._requests) > n_waiting:  # as long as more arrive
+                n_waiting = len(self._requests)
+                if self._changed.wait_for(lambda: len(self._requests) >= self._n_expected, timeout):
                     break
-                n_done = len(self._done)
             requests = list(self._requests)
         began = time.perf_counter()
         with self._pass_lock:
             self._run_pass(requests)
         with self._changed:
             self._n_expected, self._last_seconds = len({*requests, *self._requests}), time.perf_counter() - began
+            self._requests = [request for request in self._requests if not request.done]
+            for request in requests:
+                if request.done:
+                    request.woken.set()
 
     def _run(self, requests: Sequence[ReadRequest]) -> None:
         """Run passes for these requests alone until all are done."""

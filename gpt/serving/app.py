@@ -59,7 +59,7 @@ class Models:
         return replica
 
     async def __call__(self, request: Request) -> StreamingResponse:
-        """Continue a text; the request and the lines of the answer are described in `gpt.documents.remote`."""
+        """Continue a text; the request and the lines of the answer are those of `replies` in `gpt.documents`."""
         try:
             replica, asked = await self.model(serve.get_multiplexed_model_id()), await request.json()
         except Exception as error:

@@ -11,8 +11,7 @@ from itertools import count
 from typing import Any
 
 from gpt.documents.document import common_prefix_length
-from gpt.documents.generation import Generation, replies
-from gpt.documents.remote import StreamRequest
+from gpt.documents.generation import Generation, of_request, replies
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
 from gpt.models.sources import load_model
@@ -75,17 +74,16 @@ class Replica:
         self._health_thread = ThreadPoolExecutor(1, thread_name_prefix="health")
         self._n_running = 0
 
-    def lines(self, data: dict[str, Any], stopped: threading.Event) -> Iterator[str]:
-        """Yield the answer to a request, a `StreamRequest` as JSON. stopped: whether nobody wants the rest any more."""
+    def lines(self, request: dict[str, Any], stopped: threading.Event) -> Iterator[str]:
+        """Yield the answer to a request (see `replies`). stopped: whether nobody wants the rest any more."""
         self._n_running += 1
         try:
-            request = StreamRequest.from_json(data)
-            document = Generation.of_request(self.loaded, request)
-            if document.edits is None and (kept := self._kept.take(request.ids)) is not None:
+            document = of_request(self.loaded, request)
+            if document.edits is None and (kept := self._kept.take(document.ids)) is not None:
                 document.take_activations(kept)
             try:
                 for reply in replies(document, request, self._interval):
-                    yield json.dumps(reply.to_json()) + "\n"
+                    yield json.dumps(reply) + "\n"
                     if stopped.is_set():
                         return
             finally:

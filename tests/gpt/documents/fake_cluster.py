@@ -8,10 +8,8 @@ from itertools import chain, repeat
 from types import SimpleNamespace
 from typing import Any
 
-from gpt import Generation
-from gpt.documents.generation import replies
-from gpt.documents.remote import StreamRequest
-from gpt.inference.cluster import ConnectionLost
+from gpt.documents.generation import of_request, replies
+from gpt.inference.cluster import ConnectionLost, Replies
 from gpt.models.loading import LoadedModel
 
 
@@ -33,36 +31,25 @@ class FakeCluster:
     def __init__(self, model: LoadedModel, lives: list[int] | None = None, interval: float = 0.0) -> None:
         self.model, self.interval, self.is_there = model, interval, True
         self.lives = chain(lives or [], repeat(10**6))
-        self.requests: list[StreamRequest] = []
+        self.requests: list[dict[str, Any]] = []
         self.n_open = 0
         self.cluster = SimpleNamespace(max_replicas=1)
 
-    def stream(self, request: dict[str, Any]) -> FakeStream:
+    def stream(self, request: dict[str, Any]) -> Replies:
         if not self.is_there:
             raise ConnectionLost
-        self.requests.append(StreamRequest.from_json(across(request)))
-        return FakeStream(self, self.requests[-1], next(self.lives))
-
-
-class FakeStream:
-    """A request to one replica."""
-
-    def __init__(self, cluster: FakeCluster, request: StreamRequest, life: int) -> None:
-        self.cluster, self.life = cluster, life
-        self.replies = replies(Generation.of_request(cluster.model, request), request, lambda: cluster.interval)
-        cluster.n_open += 1
-
-    def __iter__(self) -> FakeStream:
-        return self
-
-    def __next__(self) -> dict[str, Any] | None:
-        if not self.cluster.is_there or self.life == 0:
+        request = across(request)
+        self.requests.append(request)
+        made = replies(of_request(self.model, request), request, lambda: self.interval)
+        self.n_open += 1
+        try:
+            for _ in range(next(self.lives)):
+                if not self.is_there:
+                    break
+                yield across(next(made, None))
             raise ConnectionLost(answered=True)
-        self.life -= 1
-        return across(next(self.replies).to_json())
-
-    def close(self) -> None:
-        self.cluster.n_open -= 1
+        finally:
+            self.n_open -= 1
 
 
 def deployed(model: LoadedModel, **options: Any) -> tuple[LoadedModel, FakeCluster]:

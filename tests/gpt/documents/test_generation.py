@@ -29,8 +29,7 @@ from gpt import (
     load_model,
     trace_text,
 )
-from gpt.documents.generation import patient, stream
-from gpt.documents.remote import StreamRequest
+from gpt.documents.generation import of_request, patient, stream
 from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.sources import BUNDLED
@@ -280,7 +279,7 @@ def test_a_saved_document_and_a_copy_keep_the_space_and_what_was_drawn_after_it(
     document = Generation(loaded, "the ")
     document.step(WARM)
     document.append_text("x ")
-    assert Generation.of_request(loaded, StreamRequest.from_json(document.request(WARM, 1))).held == " "
+    assert of_request(loaded, document.request(WARM, 1)).held == " "
     for other in (document.copy(), Generation.from_json(document.to_json(), loaded)):
         assert (other.text, other.held) == (document.text, " ")
         assert [other.held_after(i) for i in range(len(other.ids))] == [" ", *[""] * (len(other.ids) - 2), " "]

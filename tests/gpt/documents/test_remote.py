@@ -55,7 +55,7 @@ def test_a_remote_text_equals_a_local_one_in_steps_and_activations(here, edited,
     torch.testing.assert_close(document.states(), alone.states(), atol=1e-5, rtol=0)
     torch.testing.assert_close(document.attn_weights(1), alone.attn_weights(1), atol=1e-5, rtol=0)
     # Nothing crosses the boundary twice.
-    assert [request.n_known for request in cluster.requests] == [0, len(PROMPT) + 9]
+    assert [request["n_known"] for request in cluster.requests] == [0, len(PROMPT) + 9]
     document.undo()
     assert document.ids == alone.ids[:-4]
 
@@ -64,7 +64,7 @@ def test_a_text_goes_on_elsewhere_when_its_replica_dies(here):
     loaded, cluster = deployed(here, lives=[5, 0, 1, 7])
     alone, document = Generation(here, PROMPT), Generation(loaded, PROMPT)
     assert exact(document.steps(WARM, 30)) == exact(alone.steps(WARM, 30))
-    assert [len(request.ids) for request in cluster.requests] == [7, 12, 12, 13, 20]
+    assert [len(request["ids"]) for request in cluster.requests] == [7, 12, 12, 13, 20]
     assert_equals_fresh(document)
 
 
@@ -92,7 +92,7 @@ def test_this_process_reads_a_text_while_the_cluster_is_away(here):
     loaded, cluster = deployed(here)
     document = Generation(loaded, PROMPT)
     document.read()
-    assert [request.max_new_tokens for request in cluster.requests] == [0]
+    assert [request["max_new_tokens"] for request in cluster.requests] == [0]
     cluster.is_there = False
     document.append(5)
     document.read()
