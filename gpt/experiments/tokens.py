@@ -57,8 +57,7 @@ class TextCost:
 
 def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
     """Split a text into words (pre-tokenisation). Bytes are merged only within a word."""
-    text = valid_text(text)
-    return [match.group() for match in regex.finditer(tokenizer.encoding._pat_str, text)]
+    return regex.findall(tokenizer.encoding._pat_str, valid_text(text))
 
 
 def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
@@ -68,7 +67,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     Source: Sennrich et al., arXiv 1508.07909, applied to bytes as in GPT-2.
     """
     ranks = tokenizer.encoding._mergeable_ranks
-    parts = tuple(bytes([byte]) for byte in word.encode("utf-8", "replace_surrogate"))
+    parts = tuple(bytes([byte]) for byte in valid_text(word).encode())
     steps: list[MergeStep] = []
     while joinable := [(ranks[a + b], at) for at, (a, b) in enumerate(pairwise(parts)) if a + b in ranks]:
         rank, at = min(joinable)
