@@ -22,7 +22,6 @@ END_OF_TEXT = "<|endoftext|>"
 GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz"
 # Splits a text into words; BPE merges bytes only within a word. From GPT-2's encoder.py, in tiktoken's syntax.
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
-NEVER_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 SPACES = " \u00a0"  # text fields and phones write a no-break space for a space
 
 
@@ -306,36 +305,37 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     """Read a vocabulary file in tiktoken's format. Decompresses files whose names end in .gz.
 
     Each line holds a token's bytes in base64 and its id. The end-of-text token gets the next free id. Raises ValueError
-    for any other file, or if a byte used by UTF-8 has no token.
+    for any other file, or if a byte has no token.
     """
-    path = Path(path)
+    return bpe_tokenizer(read_ranks(Path(path)))
+
+
+def read_ranks(path: Path) -> dict[bytes, int]:
+    """Return {token: id} of a vocabulary file. Raises the same errors as `load_vocabulary`."""
     data = path.read_bytes()
-    ranks = parse_ranks(gzip.decompress(data) if path.suffix == ".gz" else data, path.name)
-    if missing := missing_bytes(ranks):
-        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
-    return tiktoken_tokenizer(ranks)
-
-
-def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
-    """Parse the contents of a vocabulary file into {token: id}. name: file name for error messages."""
     try:
-        lines = [line.split() for line in data.splitlines() if line]
-        ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
+        lines = [line.split() for line in (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()]
+        ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in filter(None, lines)}
     except ValueError as error:
-        raise GPTError("vocabulary.tiktoken", file=name, reason=error) from None
-    if sorted(ranks.values()) != list(range(len(lines))):
-        raise GPTError("vocabulary.tiktoken_ids", file=name, last=len(lines) - 1)
+        raise GPTError("vocabulary.tiktoken", file=path.name, reason=error) from None
+    if sorted(ranks.values()) != list(range(len(ranks))):
+        raise GPTError("vocabulary.tiktoken_ids", file=path.name, last=len(ranks) - 1)
+    if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
+        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
     return ranks
 
 
-def missing_bytes(ranks: Mapping[bytes, int]) -> list[int]:
-    """Return the bytes that have no token, except those that never occur in UTF-8."""
-    return [byte for byte in range(256) if bytes([byte]) not in ranks and byte not in NEVER_IN_UTF8]
+def bpe_tokenizer(
+    ranks: dict[bytes, int], special: Mapping[str, int] | None = None, n_vocab: int | None = None
+) -> Tokenizer:
+    """Return a tokenizer with GPT-2's pattern.
 
-
-def tiktoken_tokenizer(ranks: dict[bytes, int]) -> Tokenizer:
-    """Return a tokenizer with GPT-2's pattern. Its end-of-text token gets the next free id."""
-    special = {END_OF_TEXT: len(ranks)}
+    special: Control tokens; by default, end-of-text with the next free id. n_vocab: Ids below this that have no token,
+    such as the padding of an embedding, become control tokens such as "<50300>".
+    """
+    special = {END_OF_TEXT: len(ranks)} if special is None else dict(special)
+    unused = set(range(n_vocab or 0)) - set(ranks.values()) - set(special.values())
+    special |= {f"<{i}>": i for i in sorted(unused)}
     return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
 
 

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.models.checkpoints.tokenizer_formats import bpe_tokenizer
+from gpt.models.checkpoints.hugging_face_tokenizer import byte_letters
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
-from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, tiktoken_tokenizer, valid_text
+from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, bpe_tokenizer, valid_text
 from gpt.training.evaluation import sample
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch
@@ -147,9 +147,9 @@ def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
         vocab_size=vocab_size - 1, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
     bpe.train_from_iterator(stories, trainer)  # breaks ties by id, so the same text gives the same tokens
-    byte_of = {char: byte for byte, char in enumerate(_byte_alphabet())}
+    byte_of = byte_letters()
     ranks = {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
-    return tiktoken_tokenizer(ranks)
+    return bpe_tokenizer(ranks)
 
 
 def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
@@ -159,13 +159,6 @@ def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
     """
     found = Counter(character for story in stories for character in story).most_common(vocab_size - 2)
     return Characters(["<unk>", *(character for character, _ in found), END_OF_TEXT])
-
-
-def _byte_alphabet() -> list[str]:
-    """Return the printable character that GPT-2's byte-level BPE uses for each byte (see GPT-2's encoder.py)."""
-    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    others = iter(range(256, 512))
-    return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
 
 
 class TextDataset:

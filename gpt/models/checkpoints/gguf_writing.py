@@ -51,7 +51,6 @@ from gpt.models.checkpoints.tokenizer_formats import (
     USER_DEFINED,
     letters_and_merges,
     merges_of,
-    special_tokens,
 )
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.checkpoints.writing import config_values, effective, is_same, to_weights
@@ -200,7 +199,7 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
         return {f"{PLACE}.model": "none"}
     if isinstance(vocabulary, Tokenizer):
         ids, merges = letters_and_merges(vocabulary.encoding._mergeable_ranks)
-        special = special_tokens(vocabulary)
+        special = vocabulary.special_names
         found = byte_level(ids | special, [" ".join(pair) for pair in merges], "gpt-2", dict.fromkeys(special, CONTROL))
         roles = {"bos_token": vocabulary.eot_id, "eos_token": vocabulary.eot_id}
     elif isinstance(vocabulary, HuggingFaceTokenizer):

@@ -225,11 +225,11 @@ def library_vocabulary(
     """
     with library_errors(file):
         model, ids = dict(content["model"]), ids_of_tokens(content["model"], file)
-        tokens = {token["content"]: token for token in content.get("added_tokens") or []}
+        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+        tokens = {token["content"]: flags | token for token in content.get("added_tokens") or []}
         beyond = {token for token, token_id in ids.items() if token_id >= n_vocab} - tokens.keys()
         if beyond and not beyond <= set(control_names(ids, model.get("merges", []))):
             raise GPTError("vocabulary.size", n=max(ids.values()) + 1, n_vocab=n_vocab)
-        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
         for token in more:
             if token["content"] in ids or "id" in token:
                 tokens.setdefault(token["content"], flags | dict(token))

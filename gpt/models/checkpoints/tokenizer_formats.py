@@ -15,8 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import tiktoken
-
 from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, ChatTemplate, read_chat_template
@@ -36,7 +34,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
 )
 from gpt.models.checkpoints.untrusted import read_json, read_text
 from gpt.sampling import SamplingParams
-from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer
+from gpt.tokenizer import Tokenizer, read_ranks
 
 VOCAB_JSON, MERGES_TXT, CONFIG = "vocab.json", "merges.txt", "config.json"
 VOCAB_TXT, SENTENCE_PIECE = "vocab.txt", ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
@@ -62,23 +60,25 @@ SPLITS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "falcon3", "dbrx", "smaug-bpe"), (None, [LLAMA3_SPLIT])),
 }
 STARTS_WITH_BOS = ("llama-bpe", "llama3", "llama-v3", "falcon3")  # these also keep whole words
-# The same for transformers' classes, or for a model_type if tokenizer_config.json names no class. None: `usual_split`.
-CLASSES: dict[str, str | None] = {
-    **dict.fromkeys(("GPT2Tokenizer", "CodeGenTokenizer"), None),
-    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), None),
+# The same for transformers' classes, or for a model_type if tokenizer_config.json names no class.
+CLASSES = {
+    **dict.fromkeys(("GPT2Tokenizer", "CodeGenTokenizer"), "gpt-2"),
+    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), "gpt-2"),
     **dict.fromkeys(("GPTNeoXTokenizer", "gpt_neox", "olmo", "mpt"), "olmo"),
     **dict.fromkeys(("Qwen2Tokenizer", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "qwen2"),
 }
 ANY_CLASS = ("", "PreTrainedTokenizer", "TokenizersBackend")  # classes that do not identify a family
-MANY_MERGES = 5000  # if there are more merges than this but none with a digit, the family splits off digits
 BERT_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
 BERT_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
-SENTENCE_PIECE_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+LLAMA_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+LLAMA3_TOKENS = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}
+LLAMA3_ENDS = ("<|end_of_text|>", "<|eot_id|>")
+# Control tokens that follow the others in Llama 3's tokenizer.model, which lists none.
+LLAMA3_MORE = {0: "begin_of_text", 1: "end_of_text", 6: "start_header_id", 7: "end_header_id", 8: "eom_id", 9: "eot_id"}
 # Classes and families that begin each text with a control token unless the settings say otherwise.
 STARTS_TEXTS = ("codellama", "gemma", "llama", "mistral")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of pieces
 UNIGRAM, WORD = 1, 3  # types of models
-MAX_PIECE_CHARS = 256
 
 
 def library_file(folder: Path) -> str | None:
@@ -109,13 +109,15 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
         tokens = {"bos_token": "</s>", "eos_token": "</s>", **tokens} if family == "opt" else tokens
     elif file == VOCAB_TXT:
         content, tokens = bert_json(lines_of(folder / file), settings), BERT_TOKENS | tokens
+    elif is_llama3(folder / file):
+        content, tokens, starts = llama3_json(folder / file), LLAMA3_TOKENS | tokens, True
+        generation = {"eos_token_id": [content["model"]["vocab"][name] for name in LLAMA3_ENDS]} | generation
     else:
-        content, tokens = sentence_piece_json(folder / file), SENTENCE_PIECE_TOKENS | tokens
+        content, tokens = sentence_piece_json(folder / file), LLAMA_TOKENS | tokens
         starts = str(settings.get("tokenizer_class") or family).lower().startswith(STARTS_TEXTS)
     more = added_beside(settings, added, tokens)
     if file != TOKENIZER_JSON:
-        with library_errors(file):
-            vocab = ids_of_tokens(content["model"], file)
+        vocab = ids_of_tokens(content["model"], file)
         names = [name for name in tokens.values() if name in vocab]
         if file == VOCAB_JSON and not tokens:
             names = control_names(vocab, content["model"]["merges"])
@@ -124,8 +126,7 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
         if settings.get("add_bos_token", starts) is True:
             roles = ("bos_token", roles[1])
         put_around_texts(content, vocab, *(tokens.get(role) for role in roles))
-    ends = generation.get("eos_token_id")
-    ends = model.get("eos_token_id") if ends is None else ends
+    ends = generation.get("eos_token_id", model.get("eos_token_id"))
     end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
     chat = read_chat_template(folder, settings, tokens)
     return library_vocabulary(content, n_vocab, file, TokenizerSettings(tokens, end_ids, chat), more)
@@ -200,20 +201,14 @@ def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type
     named = str(model_type or "gpt2") if named in ANY_CLASS else named
     if named not in CLASSES:
         raise GPTError("vocabulary.class", file=MERGES_TXT, name=named[:40], needed=TOKENIZER_JSON)
-    split = CLASSES[named] or usual_split(merges)
-    return byte_level_json(vocab, merges, *SPLITS[split], prefix_space=settings.get("add_prefix_space") is True)
+    split = SPLITS[CLASSES[named]]
+    return byte_level_json(vocab, merges, *split, prefix_space=settings.get("add_prefix_space") is True)
 
 
 def read_merges(path: Path) -> list[list[str]]:
     """Return the pairs in a merges.txt, one on each line."""
     lines = read_text(path).split("\n")
     return [line.rstrip("\r").split(" ") for line in lines if line.strip() and not line.startswith("#version")]
-
-
-def usual_split(merges: Sequence[Sequence[str]]) -> str:
-    """Return how a vocabulary like GPT-2's splits texts, given the pairs that it merges."""
-    has_digits = any(re.search("[0-9]", "".join(pair)) for pair in merges)
-    return "gpt-2" if has_digits or len(merges) <= MANY_MERGES else "smollm"
 
 
 def byte_level_json(
@@ -236,14 +231,6 @@ def byte_level_json(
         "decoder": {"type": "ByteLevel", **parts},
         "model": {"type": "BPE", "vocab": vocab, "merges": merges},
     }
-
-
-def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
-    """Create a tokenizer for a vocabulary in tiktoken's format that lacks some bytes, which tiktoken cannot handle."""
-    ids, merges = letters_and_merges(ranks)
-    content = byte_level_json(ids, merges, *SPLITS[usual_split(merges)])
-    more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
-    return library_vocabulary(content, n_vocab, file, more=more)
 
 
 def lines_of(path: Path) -> list[str]:
@@ -276,23 +263,29 @@ def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def is_llama3(path: Path) -> bool:
+    """Return whether a tokenizer.model has tiktoken's format, as Meta's of Llama 3. It begins with "!" in base64."""
+    with path.open("rb") as file:
+        return file.read(7) == b"IQ== 0\n"
+
+
+def llama3_json(path: Path) -> dict[str, Any]:
+    """Return the contents of a tokenizer.json for Llama 3's tokenizer.model."""
+    ids, merges = letters_and_merges(read_ranks(path))
+    control = {f"<|{name}|>": len(ids) + i for i, name in LLAMA3_MORE.items()}
+    content = byte_level_json(ids | control, merges, *SPLITS["llama3"])
+    content["model"]["ignore_merges"] = True
+    return content | {"added_tokens": [{"id": i, "content": name, "special": True} for name, i in control.items()]}
+
+
 def sentence_piece_json(path: Path) -> dict[str, Any]:
     """Return the contents of a tokenizer.json that encodes like a SentencePiece model."""
-    try:
-        return converted(path.read_bytes())
-    except (AttributeError, IndexError, KeyError, TypeError, UnicodeDecodeError, struct.error):
-        raise GPTError("vocabulary.sentence_piece", file=path.name) from None
-
-
-def converted(data: bytes) -> dict[str, Any]:
-    """Return the contents of a tokenizer.json for a SentencePiece model. Raises KeyError for a kind without one."""
-    message = list(fields(data))
+    message = list(fields(path.read_bytes()))
     trainer, normalizer = (dict(fields(b"".join(v for n, v in message if n == number))) for number in (2, 3))
     parts = [dict(fields(value)) for number, value in message if number == 1]
     pieces = [(part[1].decode(), struct.unpack("<f", part.get(2, bytes(4)))[0], part.get(3, NORMAL)) for part in parts]
     kind = trainer.get(3, UNIGRAM)
-    if not pieces or kind == WORD or trainer.get(24) or any(len(piece) > MAX_PIECE_CHARS for piece, _, _ in pieces):
-        raise KeyError(kind)
+    require(pieces and kind != WORD and not trainer.get(24), "vocabulary.sentence_piece", file=path.name)
     # A missing field has the default value 1.
     steps: list[dict[str, Any]] = []
     if b"nfkc" in normalizer.get(1, b""):
@@ -348,8 +341,7 @@ def pieces_json(
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     return {
         "added_tokens": [
-            {"id": i, "content": piece, "special": True, "normalized": False}
-            | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+            {"id": i, "content": piece, "special": True}
             for i, (piece, _, of) in enumerate(pieces)
             if of in (UNKNOWN, CONTROL)
         ],
@@ -385,7 +377,7 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
         if key & 7 == 2:
             size, at = read_varint(data, at)
         if (not size and key & 7 != 2) or at + size > len(data):
-            raise IndexError(key)
+            raise IndexError("no protobuf message")
         yield key >> 3, data[at : at + size]
         at += size
 
@@ -398,14 +390,14 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         if data[at - 1] < 128:
             return value, at
-    raise IndexError(at)
+    raise IndexError("no protobuf message")
 
 
 def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
     """Write vocab.json and merges.txt. Raises ValueError if a token is not a merge of two others."""
     ranks = tokenizer.encoding._mergeable_ranks
     ids, merges = letters_and_merges(ranks)
-    ids |= special_tokens(tokenizer)
+    ids |= tokenizer.special_names
     text = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False)
     (folder / VOCAB_JSON).write_text(text + "\n", encoding="utf-8")
     lines = "".join(f"{a} {b}\n" for a, b in merges)
@@ -431,18 +423,6 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
     return parts[0], parts[1]
 
 
-def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
-    """Return {name: id} for the tokens that `encode` never produces."""
-    return dict(tokenizer.encoding._special_tokens)
-
-
-def bpe_tokenizer(ranks: dict[bytes, int], special: Mapping[str, int], n_vocab: int) -> Tokenizer:
-    """Create a tokenizer with n_vocab tokens. Unused ids, such as embedding padding, get names such as "<50300>"."""
-    unused = set(range(n_vocab)) - set(ranks.values()) - set(special.values())
-    special = {**special, **{f"<{i}>": i for i in sorted(unused)}}
-    return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
-
-
 PLACE = "tokenizer.ggml"
 BYTE_LEVEL, BY_SCORES = "gpt2", "llama"  # values of tokenizer.ggml.model
 FILLER = re.compile(r"\[PAD\d+\]")  # the converter's name for ids without a token
@@ -457,58 +437,49 @@ END_NAMES = ("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>
 
 def gguf_tokenizer(metadata: Mapping[str, Any], n_vocab: int, file: str) -> HuggingFaceTokenizer | None:
     """Return the vocabulary for a model with n_vocab tokens, or None if the metadata contains none."""
-    kind = metadata.get(f"{PLACE}.model")
-    if kind in (None, "none", "no_vocab"):
+    values = {key.removeprefix(f"{PLACE}."): value for key, value in metadata.items()}
+    if values.get("model", "none") in ("none", "no_vocab"):
         return None
-    tokens = listed(metadata, "tokens", str, file)
-    types = listed(metadata, "token_type", int, file, n=len(tokens)) if f"{PLACE}.token_type" in metadata else []
-    types = types or [0] * len(tokens)
-    starts = metadata.get(f"{PLACE}.add_bos_token")
+    with library_errors(file):
+        tokens = values["tokens"]
+        types = values.get("token_type") or [NORMAL] * len(tokens)
+        content, starts = gguf_json(values, types, file)
+        vocab = ids_of_tokens(content["model"], file)
+        ids = {role: values.get(f"{name}_token_id", -1) for role, name in ROLES.items()}
+        names = {role: tokens[i] for role, i in ids.items() if 0 <= i < len(tokens)}
+        more = [
+            {"id": i, "content": text, "special": of != USER_DEFINED}
+            for i, (text, of) in enumerate(zip(tokens, types, strict=True))
+            if text and of in (CONTROL, UNKNOWN, USER_DEFINED)
+        ]
+        more += [{"content": name, "special": True} for name in names.values()]
+        last = names.get("eos_token") if values.get("add_eos_token") else None
+        put_around_texts(content, vocab, names.get("bos_token") if starts else None, last)
+        chat, ends = values.get("tokenizer.chat_template"), [values.get(f"{name}_token_id", -1) for name in ENDS]
+        if chat:
+            ends += [vocab[name] for name in END_NAMES if name in vocab and types[vocab[name]] == CONTROL]
+        end_ids = tuple(dict.fromkeys(i for i in ends if 0 <= i < n_vocab))
+        settings = TokenizerSettings(names, end_ids, ChatTemplate(chat, names) if chat else None)
+        return library_vocabulary(content, n_vocab, file, settings, more)
+
+
+def gguf_json(values: Mapping[str, Any], types: Sequence[int], file: str) -> tuple[dict[str, Any], bool]:
+    """Return the contents of a tokenizer.json, and whether texts begin with a control token."""
+    kind, tokens = values["model"], values["tokens"]
     if kind == BYTE_LEVEL:
-        pre = str(metadata.get(f"{PLACE}.pre", "default"))
-        pre = OLD_FILES.get(str(metadata.get("general.architecture")), "gpt-2") if pre == "default" else pre
+        pre = str(values.get("pre", "default"))
+        pre = OLD_FILES.get(str(values.get("general.architecture")), "gpt-2") if pre == "default" else pre
         require(pre in SPLITS, "vocabulary.option", file=file, name=f"{PLACE}.pre {pre}")
         known = {text: i for i, text in enumerate(tokens) if not FILLER.fullmatch(text)}
-        content = byte_level_json(known, listed(metadata, "merges", str, file), *SPLITS[pre])
+        content = byte_level_json(known, values["merges"], *SPLITS[pre])
         content["model"]["ignore_merges"] = pre in STARTS_WITH_BOS
-        starts = pre in STARTS_WITH_BOS if starts is None else starts
-    elif kind == BY_SCORES:
-        scores = listed(metadata, "scores", float, file, n=len(tokens))
-        kinds = [UNUSED if of == USER_DEFINED else of for of in types]  # whole words become added tokens
-        content = pieces_json(
-            list(zip(tokens, scores, kinds, strict=True)),
-            has_bytes=BYTE in types,
-            has_prefix=metadata.get(f"{PLACE}.add_space_prefix") is not False,
-            joins_spaces=metadata.get(f"{PLACE}.remove_extra_whitespaces") is True,
-        )
-        starts = starts is not False
-    else:
-        raise GPTError("vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
-    with library_errors(file):
-        vocab = ids_of_tokens(content["model"], file)
-    ids = {role: metadata.get(f"{PLACE}.{name}_token_id") for role, name in ROLES.items()}
-    names = {role: tokens[i] for role, i in ids.items() if isinstance(i, int) and 0 <= i < len(tokens)}
-    more = [
-        {"id": i, "content": text, "special": of != USER_DEFINED}
-        for i, (text, of) in enumerate(zip(tokens, types, strict=True))
-        if text and of in (CONTROL, UNKNOWN, USER_DEFINED)
-    ]
-    more += [{"content": name, "special": True} for name in names.values()]
-    last = names.get("eos_token") if metadata.get(f"{PLACE}.add_eos_token") is True else None
-    put_around_texts(content, vocab, names.get("bos_token") if starts is True else None, last)
-    stated = [metadata.get(f"{PLACE}.{name}_token_id") for name in ENDS]
-    chat = metadata.get("tokenizer.chat_template")
-    ends = [i for i in stated if isinstance(i, int) and 0 <= i < n_vocab]
-    if isinstance(chat, str):
-        ends += [vocab[name] for name in END_NAMES if name in vocab and types[vocab[name]] == CONTROL]
-    template = ChatTemplate(chat, names) if isinstance(chat, str) and chat else None
-    settings = TokenizerSettings(names, tuple(dict.fromkeys(ends)), template)
-    return library_vocabulary(content, n_vocab, file, settings, more)
-
-
-def listed(metadata: Mapping[str, Any], name: str, kind: type, file: str, n: int | None = None) -> list[Any]:
-    """Return a list of n values of one type. Raises ValueError if it is missing or different."""
-    found = metadata.get(f"{PLACE}.{name}")
-    if not isinstance(found, list) or any(type(each) is not kind for each in found) or n not in (None, len(found)):
-        raise GPTError("vocabulary.invalid", file=file, reason=name)
-    return found
+        return content, values.get("add_bos_token", pre in STARTS_WITH_BOS)
+    require(kind == BY_SCORES, "vocabulary.option", file=file, name=f"{PLACE}.model {kind}")
+    kinds = [UNUSED if of == USER_DEFINED else of for of in types]  # whole words become added tokens
+    content = pieces_json(
+        list(zip(tokens, values["scores"], kinds, strict=True)),
+        has_bytes=BYTE in types,
+        has_prefix=values.get("add_space_prefix", True),
+        joins_spaces=values.get("remove_extra_whitespaces", False),
+    )
+    return content, values.get("add_bos_token", True)

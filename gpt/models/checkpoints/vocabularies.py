@@ -14,19 +14,16 @@ from typing import Any
 
 from gpt.checks import check_token_id, is_integer, require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON, HuggingFaceTokenizer
+from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON, HuggingFaceTokenizer, library_errors
 from gpt.models.checkpoints.tokenizer_formats import (
     MERGES_TXT,
     SENTENCE_PIECE,
     VOCAB_JSON,
     VOCAB_TXT,
-    bpe_tokenizer,
-    byte_level_tokenizer,
     is_bert,
     library_file,
     lines_of,
     read_hugging_face_tokenizer,
-    special_tokens,
     write_gpt2_files,
 )
 from gpt.models.checkpoints.untrusted import read_json, read_pickle
@@ -34,11 +31,10 @@ from gpt.tokenizer import (
     END_OF_TEXT,
     Tokenizer,
     Vocabulary,
+    bpe_tokenizer,
     gpt2_tokenizer,
-    missing_bytes,
-    parse_ranks,
+    load_vocabulary,
     save_vocabulary,
-    tiktoken_tokenizer,
 )
 
 BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
@@ -94,16 +90,14 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     found: Tokenizer | TokenTable
     file = library_file(folder)
     if (folder / BPE).is_file():
-        ranks = parse_ranks((folder / BPE).read_bytes(), BPE)
-        if missing_bytes(ranks):
-            return byte_level_tokenizer(ranks, n_vocab, BPE)
-        found = tiktoken_tokenizer(ranks)
+        found = load_vocabulary(folder / BPE)
     elif (folder / CHARACTERS).is_file():
         found = Characters(read_json(folder / CHARACTERS, list))
     elif (folder / WORDS).is_file():
         found = Words(read_json(folder / WORDS, list))
     elif file is not None and (file != VOCAB_TXT or is_bert(lines_of(folder / file))):
-        return read_hugging_face_tokenizer(folder, file, n_vocab)
+        with library_errors(file):
+            return read_hugging_face_tokenizer(folder, file, n_vocab)
     elif (folder / NANOGPT).is_file():
         found = read_nanogpt_meta(folder / NANOGPT)
     elif file is not None:
@@ -137,7 +131,7 @@ def pad_vocabulary(found: Tokenizer | TokenTable, n_vocab: int) -> Tokenizer | T
         return found
     require(found.n_vocab <= n_vocab, "vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
     if isinstance(found, Tokenizer):
-        return bpe_tokenizer(found.encoding._mergeable_ranks, special_tokens(found), n_vocab)
+        return bpe_tokenizer(found.encoding._mergeable_ranks, found.special_names, n_vocab)
     return found.padded(n_vocab)
 
 
@@ -166,7 +160,7 @@ def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
         (folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS)).write_text(text + "\n", encoding="utf-8")
     elif isinstance(vocabulary, Tokenizer):
         ranks = vocabulary.encoding._mergeable_ranks
-        special = {name: i for name, i in special_tokens(vocabulary).items() if name != f"<{i}>"}
+        special = {name: i for name, i in vocabulary.special_names.items() if name != f"<{i}>"}
         if special == {END_OF_TEXT: len(ranks)}:
             save_vocabulary(ranks, folder / BPE)
         else:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiktoken import Encoding
 from tiktoken_ext.openai_public import r50k_pat_str
 from tokenizers import Tokenizer as Library
-from tokenizers import trainers
 from transformers import AutoTokenizer, GPT2Tokenizer
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import save_hugging_face, save_model, tokenizer_formats
+from gpt.models.checkpoints import save_hugging_face, save_model
 from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.checkpoints.vocabularies import (
     PlainIds,
@@ -26,9 +26,9 @@ from gpt.models.checkpoints.vocabularies import (
     token_table,
 )
 from gpt.models.sources import load_model
-from gpt.tokenizer import Tokenizer, Vocabulary, start_ids
+from gpt.tokenizer import Tokenizer, Vocabulary, save_vocabulary, start_ids
 from tests.gpt.models.tiny import tiny
-from tests.gpt.models.tokenizer_families import byte_level, corpus, texts, trained
+from tests.gpt.models.tokenizer_families import LLAMA3_PATTERN, byte_level, texts
 
 TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wörld 你好 🙂", "x" * 50, ""]
 
@@ -122,7 +122,7 @@ def test_a_padded_table_encodes_in_transformers_as_here(tmp_path: Path, tokens: 
     ("name", "said"),
     [
         ("vocab.json", r"vocab\.json alone cannot be read: put the model's tokenizer\.json next to it"),
-        ("tokenizer.model", r"tokenizer\.model is not a SentencePiece model"),
+        ("tokenizer.model", r"tokenizer\.model is not a vocabulary: no protobuf message"),
         ("tokenizer.json", r"tokenizer\.json is not a vocabulary"),
     ],
 )
@@ -191,18 +191,17 @@ def test_opt_begins_each_text_with_its_end_token(tmp_path: Path) -> None:
         assert start_ids(found) == [end]
 
 
-@pytest.mark.thorough
-def test_merges_without_digits_come_from_digits_that_were_split_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SmolLM and StarCoder 2 declare GPT-2's tokenizer class but split off digits."""
-    monkeypatch.setattr(tokenizer_formats, "MANY_MERGES", 100)
-    write_pair(tmp_path, trained("smollm2"), tokenizer_class="GPT2Tokenizer")
-    check_equal(find_vocabulary(tmp_path, N_VOCAB), trained("smollm2"))
-    tokenizer = byte_level(None)
-    tokenizer.train_from_iterator([*corpus(), "a1 2024 2024 2024"], trainers.BpeTrainer(vocab_size=600))
-    write_pair(tmp_path, tokenizer, tokenizer_class="GPT2Tokenizer")
-    check_equal(find_vocabulary(tmp_path, N_VOCAB), tokenizer)
+def test_the_vocabulary_that_meta_published_with_llama_3_encodes_as_in_tiktoken(tmp_path: Path) -> None:
+    letters = [*range(33, 256), *range(33)]  # it begins with "!"
+    ranks = {bytes([byte]): i for i, byte in enumerate(letters)}
+    ranks |= {piece: 256 + i for i, piece in enumerate((b"he", b" t", b" the", b"12", b"123", b"\xc3\xa9"))}
+    save_vocabulary(ranks, tmp_path / "tokenizer.model")
+    special = {"<|begin_of_text|>": 262, "<|end_of_text|>": 263, "<|eot_id|>": 271}
+    theirs = Encoding("llama3", pat_str=LLAMA3_PATTERN, mergeable_ranks=ranks, special_tokens=special)
+    ours = find_vocabulary(tmp_path, 518)
+    for text in ("the  The then 123456 caf\u00e9\n\n\tend ", "<|eot_id|> 你好", "   x"):
+        assert ours.encode(text) == theirs.encode_ordinary(text)
+    assert (ours.prefix_ids, ours.eot_ids, ours.decode([271])) == ((262,), {263, 271}, "<|eot_id|>")
 
 
 @pytest.mark.thorough
