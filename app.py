@@ -85,6 +85,7 @@ def main() -> int:
         configure(
             memory=None if arguments.memory is None else int(arguments.memory * 1e9),
             precision=arguments.precision,
+            context=arguments.context,
             downloads=arguments.allow if is_public(arguments) else MODELS,
             cluster=connect(arguments.cluster, arguments.replicas) if arguments.cluster else None,
         )
@@ -241,11 +242,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--base", help="base model of a LoRA adapter given with --model; default: the one it states")
     parser.add_argument(
         "--precision",
-        choices=("fp32", "half", "int8", "bf16"),  # bf16 is the former name of "half"
-        metavar="{fp32,half,int8}",
+        choices=("fp32", "half", "int8"),
         default="fp32",
         help="number format of the weights; fp32 is exact, half is the 16-bit format this computer reads fastest",
     )
+    context_help = "longest text in tokens, for models trained on longer ones; default: 4096; see also --memory"
+    parser.add_argument("--context", type=above_zero, metavar="N", default=4096, help=context_help)
     memory_help = "memory for all models and the texts they generate; default: half of the free memory"
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
     visitor_help = (
@@ -270,7 +272,7 @@ def parse_arguments() -> argparse.Namespace:
     cluster_help = "generate on a Ray cluster: the URL of Ray Serve, such as http://HOST:8000, or local to start one"
     parser.add_argument("--cluster", type=cluster, metavar="URL", help=cluster_help)
     replicas_help = "maximum number of replicas in the cluster; default: 4"
-    parser.add_argument("--replicas", type=replicas, metavar="N", default=4, help=replicas_help)
+    parser.add_argument("--replicas", type=above_zero, metavar="N", default=4, help=replicas_help)
     log_help = "log each event to standard error as a line of JSON, without visitors' texts; always on for public pages"
     parser.add_argument("--log", action="store_true", help=log_help)
     parser.add_argument("--allow", nargs="+", default=[], metavar="NAME", help=allow_help)
@@ -299,8 +301,8 @@ def positive(text: str) -> float:
     return float(text)
 
 
-def replicas(text: str) -> int:
-    """Parse a number of replicas."""
+def above_zero(text: str) -> int:
+    """Parse a positive whole number."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {text!r}")
     return int(text)

@@ -157,9 +157,9 @@ def test_limits_for_strangers_are_on_wherever_others_can_open_the_page(monkeypat
 
 def test_options_of_the_environment_come_before_those_of_the_command_line(monkeypatch):
     monkeypatch.setenv("GLASSBOX_OPTIONS", "--model 'my model' --precision int8 --allow gpt2")
-    monkeypatch.setattr(sys, "argv", ["app.py", "--precision", "bf16"])
+    monkeypatch.setattr(sys, "argv", ["app.py", "--precision", "half"])
     given = app.parse_arguments()
-    assert (given.model, given.precision, given.allow) == ("my model", "bf16", ["gpt2"])
+    assert (given.model, given.precision, given.allow) == ("my model", "half", ["gpt2"])
 
 
 def test_pages_may_be_followed_if_the_command_line_or_the_environment_says_so(monkeypatch):

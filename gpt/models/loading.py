@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from gpt.analysis.concepts import WINDOW, Concepts, Dictionary, NamedConcept
 from gpt.analysis.tracing import trace_text
 from gpt.background import release_threads, threads_for
-from gpt.checks import check_choice, is_integer, require
+from gpt.checks import is_integer, require
 from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -42,9 +42,7 @@ DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfl
 
 # Files next to the weights: dictionaries of concepts, and names written by hand.
 CONCEPTS, NAMES = "concepts.safetensors", "concepts.json"
-SCALE = ".scale"  # suffix for a matrix's scales
-FIELDS = tuple(field.name for field in fields(Dictionary))
-FLOATS = ("encoder", "decoder", "bias", "center", "share", "peaks", "threshold")
+MATRICES, SCALE = ("encoder", "decoder"), ".scale"  # stored in int8; suffix of their scales
 
 _engine_lock = threading.Lock()  # since Python 3.12, cached_property has no lock
 GPU_DEVICE = "cuda"  # device on ZeroGPU
@@ -126,14 +124,6 @@ def best_device() -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def checked_precision(precision: str) -> Precision:
-    """Validate a precision, replacing "bf16", the old name of "half". Raises ValueError for an unknown precision."""
-    if precision == "bf16":
-        return "half"
-    check_choice("precision", precision, get_args(Precision))
-    return cast(Precision, precision)
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device, *, deployed: bool = False) -> int:
@@ -281,16 +271,14 @@ def save_concepts(folder: Path, concepts: Concepts) -> None:
     """Write the dictionaries: matrices in int8 with a float16 scale per row, everything else in float16."""
     tensors = {"text": concepts.text.to(torch.int32)}
     for layer, dictionary in concepts.dictionaries.items():
-        for name in FIELDS:
-            key, value = f"{layer}.{name}", getattr(dictionary, name)
-            if value is None:
+        for name in (field.name for field in fields(Dictionary)):
+            if (value := getattr(dictionary, name)) is None:
                 continue
-            if name in ("encoder", "decoder"):
-                tensors[key], tensors[key + SCALE] = int8_rows(value)
-            elif name == "active":
-                tensors[key] = torch.tensor(value)
+            if name in MATRICES:
+                tensors[f"{layer}.{name}"], tensors[f"{layer}.{name}{SCALE}"] = int8_rows(value)
             else:
-                tensors[key] = (value.half() if name in FLOATS else value).contiguous()
+                value = torch.as_tensor(value)
+                tensors[f"{layer}.{name}"] = (value.half() if value.is_floating_point() else value).contiguous()
     save_file(tensors, folder / CONCEPTS)
 
 
@@ -319,26 +307,21 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
 
 def read_dictionary(tensors: dict[str, Tensor], layer: int) -> Dictionary:
     """Return a layer's dictionary from the tensors of a file."""
-
-    def read(name: str) -> Tensor:
-        value = tensors[f"{layer}.{name}"]
-        if name in ("encoder", "decoder"):
-            return value.float() * tensors[f"{layer}.{name}{SCALE}"].float()[:, None]
-        return value.float() if name in FLOATS else value
-
-    tables = {name: read(name) for name in FIELDS if name != "active" and f"{layer}.{name}" in tensors}
-    return Dictionary(active=int(tensors[f"{layer}.active"]), **tables)
+    found: dict[str, Any] = {}
+    for field in fields(Dictionary):
+        if (value := tensors.get(f"{layer}.{field.name}")) is None:
+            continue
+        if (scale := tensors.get(f"{layer}.{field.name}{SCALE}")) is not None:
+            value = value.float() * scale.float()[:, None]
+        found[field.name] = value.float() if value.is_floating_point() else value
+    return Dictionary(**found | {"active": int(found["active"])})
 
 
 def fits_model(each: Dictionary, layer: int, config: GPTConfig) -> bool:
     """Return whether a layer's dictionary has the sizes of a model."""
-    n, k = len(each.bias), each.starts.shape[1]
-    shapes = (each.encoder.shape, each.decoder.shape, each.center.shape, each.peaks.shape, each.tints.shape)
-    known = ((n, config.n_embd), (n, config.n_embd), (config.n_embd,), (n, k), (n, k, WINDOW))
-    ids = torch.cat([each.tokens.flatten(), each.promotes.flatten()])
-    is_active = 0 < each.active <= n and (each.threshold is None or len(each.threshold) == n)
-    is_known = int(ids.max()) < config.vocab_size
-    return layer < config.n_layer and tuple(map(tuple, shapes)) == known and is_active and is_known
+    shapes, ids = {each.encoder.shape, each.decoder.shape}, torch.cat([each.tokens.flatten(), each.promotes.flatten()])
+    is_known = layer < config.n_layer and int(ids.max()) < config.vocab_size
+    return is_known and shapes == {(len(each.bias), config.n_embd)} and each.tints.shape[2] == WINDOW
 
 
 def read_names(path: Path, dictionaries: dict[int, Dictionary]) -> tuple[NamedConcept, ...]:

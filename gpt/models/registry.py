@@ -19,14 +19,14 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import torch
 
 from gpt.analysis.predictions import kl_divergence
 from gpt.background import Progress
-from gpt.checks import require
+from gpt.checks import check_choice, require
 from gpt.errors import GPTError
 from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import Cluster, DeployedModel
@@ -41,7 +41,6 @@ from gpt.models.loading import (
     Precision,
     best_device,
     build,
-    checked_precision,
     gpu_copy,
     memory_of,
     with_adapted,
@@ -57,37 +56,27 @@ MAX_NAME_CHARS = 200  # unknown names are truncated to this length in error mess
 
 @dataclass(eq=False)
 class Load:
-    """A model that is loading or loaded, shared by all callers of `Registry.get`."""
+    """A model that is loading or loaded, shared by all callers of `Registry.get`. done: Downloaded and total bytes."""
 
     result: Future[LoadedModel] = field(default_factory=Future)
-    bytes_done: int = 0
-    bytes_total: int = 0
+    done: tuple[int, int] = (0, 0)
     thread: threading.Thread | None = None
-
-    @classmethod
-    def of(cls, loaded: LoadedModel) -> Load:
-        load = cls()
-        load.result.set_result(loaded)
-        return load
 
     @property
     def loaded(self) -> LoadedModel | None:
         return self.result.result() if self.result.done() else None
 
-    def report(self, done: int, total: int) -> None:
-        self.bytes_done, self.bytes_total = done, total
-
     def wait(self, progress: Progress | None) -> LoadedModel:
         """Wait for the model. Calls progress ten times a second, in the waiting thread."""
         while progress is not None and not self.result.done():
-            if self.bytes_total:
-                progress(self.bytes_done, self.bytes_total)
+            if self.done[1]:
+                progress(*self.done)
             wait([self.result], timeout=0.1)
         loaded = self.result.result()
         if self.thread is not None:
             self.thread.join()  # the thread references the model until it ends
-        if progress is not None and self.bytes_total:
-            progress(self.bytes_total, self.bytes_total)
+        if progress is not None and self.done[1]:
+            progress(self.done[1], self.done[1])
         return loaded
 
 
@@ -101,7 +90,7 @@ class Registry:
     """
 
     def __init__(self, **options: Any) -> None:
-        self._lock = threading.Lock()  # never held while a model loads
+        self._lock = threading.RLock()  # never held while a model loads
         self._sizes: WeakKeyDictionary[Engine | Load, int] = WeakKeyDictionary()  # bytes of models loaded and loading
         self._strengths: WeakKeyDictionary[LoadedModel, WeakValueDictionary[float, LoadedModel]] = WeakKeyDictionary()
         self.configure(**options)
@@ -112,6 +101,7 @@ class Registry:
         memory: int | None = None,
         device: torch.device | None = None,
         precision: Precision = "fp32",
+        context: int | None = None,
         downloads: Collection[str] = MODELS,
         cluster: Cluster | None = None,
     ) -> None:
@@ -119,35 +109,34 @@ class Registry:
 
         memory: limit in bytes for all models, the documents that they continue, and their `DecodeCache`; defaults to
             half the memory that is free when the first model is loaded.
+        context: longest text, in tokens, of models whose own context is longer and whose positions are rotary.
         downloads: names that `get` may download. Other models are listed only if they are on this computer.
         cluster: cluster that generates text with the listed models. Their copies in this process then stay on the CPU
             and are used only for inspection.
         """
-        precision = checked_precision(precision)
+        check_choice("precision", precision, get_args(Precision))
         with self._lock:
-            self.memory, self.precision, self.cluster = memory, precision, cluster
+            self.memory, self.precision, self.context, self.cluster = memory, precision, context, cluster
             self.device = torch.device("cpu") if cluster is not None else device
-            self._sources: dict[str, Source] = {
-                name: source
-                for name, source in zip(MODELS, map(find_source, MODELS), strict=True)
-                if name in downloads or source.is_here
+            self._sources = {
+                name: source for name in MODELS if (source := find_source(name)).is_here or name in downloads
             }
             self._loads: OrderedDict[str, Load] = OrderedDict()  # least recently requested first
 
     def names(self) -> list[str]:
         """Return the names of the listed models, starting with the bundled one."""
         with self._lock:
-            return self._listed()
+            return [name for name, source in self._sources.items() if source.listed]
 
-    def has(self, loaded: LoadedModel) -> bool:
-        """Return whether this object is the model shared under its name."""
-        load = self._loads.get(loaded.name)
-        return load is not None and load.loaded is loaded
+    def in_memory(self) -> list[LoadedModel]:
+        """Return the models in memory."""
+        with self._lock:
+            return [loaded for load in self._loads.values() if (loaded := load.loaded) is not None]
 
     def title(self, name: str) -> str:
         """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, once loaded, the layout."""
-        loaded = load.loaded if (load := self._loads.get(name)) is not None else None
-        return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
+        layout = next((f" · {loaded.layout}" for loaded in self.in_memory() if loaded.name == name), "")
+        return "/".join(Path(name).parts[-2:]) + layout
 
     def memory_of_listed(self, name: str) -> int | None:
         """Return the memory needed by a model in HUB_MODELS in this registry's precision, or None for other models."""
@@ -206,7 +195,7 @@ class Registry:
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
-            self._loads[loaded.name] = Load.of(loaded)
+            self._keep(loaded)
 
     def remove(self, name: str) -> None:
         """Remove an added model and delete any uploaded files. References to the model stay valid."""
@@ -216,13 +205,19 @@ class Registry:
 
     def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None, *, strength: float = 1.0) -> LoadedModel:
         """Return a shared model; see `get_model`."""
-        loaded = self._get(name, progress)
+        with self._lock:
+            source = self._sources.get(name) if isinstance(name, str) else None
+            if source is None:
+                known = ", ".join(self.names())
+                raise GPTError("model.unknown", name=str(name)[:MAX_NAME_CHARS], models=known)
+            load = self._loads.get(name)
+            if load is None:
+                load = self._loads[name] = Load()
+                load.thread = threading.Thread(target=self._run, args=(name, source, load), daemon=True)
+                load.thread.start()
+            self._loads.move_to_end(name)
+        loaded = load.wait(progress)
         return loaded if strength == 1 else self._at_strength(loaded, strength)
-
-    def is_adapter(self, name: str) -> bool:
-        """Return whether a model in memory is an adapter, merged into its base model."""
-        load = self._loads.get(name)
-        return load is not None and load.loaded is not None and load.loaded.is_adapted
 
     def _at_strength(self, loaded: LoadedModel, strength: float) -> LoadedModel:
         """Return an adapter's model at another strength, kept for as long as it is used."""
@@ -234,25 +229,8 @@ class Registry:
             n_bytes = sum(part.nbytes for each in checkpoint.adapted for part in checkpoint.weights[each])
             self._reserve(name, n_bytes, loaded.device, load)
             known[strength] = found = with_adapted(name, loaded, checkpoint)
-            found.engine.limit_copies(self._free_bytes)
-            with self._lock:
-                self._sizes[found.engine] = self._sizes.pop(load)
+            self._count(found, load)
         return found
-
-    def _get(self, name: str, progress: Progress | None) -> LoadedModel:
-        with self._lock:
-            source = self._sources.get(name) if isinstance(name, str) else None
-            if source is None:
-                known = ", ".join(self._listed())
-                raise GPTError("model.unknown", name=str(name)[:MAX_NAME_CHARS], models=known)
-            load = self._loads.get(name)
-            if load is None:
-                load = Load()
-                load.thread = threading.Thread(target=self._run, args=(name, source, load), daemon=True)
-                load.thread.start()
-                self._loads[name] = load
-            self._loads.move_to_end(name)
-        return load.wait(progress)
 
     def float32_copy(self, name: str) -> LoadedModel:
         """Load a separate float32 copy of a shared model. Raises ValueError if there is not enough memory."""
@@ -260,11 +238,6 @@ class Registry:
         if source is None:
             raise GPTError("model.not_shared", name=name)
         return build(name, source.open(), self.device or best_device(), "fp32", untrained=source.untrained)
-
-    def in_memory(self) -> list[LoadedModel]:
-        """Return the models in memory."""
-        with self._lock:
-            return [loaded for load in self._loads.values() if (loaded := load.loaded) is not None]
 
     def trim(self) -> None:
         """Free the memory held by finished texts and return it to the system."""
@@ -278,14 +251,13 @@ class Registry:
         """Load a model. Runs in its own thread, so the load continues if a waiting caller is cancelled."""
         began = time.monotonic()
         try:
-            checkpoint = source.open(load.report)
+            checkpoint = source.open(lambda *done: setattr(load, "done", done)).within(self.context)
             device = self.device or best_device()
             cluster = None if source.is_private else self.cluster
             deployed = None if cluster is None else DeployedModel(cluster, source.spec(name, self.precision))
             n_bytes = memory_of(checkpoint, self.precision, device, deployed=deployed is not None)
             self._reserve(name, n_bytes, device, load)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained, deployed=deployed)
-            loaded.engine.limit_copies(self._free_bytes)
             if on_zero_gpu():
                 gpu_copy(loaded)
         except BaseException as error:
@@ -295,8 +267,7 @@ class Registry:
                     del self._loads[name]
             load.result.set_exception(error)
             return
-        with self._lock:
-            n_bytes = self._sizes[loaded.engine] = self._sizes.pop(load)
+        self._count(loaded, load)
         fields = {"model": name, "seconds": round(time.monotonic() - began, 3), "bytes": n_bytes}
         _log.info("model loaded", extra={"fields": fields})
         load.result.set_result(loaded)
@@ -307,8 +278,10 @@ class Registry:
             source.folder.cleanup()
         self._loads.pop(name, None)
 
-    def _listed(self) -> list[str]:
-        return [name for name, source in self._sources.items() if source.listed]
+    def _keep(self, loaded: LoadedModel) -> None:
+        """Make a model the most recently requested one."""
+        self._loads[loaded.name] = load = Load()
+        load.result.set_result(loaded)
 
     def _reserve(self, name: str, n_bytes: int, device: torch.device, load: Load) -> None:
         """Evict unused models until there is enough memory, and reserve it. Raises ValueError if that is impossible."""
@@ -318,29 +291,31 @@ class Registry:
             if n_bytes > self.memory:
                 raise GPTError("memory.limit", model=name, need=format_bytes(n_bytes), limit=format_bytes(self.memory))
             for candidate in [each for each, other in self._loads.items() if other.result.done()]:
-                if self._used_bytes() + n_bytes <= self.memory:
-                    break
-                self._evict(candidate)
-            if self._used_bytes() + n_bytes > self.memory:
+                if n_bytes > self._free_bytes():
+                    self._evict(candidate)
+            if n_bytes > self._free_bytes():
                 raise GPTError("memory.in_use", model=name, need=format_bytes(n_bytes))
             self._sizes[load] = n_bytes
 
-    def _used_bytes(self) -> int:
-        beside = sum(engine.copied_bytes + engine.document_bytes for engine in self._engines())
-        return sum(self._sizes.values()) + beside
+    def _count(self, loaded: LoadedModel, load: Load) -> None:
+        """Count a model's memory for as long as its engine exists."""
+        loaded.engine.limit_copies(self._free_bytes)
+        with self._lock:
+            self._sizes[loaded.engine] = self._sizes.pop(load)
 
     def _engines(self) -> list[Engine]:
         return [each for each in list(self._sizes) if isinstance(each, Engine)]
 
     def _free_bytes(self) -> int:
         with self._lock:
-            return sys.maxsize if self.memory is None else self.memory - self._used_bytes()
+            beside = sum(engine.copied_bytes + engine.document_bytes for engine in self._engines())
+            return sys.maxsize if self.memory is None else self.memory - sum(self._sizes.values()) - beside
 
     def _evict(self, name: str) -> None:
         """Drop the registry's reference to a model. A model in use becomes the most recently requested one instead."""
         loaded = ref(self._loads.pop(name).result.result())
         if (used := loaded()) is not None:
-            self._loads[name] = Load.of(used)
+            self._keep(used)
 
 
 def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
@@ -372,7 +347,6 @@ remove_model = _shared.remove
 title = _shared.title
 given_options = _shared.given_options
 memory_of_listed = _shared.memory_of_listed
-is_adapter = _shared.is_adapter
 
 
 def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None, *, strength: float = 1.0) -> LoadedModel:
@@ -404,7 +378,8 @@ named.append(as_loaded)
 
 
 def _reduce(loaded: LoadedModel) -> Any:
-    return (get_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(replace(loaded), 4)
+    is_shared = any(loaded is each for each in models_in_memory())
+    return (get_model, (loaded.name,)) if is_shared else object.__reduce_ex__(replace(loaded), 4)
 
 
 copyreg.pickle(LoadedModel, _reduce)

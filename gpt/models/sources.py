@@ -8,10 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 import torch
 
 from gpt.background import Progress
+from gpt.checks import check_choice
 from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
@@ -19,7 +21,7 @@ from gpt.models import hub
 from gpt.models.checkpoints import INFER, AttnScale, Checkpoint, Hints, NamesInferred, open_checkpoint
 from gpt.models.checkpoints.layouts import NO_HINTS
 from gpt.models.checkpoints.other_formats import base_of, is_adapter
-from gpt.models.loading import LoadedModel, Precision, best_device, build, checked_precision
+from gpt.models.loading import LoadedModel, Precision, best_device, build
 
 DEFAULT_MODEL = "stories"
 LLAMA_MODEL = "stories-llama"  # Llama architecture; about the same size and the same training data as DEFAULT_MODEL
@@ -197,7 +199,7 @@ def load_model(
     progress: Called during a download with the downloaded and total bytes.
     Raises ValueError if the model cannot be loaded.
     """
-    precision = checked_precision(precision)
+    check_choice("precision", precision, get_args(Precision))
     if adapter is not None:
         name_or_path, base = adapter, name_or_path
     source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names, weights, base, strength))

@@ -50,7 +50,7 @@ def test_every_error_of_gpt_is_a_gpt_error() -> None:
     "error",
     [
         FULL,
-        HeadsUnknown(12, "gelu"),
+        HeadsUnknown("layout.heads_unknown", n_embd=12, activation="gelu"),
         MemoryInUse(2**30),
         GPTError("file.damaged", "{file} is damaged: {reason}", file="a", reason=FULL),
         GPTError("hook.function", "a hook needs a function, not {value!r}", value=lambda: 0),

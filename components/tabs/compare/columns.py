@@ -34,7 +34,7 @@ from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, list_models
 from gpt.analysis.predictions import kl_divergence
 from gpt.documents.comparison import Divergence
 from gpt.errors import Verbatim
-from gpt.models.registry import is_adapter
+from gpt.models.registry import models_in_memory
 from gpt.models.sources import LLAMA_MODEL
 from gpt.tokenizer import hold_back, prompt_ids
 
@@ -169,6 +169,11 @@ def run_preset(name: str, session: Session) -> Iterator[None]:
         columns = (replace(columns[0], model=adapter_of(session)), replace(columns[1], model=adapter_of(session)))
     session.change(Compare, columns=columns, right_prompt=None)
     yield from generate(session)
+
+
+def is_adapter(name: str) -> bool:
+    """Return whether a model in memory is an adapter, merged into its base model."""
+    return any(loaded.name == name and loaded.is_adapted for loaded in models_in_memory())
 
 
 def adapter_of(s: Any) -> str:

@@ -76,6 +76,12 @@ class Checkpoint:
         each = [(name, part) for name, parts in self.weights.items() for part in parts if isinstance(part, Deferred)]
         return list(dict.fromkeys(name for name, part in each if isinstance(part.read, Adapted)))
 
+    def within(self, context: int | None) -> Checkpoint:
+        """Return this checkpoint with a context of at most this many tokens, if its positions are rotary."""
+        if context is None or self.config.position != "rotary" or self.config.block_size <= context:
+            return self
+        return replace(self, config=replace(self.config, block_size=context))
+
     def n_bytes(self, dtype: torch.dtype = torch.float32) -> int:
         """Return the size of the weights when stored as `dtype`, in bytes."""
         return sum(tensor.numel() for part in self.weights.values() for tensor in part) * dtype.itemsize

@@ -408,17 +408,3 @@ FAMILIES = {
         others={"no_rope_layer_interval": 4, "sliding_window": None, "use_sliding_window": False},
     ),
 }
-
-# Unsupported model types, by what they are.
-REASONS: dict[str, tuple[str, ...]] = {
-    "ALiBi": ("bloom", "mpt"),
-    "mixture of experts": (
-        *("dbrx", "deepseek", "deepseek_v2", "deepseek_v3", "glm4_moe", "gpt_oss", "granitemoe", "llama4"),
-        *("llama4_text", "mixtral", "olmoe", "phimoe", "qwen2_moe", "qwen3_moe"),
-    ),
-    "linear attention": ("kimi_linear", "minimax", "qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe"),
-    "recurrent": ("falcon_mamba", "jamba", "mamba", "mamba2", "recurrent_gemma", "rwkv", "rwkv5", "rwkv6", "xlstm"),
-    "encoder and decoder": ("bart", "marian", "mbart", "mt5", "pegasus", "t5", "umt5", "whisper"),
-    "an encoder": ("albert", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert", "roberta"),
-}
-EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of the option for the number of experts

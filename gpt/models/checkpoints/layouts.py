@@ -207,16 +207,13 @@ class Layout:
         return self.attn_scale is None and any("{h}" in name for name in self.names.values())
 
     def to_json(self) -> str:
-        width = max(map(len, self.names)) + 4
-        rows = [f"    {json.dumps(ours) + ':':{width}}{json.dumps(theirs)}" for ours, theirs in self.names.items()]
-        lines = ['  "names": {\n' + ",\n".join(rows) + "\n  }"]
+        """Return the contents of a layout file."""
         usual = Layout("", {})
         names = ("transposed", "qkv_order", "n_head", "attn_scale")
         other = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(usual, name)}
-        other |= {**self.options, **({"rotary_pairs": self.rotary_pairs} if "position" in self.options else {})}
-        other["activation"] = self.activation
-        lines += [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in other.items()]
-        return "{\n" + ",\n".join(lines) + "\n}"
+        other |= {"rotary_pairs": self.rotary_pairs} if "position" in self.options else {}
+        content = {"names": dict(self.names), **other, **self.options, "activation": self.activation}
+        return json.dumps(content, indent=2)
 
 
 @dataclass(frozen=True)
@@ -272,9 +269,6 @@ class HeadsUnknown(GPTError):
 
     `choices` are the divisors of the width; `activation` is the activation function of the layout.
     """
-
-    def __init__(self, n_embd: int, activation: Activation) -> None:
-        super().__init__("layout.heads_unknown", n_embd=n_embd, activation=activation)
 
     @property
     def activation(self) -> Activation:

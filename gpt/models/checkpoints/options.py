@@ -6,17 +6,16 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
-from typing import Any, get_args
+from typing import Any
 
 from gpt.checks import check_integer, is_integer, is_number, require
-from gpt.config import Activation, GPTConfig, RotaryScaling
+from gpt.config import GPTConfig, RotaryScaling
 from gpt.errors import GPTError
-from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS
-from gpt.models.checkpoints.layouts import Layout, Options
+from gpt.models.checkpoints.families import FAMILIES, GPT2
+from gpt.models.checkpoints.layouts import SCALES, Layout, Options
 from gpt.models.checkpoints.untrusted import Record
 
 Values = Mapping[str, Any]  # contents of a config.json
-MAX_CONTEXT = 4096  # limit for block_size in rotary models: every text allocates memory for the whole context
 MAX_LAYERS = 10_000
 # Methods of quantisation that `gpt.models.checkpoints.quantized` reads, and formats of compressed-tensors.
 QUANTIZED = ("bitsandbytes", "gptq", "awq", "compressed-tensors", "fp8", "fbgemm_fp8", "metal", "MLX")
@@ -30,7 +29,7 @@ SCALING = {"linear": ("factor",), "llama3": ("factor", "low_freq_factor", "high_
 SCALING |= dict.fromkeys(("longrope", "su"), ("short_factor",))
 # {transformers' name: our name} for activation functions.
 ACTIVATIONS = {
-    **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate"), "gelu_tanh"),
+    **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate", "gelu_tanh"), "gelu_tanh"),
     **dict.fromkeys(("gelu", "gelu_python"), "gelu"),
     **dict.fromkeys(("silu", "swish"), "silu"),
     "relu": "relu",
@@ -50,10 +49,7 @@ def check_config(config: Values) -> Layout | None:
     elif isinstance(model_type, str) and model_type in FAMILIES:
         family = FAMILIES[model_type]
     else:
-        reason = refusal_reason(config)
-        require(reason or not config.get("auto_map"), "layout.remote_code", model_type=model_type)
-        what = f" ({reason})" if reason else ""
-        raise GPTError("layout.model_type", model_type=model_type, what=what, known=", ".join(FAMILIES))
+        raise GPTError("layout.model_type", model_type=model_type, known=", ".join(FAMILIES))
     if (quantized := quantization_of(config)) is not None:
         method = str(quantized.get("quant_method", "MLX" if "group_size" in quantized else "unknown"))
         form = str(quantized.get("format", "dense"))
@@ -72,42 +68,20 @@ def quantization_of(config: Values) -> Values | None:
     return stated if isinstance(stated, dict) else None
 
 
-def refusal_reason(config: Values) -> str | None:
-    """Return what a model outside FAMILIES is, such as "mixture of experts", or None if that is unknown."""
-    text = config.get("text_config")
-    for part in (config, text if isinstance(text, dict) else {}):
-        signs = {
-            "linear attention": "linear_attention" in (part.get("layer_types") or ()),
-            "mixture of experts": part.get("use_moe") is not False
-            and any(is_integer(n := part.get(name)) and n > 1 for name in EXPERTS),
-            "encoder and decoder": part.get("is_encoder_decoder") is True,
-            "reads images": isinstance(part.get("vision_config"), dict),
-        }
-        by_type = (reason for reason, names in REASONS.items() if part.get("model_type") in names)
-        if found := [*by_type, *(reason for reason, is_so in signs.items() if is_so)]:
-            return found[0]
-    return None
-
-
 def read_family_options(config: Values) -> Options:
     """Return the options of a model in FAMILIES, under GPTConfig's names."""
     family = FAMILIES[config.get("model_type", GPT2)]
     values = {**family.defaults, **config}
-    for option, value in family.required.items():
-        check_implemented(option, values.get(option), value)
+    for option, only in family.required.items():
+        check_value(option, values.get(option), only)
     check_complete(values, family.theirs.values())
     check_integer(family.theirs["n_layer"], values[family.theirs["n_layer"]], 1, MAX_LAYERS)
-    name = values[family.theirs["activation"]]
-    if name not in [*ACTIVATIONS]:
-        raise GPTError(
-            "layout.activation", option=family.theirs["activation"], value=name, choices=", ".join(ACTIVATIONS)
-        )
     try:
         options: Options = {ours: values[theirs] for ours, theirs in family.theirs.items()}
-        options["activation"] = family.activations.get(name, ACTIVATIONS[name])
+        name = options["activation"]
+        options["activation"] = family.activations.get(name) or our_activation(family.theirs["activation"], name)
         options |= {ours: values[theirs] ** exponent for ours, (theirs, exponent) in family.powers.items()}
         if family.options.get("position") == "rotary":
-            options["block_size"] = min(options["block_size"], MAX_CONTEXT)
             options |= read_rotary(family, values)
             scaling = options.get("rotary_scaling")
             if scaling is not None and scaling.kind == "longrope":  # longer texts have other factors throughout
@@ -165,15 +139,15 @@ def read_rotary(family: Layout, values: Values) -> Options:
     found |= {ours: base for ours, base in bases.items() if base is not None}
     share = rope.get("partial_rotary_factor")
     if "rotary_share" not in family.stated:
-        check_implemented("partial_rotary_factor", values.get("partial_rotary_factor") if share is None else share, 1.0)
+        check_value("partial_rotary_factor", values.get("partial_rotary_factor") if share is None else share, 1.0)
     elif share is not None:
         found["rotary_share"] = share
     return found
 
 
-def check_implemented(option: str, value: object, implemented: object) -> None:
-    """Raise ValueError if an option has an unsupported value."""
-    require(value in (implemented, None), "layout.option_value", option=option, value=value, implemented=implemented)
+def check_value(option: str, value: object, only: object) -> None:
+    """Raise ValueError if an option has another value than the only one that is implemented."""
+    require(value in (only, None), "layout.option_value", option=option, value=value, implemented=only)
 
 
 def check_complete(values: Values, names: Collection[str]) -> None:
@@ -269,7 +243,6 @@ def default_layer_types(family: Layout, values: Values, n_layer: int) -> list[st
     return [FULL if layer < first or (layer + 1) % every == 0 else WINDOWED for layer in range(n_layer)]
 
 
-UNKNOWN_SIZE = -1  # vocab_size in Meta's params.json
 LLAMA_32_WIDTH = 3072  # width of Llama 3.2 3B; larger models with scaled angles are Llama 3.1
 # Names that other training programs use for our options.
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -320,47 +293,40 @@ def options_inside(entries: Mapping[str, object], determined: Collection[str] = 
     """
     found: Options = {}
     for name, place in places(entries):
-        for ours, value in synonyms_in(place):
-            if is_of_type(ours, value) and (name == MODEL_ARGS or ours not in determined):
-                found.setdefault(ours, value)
+        for ours, names in SYNONYMS.items():
+            values = [place[theirs] for theirs in names if is_value(ours, place.get(theirs))]
+            if values and (name == MODEL_ARGS or ours not in determined):
+                found.setdefault(ours, values[0])
+    if "activation" in found:
+        found["activation"] = our_activation("activation", found["activation"])
     return found
 
 
 def places(entries: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield (name, options) for the entries that contain options: those in PLACES, the file itself, other objects."""
     objects = [name for name, value in entries.items() if isinstance(value, Record) and name not in PLACES]
-    for name in (*PLACES, *objects):
-        if isinstance(place := entries.get(name), Mapping):
+    for name in (*PLACES, "", *objects):
+        place = entries.get(name) if name else entries
+        if isinstance(place, Mapping):
             yield name, place
-            inside = (*PLACES, "model")
+            inside = (*PLACES, "model") if name else ()
             yield from ((inner, place[inner]) for inner in inside if isinstance(place.get(inner), Mapping))
-        if name == PLACES[-1]:
-            yield "", entries
 
 
-def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
-    """Yield (our name, value) for each option among these values."""
-    for ours, names in SYNONYMS.items():
-        for theirs in names:
-            if (value := values.get(theirs)) not in (None, UNKNOWN_SIZE):
-                yield ours, our_activation(theirs, value) if ours == "activation" else value
-
-
-def our_activation(option: str, value: object) -> object:
-    """Return our name for an activation function."""
-    if not isinstance(value, str) or value in get_args(Activation):
-        return value
-    if value.lower() not in ACTIVATIONS:
+def our_activation(option: str, value: Any) -> str:
+    """Return our name for an activation function, by that of transformers or our own."""
+    name = value.lower() if isinstance(value, str) else ""
+    if name not in ACTIVATIONS:
         raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
-    return ACTIVATIONS[value.lower()]
+    return ACTIVATIONS[name]
 
 
-def is_of_type(ours: str, value: object) -> bool:
+def is_value(ours: str, value: Any) -> bool:
     """Return whether a value has the right type for one of our options."""
     if ours == "activation":
         return isinstance(value, str)
     if ours == "attn_scale":
-        return value in ("head_size", "n_embd") or is_number(value)
+        return value in SCALES or is_number(value)
     if ours == "tie_weights":
         return isinstance(value, bool)
     return is_number(value) if ours in ("norm_eps", "rotary_base") else is_integer(value) and value > 0

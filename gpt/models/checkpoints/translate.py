@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import torch
@@ -17,7 +16,6 @@ from gpt.checks import is_integer, require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import meta_model
-from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.files import Contents, Deferred
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
@@ -36,6 +34,7 @@ from gpt.models.checkpoints.layouts import (
     NANOGPT,
     NO_HINTS,
     OURS,
+    SEPARATE,
     HeadsUnknown,
     Hints,
     Layout,
@@ -46,7 +45,6 @@ from gpt.models.checkpoints.layouts import (
     score_factor,
 )
 from gpt.models.checkpoints.options import (
-    MAX_CONTEXT,
     MODEL_ARGS,
     check_config,
     options_beside,
@@ -55,7 +53,6 @@ from gpt.models.checkpoints.options import (
 )
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
-Place = tuple[int, int]  # position of a tensor within a weight: 0, 1, 2 for query, key, value; head number
 # The layout of a checkpoint, and its configuration and weights under our names.
 Translated = tuple[Layout, GPTConfig, Weights]
 
@@ -247,12 +244,7 @@ def stated_options(
     if layout.title == NANOGPT and isinstance(model_args, dict):
         known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
     inside = options_inside(entries, sizes.keys() - {"tie_weights"})
-    if beside is None:
-        return inside
-    if beside.get("model_type") != GPT2:
-        return {**inside, **options_beside(beside)}
-    names, read = FAMILIES[GPT2].theirs, read_family_options(beside)
-    return {**inside, **{ours: value for ours, value in read.items() if names.get(ours) in beside}}
+    return inside if beside is None else {**inside, **options_beside(beside)}
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:
@@ -271,13 +263,11 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
     known = {name: value for name, value in stated.items() if value is not None} | found
     check_hints(known, hints)
     if "n_head" not in known:
-        raise HeadsUnknown(known["n_embd"], layout.activation)
+        raise HeadsUnknown("layout.heads_unknown", n_embd=known["n_embd"], activation=layout.activation)
     usual = {"n_ff": 4 * known["n_embd"], "n_kv_head": known["n_head"]}
     if is_integer(known["n_head"]) and known["n_head"] > 0:
         usual["head_dim"] = known["n_embd"] // known["n_head"]
     known |= {name: None for name, value in usual.items() if known.get(name) == value}  # equal for equal models
-    if layout.options.get("position") == "rotary" and "block_size" in known:
-        known["block_size"] = min(known["block_size"], MAX_CONTEXT)
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     return replace(config, attn_scale=match_scale(config, stated, hints, layout))
 
@@ -401,18 +391,14 @@ def is_named(role: str, layout: Layout, names: Iterable[str]) -> bool:
     return any(map(pattern(role, layout.names[role]).fullmatch, names))
 
 
-def our_name(name: str, layout: Layout) -> tuple[str, Place]:
-    """Return our name for a weight, and the tensor's position within it. Names not in the layout are unchanged."""
+def our_name(name: str, layout: Layout) -> tuple[str, int]:
+    """Return our name for a weight, and the number of its head. Names not in the layout are unchanged."""
     for ours, theirs in layout.names.items():
         if match := pattern(ours, theirs).fullmatch(name):
             groups = match.groupdict()
-            if not ours.endswith((".weight", ".bias")):
-                ours = f"{ours}.{groups['leaf'] or 'weight'}"
-            ours = ours.replace("{n}", str(int(groups.get("n") or 0)))
-            if part := re.fullmatch(r"(h\.\d+\.attn)\.([qkv])\.(weight|bias)", ours):
-                return f"{part[1]}.c_attn.{part[3]}", ("qkv".index(part[2]), int(groups.get("h") or 0))
-            return ours, (0, 0)
-    return name, (0, 0)
+            leaf = "" if ours.endswith((".weight", ".bias")) else f".{groups['leaf'] or 'weight'}"
+            return ours.replace("{n}", str(int(groups.get("n") or 0))) + leaf, int(groups.get("h") or 0)
+    return name, 0
 
 
 def role_of(ours: str) -> str:
@@ -420,72 +406,67 @@ def role_of(ours: str) -> str:
     return re.sub(r"^h\.\d+\.", "h.{n}.", ours)
 
 
-def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
-    """Return the layout's name for one of our weights, or `ours` if it has none."""
+def their_name(ours: str, layout: Layout) -> str:
+    """Return the layout's name for one of our weights, or `ours` if it has none. Of several, this is the first."""
     role = role_of(ours)
-    if not any(role.startswith(known) for known in layout.names) or place is not None:
-        role = role.replace(".c_attn.", f".{'qkv'[place[0] if place else 0]}.")
+    if not any(role.startswith(known) for known in layout.names):
+        role = role.replace(".c_attn.", ".q.")
     for known, theirs in layout.names.items():
         if role == known or role.startswith(f"{known}."):
-            n = ours.split(".")[1]
-            return theirs.replace("{n}", n).replace("{h}", str(place[1] if place else 0)) + role[len(known) :]
+            return theirs.replace("{n}", ours.split(".")[1]).replace("{h}", "0") + role[len(known) :]
     return ours
 
 
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
     """Return the weights under our names, and the layout, with the number of heads if names or shapes determine it.
 
-    Weights without a role keep their names. Raises ValueError if two weights have the same role, or if only some
-    of the query, key and value weights exist.
+    Weights without a role keep their names. Raises ValueError if two weights have the same role.
     """
-    found: dict[str, dict[Place, Tensor]] = {}
+    found: dict[str, dict[int, Tensor]] = {}  # {our name, with separate query, key and value: {head: tensor}}
     for name, tensor in named.items():
-        ours, place = our_name(name, layout)
-        require(place not in found.setdefault(ours, {}), "layout.duplicate", name=name)
-        found[ours][place] = tensor
+        ours, head = our_name(name, layout)
+        require(head not in found.setdefault(ours, {}), "layout.duplicate", name=name)
+        found[ours][head] = tensor
     if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # block numbers start at 1
         found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - 1}", ours): parts for ours, parts in found.items()}
-    query = found.get("h.0.attn.c_attn.weight", {}).get((0, 0))
-    heads = [place[1] + 1 for parts in found.values() for place in parts if "{h}" in str(layout.names)]
-    if heads:
-        layout = replace(layout, n_head=max(heads))
-    elif query is not None and query.dim() == 3:
+    query = found.get("h.0.attn.q.weight", {})
+    if "{h}" in layout.names.get(SEPARATE[0], "") and query:
         layout = replace(layout, n_head=len(query))
-    separate = any(role.startswith("h.{n}.attn.q") for role in layout.names)
-    places = list(product(range(3), range(max(heads, default=1)))) if separate else [(0, 0)]
-    biased = {place for ours, parts in found.items() if ours.endswith(".attn.c_attn.bias") for place in parts}
+    elif 0 in query and query[0].dim() == 3:
+        layout = replace(layout, n_head=len(query[0]))
     weights: Weights = {}
     for ours, parts in found.items():
-        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # only the key may lack a bias
-            zeros = torch.zeros_like(next(iter(parts.values())))
-            parts |= {place: zeros for place in places if place not in biased}
-        wanted = places if ".attn.c_attn." in ours else [(0, 0)]
-        if missing := [their_name(ours, layout, place) for place in wanted if place not in parts]:
-            raise GPTError("layout.missing", names=", ".join(missing))
-        weights[ours] = tuple(t for place in wanted for t in stored(parts[place], ours, layout, n_head, separate))
+        tensors = [t for head in sorted(parts) for t in stored(parts[head], ours, layout, layout.n_head or n_head)]
+        weights[ours] = tuple(tensors)
+    for block in [name.removesuffix("q.weight") for name in weights if re.fullmatch(r"h\.\d+\.attn\.q\.weight", name)]:
+        for leaf in ("weight", "bias"):
+            q, k, v = (weights.pop(f"{block}{letter}.{leaf}", ()) for letter in "qkv")
+            if leaf == "bias" and layout.title == CUSTOM and q and v:  # only the key may lack a bias
+                k = k or tuple(map(torch.zeros_like, v))
+            if q or k or v:
+                weights[f"{block}c_attn.{leaf}"] = (*q, *k, *v)
     return weights, layout
 
 
-def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separate: bool) -> Iterable[Tensor]:
+def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None) -> Iterable[Tensor]:
     """Return views of a stored tensor in our orientation, to be concatenated.
 
     Query, key and value may have shape (nh, C, hs) with biases (nh, hs), the output projection (nh, hs, C), and
     position embeddings (1, T, C).
     """
     role = re.sub(r"\.(weight|bias)$", "", role_of(ours))
-    is_qkv, is_one = role.endswith("attn.c_attn"), role.endswith("attn.c_attn") and separate
     if ours == "wpe.weight" and tensor.dim() == 3 and 1 in tensor.shape[:2]:
         return [tensor[0] if len(tensor) == 1 else tensor[:, 0]]
-    if is_one and tensor.dim() == 3:
+    if role in SEPARATE and tensor.dim() == 3:
         return [head.t() if head.shape[0] >= head.shape[1] else head for head in tensor]
-    if is_one and tensor.dim() == 2 and ours.endswith(".bias"):
+    if role in SEPARATE and tensor.dim() == 2 and ours.endswith(".bias"):
         return list(tensor)
     if role.endswith("attn.c_proj") and tensor.dim() == 3:
         return [tensor.flatten(0, 1).t()]
-    if tensor.dim() == 2 and role in {re.sub(r"\.[qkv]$", ".c_attn", each) for each in layout.transposed}:
+    if tensor.dim() == 2 and role in layout.transposed:
         tensor = tensor.t()
-    if is_qkv and not separate and layout.qkv_order != "qkv" and tensor.dim():
-        return in_order(tensor, layout, layout.n_head or n_head)
+    if role.endswith("attn.c_attn") and layout.qkv_order != "qkv" and tensor.dim():
+        return in_order(tensor, layout, n_head)
     return [tensor]
 
 
@@ -495,7 +476,7 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
         parts = tensor.chunk(3)
         return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]
     if n_head is None or len(tensor) % (3 * n_head):
-        raise HeadsUnknown(len(tensor) // 3, layout.activation)
+        raise HeadsUnknown("layout.heads_unknown", n_embd=len(tensor) // 3, activation=layout.activation)
     heads = tensor.unflatten(0, (n_head, 3, -1))
     return [heads[head, part] for part in range(3) for head in range(n_head)]
 

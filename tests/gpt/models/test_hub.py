@@ -174,7 +174,6 @@ def test_a_model_in_several_files_is_fetched_with_its_tokenizer_and_nothing_else
     ("option", "value", "said"),
     [
         ("model_type", "mamba", "a mamba model"),
-        ("model_type", "mixtral", "mixture of experts"),
         ("quantization_config", {"quant_method": "hqq"}, "quantised"),
     ],
 )

@@ -15,7 +15,7 @@ from gpt.inference.cluster import DeployedModel, ModelSpec
 from gpt.inference.packed_weights import half_dtype
 from gpt.models.checkpoints import checkpoint, open_checkpoint, save_model
 from gpt.models.checkpoints.vocabularies import PlainIds
-from gpt.models.loading import Precision, build, checked_precision, memory_of, peak_bytes
+from gpt.models.loading import Precision, build, memory_of, peak_bytes
 from gpt.models.memory import free_memory
 from gpt.models.registry import Registry, compare, configure, precision_error
 from gpt.models.sources import load_model
@@ -29,7 +29,7 @@ from tests.parity.named_models import NanoGPT
 def test_half_precision_files_load_in_float32_and_in_16_bits(tmp_path: Path) -> None:
     model, idx = tiny(), torch.arange(16)[None]
     save_model(tmp_path, model, PlainIds(N_VOCAB))
-    full, half = load_model(tmp_path, device="cpu"), load_model(tmp_path, device="cpu", precision="bf16")
+    full, half = load_model(tmp_path, device="cpu"), load_model(tmp_path, device="cpu", precision="half")
     assert {p.dtype for p in full.model.parameters()} == {torch.float32}
     assert torch.equal(half.model.wte.weight, full.model.wte.weight.to(half_dtype()).float())
     torch.testing.assert_close(full.model(idx), model(idx), atol=0.02, rtol=0)
@@ -104,7 +104,7 @@ def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
         for weight in original.parameters():
             weight.normal_(std=0.3)
     save_model(tmp_path, original, PlainIds(N_VOCAB), dtype=torch.float32)
-    precision = checked_precision(packing.split()[0])
+    precision: Precision = "int8" if packing == "int8" else "fp32"
 
     @torch.no_grad()
     def logits(model: GPT) -> Tensor:
@@ -186,7 +186,7 @@ def test_the_same_model_has_no_error_and_one_of_16_bits_a_small_one():
     exact = load_model("stories", device="cpu")
     none = compare(exact, exact)
     assert (none.kl, none.logit, none.top_1) == (0, 0, 1)
-    small = precision_error(load_model("stories", device="cpu", precision="bf16"))
+    small = precision_error(load_model("stories", device="cpu", precision="half"))
     assert small.kl < 0.01
     assert small.logit < 1
     assert (small.kl > 1e-6) == (half_dtype() is torch.bfloat16)  # its file holds float16
@@ -196,7 +196,7 @@ def test_the_same_model_has_no_error_and_one_of_16_bits_a_small_one():
 @pytest.fixture
 def reduced():
     """Load the shared models in bfloat16."""
-    configure(precision="bf16")
+    configure(precision="half")
     yield
     configure()
 
