@@ -9,7 +9,9 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 import gpt
-from gpt.models.checkpoints.checkpoint import formats_table
+from gpt.models.checkpoints.checkpoint import READERS
+from gpt.models.checkpoints.files import CTRANSLATE2, NAMES, STARTS
+from gpt.models.checkpoints.other_formats import ADAPTER_FORMAT
 
 ROOT = Path(__file__).parent.parent
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")}
@@ -68,6 +70,23 @@ def test_the_api_example_names_every_endpoint_as_it_is():
 
 def test_the_readme_and_the_page_of_the_api_give_agents_the_same_address():
     assert blocks(README, "json") == blocks(API, "json")
+
+
+def formats_table() -> str:
+    """Return the table of formats in Markdown: what is opened, and what is not."""
+    opened = ADAPTER_FORMAT | {name: how for reader in READERS for name, how in reader.formats.items()}
+    others: dict[tuple[str, str], list[str]] = {}
+    for names, row in NAMES.items():
+        others.setdefault(row, []).extend(f"`{name}`" for name in names.split())
+    others[CTRANSLATE2[1]] = [f"`{CTRANSLATE2[0]}` next to it"]
+    for row in STARTS.values():
+        others.setdefault(row, []).append("the first bytes")
+    lines = ["| Format | Recognised by | |", "|---|---|---|"]
+    lines += [f"| {name} | {how} | opened |" for name, how in opened.items()]
+    for (name, command), how in others.items():
+        advice = f"convert it with {command}" if command else "choose the model from which it was made"
+        lines.append(f"| {name} | {', '.join(how)} | not read: {advice} |")
+    return "\n".join(lines)
 
 
 def test_the_table_of_formats_is_that_of_the_readers():

@@ -7,20 +7,32 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from gpt import GPT, GPTConfig, SamplingParams, generate, generate_batch, get_model, load_model, save_hugging_face
+from gpt import (
+    GPT,
+    Generation,
+    GPTConfig,
+    SamplingParams,
+    generate,
+    generate_batch,
+    get_model,
+    load_model,
+    save_hugging_face,
+)
 from gpt.analysis import direct_logit_attribution, input_x_gradient, logit_lens, trace_text
 from gpt.cache import KVCache
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.trace import Trace
-from tests.parity.family_models import CASES, OPTIONS, VOCAB_SIZE, Twins, family_twins
+from tests.gpt.family_configs import randomized
+from tests.parity.family_models import CASES, LINEAR, LLAMA3, OPTIONS, SIZES, VOCAB_SIZE, YARN, Twins, family_twins
 
 T, TOKEN = 20, 33
 
@@ -83,6 +95,27 @@ def test_greedy_text_is_that_of_transformers_alone_and_among_others(case: tuple[
 def test_weights_that_stay_in_their_files_make_the_same_model(twins: Twins) -> None:
     mapped = open_checkpoint(twins.folder).build_mapped()
     assert_close(mapped.state_dict(), twins.ours.state_dict(), atol=0, rtol=0)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rope", [LINEAR, LLAMA3, YARN], ids=lambda rope: rope["rope_type"])
+@torch.inference_mode()
+def test_a_text_longer_than_4096_tokens_has_transformers_numbers(rope: dict[str, Any], tmp_path: Path) -> None:
+    sizes = SIZES | {"max_position_embeddings": 8192, "num_hidden_layers": 2, "num_attention_heads": 2}
+    options = sizes | {"rope_parameters": rope | {"original_max_position_embeddings": 2048}}
+    config = AutoConfig.for_model("llama", **options)
+    reference = randomized(AutoModelForCausalLM.from_config(config, attn_implementation="eager"))
+    reference.save_pretrained(tmp_path)
+    ids = torch.randint(VOCAB_SIZE, (4500,), generator=torch.Generator().manual_seed(0))
+    expected = reference(ids[None], output_attentions=True)
+    document = Generation(load_model(tmp_path, device="cpu"), ids[:-9].tolist())
+    document.read()
+    document.append(*ids[-9:].tolist())
+    document.read()
+    for position in (5, 4095, 4096, 4499):
+        assert_close(document.logits(position), expected.logits[0, position], atol=1e-5, rtol=0)
+    found = document.attn_weights(1, 0, start=4400)
+    assert_close(found, expected.attentions[1][0, 0, 4400:], atol=1e-6, rtol=1e-4)
 
 
 NORMS = ("norm", "decoder.final_layer_norm", "final_layer_norm", "final_layernorm", "ln_f")

@@ -149,22 +149,14 @@ def test_objects_beside_the_weights_are_read_without_their_classes(
 
 def test_of_several_models_in_a_file_one_is_chosen_by_its_name(tmp_path: Path) -> None:
     net, ema = randomized(TiedGPT()), randomized(TiedGPT(), std=0.1)
-    joined = {
-        f"{name}.{key}": value
-        for name, part in (("net", net), ("ema", ema))
-        for key, value in part.state_dict().items()
-    }
-    for saved in (
-        {"net": net.state_dict(), "ema": ema.state_dict(), "scaler": {"scale": torch.ones(1)}},
-        {"state_dict": joined},
-    ):
-        torch.save({**saved, "n_head": HEADS}, tmp_path / "mine.pt")
-        with pytest.raises(WeightsUnknown, match="contains these models: net, ema") as unclear:
-            open_checkpoint(tmp_path / "mine.pt")
-        assert unclear.value.choices == ["net", "ema"]
-        assert_same_logits(tmp_path / "mine.pt", ema, weights="ema")
-        with pytest.raises(WeightsUnknown):
-            open_checkpoint(tmp_path / "mine.pt", weights="other")
+    saved = {"net": net.state_dict(), "ema": ema.state_dict(), "scaler": {"scale": torch.ones(1)}}
+    torch.save({**saved, "n_head": HEADS}, tmp_path / "mine.pt")
+    with pytest.raises(WeightsUnknown, match="contains these models: net, ema") as unclear:
+        open_checkpoint(tmp_path / "mine.pt")
+    assert unclear.value.choices == ["net", "ema"]
+    assert_same_logits(tmp_path / "mine.pt", ema, weights="ema")
+    with pytest.raises(WeightsUnknown):
+        open_checkpoint(tmp_path / "mine.pt", weights="other")
 
 
 def test_a_config_json_beside_inferred_names_counts_and_a_contradiction_names_both_values(tmp_path: Path) -> None:

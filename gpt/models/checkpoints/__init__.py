@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from gpt.models.checkpoints.checkpoint import Checkpoint, main_file, open_checkpoint
 from gpt.models.checkpoints.files import WeightsUnknown
-from gpt.models.checkpoints.gguf_writing import Kind, save_gguf
 from gpt.models.checkpoints.hugging_face_tokenizer import GENERATION_CONFIG, write_json
 from gpt.models.checkpoints.layouts import (
     INFER,
@@ -21,7 +20,7 @@ from gpt.models.checkpoints.layouts import (
     ScaleUnknown,
 )
 from gpt.models.checkpoints.untrusted import read_json
-from gpt.models.checkpoints.writing import save_hugging_face, save_model
+from gpt.models.checkpoints.writing import Kind, save_gguf, save_hugging_face, save_model
 
 __all__ = [
     "INFER",

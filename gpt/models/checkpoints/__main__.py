@@ -9,7 +9,7 @@ from typing import get_args
 
 from gpt.config import Activation
 from gpt.models.checkpoints import SCALES, Hints, convert
-from gpt.models.checkpoints.gguf_writing import Kind
+from gpt.models.checkpoints.writing import Kind
 from gpt.models.sources import find_source
 
 

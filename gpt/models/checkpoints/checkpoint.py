@@ -16,9 +16,6 @@ from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.files import (
     ADAPTER_CONFIG,
-    CTRANSLATE2,
-    NAMES,
-    STARTS,
     WEIGHT_FILES,
     Contents,
     Deferred,
@@ -28,7 +25,6 @@ from gpt.models.checkpoints.files import (
 from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.other_formats import (
-    ADAPTER_FORMAT,
     LLAMA2C,
     NANOCHAT,
     OPENAI,
@@ -206,23 +202,6 @@ class Rows:
 
 # Readers of single formats. The last one reads everything else.
 READERS: tuple[Reader, ...] = (NANOCHAT, OPENAI, GGUF, LLAMA2C, WEIGHT_FILES)
-
-
-def formats_table() -> str:
-    """Return the table of formats in Markdown, as printed in docs/checkpoints.md: what is opened, and what is not."""
-    opened = ADAPTER_FORMAT | {name: how for reader in READERS for name, how in reader.formats.items()}
-    others: dict[tuple[str, str], list[str]] = {}
-    for names, row in NAMES.items():
-        others.setdefault(row, []).extend(f"`{name}`" for name in names.split())
-    others[CTRANSLATE2[1]] = [f"`{CTRANSLATE2[0]}` next to it"]
-    for row in STARTS.values():
-        others.setdefault(row, []).append("the first bytes")
-    lines = ["| Format | Recognised by | |", "|---|---|---|"]
-    lines += [f"| {name} | {how} | opened |" for name, how in opened.items()]
-    for (name, command), how in others.items():
-        advice = f"convert it with {command}" if command else "choose the model from which it was made"
-        lines.append(f"| {name} | {', '.join(how)} | not read: {advice} |")
-    return "\n".join(lines)
 
 
 def find_files(path: Path) -> tuple[Reader, list[Path]]:

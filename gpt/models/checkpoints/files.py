@@ -52,7 +52,6 @@ NO_WEIGHTS = re.compile(
     r"|(train|val|valid|test)\.bin$)(?![a-z])"
 )
 MAX_MODULE_DEPTH = 20
-IN_A_BLOCK = re.compile(r"(^|\.)\d+\.")
 StateDict = dict[str, Tensor]
 ROWS = torch.ops.aten.slice.Tensor
 # Files of other programs that are not read here: {file names: (format, command that converts it, "" if there is none)}.
@@ -209,8 +208,6 @@ def read_weights(files: list[Path], hints: Hints) -> Contents:
     """Read weight files, with the options and the vocabulary in the same folder."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
-    if config:
-        config.pop("sha256", None)  # in folders of earlier versions
     tensors, entries = open_weights(files[0], hints.weights)
     for file in files[1:]:
         tensors |= open_weights(file, hints.weights)[0]
@@ -316,24 +313,17 @@ def open_weights(path: Path, wanted: str | None = None) -> tuple[StateDict, dict
     names = list(found) if wanted is None else [wanted]
     if len(names) > 1 or names[0] not in found:
         raise WeightsUnknown("checkpoint.several_states", file=path.name, names=", ".join(found))
-    entry, weights = found[names[0]]
-    return weights, entries_beside(saved, entry)
+    return found[names[0]], entries_beside(saved, names[0])
 
 
-def models_in(saved: object) -> dict[str, tuple[str, StateDict]]:
-    """Return {name of a model: (the entry that contains it, its weights)}. Without entries, the name is empty."""
+def models_in(saved: object) -> dict[str, StateDict]:
+    """Return {entry: its weights} for each model in a file, or {"": weights} for one without entries."""
     own = tensors_in(saved)
     inside = {str(name): tensors_in(value) for name, value in as_dict(saved).items() if "optim" not in str(name)}
     largest = max(map(len, inside.values()), default=0)
     if len(own) >= max(largest, 1):
-        inside = {"": own}
-    else:
-        inside = {name: tensors for name, tensors in inside.items() if 2 * len(tensors) > largest}
-    found: dict[str, tuple[str, StateDict]] = {}
-    for entry, weights in inside.items():
-        models = models_inside(weights) or {entry: weights}
-        found |= {name: (entry, model) for name, model in models.items()}
-    return found
+        return {"": own}
+    return {name: tensors for name, tensors in inside.items() if 2 * len(tensors) > largest}
 
 
 def tensors_in(value: object) -> StateDict:
@@ -359,18 +349,6 @@ def module_tensors(module: Record) -> StateDict:
 def as_dict(value: object) -> dict[Any, Any]:
     """Return a dictionary, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
-
-
-def models_inside(weights: StateDict) -> dict[str, StateDict]:
-    """Return {prefix: weights} if a state dict consists of several models with the same names, such as net and ema."""
-    parts: dict[str, StateDict] = {}
-    for name, tensor in weights.items():
-        first, _, rest = name.partition(".")
-        parts.setdefault(first, {})[rest] = tensor
-    names = [part.keys() for part in parts.values()]
-    twins = {first: part for first, part in parts.items() if names.count(part.keys()) > 1}
-    numbered = {len({bool(IN_A_BLOCK.search(name)) for name in part}) for part in twins.values()}
-    return twins if numbered == {2} else {}  # modules of a single model lack blocks, or have nothing outside them
 
 
 def entries_beside(saved: object, name: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Write models to disk, in our own format or in Hugging Face's.
+"""Write models to disk: in our own format, in Hugging Face's, or as GGUF for llama.cpp.
 
 Our format is a folder with config.json, model.safetensors and the vocabulary.
 """
@@ -6,6 +6,7 @@ Our format is a folder with config.json, model.safetensors and the vocabulary.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 import re
@@ -15,27 +16,46 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
+from gguf import GGUFWriter
+from gguf.constants import GGMLQuantizationType, GGUFValueType, LlamaFileType
+from gguf.quants import quantize
 from safetensors.torch import save_file
 from torch import Tensor
 
+from gpt.checks import check_choice, require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
 from gpt.model import GPT
+from gpt.models.checkpoints import gguf, tokenizer_formats
 from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.files import CONFIG, WEIGHTS
-from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_CONFIG, TOKENIZER_JSON, write_json
+from gpt.models.checkpoints.hugging_face_tokenizer import (
+    BYTE_TOKEN,
+    SPACE,
+    TOKENIZER_CONFIG,
+    TOKENIZER_JSON,
+    HuggingFaceTokenizer,
+    write_json,
+)
 from gpt.models.checkpoints.layouts import Layout
 from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SKIPS_ROTATION, WINDOWED, read_family_options
-from gpt.models.checkpoints.tokenizer_formats import SETTINGS_FILES, write_gpt2_files
+from gpt.models.checkpoints.tokenizer_formats import CONTROL, PLACE, SETTINGS_FILES, USER_DEFINED, write_gpt2_files
 from gpt.models.checkpoints.translate import expected_shapes, role_of, translate_family, whole, with_half_pairs
-from gpt.models.checkpoints.vocabularies import FILES, TokenTable, write_vocabulary
+from gpt.models.checkpoints.vocabularies import FILES, PlainIds, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
+from gpt.rotary import rotary_frequencies
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
+Kind = Literal["F32", "F16", "Q8_0"]
+FILE_TYPES = {"F32": LlamaFileType.ALL_F32, "F16": LlamaFileType.MOSTLY_F16, "Q8_0": LlamaFileType.MOSTLY_Q8_0}
+POSITIONS = "position_embd.weight"  # llama.cpp expects it in float32
+OWN_HEAD = ("gptneox", "olmo2", "phi2", "stablelm")  # llama.cpp opens them only with an output matrix
+NO_HEAD = ("gemma", "gemma2")  # llama.cpp always uses the embedding
+N_BLOCK = 32  # numbers in a block of Q8_0
 # Matrices that transformers stores as (in, out), like OpenAI's released weights.
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 NORM_ERROR = 1e-6  # rounding errors of a mean of squares
@@ -133,17 +153,22 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
     layout: layout of the checkpoint that the model was read from. Its family is tried first.
     Raises ValueError if none of FAMILIES can express the model.
     """
-    for name in sorted(FAMILIES, key=lambda name: FAMILIES[name].title != layout):
-        values = config_values(name, model.config)
-        theirs = read_config(values)
-        if theirs is not None and is_same(model.config, theirs):
-            weights = to_weights(model, FAMILIES[name], theirs)
-            if weights is not None:
-                return weights, {"architectures": [FAMILIES[name].model_class], "dtype": "float32", **values}
+    for name, values, theirs in equivalents(model.config, layout):
+        if (weights := to_weights(model, FAMILIES[name], theirs)) is not None:
+            return weights, {"architectures": [FAMILIES[name].model_class], "dtype": "float32", **values}
     defaults = GPTConfig()
     options = {f.name: getattr(model.config, f.name) for f in dataclasses.fields(GPTConfig)}
     unusual = [f"{name}={value!r}" for name, value in options.items() if value != getattr(defaults, name)]
     raise GPTError("layout.no_family", options=", ".join(unusual))
+
+
+def equivalents(config: GPTConfig, layout: str) -> Iterator[tuple[str, dict[str, Any], GPTConfig]]:
+    """Yield (model_type, options, configuration) for the families that express a configuration, `layout`'s first."""
+    for name in sorted(FAMILIES, key=lambda name: FAMILIES[name].title not in layout):
+        values = config_values(name, config)
+        theirs = read_config(values)
+        if theirs is not None and is_same(config, theirs):
+            yield name, values, theirs
 
 
 def config_values(name: str, config: GPTConfig) -> dict[str, Any]:
@@ -317,3 +342,211 @@ def stored_shapes(family: Layout, config: GPTConfig) -> dict[str, tuple[int, ...
 def transposed(name: str, tensor: Tensor) -> Tensor:
     """Convert a weight from our orientation to that of transformers, or vice versa. Returns a view."""
     return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
+
+
+def save_gguf(
+    model: AnyModel, path: Path | str, vocabulary: Vocabulary | None = None, *, kind: Kind = "F16", layout: str = ""
+) -> None:
+    """Write a GGUF file in the first architecture of llama.cpp that expresses the model.
+
+    vocabulary: Defaults to a loaded model's tokenizer. kind: The type of the matrices; norms and biases are in float32.
+    layout: The layout that the model was read from, whose family is tried first. Defaults to a loaded model's.
+    Raises ValueError if the file exists, or if GGUF cannot express the model or its vocabulary.
+    """
+    check_choice("kind", kind, get_args(Kind))
+    path = Path(path)
+    require(not path.exists(), "gguf.exists", path=path)
+    network, tokenizer = with_tokenizer(model)
+    found = (
+        (metadata, tensors)
+        for metadata, family, config in gguf_candidates(network.config, layout or getattr(model, "layout", ""))
+        if (tensors := to_weights(network, family, config)) is not None
+    )
+    metadata, tensors = next(found, ({}, {}))
+    require(tensors, "gguf.no_architecture")
+    if metadata["general.architecture"] in OWN_HEAD and network.config.tie_weights:
+        tensors["output.weight"] = tensors["token_embd.weight"]
+    if (factors := rope_factors(network.config)) is not None:
+        tensors[gguf.ROPE_FACTORS] = factors
+    metadata |= vocabulary_metadata(vocabulary or tokenizer)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
+        part = Path(new) / path.name
+        write_gguf(part, metadata | {"general.file_type": int(FILE_TYPES[kind])}, tensors, kind)
+        os.replace(part, path)
+
+
+def gguf_candidates(config: GPTConfig, layout: str) -> Iterator[tuple[dict[str, Any], Layout, GPTConfig]]:
+    """Yield the metadata, the family and its configuration for the architectures that express a configuration.
+
+    layout: The layout that the model was read from. Its family is tried first.
+    """
+    architectures = {model_type: name for name, model_type in gguf.ARCHITECTURES.items()}
+    for model_type, _, theirs in equivalents(config, layout):
+        if (name := architectures.get(model_type)) is None:
+            continue
+        family = FAMILIES[model_type]
+        metadata = {"general.architecture": name}
+        metadata |= {f"{name}.{key}": value for key, value in gguf_options(family, config).items()}
+        stored = {"blk.0.attn_qkv.weight": torch.empty(0)} if gguf.FUSED in family.names else {}
+        family = gguf.gguf_family(family, stored, name)
+        is_ignored = f"{name}.{gguf.WINDOW}" in metadata and f"{name}.{gguf.PATTERN}" not in metadata  # by llama.cpp
+        is_ignored |= name in NO_HEAD and not config.tie_weights
+        if not is_ignored and is_same(config, read_back(metadata, config)):
+            yield metadata, family, theirs
+
+
+def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:
+    """Return the options of a model as keys of the metadata, without the architecture's name."""
+    values, rms = effective(config), config.norm == "rms"
+    theirs = family.stated
+    found: dict[str, Any] = {"feed_forward_length": config.ff_size, "attention.head_count_kv": config.kv_heads}
+    for ours, key in gguf.KEYS:
+        value = values.get(ours)
+        is_stated = ours in theirs and value is not None and ours not in ("rotary_size", "window_rotary_base")
+        if is_stated and (ours != "norm_eps" or ("rms" in key) == rms):
+            found[key] = value
+    if "attention.key_length" in found:
+        found["attention.value_length"] = found["attention.key_length"]
+    if config.position == "rotary":
+        found["rope.freq_base"] = config.rotary_base
+        found["rope.dimension_count"] = config.rotary_size
+        if config.window_rotary_base is not None and "window_rotary_base" in theirs:
+            found["rope.freq_base_swa"] = config.window_rotary_base
+        scaling = config.rotary_scaling
+        if scaling is not None and scaling.kind in ("linear", "yarn"):
+            found |= {gguf.SCALED: scaling.kind, gguf.SCALING: scaling.factor}
+            found |= {gguf.ORIGINAL: scaling.original_context} if scaling.kind == "yarn" else {}
+    windows = [config.window_of(layer) is not None for layer in range(config.n_layer)]
+    if any(windows) and config.window is not None and config.window < config.block_size:
+        found[gguf.WINDOW] = config.window
+        found |= {gguf.PATTERN: windows} if "sliding_window_pattern" in family.others else {}
+    return {key: gguf.shortest(value) if isinstance(value, float) else value for key, value in found.items()}
+
+
+def read_back(metadata: dict[str, Any], config: GPTConfig) -> GPTConfig:
+    """Return the configuration that a reader finds in the metadata."""
+    sizes = {"token_embd.weight": (config.vocab_size, 1), "blk.0.ffn_down.weight": (1, config.ff_size)}
+    tensors = {name: torch.empty(size, device="meta") for name, size in sizes.items()}
+    named = {"attn_q": config.has_qkv_bias, "attn_output": config.has_proj_bias, "ffn_up": config.has_mlp_bias}
+    tensors |= {f"blk.0.{name}.bias": torch.empty(0) for name, has_bias in named.items() if has_bias}
+    tensors |= {} if config.tie_weights else {"output.weight": torch.empty(0)}
+    factors = rope_factors(config)
+    try:
+        found = read_config(gguf.read_config(gguf.GGUFFile(metadata, tensors, {}), factors))
+    except GPTError:
+        found = None
+    if found is None:
+        return GPTConfig()
+    return found if factors is None else replace(found, rotary_scaling=config.rotary_scaling)  # the same factors
+
+
+def rope_factors(config: GPTConfig) -> Tensor | None:
+    """Return what scaling divides each rotary frequency by, or None if GGUF states the scaling in another way."""
+    scaling = config.rotary_scaling
+    if scaling is None or scaling.kind not in ("llama3", "longrope") or scaling.attention_factor != 1:
+        return None
+    size, base = config.rotary_size, config.rotary_base
+    return rotary_frequencies(size, base) / rotary_frequencies(size, base, scaling)
+
+
+def write_gguf(path: Path, metadata: dict[str, Any], tensors: dict[str, Tensor], kind: Kind) -> None:
+    """Write a file. Matrices whose rows have no whole number of blocks are written in float16 instead of Q8_0."""
+    writer = GGUFWriter(path, metadata.pop("general.architecture"))
+    types = {bool: GGUFValueType.BOOL, int: GGUFValueType.UINT32, float: GGUFValueType.FLOAT32}
+    for key, value in metadata.items():
+        if isinstance(value, list):
+            writer.add_array(key, value)
+        else:
+            writer.add_key_value(key, value, types.get(type(value), GGUFValueType.STRING))
+    for name, tensor in tensors.items():
+        fits = "F16" if kind == "Q8_0" and tensor.shape[-1] % N_BLOCK else kind
+        stored = GGMLQuantizationType[fits if tensor.dim() > 1 and name != POSITIONS else "F32"]
+        writer.add_tensor(name, quantize(tensor.numpy(), stored), raw_dtype=stored)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
+    """Return the metadata for a vocabulary. Raises ValueError if GGUF has no vocabulary of this kind."""
+    if vocabulary is None or isinstance(vocabulary, PlainIds):
+        return {f"{PLACE}.model": "none"}
+    if isinstance(vocabulary, Tokenizer):
+        ids, merges = tokenizer_formats.letters_and_merges(vocabulary.encoding._mergeable_ranks)
+        special = vocabulary.special_names
+        found = byte_level(ids | special, [" ".join(pair) for pair in merges], "gpt-2", dict.fromkeys(special, CONTROL))
+        roles = {"bos_token": vocabulary.eot_id, "eos_token": vocabulary.eot_id}
+    elif isinstance(vocabulary, HuggingFaceTokenizer):
+        found = library_vocabulary(vocabulary)
+        ids = vocabulary._tokenizer.get_vocab()
+        roles = {role: ids.get(name) for role, name in vocabulary.settings.tokens.items()}
+        if roles.get("eos_token") is None:
+            roles["eos_token"] = vocabulary.eot_id
+    else:
+        raise GPTError("gguf.vocabulary", kind=type(vocabulary).__name__)
+    for role, token_id in roles.items():
+        if role in tokenizer_formats.ROLES and token_id is not None:
+            found[f"{tokenizer_formats.ROLES[role]}_token_id"] = token_id
+    found["add_bos_token"] = bool(vocabulary.prefix_ids)
+    metadata = {f"{PLACE}.{name}": value for name, value in found.items()}
+    chat = vocabulary.settings.chat if isinstance(vocabulary, HuggingFaceTokenizer) else None
+    return metadata if chat is None else metadata | {"tokenizer.chat_template": chat.source}
+
+
+def byte_level(ids: dict[str, int], merges: list[str], pre: str, kinds: dict[str, int]) -> dict[str, Any]:
+    """Return the metadata of byte-level BPE. kinds: {token: type} for tokens that are not normal."""
+    names = {token_id: name for name, token_id in ids.items()}
+    tokens = [names.get(i, f"[PAD{i}]") for i in range(max(names) + 1)]
+    types = [kinds.get(token, tokenizer_formats.NORMAL) for token in tokens]
+    return {"model": "gpt2", "pre": pre, "tokens": tokens, "token_type": types, "merges": merges}
+
+
+def library_vocabulary(vocabulary: HuggingFaceTokenizer) -> dict[str, Any]:
+    """Return the metadata for a vocabulary of the `tokenizers` library. Raises ValueError if it is of another kind."""
+    content = json.loads(vocabulary._tokenizer.to_str())
+    model, normalizer, pre_tokenizer = content["model"], content["normalizer"], content["pre_tokenizer"]
+    if model["type"] != "BPE":
+        raise GPTError("gguf.vocabulary", kind=model["type"])
+    added = {each["content"]: each for each in content["added_tokens"]}
+    kinds = {name: CONTROL if each["special"] else USER_DEFINED for name, each in added.items()}
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    ids = {**model["vocab"], **{name: each["id"] for name, each in added.items()}}
+    splits = pre_tokenizer.get("pretokenizers", [pre_tokenizer]) if pre_tokenizer else []
+    if any(each["type"] == "ByteLevel" for each in splits):
+        return byte_level(ids, merges, pattern_name(normalizer, splits, model), kinds)
+    if not model.get("byte_fallback") or (pre_tokenizer and pre_tokenizer["type"] not in ("Split", "Metaspace")):
+        raise GPTError("gguf.vocabulary", kind=pre_tokenizer["type"] if pre_tokenizer else model["type"])
+    rank: dict[str, int] = {}
+    for n, (left, right) in enumerate(merge.split(" ") for merge in merges):
+        rank.setdefault(left + right, n)
+    names = {token_id: name for name, token_id in ids.items()}
+    tokens = [names.get(i, f"[PAD{i}]") for i in range(max(names) + 1)]
+    kinds |= {token: tokenizer_formats.BYTE for token in tokens if BYTE_TOKEN.fullmatch(token)}
+    kinds |= {model["unk_token"]: tokenizer_formats.UNKNOWN} if model.get("unk_token") else {}
+    scores = [float(-rank.get(token, len(merges))) for token in tokens]
+    types = [kinds.get(token, tokenizer_formats.NORMAL) for token in tokens]
+    if len(merges) < len(tokenizer_formats.merges_of(list(zip(tokens, scores, types, strict=True)))):
+        raise GPTError("gguf.vocabulary", kind="BPE")  # SentencePiece tries all pairs that make a token
+    whole = [kind == USER_DEFINED for kind in types]
+    return {
+        "model": "llama",
+        "pre": "default",
+        "tokens": [token.replace(SPACE, " ") if each else token for token, each in zip(tokens, whole, strict=True)],
+        "scores": scores,
+        "token_type": types,
+        "add_space_prefix": vocabulary.strips_space,
+    }
+
+
+def pattern_name(normalizer: Any, splits: list[dict[str, Any]], model: dict[str, Any]) -> str:
+    """Return llama.cpp's name for the way in which a byte-level vocabulary splits texts."""
+    patterns = [each["pattern"]["Regex"] for each in splits if each["type"] == "Split"]
+    digits = any(each["type"] == "Digits" for each in splits)
+    for pre, (normal, known) in tokenizer_formats.SPLITS.items():
+        theirs = [each["pattern"]["Regex"] for each in known if each["type"] == "Split"]
+        same = theirs == patterns and any(each["type"] == "Digits" for each in known) == digits and normal == normalizer
+        if same and (pre in tokenizer_formats.STARTS_WITH_BOS) == bool(model.get("ignore_merges")):
+            return pre
+    raise GPTError("gguf.vocabulary", kind=f"BPE {patterns or [each['type'] for each in splits]}"[:80])

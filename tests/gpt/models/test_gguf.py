@@ -20,9 +20,9 @@ from tokenizers import Tokenizer
 from gpt.errors import GPTError
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.gguf import read_config, read_gguf
-from gpt.models.checkpoints.gguf_writing import vocabulary_metadata
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
 from gpt.models.checkpoints.vocabularies import PlainIds, find_vocabulary
+from gpt.models.checkpoints.writing import vocabulary_metadata
 from gpt.tokenizer import gpt2_tokenizer
 from tests.gpt.models.tokenizer_families import (
     CHATML,

@@ -7,6 +7,7 @@ import gc
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from gpt.documents.generation import Generation
 from gpt.model import GPT
 from gpt.models import sources
 from gpt.models.checkpoints import Checkpoint, HeadsUnknown, open_checkpoint, save_model
+from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import memory_of
 from gpt.models.registry import Registry, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, LLAMA_MODEL, POEMS_MODEL, load_model
@@ -212,6 +214,14 @@ def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
     assert names[1] not in registry._loads
     registry.get(names[1])  # loads b again
     assert names[3] not in registry._loads
+
+
+def test_a_limit_shortens_the_context_of_rotary_models_alone(tmp_path: Path) -> None:
+    registry = Registry(memory=10**9, device=CPU, context=5)
+    for position in ("rotary", "learned"):
+        save_model(tmp_path / position, GPT(replace(CONFIG, position=position)), PlainIds(CONFIG.vocab_size))
+    contexts = [registry.get(registry.add(tmp_path / name)).model.config.block_size for name in ("rotary", "learned")]
+    assert contexts == [5, CONFIG.block_size]
 
 
 def test_model_in_use_is_not_evicted(folders: list[Path]) -> None:
