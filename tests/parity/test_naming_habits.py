@@ -148,7 +148,7 @@ def test_what_stays_unclear_is_said(tmp_path: Path, old: str, new: str, added: d
         ({"wte": "tok"}, '"names" must give a name'),
         ({"names": {"tok": "wte"}}, "names must be one of wte, .*, not 'tok'"),
         ({"names": {"wte": "tok"}, "rotary": True}, "option that is not implemented: rotary"),
-        ({"names": {"wte": "tok"}}, "tok, but no weight has this name"),
+        ({"names": {"wte": "tok"}}, r"tok\.weight is missing or not a matrix"),
     ],
 )
 def test_a_wrong_file_of_names_is_a_sentence(tmp_path: Path, content: dict[str, object], said: str) -> None:

@@ -208,6 +208,8 @@ def read_weights(files: list[Path], hints: Hints) -> Contents:
     """Read weight files, with the options and the vocabulary in the same folder."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
+    if config:
+        config.pop("sha256", None)  # in folders of earlier versions
     tensors, entries = open_weights(files[0], hints.weights)
     for file in files[1:]:
         tensors |= open_weights(file, hints.weights)[0]

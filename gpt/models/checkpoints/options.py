@@ -90,7 +90,7 @@ def read_family_options(config: Values) -> Options:
         if "rotary_size" in options:
             options["rotary_share"] = rotary_share(options.pop("rotary_size"), options["n_embd"] // options["n_head"])
         options |= read_windows(family, values, options["n_layer"], options["block_size"])
-        return without_defaults({**family.options, **options})
+        return {**family.options, **options}
     except GPTError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # values of other types
@@ -101,19 +101,6 @@ def rotary_share(size: int, head_size: int) -> float:
     """Return the fraction of a head that makes `GPTConfig.rotary_size` equal to `size`."""
     share = size / max(head_size, 1)
     return share if int(head_size * share) == size else math.nextafter(share, math.inf)
-
-
-def without_defaults(options: Options) -> Options:
-    """Replace options that equal their default with None, so that equal models have equal configurations."""
-    width = options.get("head_dim") or options["n_embd"] // options["n_head"]
-    usual = {
-        "n_kv_head": options["n_head"],
-        "head_dim": options["n_embd"] / options["n_head"],
-        "n_ff": 4 * options["n_embd"],
-        **dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), options.get("bias", True)),
-        "attn_scale": width**-0.5,
-    }
-    return {name: None if name in usual and value == usual[name] else value for name, value in options.items()}
 
 
 def read_rotary(family: Layout, values: Values) -> Options:

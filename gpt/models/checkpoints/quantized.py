@@ -30,13 +30,6 @@ PART = re.compile(
     r"(.+)\.(weight(\.(absmax|quant_map|nested_absmax|nested_quant_map|quant_state\.bitsandbytes__(nf4|fp4))"
     r"|_packed|_scale(_inv)?|_shape|_zero_point|_g_idx)?|SCB|qweight|qzeros|scales|q?biases|g_idx)"
 )
-# Signs in the names of quantised files. The groups are methods that are not read.
-QUANTIZED = re.compile(
-    r"\.(?:(?P<hqq>W_q)|(?P<torchao>weight:?_weight_qdata|_weight_qdata)|(?P<quanto>weight\._data)|(?P<aqlm>codebooks)"
-    r"|(?P<mxfp4>\w+_proj_blocks)|(?P<nvfp4>weight_global_scale|weight_scale_2)|(?P<sparse>bitmask)|(?P<marlin>B_24)"
-    r"|SCB|qweight|scales|weight_packed|weight_scale(?:_inv)?|weight\.absmax)$",
-    re.MULTILINE,
-)
 
 
 class Scheme(NamedTuple):
@@ -53,10 +46,6 @@ def dequantized(contents: Contents, file: str) -> Contents:
     Raises ValueError if a scheme is not read, or a weight does not fit its scales.
     """
     tensors, stated = contents.tensors, quantization_of(contents.config or {}) or {}
-    if not (signs := {match.lastgroup for match in QUANTIZED.finditer("\n".join(tensors))}):
-        return contents
-    for method in filter(None, signs):
-        raise GPTError("layout.quantized", method=method)
     modules: dict[str, Stored] = {}
     for name, tensor in tensors.items():
         if match := PART.fullmatch(name):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm
 
-from gpt.checks import is_integer, require
+from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import meta_model
@@ -90,45 +90,31 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
         family = replace(family, transposed=())
     if config and family and (contents.family or is_written_by_transformers(named, family)):
         return detect_family(named, config, hints, contents.family or family)
-    if given and (absent := [theirs for role, theirs in given.names.items() if not is_named(role, given, named)]):
-        raise GPTError("layout.role_absent", names=", ".join(absent))
     known = given or known_layout(tensors, named, entries)
     layout = known or infer_layout(named)
-    is_custom = layout.title == CUSTOM
-    if is_custom:
-        named = {name: tensor for name, tensor in named.items() if tensor.is_floating_point()}
     weights, layout = translate(named, layout, hints.n_head)
-    if is_custom and not any(name.endswith("attn.c_proj.weight") for name in weights):
-        for name in [name for name in weights if name.endswith("attn.c_attn.weight")]:
-            weights[name.replace("c_attn", "c_proj")] = (torch.eye(weights[name][0].shape[-1]),)
     sizes = read_sizes(weights, layout) | read_heads(weights, layout)
     stated = stated_options(layout, beside, entries, sizes)
     if known is None and hints.names != INFER:
         told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
         raise NamesInferred("layout.inferred", layout=replace(layout, **told).to_json(), n_embd=sizes["n_embd"])
-    if stated.get("tie_weights") is False:
-        check_has_head(weights, layout)
     found = match_config(sizes, stated, hints, layout)
-    if is_custom:  # zeros for biases that all blocks lack, if the model has other biases
-        present = {role_of(name) for name in weights}
-        for name, shape in expected_shapes(found).items():
-            if name.endswith(".bias") and role_of(name) not in present:
-                weights[name] = (torch.zeros(shape),)
+    present = {role_of(name) for name in weights}
+    for name, shape in expected_shapes(found).items() if layout.title == CUSTOM else ():
+        if role_of(name) not in present and name.endswith(".bias"):  # biases that all blocks lack
+            weights[name] = (torch.zeros(shape),)
+        elif role_of(name) not in present and name.endswith("attn.c_proj.weight"):  # no output projection
+            weights[name] = (torch.eye(*shape),)
     return fitted(layout, found, weights)
 
 
 def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, object], hints: Hints) -> Translated:
     """Return a checkpoint in our own format, which states every option and has our names."""
     layout = GPT2_LAYOUTS[OURS]
-    given = known_options(options, OUR_OPTIONS, "config.json")
-    if given.get("qkv_bias") and not given.get("bias") and "h.0.attn.c_attn.bias" not in tensors:
-        given["qkv_bias"] = None  # older checkpoints
+    config = GPTConfig(**known_options(options, OUR_OPTIONS, "config.json"))
     weights: Weights = {name: (tensor,) for name, tensor in tensors.items()}
-    found = read_sizes(weights, layout)
-    sizes: Options = {name: found[name] for name in SIZES if name in found}
-    given = {**sizes, **given}
-    config = GPTConfig(**{name: value for name, value in given.items() if value is not None})
-    check_sizes({**given, "n_ff": config.ff_size}, sizes)  # before a model of another size is built
+    stated = {**{name: getattr(config, name) for name in SIZES}, "n_ff": config.ff_size}
+    check_sizes(stated, {name: n for name, n in read_sizes(weights, layout).items() if name in SIZES})
     check_hints({"n_head": config.n_head, "activation": config.activation}, hints)
     match_scale(config, {"attn_scale": config.attn_scale}, hints, layout)
     check_weights(expected_shapes(config), weights, layout)
@@ -141,18 +127,13 @@ def detect_family(
     """Translate the weights of a model from a known family. The configuration determines every option."""
     stated = read_family_options(config)
     weights, layout = translate_family(named, family, stated)
-    layout = replace(layout, n_head=None)  # n_head comes from the configuration
-    tied = stated["tie_weights"]
-    if not tied:
-        check_has_head(weights, layout)
-    if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # either matrix may be stored
+    if stated["tie_weights"] and "wte.weight" not in weights and "lm_head.weight" in weights:  # either may be stored
         weights["wte.weight"] = weights["lm_head.weight"]
-    sizes = read_sizes(weights, layout)
-    tied = tied and sizes["tie_weights"]  # transformers does not tie weights that differ
-    sizes = {name: sizes[name] for name in SIZES if name in sizes}
+    found = read_sizes(weights, layout)
+    sizes = {name: found[name] for name in SIZES if name in found}
+    sizes["tie_weights"] = stated["tie_weights"] and found["tie_weights"]  # transformers ties no weights that differ
     stated.setdefault("attn_scale", None)  # so that a conflicting hint is rejected
-    found = match_config({**sizes, "tie_weights": tied}, stated, hints, layout)
-    return fitted(layout, found, weights)
+    return fitted(layout, match_config(sizes, stated, hints, layout), weights)
 
 
 def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> Translated:
@@ -176,12 +157,6 @@ def is_unused(name: str, weights: Weights) -> bool:
     n_vocab = weights["wte.weight"][0].shape[0]
     may_be_own = "lm_head.weight" not in weights and any(n_vocab in tensor.shape for tensor in weights[name])
     return EXTRA_HEADS.match(name) is not None and not may_be_own
-
-
-def check_has_head(weights: Weights, layout: Layout) -> None:
-    """Raise ValueError if the weights have no output head."""
-    if "lm_head.weight" not in weights:
-        raise GPTError("layout.no_head", name=their_name("lm_head.weight", layout))
 
 
 def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -264,10 +239,6 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
     check_hints(known, hints)
     if "n_head" not in known:
         raise HeadsUnknown("layout.heads_unknown", n_embd=known["n_embd"], activation=layout.activation)
-    usual = {"n_ff": 4 * known["n_embd"], "n_kv_head": known["n_head"]}
-    if is_integer(known["n_head"]) and known["n_head"] > 0:
-        usual["head_dim"] = known["n_embd"] // known["n_head"]
-    known |= {name: None for name, value in usual.items() if known.get(name) == value}  # equal for equal models
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     return replace(config, attn_scale=match_scale(config, stated, hints, layout))
 
