@@ -1,26 +1,14 @@
-"""Download models from the Hugging Face hub into the `huggingface_hub` cache, resuming interrupted downloads."""
+"""Download models from the Hugging Face hub into the `huggingface_hub` cache."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
 import socket
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
-from huggingface_hub import (
-    constants,
-    get_hf_file_metadata,
-    get_session,
-    hf_hub_download,
-    hf_hub_url,
-    hf_raise_for_status,
-    snapshot_download,
-)
+from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, snapshot_download
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -29,7 +17,6 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
-from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
 from gpt.background import Progress
@@ -52,8 +39,6 @@ RENAMED = {
 # HfHubHTTPError's bases include its HTTP library's base error.
 NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
 UNREACHED = (ConnectionError, socket.gaierror)
-TIMEOUT_SECONDS = 10.0
-MAX_FAILURES = 5
 
 
 class HubUnreachable(GPTError):
@@ -66,7 +51,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     Downloads the configuration first, so that unsupported models are rejected before their weights are downloaded.
 
     repo_id: Name of the repository, "owner/name", or of a GGUF file in one, "owner/name:file.gguf".
-    progress: Called with the downloaded and total bytes. Defaults to a progress bar on the terminal.
+    progress: Called with the downloaded and total bytes. Defaults to progress bars on the terminal.
     Raises HubUnreachable if the hub is unreachable and the cache has no copy, and ValueError if the model does not
     exist or is not supported.
     """
@@ -157,75 +142,18 @@ def weight_names(repo_id: str) -> list[str]:
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:
-    """Download the weights into the cache, resuming partial files. snapshot_download would start over."""
-    stated = {name: get_hf_file_metadata(hf_hub_url(repo_id, name)) for name in names}
-    total, before = sum(file.size or 0 for file in stated.values()), 0
-    with tqdm(desc=repo_id, total=total, unit="B", unit_scale=True, disable=progress is not None) as bar:
-        for name, file in stated.items():
-            if file.etag is None or file.size is None:
-                continue  # not stored as a large file, so snapshot_download fetches it
-            for done in fetch_blob(repo_id, name, file.etag, file.size):
-                bar.update(before + done - bar.n)
-                if progress is not None:
-                    progress(before + done, total)
-            before += file.size
+    """Download the weights into the cache."""
+    total, done = sum(get_hf_file_metadata(hf_hub_url(repo_id, name)).size or 0 for name in names), 0
 
+    class Bar(tqdm):
+        def update(self, n: float | None = 1) -> bool | None:
+            nonlocal done
+            done += int(n or 0)
+            if progress is not None:
+                progress(done, total)
+            return super().update(n)
 
-def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
-    """Download a file into the cache unless it is already there. Yields the same values as `resume_download`.
-
-    The partial file becomes a blob in the cache only if its size and checksum match those on the hub.
-    """
-    cache, folder = Path(constants.HF_HUB_CACHE), f"models--{repo_id.replace('/', '--')}"
-    blob = cache / folder / "blobs" / etag
-    partial = blob.with_name(f"{etag}.incomplete")
-    lock = cache / ".locks" / folder / f"{etag}.lock"
-    for path in (blob, lock):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with WeakFileLock(lock):
-        if blob.exists():
-            return
-        with partial.open("ab") as file:
-            yield from resume_download(hf_hub_url(repo_id, name), file, size)
-        if checksum(partial, etag) != etag:
-            partial.unlink()
-            raise OSError("the download was damaged")
-        os.replace(partial, blob)
-
-
-def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
-    """Append the missing bytes to a file, up to `size`. Yields the file's length at the start and after each chunk.
-
-    Retries after network errors, until MAX_FAILURES attempts in a row have received no data.
-    """
-    failures = 0
-    yield file.tell()
-    while (start := file.tell()) < size:
-        headers = build_hf_headers() | {"Range": f"bytes={start}-", "Accept-Encoding": "identity"}
-        try:
-            with get_session().stream("GET", url, headers=headers, timeout=TIMEOUT_SECONDS) as response:
-                hf_raise_for_status(response)
-                if response.status_code == 200:  # the server sends the whole file instead of the missing part
-                    file.seek(0)
-                    file.truncate()
-                for chunk in response.iter_bytes():
-                    file.write(chunk)
-                    yield file.tell()
-            if file.tell() == start:
-                raise OSError("no data")
-        except NETWORK_ERRORS:
-            failures = failures + 1 if file.tell() == start else 0
-            if failures == MAX_FAILURES:
-                raise
-            time.sleep(1)
-
-
-def checksum(path: Path, etag: str) -> str:
-    """Return the SHA-256 of a file, which is its etag on the hub. Other etags are returned unchanged."""
-    if not re.fullmatch(r"[0-9a-f]{64}", etag):
-        return etag
-    total = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            total.update(block)
-    return total.hexdigest()
+    if progress is not None:
+        progress(done, total)
+    for name in names:
+        hf_hub_download(repo_id, name, tqdm_class=None if progress is None else Bar)

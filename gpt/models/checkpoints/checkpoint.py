@@ -149,9 +149,7 @@ class Checkpoint:
             like = torch.empty(concatenated_shape(parts[name]), dtype=matrices, device="meta")
             state[name] = Deferred(Rows(self, name, like.dtype), like)
             del parts[name]
-        state |= {name: self.weight(name, dtype) for name in parts}
-        release_file_pages([t for part in parts.values() for t in part if not isinstance(t, Deferred)])
-        return state
+        return state | {name: self.weight(name, dtype) for name in parts}
 
     def _stored(self, name: str, dtype: torch.dtype = torch.float32, rows: slice = ALL) -> Tensor:
         """Return a weight, or some rows of it. It is memory-mapped if it is stored in one part and needs no offset.
@@ -172,6 +170,9 @@ class Checkpoint:
         weight, parts = self._stored(name, dtype, rows), self.weights[name]
         was_read = isinstance(parts[0], Deferred) and weight.untyped_storage().nbytes() == weight.nbytes
         weight = weight.to(dtype, copy=not was_read, memory_format=torch.contiguous_format)
+        release_file_pages(
+            [part[rows] if len(parts) == 1 else part for part in parts if not isinstance(part, Deferred)]
+        )
         for some in weight.split(max(1, CHECKED // (weight.numel() // len(weight)))):
             if not some.sum(dtype=torch.float32).isfinite() and not some.isfinite().all():
                 raise GPTError("checkpoint.weights_not_finite", name=name)
@@ -189,12 +190,7 @@ class Rows:
     stop: int | None = None
 
     def __call__(self, dtype: torch.dtype) -> Tensor:
-        rows, parts = slice(self.start, self.stop), self.checkpoint.weights[self.name]
-        weight = self.checkpoint.weight(self.name, self.dtype, rows)
-        release_file_pages(
-            [part[rows] if len(parts) == 1 else part for part in parts if not isinstance(part, Deferred)]
-        )
-        return weight
+        return self.checkpoint.weight(self.name, self.dtype, slice(self.start, self.stop))
 
     def of_rows(self, start: int, stop: int) -> Rows:
         return replace(self, start=start, stop=stop)

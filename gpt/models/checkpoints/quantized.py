@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from gpt.models.checkpoints.untrusted import Damaged
 
 Stored = dict[str, Tensor]  # tensors of a module by the ends of their names
 Config = Mapping[str, Any]  # quantization_config
+Read = Callable[[Stored, Config], Tensor]
 EIGHT_BITS = (torch.int8, torch.float8_e4m3fn, torch.float8_e5m2)
 AWQ_COLUMNS = (0, 4, 1, 5, 2, 6, 3, 7)  # places of the columns in a word of AWQ
 # Numbers for quantising activations and the cache, which are not needed, as these are not quantised.
@@ -30,13 +31,6 @@ PART = re.compile(
     r"(.+)\.(weight(\.(absmax|quant_map|nested_absmax|nested_quant_map|quant_state\.bitsandbytes__(nf4|fp4))"
     r"|_packed|_scale(_inv)?|_shape|_zero_point|_g_idx)?|SCB|qweight|qzeros|scales|q?biases|g_idx)"
 )
-
-
-class Scheme(NamedTuple):
-    """A way of quantising. name: as in `Contents.stored_as`, with the bits. read: computes a weight (out, in)."""
-
-    name: str
-    read: Callable[[Stored, Config], Tensor]
 
 
 def dequantized(contents: Contents, file: str) -> Contents:
@@ -55,58 +49,51 @@ def dequantized(contents: Contents, file: str) -> Contents:
     for module, parts in modules.items():
         if (scheme := scheme_of(parts, stated)) is None:
             continue
-        weight = Weight(scheme, parts, stated, f"{file}: {module}")
         for part in parts:
             plain.pop(f"{module}.{part}", None)
-        plain[f"{module}.weight"] = Deferred(weight, weight.like())
-        names.append(scheme.name)
+        plain[f"{module}.weight"] = deferred(scheme[1], parts, stated, f"{file}: {module}")
+        names.append(scheme[0])
     return replace(contents, tensors=plain, stored_as=max(names, key=names.count)) if names else contents
 
 
-@dataclass(frozen=True, eq=False)
-class Weight:
-    """Reads a quantised weight in float32. Raises ValueError, with its name, if it does not fit its scales."""
+def deferred(read: Read, parts: Stored, config: Config, name: str) -> Deferred:
+    """Return a quantised weight (out, in), computed in float32 when it is needed.
 
-    scheme: Scheme
-    parts: Stored
-    config: Config
-    name: str
+    Computing it raises ValueError, with its name, if it does not fit its scales.
+    """
 
-    def __call__(self, dtype: torch.dtype) -> Tensor:
-        return self.compute(self.parts)
-
-    def like(self) -> Tensor:
-        """Return a tensor of the same shape on the meta device."""
-        is_read = {name: name == "weight_shape" or ".quant_state" in name for name in self.parts}  # it states the shape
-        parts = {name: each if is_read[name] else each.to("meta") for name, each in self.parts.items()}
-        return torch.empty(self.compute(parts).shape, device="meta")
-
-    def compute(self, parts: Stored) -> Tensor:
+    def compute(parts: Stored) -> Tensor:
         try:
-            return self.scheme.read(parts, self.config)
+            return read(parts, config)
         except (ArithmeticError, AttributeError, Damaged, LookupError, RuntimeError, TypeError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
-            raise GPTError("file.damaged", file=self.name, reason=reason) from None
+            raise GPTError("file.damaged", file=name, reason=str(error).partition("\n")[0]) from None
+
+    is_read = {each: each == "weight_shape" or ".quant_state" in each for each in parts}  # it states the shape
+    shapes = {each: part if is_read[each] else part.to("meta") for each, part in parts.items()}
+    return Deferred(lambda dtype: compute(parts), torch.empty(compute(shapes).shape, device="meta"))
 
 
-def scheme_of(parts: Stored, config: Config) -> Scheme | None:
-    """Return the scheme in which a module's weight is stored, or None if it is not quantised."""
+def scheme_of(parts: Stored, config: Config) -> tuple[str, Read] | None:
+    """Return the name of the scheme in which a module's weight is stored, as in `Contents.stored_as`, and its reader.
+
+    Returns None if the weight is not quantised.
+    """
     weight, bits = parts.get("weight"), config.get("bits", 4)
     if any(".quant_state" in name for name in parts):
-        return Scheme("NF4" if any("nf4" in name for name in parts) else "FP4", read_four_bits)
+        return ("NF4" if any("nf4" in name for name in parts) else "FP4", read_four_bits)
     if "qweight" in parts:
         scales = parts.get("scales", parts["qweight"])
         is_awq = "g_idx" not in parts and parts["qweight"].shape[-1:] != scales.shape[-1:]
         form = str(config.get("checkpoint_format") or config.get("version") or "gptq").lower()
         if form not in ("gptq", "gptq_v2", "gemm"):
             raise GPTError("layout.quantized", method=form)
-        return Scheme(f"AWQ {bits}-bit", read_awq) if is_awq else Scheme(f"GPTQ {bits}-bit", read_gptq)
+        return (f"AWQ {bits}-bit", read_awq) if is_awq else (f"GPTQ {bits}-bit", read_gptq)
     if "weight_packed" in parts:
-        return Scheme(f"INT{packed_bits(parts)}", read_packed)
+        return (f"INT{packed_bits(parts)}", read_packed)
     if "scales" in parts and {"biases", "qbiases"} & parts.keys():
-        return Scheme(f"MLX {bits}-bit", read_mlx)
+        return (f"MLX {bits}-bit", read_mlx)
     if weight is not None and weight.dtype in EIGHT_BITS and len(parts) > 1:
-        return Scheme("INT8" if weight.dtype is torch.int8 else "FP8", read_eight_bits)
+        return ("INT8" if weight.dtype is torch.int8 else "FP8", read_eight_bits)
     return None
 
 

@@ -318,22 +318,22 @@ def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
 def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, layout: Layout) -> None:
     """Raise ValueError listing the weights that are missing, unexpected, or of the wrong shape or data type."""
     found = {name: concatenated_shape(part) for name, part in weights.items()}
+    differing = [name for name in expected if found.get(name, expected[name]) != expected[name]]
     problems = {
-        "missing": [name for name in expected if name not in found],
-        "unexpected": [name for name in found if name not in expected],
-        "wrong shape": [name for name in expected if found.get(name, expected[name]) != expected[name]],
+        "missing": [their_name(name, layout) for name in expected if name not in found],
+        "unexpected": [their_name(name, layout) for name in found if name not in expected],
+        "wrong shape": [f"{their_name(name, layout)} {found[name]} instead of {expected[name]}" for name in differing],
         "not floating point": [name for name, part in weights.items() if not part[0].is_floating_point()],
     }
-    listed = []
-    for kind, names in problems.items():
-        shown = [
-            their_name(name, layout) + (f" {found[name]} instead of {expected[name]}" if kind == "wrong shape" else "")
-            for name in names[:MAX_LISTED_WEIGHTS]
-        ]
-        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-        listed += [f"{kind}: {', '.join(shown)}{more}"] if names else []
-    if listed:
-        raise GPTError("layout.misfits", problems="; ".join(listed))
+    if any(problems.values()):
+        listed = {
+            kind: names[:MAX_LISTED_WEIGHTS] + ["…"] * (len(names) > MAX_LISTED_WEIGHTS)
+            for kind, names in problems.items()
+        }
+        raise GPTError(
+            "layout.misfits",
+            problems="; ".join(f"{kind}: {', '.join(names)}" for kind, names in listed.items() if names),
+        )
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from gpt.models import hub
@@ -16,18 +15,16 @@ class Hub(ThreadingHTTPServer):
     """A hub with one repository.
 
     Attributes:
-        cut: Number of bytes of the weights after which each connection breaks; None for never.
-        recovers: Whether it answers again afterwards.
-        ranges: Whether it can send part of a file.
+        cut: Number of bytes of the weights after which the connection breaks and the server is down; None for never.
     """
 
     daemon_threads = True
 
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.cut, self.down, self.recovers, self.ranges = files, None, False, False, True
+        self.files, self.cut, self.down = files, None, False
         self.gated = False  # whether it demands that the licence be accepted
-        self.gets: list[tuple[str, int]] = []  # file and first byte of each content request
+        self.gets: list[str] = []  # file of each content request
 
     @property
     def url(self) -> str:
@@ -74,17 +71,11 @@ class Handler(BaseHTTPRequestHandler):
     def send_content(self, name: str, data: bytes) -> None:
         etag = f'"{hashlib.sha256(data).hexdigest()}"'
         headers = {"ETag": etag, "X_Repo_Commit": COMMIT, "X_Linked_Size": str(len(data)), "X_Linked_Etag": etag}
-        asked = re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) if self.server.ranges else None
-        start = int(asked.group(1)) if asked else 0
         if self.command == "GET":
-            self.server.gets.append((name, start))
-        body = data[start:]
-        if asked:
-            headers["Content_Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
-        if self.command == "GET" and name == hub.WEIGHTS and self.server.cut is not None:
-            headers["Content_Length"] = str(len(body))
-            self.server.down = not self.server.recovers
-            self.reply(206 if asked else 200, body[: self.server.cut], **headers)
-            self.close_connection = True
-            return
-        self.reply(206 if asked else 200, body, **headers)
+            self.server.gets.append(name)
+            if name == hub.WEIGHTS and self.server.cut is not None:
+                self.server.down = True
+                self.reply(200, data[: self.server.cut], **headers, Content_Length=str(len(data)))
+                self.close_connection = True
+                return
+        self.reply(200, data, **headers)
