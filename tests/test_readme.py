@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 import gpt
 from gpt.models.checkpoints.checkpoint import READERS
-from gpt.models.checkpoints.files import CTRANSLATE2, NAMES, STARTS
+from gpt.models.checkpoints.files import NAMES, STARTS
 from gpt.models.checkpoints.other_formats import ADAPTER_FORMAT
 
 ROOT = Path(__file__).parent.parent
@@ -78,14 +78,11 @@ def formats_table() -> str:
     others: dict[tuple[str, str], list[str]] = {}
     for names, row in NAMES.items():
         others.setdefault(row, []).extend(f"`{name}`" for name in names.split())
-    others[CTRANSLATE2[1]] = [f"`{CTRANSLATE2[0]}` next to it"]
     for row in STARTS.values():
         others.setdefault(row, []).append("the first bytes")
     lines = ["| Format | Recognised by | |", "|---|---|---|"]
     lines += [f"| {name} | {how} | opened |" for name, how in opened.items()]
-    for (name, command), how in others.items():
-        advice = f"convert it with {command}" if command else "choose the model from which it was made"
-        lines.append(f"| {name} | {', '.join(how)} | not read: {advice} |")
+    lines += [f"| {name} | {', '.join(how)} | not read: convert it with {to} |" for (name, to), how in others.items()]
     return "\n".join(lines)
 
 

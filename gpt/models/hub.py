@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
-from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, snapshot_download
+from huggingface_hub import hf_hub_download, model_info, snapshot_download
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -20,6 +20,7 @@ from huggingface_hub.errors import (
 from tqdm.auto import tqdm
 
 from gpt.background import Progress
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.models.checkpoints.files import ADAPTER_CONFIG, CONFIG, INDEXES, TORCH_WEIGHTS, WEIGHTS, listed_files
 from gpt.models.checkpoints.gguf import part_names
@@ -41,10 +42,6 @@ NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError._
 UNREACHED = (ConnectionError, socket.gaierror)
 
 
-class HubUnreachable(GPTError):
-    """Raised when the hub is unreachable and the cache has no copy of the model."""
-
-
 def download(repo_id: str, progress: Progress | None = None) -> Path:
     """Return the folder with a model's files, or its GGUF file, downloading any that are not cached.
 
@@ -52,28 +49,29 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
 
     repo_id: Name of the repository, "owner/name", or of a GGUF file in one, "owner/name:file.gguf".
     progress: Called with the downloaded and total bytes. Defaults to progress bars on the terminal.
-    Raises HubUnreachable if the hub is unreachable and the cache has no copy, and ValueError if the model does not
-    exist or is not supported.
+    Raises ValueError if the hub is unreachable and the cache has no copy, or if the model does not exist or is not
+    supported.
     """
     if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
         return folder
     whole, (repo_id, _, file) = repo_id, repo_id.partition(":")
-    wanted = file or WEIGHTS
+    wanted = file or CONFIG
     try:
+        sizes = {each.rfilename: each.size or 0 for each in model_info(repo_id, files_metadata=True).siblings or ()}
         if file:
             parts = part_names(file)
-            fetch_weights(repo_id, parts, progress)
+            fetch_weights(repo_id, {name: sizes.get(name, 0) for name in parts}, progress)
             return fetch_files(repo_id, *parts) / file
-        if has_file(repo_id, ADAPTER_CONFIG):
+        if ADAPTER_CONFIG in sizes:
             return fetch_files(repo_id, ADAPTER_CONFIG, *ADAPTER_WEIGHTS)
-        weights = weight_names(repo_id)
-        wanted = CONFIG
-        config = read_json(Path(hf_hub_download(repo_id, wanted)), dict)
-        check_config(config)
+        first = next((name for name in WEIGHT_NAMES if name in sizes), "")
+        require(first, "hub.format", name=repo_id, file=WEIGHTS)
+        weights = listed_files(Path(hf_hub_download(repo_id, first))) if first in INDEXES else [first]
+        check_config(read_json(Path(hf_hub_download(repo_id, CONFIG)), dict))
         folder = fetch_files(repo_id, CONFIG, TOKENIZER_JSON, *SETTINGS_FILES)
         if not (folder / TOKENIZER_JSON).is_file():
             fetch_files(repo_id, *FILES)
-        fetch_weights(repo_id, weights, progress)
+        fetch_weights(repo_id, {name: sizes.get(name, 0) for name in weights}, progress)
         return fetch_files(repo_id, *weights, *INDEXES)
     except GatedRepoError:
         raise GPTError("hub.gated", name=repo_id) from None
@@ -87,7 +85,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         reason = network_reason(error)
     if (folder := cached_folder(whole)) is not None:
         return folder
-    raise HubUnreachable("hub.unreachable", name=repo_id, reason=reason)
+    raise GPTError("hub.unreachable", name=repo_id, reason=reason)
 
 
 def network_reason(error: Exception) -> object:
@@ -122,28 +120,9 @@ def cached_folder(repo_id: str) -> Path | None:
     return None
 
 
-def has_file(repo_id: str, name: str) -> bool:
-    """Return whether a repository has a file."""
-    try:
-        get_hf_file_metadata(hf_hub_url(repo_id, name))
-    except EntryNotFoundError as error:
-        if isinstance(error, LocalEntryNotFoundError):
-            raise
-        return False
-    return True
-
-
-def weight_names(repo_id: str) -> list[str]:
-    """Return the first of WEIGHT_NAMES that the repository has. If it is an index, return the files that it lists."""
-    for name in WEIGHT_NAMES:
-        if has_file(repo_id, name):
-            return listed_files(Path(hf_hub_download(repo_id, name))) if name in INDEXES else [name]
-    raise GPTError("hub.format", name=repo_id, file=WEIGHTS)
-
-
-def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:
-    """Download the weights into the cache."""
-    total, done = sum(get_hf_file_metadata(hf_hub_url(repo_id, name)).size or 0 for name in names), 0
+def fetch_weights(repo_id: str, sizes: Mapping[str, int], progress: Progress | None) -> None:
+    """Download the weights into the cache. sizes: {file: bytes}."""
+    total, done = sum(sizes.values()), 0
 
     class Bar(tqdm):
         def update(self, n: float | None = 1) -> bool | None:
@@ -155,5 +134,5 @@ def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None)
 
     if progress is not None:
         progress(done, total)
-    for name in names:
+    for name in sizes:
         hf_hub_download(repo_id, name, tqdm_class=None if progress is None else Bar)

@@ -258,8 +258,6 @@ REFUSED = [
     ("model.weights.h5", b"\x89HDF\r\n", "Keras.*export_to_transformers"),
     ("model.bin", b"\x89HDF\r\n", "HDF5"),
     ("gpt2_124M.bin", (20240326).to_bytes(4, "little") + bytes(99), r"llm\.c.*: convert it with python dev/eval"),
-    ("model.bin", b"24ka" + bytes(99), r"llama2\.c, quantised.*: choose the model from which it was made"),
-    ("model.onnx", b"\x08", "ONNX.*: choose the model"),
     ("__0_0.distcp", b"PK", "torch.distributed.checkpoint.* dcp_to_torch"),
     ("zero_pp_rank_0_mp_rank_00_optim_states.pt", b"PK", r"DeepSpeed.* zero_to_fp32\.py"),
     ("lit_model.pth", b"PK", "LitGPT.* convert_from_litgpt"),
@@ -268,10 +266,6 @@ REFUSED = [
     ("model.pt", b"\x1f\x8b\x08", "gzip.* gunzip"),
     ("model.zip", b"PK", "zip.* tar -xf"),
     ("tf_model.h5", b"\x89HDF\r\n", "TensorFlow, as saved by transformers.* from_tf=True"),
-    ("model.ckpt.index", b"", "TensorFlow.*: choose the model"),
-    ("model.tflite", b"", "LiteRT.*: choose the model"),
-    ("model.mlmodel", b"", "Core ML.*: choose the model"),
-    ("model.pte", b"", "ExecuTorch.*: choose the model"),
 ]
 
 

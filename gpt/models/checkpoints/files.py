@@ -54,8 +54,7 @@ NO_WEIGHTS = re.compile(
 MAX_MODULE_DEPTH = 20
 StateDict = dict[str, Tensor]
 ROWS = torch.ops.aten.slice.Tensor
-# Files of other programs that are not read here: {file names: (format, command that converts it, "" if there is none)}.
-# The first row that fits applies.
+# Files of other programs that are not read: {file names: (format, command that converts it)}. The first fit applies.
 FLAX = "transformers 4: from_pretrained(folder, from_flax=True).save_pretrained(new)"
 KERAS = "keras_hub: model.export_to_transformers(new)"
 NUMPY = ("NumPy", "safetensors.numpy.save_file({name: a.copy() for name, a in numpy.load(file).items()}, new)")
@@ -63,11 +62,6 @@ NAMES = {
     "*.msgpack": ("Flax", FLAX),
     "*.keras *.weights.h5": ("Keras", KERAS),
     "*.h5": ("TensorFlow, as saved by transformers", FLAX.replace("flax", "tf")),
-    "*.index *.data-*-of-*": ("TensorFlow", ""),
-    "*.onnx *.onnx_data": ("ONNX", ""),
-    "*.tflite *.task *.litertlm": ("LiteRT", ""),
-    "*.mlmodel *.mlpackage": ("Core ML", ""),
-    "*.pte": ("ExecuTorch", ""),
     "*.distcp .metadata": (
         "torch.distributed.checkpoint",
         "python -m torch.distributed.checkpoint.format_utils dcp_to_torch folder file.pt",
@@ -77,12 +71,10 @@ NAMES = {
     "*.npy *.npz": NUMPY,
     "*.zip *.tar *.tgz *.gz *.7z *.rar *.zst": ("zip / tar", "tar -xf file"),
 }
-CTRANSLATE2 = ("shared_vocabulary.json", ("CTranslate2", ""))  # by a file next to it
 STARTS = {  # by the first bytes
     b"\x89HDF": ("HDF5 (Keras)", KERAS),
     b"\x93NUMPY": NUMPY,
     (20240326).to_bytes(4, "little"): ("llm.c", "python dev/eval/export_hf.py --input file --output new"),
-    b"24ka": ("llama2.c, quantised", ""),
     b"version https://git-lfs": ("Git LFS", "git lfs pull"),
     b"\x1f\x8b": ("gzip", "gunzip file"),
 }
@@ -367,14 +359,8 @@ def other_format(file: Path, start: bytes = b"") -> GPTError | None:
     """Return the error for a file of another program, or None for an unknown kind of file. start: its first bytes."""
     matches = partial(fnmatchcase, file.name)
     found = next((row for names, row in NAMES.items() if any(map(matches, names.split()))), None)
-    found = found or next((row for magic, row in STARTS.items() if start.startswith(magic)), None)
-    if found is None and (file.parent / CTRANSLATE2[0]).is_file():
-        found = CTRANSLATE2[1]
-    if found is None:
-        return None
-    if found[1]:
-        return GPTError("checkpoint.other_format", file=file.name, format=found[0], command=found[1])
-    return GPTError("checkpoint.original", file=file.name, format=found[0])
+    name, command = found or next((row for magic, row in STARTS.items() if start.startswith(magic)), ("", ""))
+    return GPTError("checkpoint.other_format", file=file.name, format=name, command=command) if name else None
 
 
 WEIGHT_FILES = Reader(

@@ -61,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
         elif "/tree/" in path:
             self.reply(200, json.dumps(entries).encode())
         elif path.startswith("/api/"):
-            siblings = [{"rfilename": name} for name in files]
+            siblings = [{"rfilename": name, "size": len(data)} for name, data in files.items()]
             self.reply(200, json.dumps({"id": REPO, "sha": COMMIT, "siblings": siblings}).encode())
         elif (name := path.rpartition("/")[2]) not in files:
             self.reply(404, X_Error_Code="EntryNotFound")
