@@ -6,7 +6,7 @@ import hashlib
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from gpt.models import hub
+from gpt.models import sources as hub
 
 REPO, COMMIT = "someone/tiny", "a" * 40
 

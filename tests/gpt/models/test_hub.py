@@ -13,7 +13,7 @@ from huggingface_hub import constants
 from safetensors.torch import save
 from transformers import GPT2Tokenizer, LlamaConfig, LlamaForCausalLM
 
-from gpt.models import hub
+from gpt.models import sources as hub
 from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.registry import Registry
 from gpt.models.sources import find_source, load_model

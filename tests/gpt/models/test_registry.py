@@ -120,7 +120,7 @@ def test_upload_that_fails_registers_nothing(tmp_path: Path) -> None:
 
 
 def test_of_the_models_that_may_not_be_downloaded_those_here_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.models.hub.cached_folder", lambda name: Path("here") if name == "distilgpt2" else None)
+    monkeypatch.setattr("gpt.models.sources.cached_folder", lambda name: Path("here") if name == "distilgpt2" else None)
     registry = Registry(downloads=["gpt2-medium"])
     assert registry.names() == [DEFAULT_MODEL, POEMS_MODEL, LLAMA_MODEL, "untrained", "distilgpt2", "gpt2-medium"]
     with pytest.raises(ValueError, match="there is no model 'gpt2-xl'"):
@@ -195,7 +195,7 @@ def test_caller_that_stops_waiting_does_not_stop_the_load(
 ) -> None:
     registry, _ = registry_for(folders, 4)
 
-    monkeypatch.setattr(sources.hub, "download", lambda name, progress: progress(1, 2) or folders[0])
+    monkeypatch.setattr(sources, "download", lambda name, progress: progress(1, 2) or folders[0])
     registry.add("someone/model")
     with pytest.raises(ZeroDivisionError):
         registry.get("someone/model", lambda done, total: 1 // 0)
