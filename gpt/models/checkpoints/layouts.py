@@ -349,13 +349,10 @@ LAYOUTS = (
     Layout("GPT with blocks", {ours: name.replace("h.{n}", "blocks.{n}") for ours, name in GPT2_NAMES.items()}),
     Layout("GPTLanguageModel", LECTURE_NAMES, "relu"),
 )
-GPT2_LAYOUTS = {
+GPT2_LAYOUTS = {title: Layout(title, GPT2_NAMES, "gelu_tanh") for title in (BUILD_NANOGPT, MINGPT, OURS, BARE)}
+GPT2_LAYOUTS |= {
     HUGGING_FACE: Layout(HUGGING_FACE, GPT2_NAMES, "gelu_tanh", MATRICES),
     NANOGPT: Layout(NANOGPT, GPT2_NAMES),
-    BUILD_NANOGPT: Layout(BUILD_NANOGPT, GPT2_NAMES, "gelu_tanh"),
-    MINGPT: Layout(MINGPT, GPT2_NAMES, "gelu_tanh"),
-    OURS: Layout(OURS, GPT2_NAMES, "gelu_tanh"),
-    BARE: Layout(BARE, GPT2_NAMES, "gelu_tanh"),
 }
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from gpt.checks import check_integer, is_integer, is_number, require
-from gpt.config import GPTConfig, RotaryScaling
+from gpt.config import GPTConfig, RotaryScaling, ScalingKind
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.layouts import SCALES, Layout, Options
@@ -24,9 +24,17 @@ FULL, WINDOWED = "full_attention", "sliding_attention"
 CLASSIFIERS = re.compile(r"For(Sequence|Token)Classification|ForQuestionAnswering|RewardModel")
 SKIPS_ROTATION = "no_rope_layer_interval"
 GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
-# {kind of scaling: the options it needs}. The first name of longrope was "su".
-SCALING = {"linear": ("factor",), "llama3": ("factor", "low_freq_factor", "high_freq_factor"), "yarn": ()}
-SCALING |= dict.fromkeys(("longrope", "su"), ("short_factor",))
+ORIGINAL = "original_max_position_embeddings"
+# {kind of scaling: {option of transformers: field of RotaryScaling}}, for reading and writing.
+LIMITS = {"factor": "factor", ORIGINAL: "original_context"}
+SCALING: dict[ScalingKind, dict[str, str]] = {
+    "linear": {"factor": "factor"},
+    "llama3": LIMITS | {name: name for name in ("low_freq_factor", "high_freq_factor")},
+    "yarn": LIMITS | {"beta_slow": "low_freq_factor", "beta_fast": "high_freq_factor", "truncate": "truncate"},
+    "longrope": LIMITS | {"short_factor": "factors"},
+}
+for _kind in ("yarn", "longrope"):
+    SCALING[_kind]["attention_factor"] = "attention_factor"
 # {transformers' name: our name} for activation functions.
 ACTIVATIONS = {
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate", "gelu_tanh"), "gelu_tanh"),
@@ -137,7 +145,7 @@ def check_value(option: str, value: object, only: object) -> None:
     require(value in (only, None), "layout.option_value", option=option, value=value, implemented=only)
 
 
-def check_complete(values: Values, names: Collection[str]) -> None:
+def check_complete(values: Collection[str], names: Collection[str]) -> None:
     """Raise ValueError if an option is missing."""
     if missing := [name for name in names if name not in values]:
         raise GPTError("layout.option_missing", names=", ".join(missing))
@@ -148,32 +156,28 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
 
     Dynamic scaling begins beyond max_position_embeddings, where our contexts end.
     """
-    kind = rope_type(rope)
+    kind = {"su": "longrope"}.get(rope_type(rope), rope_type(rope))  # its first name
     if kind in ("default", "dynamic"):
         return None
     if kind not in SCALING:
-        raise GPTError("layout.rope_type", value=kind, known="default, linear, dynamic, llama3, yarn, longrope")
-    check_complete(rope, SCALING[kind])
+        raise GPTError("layout.rope_type", value=kind, known="default, dynamic, " + ", ".join(SCALING))
     longest = values["max_position_embeddings"]
-    stated = rope.get("original_max_position_embeddings") or values.get("original_max_position_embeddings")
-    context = stated or longest
-    factor = longest / context if rope.get("factor") is None else rope["factor"]
-    attention = rope.get("attention_factor")
-    if kind == "linear":
-        return RotaryScaling("linear", factor)
-    if kind == "llama3":
-        return RotaryScaling("llama3", factor, rope["low_freq_factor"], rope["high_freq_factor"], context)
+    context = rope.get(ORIGINAL) or values.get(ORIGINAL) or longest
+    factor = rope.get("factor") or longest / context
     length = math.log(max(factor, 1.0))
+    usual: Options = {"original_context": context}
     if kind == "yarn":
         mscale, all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
-        if attention is None and mscale and all_dim:
-            attention = (0.1 * mscale * length + 1) / (0.1 * all_dim * length + 1)
-        turns = rope.get("beta_slow") or 1, rope.get("beta_fast") or 32
-        attention = 0.1 * length + 1 if attention is None else attention
-        return RotaryScaling("yarn", factor, *turns, context, attention, truncate=rope.get("truncate", True))
-    attention = math.sqrt(1 + length / math.log(context)) if attention is None else attention
-    given: Options = {"original_context": context, "attention_factor": attention, "factors": rope["short_factor"]}
-    return RotaryScaling("longrope", max(factor, 1.0), **given)
+        both = (mscale, all_dim) if mscale and all_dim else (1.0, 0.0)
+        attention, divisor = (0.1 * each * length + 1 for each in both)
+        usual |= {"factor": factor, "low_freq_factor": 1, "high_freq_factor": 32, "truncate": True}
+        usual["attention_factor"] = attention / divisor
+    if kind == "longrope":
+        usual |= {"factor": factor, "attention_factor": math.sqrt(1 + length / math.log(context))}
+    names = SCALING[kind]
+    found = usual | {ours: rope[theirs] for theirs, ours in names.items() if rope.get(theirs) is not None}
+    check_complete([theirs for theirs, ours in names.items() if ours in found], names)
+    return RotaryScaling(kind, **{ours: found[ours] for ours in names.values()})
 
 
 def rope_type(rope: Values) -> Any:

@@ -42,7 +42,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     write_json,
 )
 from gpt.models.checkpoints.layouts import Layout
-from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SKIPS_ROTATION, WINDOWED, read_family_options
+from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SCALING, SKIPS_ROTATION, WINDOWED, read_family_options
 from gpt.models.checkpoints.tokenizer_formats import CONTROL, PLACE, SETTINGS_FILES, USER_DEFINED, write_gpt2_files
 from gpt.models.checkpoints.translate import expected_shapes, role_of, translate_family, whole, with_half_pairs
 from gpt.models.checkpoints.vocabularies import FILES, PlainIds, TokenTable, write_vocabulary
@@ -199,18 +199,10 @@ def rope_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
     """Return the options for rotary positions in the formats of transformers 4 and 5."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
     if (scaling := config.rotary_scaling) is not None:
-        rope |= {"rope_type": scaling.kind, "factor": scaling.factor}
-        low, high = scaling.low_freq_factor, scaling.high_freq_factor
-        if scaling.kind == "llama3":
-            rope |= {"low_freq_factor": low, "high_freq_factor": high}
-        if scaling.kind == "yarn":
-            rope |= {"beta_slow": low, "beta_fast": high, "truncate": scaling.truncate}
+        rope |= {theirs: getattr(scaling, ours) for theirs, ours in SCALING[scaling.kind].items()}
+        rope["rope_type"] = scaling.kind
         if scaling.kind == "longrope":  # the long factors, for longer texts than ours, are not kept
-            rope |= {name: list(scaling.factors) for name in ("short_factor", "long_factor")}
-        if scaling.kind != "linear":
-            rope["original_max_position_embeddings"] = scaling.original_context
-        if scaling.kind in ("yarn", "longrope"):
-            rope["attention_factor"] = scaling.attention_factor
+            rope["long_factor"] = rope["short_factor"]
     if "rotary_share" in family.stated:
         rope["partial_rotary_factor"] = config.rotary_share
     older = {} if scaling is None else {"rope_scaling": rope}
