@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import cast, get_args
 
 import torch
-from huggingface_hub import hf_hub_download, model_info, snapshot_download
+from huggingface_hub import HfApi, hf_hub_download, snapshot_download
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -200,7 +200,8 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     whole, (repo_id, _, file) = repo_id, repo_id.partition(":")
     wanted = file or CONFIG
     try:
-        sizes = {each.rfilename: each.size or 0 for each in model_info(repo_id, files_metadata=True).siblings or ()}
+        listed = HfApi().model_info(repo_id, files_metadata=True).siblings or ()
+        sizes = {each.rfilename: each.size or 0 for each in listed}
         if file:
             parts = part_names(file)
             fetch_weights(repo_id, {name: sizes.get(name, 0) for name in parts}, progress)
