@@ -190,12 +190,9 @@ class GPTConfig:
         scaling = self.rotary_scaling
         if scaling is not None and scaling.kind == "longrope" and 2 * len(scaling.factors) != self.rotary_size:
             raise GPTError("config.rotary_factors", n=len(scaling.factors), expected=self.rotary_size // 2)
-        defaults = {**dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), self.bias), "n_ff": 4 * self.n_embd}
-        defaults |= {
-            "n_kv_head": self.n_head,
-            "attn_scale": self.head_size**-0.5,
-            "head_dim": self.n_embd / self.n_head,
-        }
+        defaults: dict[str, float] = dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), self.bias)
+        defaults |= {"n_ff": 4 * self.n_embd, "n_kv_head": self.n_head, "head_dim": self.n_embd / self.n_head}
+        defaults["attn_scale"] = self.head_size**-0.5
         for name, value in defaults.items():
             if getattr(self, name) == value:
                 object.__setattr__(self, name, None)  # so that equal models have equal configurations

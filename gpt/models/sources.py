@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import torch
 from huggingface_hub import HfApi, hf_hub_download, snapshot_download
@@ -268,10 +268,10 @@ def fetch_weights(repo_id: str, sizes: Mapping[str, int], progress: Progress | N
     """Download the weights into the cache. sizes: {file: bytes}."""
     total, done = sum(sizes.values()), 0
 
-    class Bar(tqdm):
-        def update(self, n: float | None = 1) -> bool | None:
+    class Bar(tqdm):  # type: ignore[misc]
+        def update(self, n: int = 1) -> Any:
             nonlocal done
-            done += int(n or 0)
+            done += n
             if progress is not None:
                 progress(done, total)
             return super().update(n)

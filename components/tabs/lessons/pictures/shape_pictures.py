@@ -67,7 +67,7 @@ def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, 
     if ".c_attn." not in ours:
         return [(their_name(ours, BOOK), shape, ours)]
     third = (shape[0] // 3, *shape[1:])
-    return [(their_name(ours, BOOK, (part, 0)), third, ours) for part in range(3)]
+    return [(their_name(ours.replace("c_attn", letter), BOOK), third, ours) for letter in "qkv"]
 
 
 def cost(s: Any) -> Drawing:
