@@ -20,11 +20,13 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 
 import httpx
 from httpx import AsyncClient
 
 from benchmarks.trials.app_process import SECONDS, running_app
+from components.api.text import TextEndpoints
 from gpt import SamplingParams, generate, load_model
 
 PROMPT = "Once upon a time there was a"
@@ -65,7 +67,9 @@ def expect(model: str, precision: str, tokens: int, visitors: int) -> list[Expec
 
 def arguments(prompt: str, tokens: int, seed: int) -> list[object]:
     """Return arguments for /generate: temperature 1 and no filters."""
-    return [prompt, tokens, 1.0, 0, 1.0, 0.0, 1.0, seed, "", "stop", None, None, False]
+    given = {"prompt": prompt, "max_new_tokens": tokens, "temperature": 1.0, "seed": seed}
+    parameters = list(signature(TextEndpoints.generate).parameters.values())[1:]  # without self
+    return [given.get(each.name, each.default) for each in parameters]
 
 
 async def visit(client: AsyncClient, url: str, tokens: int, seed: int, expected: Expected) -> Visit | None:

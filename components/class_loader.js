@@ -26,7 +26,7 @@ export async function openClass(what) {
 export function startClass() {
   store.on("class", (value) => {
     shown = value;
-    if (value) load();
+    if (value?.stop || value?.answer || value?.code) load();
     classroom?.draw(value);
   });
   if (new URLSearchParams(location.search).has("follow")) load();

@@ -50,11 +50,11 @@ RESTORE = '{"n":0,"base":null,"restore":true}'  # makes the page reload with its
 class Events:
     """Wires one page's events.
 
-    client: the component that holds the browser tab's id; frame: receives the frames. A handler opens a tab by setting
+    client: its value is the browser tab's id; frame: receives the frames. A handler opens a tab by setting
     `session.tab`.
     """
 
-    def __init__(self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML) -> None:
+    def __init__(self, store: SessionStore, renderer: Renderer, client: gr.HTML, frame: gr.HTML) -> None:
         self.store, self.renderer, self.client, self.frame = store, renderer, client, frame
         self._components: list[Block] = []
 
@@ -74,7 +74,8 @@ class Events:
 
         Args:
             trigger: A component's event, such as `button.click`, a dependency (`event.then`), or a list of events.
-            inputs: Components whose values to pass; for a widget, the unchecked dict that it last sent with this event.
+            inputs: Components whose values to pass; for a widget, the unchecked dict that it last sent with this event;
+                for `client`, the unchecked text that `js` returns in its place.
             payload: Also pass the dict that the event itself carries, unchecked.
             js: JavaScript function that runs in the browser first; it takes the inputs and returns them as a list.
 
@@ -91,7 +92,10 @@ class Events:
             if session is None:
                 yield RESTORE
                 return
-            sent = (_sent(v, name) if isinstance(c, gr.HTML) else v for c, v in zip(inputs, values, strict=True))
+            sent = (
+                _sent(v, name) if isinstance(c, gr.HTML) and c is not self.client else v
+                for c, v in zip(inputs, values, strict=True)
+            )
             arguments = (*sent, _dict(vars(event).get("_data"))) if payload else (*sent,)
             with closing(_steps_of(handler, session, arguments)) as steps:
                 try:

@@ -93,12 +93,11 @@ DOCKED = (*INSIDE, "lessons")  # tabs that show the row of tokens; page.css hide
 class Frame:
     """What all tabs share.
 
-    client: the browser tab's id. saved: the session saved by the page. updates: receives the frames from
+    client: its value is the browser tab's id, or what the page sends in its place. updates: receives the frames from
     `components.render`. cards: the first row, and the text, which every tab without a larger view of it shows.
     """
 
-    client: gr.Textbox
-    saved: gr.Textbox
+    client: gr.HTML
     updates: gr.HTML
     cards: tuple[Card, Card]
 
@@ -108,8 +107,7 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
 
     pick_model, select_token, stop: handlers.
     """
-    client = gr.Textbox(visible="hidden", elem_id="client")
-    saved = gr.Textbox(visible="hidden", elem_id="saved")
+    client = gr.HTML(visible="hidden", elem_id="client")
     updates = frame_widget()
     model = select(
         "model",
@@ -140,7 +138,7 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     )
     skip = says("skip", lambda s: t("skip"), kind="skip")
     text = Card("dock", dock, classes="", opened=lambda s: s.tab in DOCKED)
-    return Frame(client, saved, updates, (Card("frame", skip, first, classes=""), text))
+    return Frame(client, updates, (Card("frame", skip, first, classes=""), text))
 
 
 def _always(part: Part) -> Part:

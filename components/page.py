@@ -15,7 +15,7 @@ from components.assets import HEAD, ON_OPEN, ROUTES
 from components.causes import reason
 from components.classroom import wire_class
 from components.events import Events
-from components.first_screen import FirstScreen, first_screen
+from components.first_screen import SCREEN, FirstScreen, first_screen
 from components.frame import build_frame, measured
 from components.gradio_workarounds import AgentAnswers, LingeringStream, NoSessions, look_less_often
 from components.i18n import LANGUAGES, t
@@ -110,7 +110,6 @@ def build_app(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
         )  # must come first, because it resets the queue
         look_less_often(app._queue)
-        screen = gr.State()
         frame = build_frame(written(pick_model), select_token, stop)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
@@ -151,7 +150,7 @@ def build_app(
                     loss.tab.build(events)
         build_film(events, {"hide": _hide_a_word, "layer": look_inside, "challenge": _take_challenge})
         rows = (tabs, look, learn, lab)
-        wire_tabs(events, rows, frame.saved)
+        wire_tabs(events, rows)
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
         pages = {
             "step": LinkedPage("inside", open_step, lambda s: s.state(InsideChosen).step),
@@ -160,12 +159,12 @@ def build_app(
         }
         initial = {language: Opening.of(session) for language, session in openings.items()}
         places = Places(names, pages, initial, name)
-        wire_session(app, events, frame, openings, places)
+        wire_session(app, events, openings, places)
         wire_class(events, places, is_open=classes)
         register_endpoints(app, name)
         events.wire_properties()
         frame.updates.value = renderer.build(first)
-        screen.value = first_screen(openings, [str(each.id) for each in tabs_of(tabs)])
+        vars(app)[SCREEN] = first_screen(openings, [str(each.id) for each in tabs_of(tabs)])
     return app
 
 
@@ -219,15 +218,15 @@ INNER = {  # ids of the inner tabs, by the id of the enclosing tab
 }
 
 
-def wire_tabs(events: Events, rows: Sequence[gr.Tabs], placeholder: gr.Textbox) -> None:
-    """Wire the rows of tabs. placeholder: any input; the time of the click is sent in its place."""
+def wire_tabs(events: Events, rows: Sequence[gr.Tabs]) -> None:
+    """Wire the rows of tabs. A click on one sends its time."""
     clicked = "() => [glassbox.clickOn?.() ?? '0']"  # '0' before the scripts have loaded
     for row in rows:
         ids = [str(tab.id) for tab in tabs_of(row)]
         events.show(row, partial(_selection, ids))
         for tab in tabs_of(row):
             events.show(tab, partial(_label, f"tab.{tab.id}"))
-        events.on(row.select, partial(select, ids), [placeholder], payload=True, js=clicked)
+        events.on(row.select, partial(select, ids), [events.client], payload=True, js=clicked)
 
 
 def tabs_of(row: gr.Tabs) -> list[gr.Tab]:

@@ -15,7 +15,7 @@ import gradio as gr
 from components.downloads import SIGNAL as DOWNLOAD
 from components.errors import PageError
 from components.events import NO_PROGRESS, QUEUES, Events, error, in_turn
-from components.frame import Frame, choose_language, choose_numbers
+from components.frame import choose_language, choose_numbers
 from components.i18n import Language, t
 from components.render import Renderer, Signal
 from components.share.address import Places, address_view, navigate
@@ -48,7 +48,6 @@ SIGNALS = (
 def wire_session(
     app: gr.Blocks,
     events: Events,
-    frame: Frame,
     openings: Mapping[Language, Session],
     places: Places,
 ) -> Any:
@@ -82,7 +81,7 @@ def wire_session(
 
     arrived = app.load(
         arrive,
-        [events.client, frame.saved],
+        [events.client, events.client],
         events.frame,
         js="() => glassbox.arrive()",
         **NO_PROGRESS,
@@ -95,7 +94,7 @@ def wire_session(
         finally:
             session.link_opened = True
 
-    opened = events.on(arrived.success, follow_link, [frame.saved], queue="model", js=_QUERY)
+    opened = events.on(arrived.success, follow_link, [events.client], queue="model", js=_QUERY)
     events.on(events.frame.navigate, partial(navigate, places), payload=True)
     events.on(events.frame.retry, miss_frame, payload=True)
     events.on(events.frame.tick, partial(analyse, events.renderer), queue="analysis")

@@ -48,7 +48,7 @@ def generate(
         reads the white space as tokens of its own, after which it mostly predicts fragments of words. A text that ends
         inside a word is always read as it stands, because the word may be complete. Token ids and chats are never
         changed.
-    special: whether names of control tokens in a text, such as "<|endoftext|>", become control tokens. By default, they
+    special: whether names of control tokens in a text, such as `<|endoftext|>`, become control tokens. By default, they
         are read as characters. They always are in the messages of a chat.
     trace: whether each step has a `trace` of the pass that led to it, over one position: (1, 1, ...), with the keys of
         all positions. It equals a trace of the finished text at position step.position - 1. Needs on_full="stop".

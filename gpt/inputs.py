@@ -84,7 +84,7 @@ def ids_of(model: AnyModel, text: Text) -> list[int]:
 def encode_prompt(model: AnyModel, prompt: Prompt, *, special: bool = False) -> list[int]:
     """Return the validated token ids of a prompt. Raises the same errors as `Generation`.
 
-    special: whether names of control tokens in a text, such as "<|endoftext|>", become control tokens. They are
+    special: whether names of control tokens in a text, such as `<|endoftext|>`, become control tokens. They are
         characters otherwise, and always in the messages of a chat.
     """
     network, tokenizer = with_tokenizer(model)

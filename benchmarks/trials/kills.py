@@ -19,7 +19,6 @@ from benchmarks.trials.app_process import ROOT, SECONDS, Result, free_port, runn
 from benchmarks.trials.streams import stream
 from gpt import load_model
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_hugging_face, save_model
 from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
@@ -37,7 +36,7 @@ one, other = (load_model(path, device="cpu", trainable=True) for path in sys.arg
 print("ready", flush=True)
 while True:
     for loaded in (one, other):
-        save_model(sys.argv[3], loaded.model, loaded.tokenizer)
+        save_model(sys.argv[3], loaded.model, loaded.tokenizer, overwrite=True)
 """
 
 
@@ -141,7 +140,7 @@ def training(folder: Path, chance: random.Random) -> None:
 
 
 def saving(folder: Path, chance: random.Random) -> None:
-    """Kill a program that replaces a saved model, and check that a complete model loads or the damage is reported."""
+    """Kill a program that replaces a saved model, and check that a complete model loads."""
     bundled = load_model(BUNDLED, device="cpu")
     config = GPTConfig(vocab_size=bundled.tokenizer.n_vocab, block_size=64, n_layer=2, n_head=2, n_embd=64)
     for seed, name in enumerate(("one", "other")):
@@ -154,12 +153,7 @@ def saving(folder: Path, chance: random.Random) -> None:
         time.sleep(0.005)
     time.sleep(chance.uniform(0, 0.3))
     kill(writer)
-    try:
-        found = load_model(folder / "saved", device="cpu").model.state_dict()
-    except GPTError as problem:  # killed after some of the files had been replaced
-        if problem.key != "checkpoint.checksum":
-            raise
-        return
+    found = load_model(folder / "saved", device="cpu").model.state_dict()
     wanted = [load_model(folder / name, device="cpu").model.state_dict() for name in ("one", "other")]
     same = [all(torch.equal(found[name], other[name]) for name in found) for other in wanted]
     assert any(same), "the saved model is neither of the two"

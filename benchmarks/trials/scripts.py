@@ -12,6 +12,7 @@ from urllib.parse import quote
 from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks.trials.app_process import SECONDS, Result, running_app
+from tests.browser.playground_page import open_strip
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -95,6 +96,7 @@ def by_link(page: Page, url: str, text: str, folder: Path) -> None:
     asked = quote(text, safe="")
     page.goto(f"{url}?prompt={asked}&model={asked}&layer={asked}&seed=1&length=2&text=2&temperature=0")
     expect(page.locator("#notice")).to_contain_text("model")
+    open_strip(page)
     expect(page.locator("#strip .gb-strip")).to_contain_text(text)
     expect(page.locator("#generate")).to_be_enabled()
 

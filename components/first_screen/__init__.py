@@ -39,6 +39,7 @@ MAX_BARS = 5  # maximum number of visible bars
 MAX_WRITTEN = 40  # maximum tokens in a text that writes itself
 MIN_ARC_SHARE = 0.05  # smallest drop in probability that an arc shows, as a fraction
 COMPRESSION = 5
+SCREEN = "first_screen"  # attribute of gr.Blocks with the screen's HTML
 _COMPONENTS = Path(__file__).parent.parent
 
 
@@ -104,8 +105,7 @@ def _states_without(model: GPT, ids: Sequence[int], words: Sequence[range]) -> T
 class FirstScreen:
     """ASGI middleware that inserts the first screen into the page.
 
-    The screen is the value of the only gr.State, which gradio does not send. head: HTML for the page's head; gradio
-    would insert it only after its scripts have run.
+    head: HTML for the page's head; gradio would insert it only after its scripts have run.
     """
 
     def __init__(self, app: ASGIApp, head: str) -> None:
@@ -141,7 +141,7 @@ class FirstScreen:
         await self.app(scope, receive, collect)
 
     def _with_screen(self, page: bytes, blocks: gr.Blocks) -> bytes:
-        html = next((block.value for block in blocks.blocks.values() if isinstance(block, gr.State)), "")
+        html: str = vars(blocks).get(SCREEN, "")
         page = page.replace(b"</head>", f"{self.head}</head>".encode(), 1)
         return re.sub(rb"<body[^>]*>", lambda body: body[0] + html.encode(), page, count=1)
 

@@ -15,7 +15,7 @@ import pytest
 from gradio_client import Client
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.playground_page import CHIPS, generate, open_playground, text
+from tests.browser.playground_page import CHIPS, generate, open_playground, open_strip, text
 from tests.deploy.balancers import balancer, free_ports
 
 pytestmark = pytest.mark.balancer
@@ -71,7 +71,7 @@ def visitors(browser: Browser, url: str, processes: list[AppProcess], stack: Exi
         context = browser.new_context(locale="en-US")
         stack.callback(context.close)
         page = context.new_page()
-        open_playground(page, url)
+        open_playground(page, f"{url}/?tab=playground")  # a new visitor would see the first screen
         page.wait_for_function("async () => await glassbox.session()")
         [process] = [each for each in processes if each.gauge("glassbox_sessions") > before[each]]
         found.setdefault(process, page)
@@ -104,6 +104,7 @@ def test_a_killed_process_s_visitors_go_on_with_their_text_in_the_other_one(
         killed.kill()
         pages[killed].locator(CHIPS).nth(3).click()
         expect(pages[killed].locator("#status")).to_contain_text("Text restored", timeout=60_000)
+        open_strip(pages[killed])  # the page was loaded again
         assert text(pages[killed]) == texts[killed]
         assert stays.gauge("glassbox_sessions") >= 2
 

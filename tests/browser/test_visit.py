@@ -133,7 +133,7 @@ def test_a_link_opens_the_text_that_it_names(opened: Page, site: str) -> None:
 def test_a_checkpoint_asks_for_its_heads_then_opens_and_writes(opened: Page, tmp_path: Path) -> None:
     weights = tmp_path / "mine.pt"
     torch.save(randomized(NanoGPT()).state_dict(), weights)
-    opened.locator("#upload button").first.click()
+    opened.locator("#upload summary").click()
     opened.locator("#upload-files input[type=file]").set_input_files(str(weights))
     # The name is there while the file is still sent; the list is there once it has arrived.
     expect(opened.locator("#upload-files .file-preview")).to_contain_text("mine")

@@ -148,7 +148,7 @@ def events() -> Iterator[Events]:
     store = SessionStore()
     store.put(ID, Session(None))
     with gr.Blocks():
-        yield Events(store, Renderer(), gr.Textbox(), gr.HTML())
+        yield Events(store, Renderer(), gr.HTML(), gr.HTML())
 
 
 @pytest.mark.parametrize(

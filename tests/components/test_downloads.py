@@ -85,7 +85,7 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_left() -> None:
     store, session = SessionStore(), Session(None)
     store.put("0" * 32, session)
     with gr.Blocks() as page:
-        events = Events(store, Renderer(), gr.Textbox(), gr.HTML())
+        events = Events(store, Renderer(), gr.HTML(), gr.HTML())
         event = events.on(gr.Button().click, lambda session: (yield from offer(session, fail)))
     with pytest.raises(gr.Error, match="The server's disk is full"):
         list(page.fns[event["id"]].fn(None, session.id))

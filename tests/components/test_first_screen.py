@@ -41,7 +41,7 @@ def client() -> TestClient:
         def get_blocks(self) -> Any:
             with gr.Blocks() as blocks:
                 gr.Textbox("not this")
-                gr.State("<i>screen</i>")
+            blocks.first_screen = "<i>screen</i>"  # type: ignore[attr-defined]
             return blocks
 
     routes = [Route("/", page, methods=["GET", "POST"]), Route("/other", page), Route("/text", other)]

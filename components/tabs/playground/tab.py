@@ -55,7 +55,7 @@ def build_playground(events: Events, frame: Frame, open_film: Handler, *, upload
         learning = Card("learning", growth("hero-growth", draw=prediction.learned), classes="")
         controls = Card("controls", _controls(), classes="")
         desk = Card("desk", steer("concepts", draw=steer_data, on=turn))
-        more = [build_upload(events)] if uploads else []
+        more = build_upload(events) if uploads else ()
     add_cards(events, {"": frame.cards, tab.name: [write, learning, controls, desk, *more]})
 
 

@@ -15,7 +15,7 @@ from components.cards.card import Card
 from components.errors import PageError, Question, localize_error
 from components.events import Events
 from components.i18n import t
-from components.kit import Panel, button, caption, choice, row, says, select, setting, text_box
+from components.kit import Panel, button, caption, choice, fold, row, says, select, setting, text_box
 from components.labels import ACTIVATIONS
 from components.parts import Part
 from components.state.session import Session
@@ -91,20 +91,19 @@ NOTHING_ASKED: dict[str, Any] = {
 }
 
 
-def build_upload(events: Events) -> Card:
-    """Build the collapsed panel, wire its files, and return the card with its questions."""
-    with gr.Accordion(t("upload"), open=False, elem_classes="gb-card", elem_id="upload") as accordion:
-        events.show(accordion, lambda s: {"label": t("upload")})
-        files = gr.File(label=t("upload.files"), file_count="multiple", elem_id="upload-files", height=120)
+def build_upload(events: Events) -> tuple[Card, Card]:
+    """Build the collapsed panel, wire its files, and return its cards. tabs.css hides what is collapsed."""
+    with gr.Column(elem_classes="gb-card", elem_id="upload"):
+        title = Card("upload", fold("upload-open-close", "upload", caption("upload.says")), classes="")
+        files = gr.File(label=t("upload.files"), file_count="multiple", elem_id="upload-files", height=144)
         events.show(files, lambda s: {"label": t("upload.files")})
-        questions = Card("upload", *_questions(), classes="")
+        questions = Card("upload-questions", *_questions(), classes="")
     events.on(files.change, choose_files, [files])
-    return questions
+    return title, questions
 
 
 def _questions() -> tuple[Part, ...]:
     return (
-        caption("upload.says"),
         row(
             select(Upload.weights, "upload.weights", show=lambda s: bool(s[Upload].models)),
             select(Upload.heads, "upload.heads", info="upload.heads.info", show=lambda s: bool(s[Upload].numbers)),
@@ -126,7 +125,7 @@ def _questions() -> tuple[Part, ...]:
         choice(
             Upload.scale, "upload.scale", info="upload.scale.info", labelled=True, show=lambda s: bool(s[Upload].widths)
         ),
-        button("upload-open", "upload.open", written(open_upload), queue="model"),
+        row(button("upload-open", "upload.open", written(open_upload), queue="model"), classes="gb-buttons"),
         says("upload-message", message, kind="notice"),
         table("upload-names", draw=names_table, words_from=1),
         text_box(Upload.layout, "upload.layout", info="upload.layout.info", show=lambda s: s[Upload].asks_names),

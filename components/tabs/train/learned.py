@@ -69,6 +69,6 @@ def build_learned(events: Events, machine: Machine) -> None:
     )
     whose = section(question("learned.question"), says("learned-film", about), copying)
     hero = player_card(RECORDED)()
-    with gr.Row(elem_classes="gb-cards gb-train"):
+    with gr.Column(elem_classes="gb-cards gb-train"):
         shown, loss = card("learned-shown", whose, classes="")(), curve_card(RECORDED)()
     add_cards(events, {tab.name: [hero, shown, loss, film_card(RECORDED, machine)()]})

@@ -364,14 +364,12 @@ def build_train(events: Events, machine: Machine, write: Callable[[Session], Ite
     """
     queue = RunQueue()
     TRAININGS_WAITING.set_function(lambda: queue.n_waiting)
-    with gr.Row(elem_classes="gb-cards gb-train"):
+    with gr.Column(elem_classes="gb-cards gb-train"):
         with gr.Column(min_width=0):
             with gr.Column(elem_classes="gb-card"):
                 task = task_card()()
-                with gr.Row(visible=False, elem_classes="gb-train-own") as texts:
-                    file = gr.UploadButton(
-                        t("train.upload"), size="sm", min_width=0, type="filepath", elem_id="train-file"
-                    )
+                with gr.Column(visible=False, elem_classes="gb-train-own") as texts:
+                    file = gr.File(label=t("train.upload"), height=144, elem_id="train-file")
                     code = Card("train-own", row(button("train-code", "train.example", take_code)), classes="")
                 run = run_card(queue, write)()
             whose = section(
