@@ -44,9 +44,8 @@ from gpt.analysis.patching import attribution_patching, patch_from, patch_sweep
 from gpt.models.checkpoints.vocabularies import gpt2_or_ids
 from gpt.models.memory import format_bytes
 from gpt.models.sources import DEFAULT_MODEL
-from gpt.training.process import Process
 from gpt.training.recipe import Recipe
-from gpt.training.trainer import Batch, Trainer
+from gpt.training.trainer import Batch, Process, Trainer
 from tests.gpt.family_configs import FAMILIES, randomized
 from tests.parity.family_models import OPTIONS, family_twins
 

@@ -40,9 +40,9 @@ from gpt.models.loading import CONCEPTS, LoadedModel, load_concepts, save_concep
 from gpt.models.sources import load_model
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
-from gpt.training.autoencoder import Autoencoder
 from gpt.training.data import read_stories, split_stories
 from gpt.training.recipe import Recipe
+from tools.autoencoder import Autoencoder
 
 ROWS = 32  # texts per chunk; tokens are shuffled within a chunk
 CONTEXT = 256  # maximum tokens per text

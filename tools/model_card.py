@@ -25,10 +25,10 @@ from gpt.models.sources import load_model
 from gpt.training.command_line import EVERY, chosen_recipe, default_preset, option_name, parse_options, run_of
 from gpt.training.data import StoryDataset, TextDataset
 from gpt.training.evaluation import Score, sample, score_stories
-from gpt.training.process import Process, join_processes
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.run_folder import LogRow, RunFolder
 from gpt.training.snapshots import SnapshotFigures, Snapshots
+from gpt.training.trainer import Process, join_processes
 
 CIRCUIT_LENGTHS = (10, 20, 50, 100)
 CHOICE = "The held-back text was used only to choose the checkpoint with the lowest loss."

@@ -21,16 +21,21 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.experiments.scaling import SCALING, ScalingCurve, ScalingPoint
-from gpt.experiments.shapes import count_parameters, flops_per_token, parameter_parts
+from gpt.experiments.shapes import (
+    SCALING,
+    ScalingCurve,
+    ScalingPoint,
+    count_parameters,
+    flops_per_token,
+    parameter_parts,
+)
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
 from gpt.tokenizer import Vocabulary
 from gpt.training.data import StoryRows, read_stories, split_stories, train_tokenizer
 from gpt.training.evaluation import score_stories
-from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe
-from gpt.training.trainer import Batch, Trainer
+from gpt.training.trainer import Batch, Process, Trainer, join_processes
 
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
 STEPS, BATCH_SIZE = 1024, 8

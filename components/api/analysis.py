@@ -42,8 +42,8 @@ from gpt.analysis.tracing import trace_window
 from gpt.background import threads_for
 from gpt.documents.comparison import paired_steps
 from gpt.edits import check_patchable
-from gpt.experiments.text_loss import score_text
 from gpt.tokenizer import hold_back, prompt_ids
+from gpt.training.evaluation import score_text
 
 
 class AnalysisEndpoints(Endpoints):

@@ -11,7 +11,7 @@ from components.i18n import t
 from components.labels import ACTIVATIONS, decimal
 from components.widgets.chart import Drawing
 from gpt.config import Activation
-from gpt.experiments.activations import activation_curve, lowest_point
+from gpt.experiments.layers import activation_curve, lowest_point
 
 SPAN = 3.0  # the charts show [-SPAN, SPAN]
 POINTS = 241

@@ -31,7 +31,7 @@ from components.labels import decimal, quoted
 from components.parts import Part
 from components.widgets.chart import Drawing
 from components.widgets.simple import table
-from gpt.experiments.normalisation import (
+from gpt.experiments.layers import (
     NORM_NAMES,
     Normalised,
     NormInput,

@@ -12,7 +12,7 @@ from components.i18n import t
 from components.kit import Panel, caption, column, columns, picture, row, setting, slider
 from components.labels import power
 from components.widgets.chart import Drawing
-from gpt.experiments.normalisation import PLACEMENTS, DepthProfile, depth_profile
+from gpt.experiments.layers import PLACEMENTS, DepthProfile, depth_profile
 
 CHARTS = ("straight_gradients", "weight_gradients", "lengths")  # fields of DepthProfile
 

@@ -34,7 +34,7 @@ from components.panels.activation_curves import POINTS, SPAN, curves_chart
 from components.widgets.chart import Drawing
 from components.widgets.simple import predictions
 from gpt import Edits, trace_text
-from gpt.experiments.activations import gelu_difference
+from gpt.experiments.layers import gelu_difference
 
 BINS = 60
 BARS = 8

@@ -26,8 +26,8 @@ from components.text_views import short_name, token_lines
 from components.widgets.tokens import shade_value, tokens
 from gpt import LoadedModel
 from gpt.background import Progress
-from gpt.experiments.text_loss import TextScore, score_text
 from gpt.tokenizer import prompt_ids
+from gpt.training.evaluation import TextScore, score_text
 
 EXAMPLES = {  # keyed by the model's language
     "en": {

@@ -10,7 +10,7 @@ Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arX
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import torch
@@ -128,10 +128,10 @@ class Concepts:
     dictionaries: Mapping[int, Dictionary]
     text: Tensor
     named: tuple[NamedConcept, ...] = ()
-    _by_place: dict[tuple[int, int], NamedConcept] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_place", {(each.layer, each.feature): each for each in self.named})
+    @cached_property
+    def _by_place(self) -> dict[tuple[int, int], NamedConcept]:
+        return {(each.layer, each.feature): each for each in self.named}
 
     @property
     def offered(self) -> tuple[NamedConcept, ...]:

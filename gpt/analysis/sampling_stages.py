@@ -109,7 +109,6 @@ class CumulativeDraw:
 
     @property
     def token_id(self) -> int:
-        """Id of the drawn token."""
         return int(self.ids[self.index])
 
     @property

@@ -86,7 +86,6 @@ class Checker:
                     return
 
     def judge(self, step: Step, test: Test, answer: Answer, output: Path | None = None) -> Verdict:
-        """Compare an answer with the reference and return the verdict."""
         expected, received = self.expected(test), answer.get("result")
         if "error" not in answer and agrees(received, expected, test.tolerance):
             return Verdict(step, "ok")

@@ -30,7 +30,11 @@ def error(answer: dict[str, Any]) -> Words:
     if kind == "ended":
         return Words("Your program exited before it gave a result.", "程序还没给出结果就退出了。")
     if kind == "WrongNames":
-        return wrong_names(message)
+        return say(
+            "Parameters are missing (-), not in the course (+), or of other shapes (yours != expected):\n{names}",
+            "这些参数缺少 (-)、课程里没有 (+)，或者形状不同 (你的 != 期望)：\n{names}",
+            names=message,
+        )
     if kind == "TypeError" and message.startswith("result: "):
         return say(
             "Your code returned {kind} instead of a tensor or a number. Does the function end with return?",
@@ -40,26 +44,6 @@ def error(answer: dict[str, Any]) -> Words:
     where = say("line {line}, ", "第 {line} 行，", line=line) if line else Words("", "")
     quote = f"\n    {code}" if code else ""
     return Words(f"{where.en}{kind}: {message}{quote}", f"{where.zh}{kind}：{message}{quote}")
-
-
-def wrong_names(message: str) -> Words:
-    """Return the feedback for parameters with wrong names or shapes; see `gpt.course.process.copy_weights`."""
-    lines = message.split("\n")
-    found = [
-        ("Parameters are missing: {names}.", "缺少参数：{names}。", ", ".join(x[2:] for x in lines if x[0] == "-")),
-        (
-            "These parameters are not in the course: {names}.",
-            "课程里没有这些参数：{names}。",
-            ", ".join(x[2:] for x in lines if x[0] == "+"),
-        ),
-        (
-            "Shapes differ (yours → expected): {names}.",
-            "形状不同（你的 → 期望）：{names}。",
-            "; ".join(x.replace("!=", "→") for x in lines if x[0] not in "-+"),
-        ),
-    ]
-    parts = [say(en, zh, names=names) for en, zh, names in found if names]
-    return Words(" ".join(part.en for part in parts), "".join(part.zh for part in parts))
 
 
 def difference(expected: Any, received: Any, tolerance: float) -> Words:

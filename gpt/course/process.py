@@ -84,7 +84,6 @@ class LearnerProcess:
         return answer
 
     def close(self) -> None:
-        """Kill the process."""
         self._process.kill()
         self._process.communicate()
 

@@ -22,42 +22,6 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional as F"""
-GUIDE = Words(
-    """# Build your own GPT
-
-Every function in `my_gpt.py` has a description and a gap. Fill in the gaps from top to bottom. At the end, the file is
-a GPT that loads this project's model or GPT-2 and writes the same text as the app, token for token.
-
-```
-python -m gpt.course watch       check whenever you save
-python -m gpt.course check       check once
-python -m gpt.course check 7     a step, with the steps it builds on
-python -m gpt.course solution 7  the solution to a step
-```
-
-Your program runs in its own process. Its output appears below the result. In shapes, B is the number of
-texts, T the number of tokens, C the width (n_embd) and hs the width of one head.
-
-## The steps
-""",
-    """# 自己动手写一个 GPT
-
-`my_gpt.py` 里的每个函数都有说明，函数体空着，请从上往下填好。填完以后，它就是一个 GPT，能加载这个项目的模型或者
-GPT-2，写出的文本和应用一模一样，一个词元也不差。
-
-```
-python -m gpt.course watch       每次保存就检查
-python -m gpt.course check       检查一次
-python -m gpt.course check 7     检查第 7 步和它依赖的步骤
-python -m gpt.course solution 7  看第 7 步的答案
-```
-
-你的程序在单独的进程里运行，它打印的内容显示在结果下面。形状里的 B 是文本数，T 是词元数，C 是宽度 (n_embd)，
-hs 是一个头的宽度。
-
-## 步骤
-""",
-)
 
 
 def find_step(key: str) -> Step:
@@ -87,7 +51,8 @@ def stub(language: Language = "en") -> str:
 def readme(language: Language) -> str:
     """Return the guide with a paragraph for each step."""
     steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
-    return "\n".join([GUIDE.of(language), *steps])
+    guide = (Path(__file__).parent / f"guide.{language}.md").read_text(encoding="utf-8")
+    return "\n".join([guide, *steps])
 
 
 def start(folder: Path, language: Language = "en") -> None:

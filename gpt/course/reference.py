@@ -81,7 +81,6 @@ class Reference:
 
     @torch.no_grad()
     def logits(self, idx: Tensor) -> Tensor:
-        """Return the bundled model's logits."""
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:

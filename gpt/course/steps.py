@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gpt.course.reference import LEARNING_RATE, TRAINING_STEPS, Reference, config_of, state
 from gpt.experiments.initialisation import DeepNetwork, shortcut_gradients
-from gpt.experiments.normalisation import linear_relu_rows, normalise
+from gpt.experiments.layers import linear_relu_rows, normalise
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.generate import generate_greedy
 from gpt.layers import GELU
@@ -39,7 +39,6 @@ class Words(NamedTuple):
     zh: str
 
     def of(self, language: Language, **values: object) -> str:
-        """Return the sentence in one language."""
         return getattr(self, language).format(**values) if values else getattr(self, language)
 
 
@@ -114,13 +113,11 @@ class Step:
 
     @property
     def defines(self) -> set[str]:
-        """Names of the functions and classes in the code."""
         body = ast.parse(self.code).body
         return {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
     @property
     def uses(self) -> set[str]:
-        """All names in the code and the tests."""
         texts = (self.code, *(test.run for test in self.tests))
         return {node.id for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.experiments.initialisation import shortcut_gradients
-from gpt.experiments.normalisation import linear_relu_rows, normalise
+from gpt.experiments.layers import linear_relu_rows
 from gpt.experiments.random_models import MemoryInUse
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.generate import generate_greedy
@@ -74,9 +74,9 @@ def run_notebook() -> Iterator[PrintedValue]:
     batch, prompt = [encode(text) for text in BATCH], encode(PROMPT)
     yield value("batch", *chain(*batch))
     yield value("prompt", *prompt)
-    rows = normalise(linear_relu_rows(seed=SEED))
-    yield rounded("means", rows.mean)
-    yield rounded("variances", rows.unbiased_variance)
+    rows = linear_relu_rows(seed=SEED)
+    yield rounded("means", rows.mean(dim=1))
+    yield rounded("variances", rows.var(dim=1))
     gradients = shortcut_gradients(seed=SEED)
     yield value("without", *gradients.without)
     yield value("with", *gradients.with_shortcuts)

@@ -1,11 +1,14 @@
-"""Compute a GPT's parameter count, KV cache size and FLOPs from its configuration, and the effects of weight tying."""
+"""Parameters, KV cache and FLOPs of a GPT from its configuration, weight tying, and recorded scaling runs."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -13,6 +16,7 @@ from gpt.config import GPTConfig
 from gpt.model import GPT, meta_model
 from gpt.presets import PRESETS
 
+SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results shown on the page
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
 NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # bytes per number, excluding int8 scales
 
@@ -29,7 +33,6 @@ class Flops:
 
     @property
     def total(self) -> int:
-        """Total FLOPs."""
         return self.matrices + self.attention
 
 
@@ -47,10 +50,10 @@ class WeightShape:
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters in all copies."""
         return self.copies * math.prod(self.shape)
 
 
+@lru_cache(maxsize=64)
 def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightShape, ...]:
     """Return every weight in module order; a tied head is not repeated. skeleton: whether to omit blocks and norms."""
     model = meta_model(config.with_layers(1))
@@ -64,27 +67,22 @@ def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightS
 def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:
     """Count the parameters in each part, summed over the blocks. A tied head has none.
 
-    In each block of GPT-2, with C = n_embd, attention has 3 C^2 + C^2 weights and feed-forward 2 C n_ff, plus one bias
-    per output. The two norms, and the final norm, have C scales and C shifts each. With fewer key and value heads,
-    their part of the 3 C^2 is smaller. A gate adds C n_ff weights. Query and key norms have one scale per element of a
-    head, or of all heads.
     skeleton: whether identities replace blocks and norms (`gpt.experiments.random_models.skeleton`).
     """
-    width, n_ff, heads = config.n_embd, config.ff_size, config.n_head * config.head_size
-    blocks = 0 if skeleton else config.n_layer
-    qkv = heads + 2 * config.kv_heads * config.head_size
-    inner = (2 if config.gated else 1) * n_ff
-    norm = width * (2 if config.norm == "layer" and config.bias else 1)
-    heads_in_norms = {False: 0, True: 2, "full": config.n_head + config.kv_heads}[config.qk_norm]
-    norms_of_block = 2 * (config.pre_norm + config.post_norm) * norm + heads_in_norms * config.head_size
-    return {
-        "token_embedding": config.vocab_size * width,
-        "position_embedding": config.block_size * width if config.position == "learned" else 0,
-        "attention": blocks * (width * (qkv + heads) + qkv * config.has_qkv_bias + width * config.has_proj_bias),
-        "feed_forward": blocks * (width * (inner + n_ff) + (inner + width) * config.has_mlp_bias),
-        "norms": 0 if skeleton else blocks * norms_of_block + norm,
-        "head": config.vocab_size * ((0 if config.tie_weights else width) + config.head_bias),
-    }
+    counts = dict.fromkeys(get_args(Part), 0)
+    for weight in weight_shapes(config, skeleton=skeleton):
+        counts[part_of(weight.name)] += weight.n_parameters
+    return counts
+
+
+def part_of(name: str) -> Part:
+    """Return the part of a model to which the parameter with this name belongs."""
+    if "norm" in name or "ln_" in name:
+        return "norms"
+    inside: dict[str, Part] = {"attn": "attention", "mlp": "feed_forward"}
+    outside: dict[str, Part] = {"wte": "token_embedding", "wpe": "position_embedding", "lm_head": "head"}
+    first, *rest = name.split(".")
+    return inside[rest[1]] if first == "h" else outside[first]
 
 
 def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
@@ -151,3 +149,46 @@ def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -
     with torch.enable_grad():
         (gradient,) = torch.autograd.grad(model.loss(text[:, :-1], text[:, 1:]), model.wte.weight)
     return EmbeddingEffects(own.item(), gradient.any(dim=1).float().mean().item())
+
+
+@dataclass(frozen=True)
+class ScalingPoint:
+    """One point on a training curve: tokens seen, FLOPs, loss in nats per token, and bits per byte."""
+
+    tokens: int
+    flops: float
+    loss: float
+    bits_per_byte: float
+
+
+@dataclass(frozen=True)
+class ScalingCurve:
+    """Training curve of one model. block_parameters: number of parameters, excluding embeddings and head."""
+
+    name: str
+    parameters: int
+    block_parameters: int
+    points: tuple[ScalingPoint, ...]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The results of a run.
+
+    command: command that started the run. curves: smallest model first, the bundled model last. llama: curves for the
+    Llama architecture, in the same order."""
+
+    command: str
+    curves: tuple[ScalingCurve, ...]
+    llama: tuple[ScalingCurve, ...]
+
+
+def load_scaling() -> Scaling:
+    """Load the results that `python -m tools.scaling` writes."""
+
+    def curve(points: list[dict[str, float]], **numbers: Any) -> ScalingCurve:
+        return ScalingCurve(points=tuple(ScalingPoint(**point) for point in points), **numbers)  # type: ignore[arg-type]
+
+    found = json.loads(SCALING.read_text(encoding="utf-8"))
+    curves, llama = (tuple(curve(**each) for each in found[key]) for key in ("curves", "llama"))
+    return Scaling(found["command"], curves, llama)

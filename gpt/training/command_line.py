@@ -38,9 +38,9 @@ from typing import Any
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 from gpt.training.evaluation import score_stories
-from gpt.training.process import join_processes
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.run_folder import FolderRun, RunFolder
+from gpt.training.trainer import join_processes
 
 EVERY = 250  # steps between evaluations
 

@@ -236,7 +236,6 @@ class TextDataset:
         """Return None, because a text has no correct continuation."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        """Return the model's continuation of `start`."""
         text = sample(loaded, self.start, seed=self.seed, max_new_tokens=SAMPLE_TOKENS)
         return (Sample(self.start, text.removeprefix(self.start)),)
 
@@ -324,16 +323,11 @@ class StoryDataset:
 
     def batches(self, size: int, start: int = 0) -> Iterator[Batch]:
         """Yield the batches of all updates indefinitely, from update number `start`."""
-        rows = self._rows.batches(size, start)
-        batches = (with_repeats(each, self.vocabulary, self._recipe, step) for step, each in enumerate(rows, start))
-        return (without_unknown(batch, self.vocabulary.unknown_id) for batch in batches)
-
-
-def without_unknown(batch: Batch, unknown_id: int | None) -> Batch:
-    """Exclude <unk> from the targets, so that the model never learns to write it."""
-    if unknown_id is None:
-        return batch
-    return Batch(batch.idx, batch.targets.masked_fill(batch.targets == unknown_id, -100))
+        for step, rows in enumerate(self._rows.batches(size, start), start):
+            batch, unknown = with_repeats(rows, self.vocabulary, self._recipe, step), self.vocabulary.unknown_id
+            if unknown is not None:  # the model never learns to write <unk>
+                batch = Batch(batch.idx, batch.targets.masked_fill(batch.targets == unknown, -100))
+            yield batch
 
 
 def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:

@@ -84,7 +84,6 @@ class LiveRun:
         self._change_state("training", "paused")
 
     def resume(self) -> None:
-        """Resume training after a pause."""
         self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
@@ -125,13 +124,11 @@ class LiveRun:
 
     @property
     def state(self) -> State:
-        """The run's current state."""
         with self._changed:
             return self._state
 
     @property
     def progress(self) -> RunProgress:
-        """The run's current progress."""
         with self._changed:
             now = min(time.monotonic(), self._ended)
             return RunProgress(
@@ -232,7 +229,6 @@ class LiveRun:
             self._evaluations.append(evaluation)
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """Load the model from an evaluation's snapshot."""
         return self._as_loaded(unpack_model(self.config, evaluation.weights))
 
     def _as_loaded(self, model: GPT) -> LoadedModel:
@@ -246,7 +242,6 @@ class LiveRun:
                 self._changed.notify_all()
 
     def _end(self, state: State) -> None:
-        """End the run unless it has already ended."""
         with self._changed:
             if self._state not in ENDED:
                 self._state, self._ended = state, time.monotonic()
@@ -304,7 +299,6 @@ class RunProgress:
 
     @property
     def ended(self) -> bool:
-        """Whether the state is final."""
         return self.state in ENDED
 
 
@@ -338,7 +332,6 @@ class RunQueue:
 
     @property
     def n_waiting(self) -> int:
-        """Number of waiting runs."""
         with self._lock:
             self._start_next()
             return len(self._waiting)
@@ -350,7 +343,6 @@ class RunQueue:
             return self._in_turn().index(run) + 1 if run in self._waiting else 0
 
     def close(self) -> None:
-        """Close all runs."""
         with self._lock:
             runs = [*self._waiting, *self._running]  # close waiting runs first; otherwise they would start
         for run in runs:

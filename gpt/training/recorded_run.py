@@ -54,7 +54,6 @@ class RecordedRun:
         return Evaluation(step, figures.loss, None, samples, weights.half().numpy())
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """Load the model from an evaluation's snapshot."""
         model = self.snapshots.model(evaluation.step)
         return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
 

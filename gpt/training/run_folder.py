@@ -32,10 +32,9 @@ from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Vocabulary, load_vocabulary
 from gpt.training.data import StoryDataset, TextDataset, read_text, shakespeare_text
 from gpt.training.evaluation import sample
-from gpt.training.process import Process
 from gpt.training.recipe import Recipe
 from gpt.training.snapshots import save_snapshot, snapshot_steps
-from gpt.training.trainer import Trainer
+from gpt.training.trainer import Process, Trainer
 
 SAMPLE_TOKENS = 100
 LINE_STEPS = 20  # steps between updates of the progress bar, which shows their mean loss
@@ -100,14 +99,12 @@ class RunFolder:
         return state
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write the state to resume from."""
         part = self.path / "last.pt.part"
         with part.open("wb") as file:  # given a path, torch would hide a disk-full error
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
     def log(self) -> list[LogRow]:
-        """Return the evaluations so far."""
         with (self.path / "log.csv").open(newline="", encoding="utf-8") as file:
             _, *rows = csv.reader(file)
         return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]
@@ -125,7 +122,6 @@ class RunFolder:
         os.replace(part, self.path / "log.csv")
 
     def add_samples(self, step: int, texts: list[str]) -> None:
-        """Add the sample texts from a step."""
         with (self.path / "samples.txt").open("a", encoding="utf-8") as file:
             file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
 
@@ -200,7 +196,7 @@ class FolderRun:
         trainer = Trainer(model, recipe, process, compiled=compiled)
         if self.saved is not None:
             trainer.load(self.saved)
-        process.barrier()  # wait until every process has checked the folder
+        process.all_reduce(0.0)  # wait until every process has checked the folder
         if process.is_first and self.saved is None:
             self.folder.begin(self.data.vocabulary, self.options)
             self.folder.save(self.state(trainer))
@@ -255,5 +251,4 @@ class FolderRun:
         )
 
     def state(self, trainer: Trainer) -> dict[str, Any]:
-        """Return the state to resume from."""
         return {**trainer.state(), "recipe": asdict(self.recipe), "text": self.data.fingerprint}

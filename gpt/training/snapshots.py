@@ -120,10 +120,8 @@ class Snapshots:
         return unpack_model(self.config, open_safetensors(self.folder / f"{step}.safetensors"))
 
     def save_figures(self, figures: list[SnapshotFigures]) -> None:
-        """Write the measurements for each snapshot."""
         rows = ",\n".join(json.dumps(asdict(each), ensure_ascii=False) for each in figures)
         (self.folder / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
     def figures(self) -> list[SnapshotFigures]:
-        """Read the measurements for each snapshot."""
         return [SnapshotFigures(**row) for row in read_json(self.folder / FIGURES, list)]

@@ -71,7 +71,6 @@ class TaskDataset:
         self.example = self.vocabulary.encode(first.prompt + first.answer)[: self.block_size]
 
     def batch(self, step: int, size: int) -> Batch:
-        """Return the training examples for one update."""
         examples = self.task.examples(np.random.default_rng([self.seed, 0, step]), test=False)
         return self.encode(list(islice(examples, size)))
 
@@ -90,7 +89,6 @@ class TaskDataset:
         return exact_match(model, self.validation)
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        """Return the model's answers to the first test examples."""
         shown = self.test_examples[:N_SAMPLES]
         return tuple(Sample(e.prompt, answer(loaded, e.prompt, len(e.answer)), e.answer) for e in shown)
 

@@ -22,9 +22,8 @@ from gpt.analysis.predictions import text_statistics
 from gpt.analysis.residual import stream_norms, strongest_neurons
 from gpt.analysis.saliency import input_x_gradient
 from gpt.training.evaluation import score_stories
-from gpt.training.process import Process
 from gpt.training.recipe import Recipe
-from gpt.training.trainer import Batch, Trainer
+from gpt.training.trainer import Batch, Process, Trainer
 from tests.gpt.fake_models import family_model
 
 IDS = [5, 9, 2, 7, 5, 9, 3, 5]

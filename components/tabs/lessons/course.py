@@ -234,7 +234,7 @@ LESSONS: tuple[Lesson, ...] = (
         9,
         (
             Code("gpt.model", "TransformerBlock.forward"),
-            Code("gpt.experiments.normalisation", "PostNormBlock.forward"),
+            Code("gpt.experiments.layers", "PostNormBlock.forward"),
         ),
         Destination("inside"),
         (norm_placement.SECTION,),
@@ -410,7 +410,6 @@ LESSONS: tuple[Lesson, ...] = (
         (
             Code("gpt.analysis.concepts", "Dictionary.activity"),
             Code("gpt.analysis.concepts", "Dictionary.reconstruction"),
-            Code("gpt.training.autoencoder", "Autoencoder.update", ("pre =", "values, features", "error =", "loss =")),
         ),
         Destination("concepts"),
         words="sparse autoencoder SAE feature dictionary steering superposition 稀疏自编码器 特征 字典 叠加",

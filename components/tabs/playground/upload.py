@@ -24,7 +24,6 @@ from components.widgets.simple import table
 from components.widgets.widget import Said
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
-from gpt.experiments.text_loss import losses_by_scale
 from gpt.models.checkpoints import (
     LAYOUT_FILE,
     AttnScale,
@@ -35,6 +34,7 @@ from gpt.models.checkpoints import (
     WeightsUnknown,
 )
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Words
+from gpt.training.evaluation import losses_by_scale
 
 MAX_NAMES_CHARS = 20_000
 MAX_TRIAL_CHARS = 5_000

@@ -15,7 +15,7 @@ from components.i18n import t
 from components.kit import card, column, columns, lead, picture, question, says
 from components.labels import power
 from components.widgets.chart import Drawing
-from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
+from gpt.experiments.shapes import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
 MOMENTS = 4  # lines in the chart of loss against parameters, one per point in training
 FIRST = 4  # points omitted at the beginning of a curve

@@ -12,13 +12,13 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from gpt.config import GPTConfig
-from gpt.experiments.activations import gelu_difference
-from gpt.experiments.dropout import dropout_effect
 from gpt.experiments.initialisation import initial_prediction, residual_norms
-from gpt.experiments.normalisation import (
+from gpt.experiments.layers import (
     PLACEMENTS,
     Placement,
     depth_profile,
+    dropout_effect,
+    gelu_difference,
     norm_input,
     normalise,
     norms_of,

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from gpt.config import GPTConfig
-from gpt.experiments.text_loss import score_text
 from gpt.experiments.tokens import SAMPLES, MergeStep, language_costs, merge_steps, split_words, text_cost
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Tokenizer
+from gpt.training.evaluation import score_text
 
 BLOCK = 16
 

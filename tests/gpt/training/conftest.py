@@ -41,7 +41,7 @@ def stories_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """train(out, *more arguments): do a tiny run on the CPU, and return the command's exit code."""
-    monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
     return lambda out, *more: main([str(stories_file), "--out", str(out), *TINY, *more])
 
 
@@ -52,7 +52,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_stories(folder / "stories.txt")
     out = folder / "runs" / "tiny-stories"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
+        patched.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
         assert main([str(folder / "stories.txt"), "--out", str(out), *TINY]) == 0
     return out
 

@@ -28,7 +28,7 @@ TINY = shlex.split("--block-size 32 --n-layer 1 --n-head 2 --n-embd 16 --batch-s
 @pytest.fixture
 def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """train(out, *more arguments): do a tiny run on the CPU on the characters of TEXT, and return its exit code."""
-    monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
     (tmp_path / "tea.txt").write_text(TEXT, encoding="utf-8")
     return lambda out, *more: main(["--characters", str(tmp_path / "tea.txt"), "--out", str(out), *TINY, *more])
 
@@ -66,7 +66,7 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model(
 def test_the_shakespeare_preset_needs_no_file(
     tmp_path: Path, at_step: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
     at_step(1, lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert main(["--preset", "shakespeare-cpu", "--out", str(tmp_path), "--n-layer", "1"]) == 128 + signal.SIGTERM
     assert len(json.loads((tmp_path / "characters.json").read_text(encoding="utf-8"))) == 65

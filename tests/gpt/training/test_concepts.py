@@ -4,8 +4,8 @@ import torch
 
 from gpt import load_model, save_model
 from gpt.models.loading import CONCEPTS
-from gpt.training.autoencoder import Autoencoder
 from tests.gpt.fake_models import tiny_model
+from tools.autoencoder import Autoencoder
 from tools.concepts import main
 
 STORIES = "\n<|endoftext|>\n".join(f"the cat and the dog saw {n} birds in the tree" for n in range(60))

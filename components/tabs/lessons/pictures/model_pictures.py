@@ -37,7 +37,7 @@ from components.text_views import attention_map
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
-from gpt.experiments.dropout import DropoutEffect, dropout_effect
+from gpt.experiments.layers import DropoutEffect, dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
 from gpt.experiments.minimal import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton

@@ -36,7 +36,7 @@ from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, distribution, get_model
 from gpt.experiments.minimal import WORDS as WORD
 from gpt.experiments.minimal import Merges
-from gpt.experiments.text_loss import TextScore, score_text
+from gpt.training.evaluation import TextScore, score_text
 
 SIMILAR = 6  # number of similar tokens
 TOP = 20  # bars for next tokens
