@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from components.figures.style import (
-    ALL_LABELS,
-    CURVES,
     DIVERGING,
     LABEL,
     LIGHT,
@@ -27,18 +25,16 @@ from components.figures.style import (
     log_axis,
     names_axis,
     note,
-    steps_axis,
     token_label,
 )
 from components.labels import decimal
 
-_PAIR = (LIGHT["before"], LIGHT["after"])
-_FOUR = tuple(pair.light for pair in CURVES)
-_STACK = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
-_SHARES = (LIGHT["before"], LIGHT["attention"], LIGHT["text"], LIGHT["muted"])
+_PAIR = ("before", "after")
+_FOUR = ("after", "text", "muted", "before")
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
 _LABELLED = 12  # maximum number of bars if each shows a number
 _MAX_TICKS = 26  # maximum number of token labels on an axis
+NO_OPTIONS: Mapping[str, Any] = {}
 _MAX_CUTS = 64  # maximum number of blocks separated by lines
 _FLAT = {"type": "bar", "orientation": "h"}
 _SILENT = {"hoverinfo": "skip", "showlegend": False}
@@ -147,38 +143,75 @@ def signed_bars(
     )
 
 
-def layer_bars(
-    attention: np.ndarray,
-    feed_forward: np.ndarray,
-    ends: Sequence[tuple[str, float]],
+def grouped_bars(
+    names: Sequence[str],
+    groups: Mapping[str, np.ndarray],
     *,
-    attention_name: str,
-    feed_forward_name: str,
-    layer_title: str,
-    value_title: str,
+    barmode: Literal["group", "stack", "relative", "overlay"] = "group",
+    colours: Sequence[str] = (),
+    log: bool = False,
+    y: Mapping[str, Any] = NO_OPTIONS,
+    framed: int | None = None,
+    x_title: str = "",
+    y_title: str = "",
+    digits: str = "",
+    tip: str = ".4~g",
+    most: int | None = None,
+    height: int = 300,
+) -> Figure:
+    """Draw vertical bars for each name: one for each group, side by side or in another of plotly's modes.
+
+    groups: {legend entry: values, (N,)}; on a logarithmic axis, only values above 0 have a bar. colours: of the groups,
+    by name. y: further options of the y axis. framed: index of the name to frame. digits: format for the number on each
+    bar, shown if there are few bars. tip: format for values in tooltips. most: maximum number of names shown.
+    """
+    several = len(groups) > 1
+    colours = colours or (_PAIR[-len(groups) :] if len(groups) <= 2 else _FOUR)
+    data = []
+    for (name, values), colour in zip(groups.items(), colours, strict=False):
+        values = np.asarray(values, dtype=np.float64)
+        shown = np.where(values > 0, values, np.nan) if log else values
+        bars = _bars(np.arange(len(names)), floats(shown), name, LIGHT[colour], tip)
+        if digits and len(names) <= _LABELLED // 2:
+            bars |= _numbers([f"{value:{digits}}" for value in values])
+        data.append(bars)
+    upwards = log_axis(y_title, list(groups.values())) if log else axis(y_title, zero=True, rangemode="tozero")
+    return figure(
+        data,
+        names_axis([escape(name) for name in names], x_title, most=most, keep=framed, automargin=True),
+        upwards | y,
+        height=height,
+        margin=(64, 8, 32 if several or digits else 8, 44),
+        barmode=barmode,
+        bargap=0.3 if len(names) <= 48 else 0,
+        uniformtext={"minsize": 9, "mode": "hide"},
+        showlegend=several,
+        shapes=[] if framed is None else [band(framed - 0.45, framed + 0.45)],
+    )
+
+
+def layer_bars(
+    parts: Mapping[str, np.ndarray], ends: Sequence[tuple[str, float]], *, layer_title: str, value_title: str
 ) -> Figure:
     """Draw two vertical bars for each layer.
 
-    attention, feed_forward: (n_layer,). ends: name and value of each contribution from outside the layers, shown on the
-    left.
+    parts: {legend entry: (n_layer,)}, attention and the feed-forward network. ends: name and value of each contribution
+    from outside the layers, shown on the left.
     """
-    n_layer, n = len(attention), len(ends)
-    every = max(1, -(-n_layer // 12))
-    ticks = [*range(n), *range(n, n + n_layer, every)]
-    names = [*(escape(name) for name, _ in ends), *(str(layer) for layer in range(0, n_layer, every))]
-    outside = _bars(np.arange(n), floats([value for _, value in ends]), "", LIGHT["muted"], "+.3f", width=0.6)
-    data = [outside | {"showlegend": False}]
-    sides = ((attention, attention_name, -0.19, "attention"), (feed_forward, feed_forward_name, 0.19, "text"))
-    for part, name, shift, colour in sides:
-        at = floats(np.arange(n_layer) + n + shift)
-        data.append(_bars(at, floats(part), name, LIGHT[colour], "+.3f", width=0.36))
-    for bars in data:
-        bars["hovertemplate"] = bars["hovertemplate"].removeprefix("%{x}: ")
-    places = {"tickvals": ticks, "ticktext": names, "tickangle": 0, "range": [-0.6, n + n_layer - 0.4]}
-    return figure(
-        data, bare_axis(layer_title, **places), axis(value_title, zero=True), height=320, margin=(48, 8, 28, 40),
-        barmode="overlay",
-    )  # fmt: skip
+    n_layer, outside = len(next(iter(parts.values()))), np.full(len(ends), np.nan)
+    every = -(-n_layer // 12)
+    drawn = grouped_bars(
+        [*(name for name, _ in ends), *("" if layer % every else str(layer) for layer in range(n_layer))],
+        {name: np.concatenate([outside, values]) for name, values in parts.items()},
+        colours=("attention", "text"),
+        x_title=layer_title,
+        y_title=value_title,
+        tip="+.3f",
+        height=320,
+    )
+    place = {"width": 0.6, "offset": -0.3, "showlegend": False}
+    drawn["data"].append(_bars(np.arange(len(ends)), floats([x for _, x in ends]), "", LIGHT["muted"], "+.3f", **place))
+    return drawn
 
 
 def divergence_bars(
@@ -195,122 +228,33 @@ def divergence_bars(
     value reaches the top and shows an infinity sign. labels: the N tokens before the predictions; the first is at
     position `first` in the text. selected: the index to mark.
     """
-    bits = [floats(values) for values in series.values()]
-    finite = np.concatenate(bits)
-    finite = finite[np.isfinite(finite)]
-    top = max(0.1, 1.2 * float(finite.max(initial=0)))
-    names = [token_label(label) for label in labels]
-    looks = [(LIGHT["after"], 0.76)] if len(bits) == 1 else [(LIGHT["before"], 0.76), (LIGHT["after"], 0.36)]
-    data, endless = [], False
-    for name, values, (colour, width) in zip(series, bits, looks, strict=True):
-        endless = endless or bool(np.isinf(values).any())
-        says = [
-            f"{label}  {first + i}: {'∞' if np.isinf(value) else f'{value:.3f}'} {escape(bits_title)}"
-            for i, (label, value) in enumerate(zip(names, values, strict=True))
-        ]
-        bars = _bars(np.arange(len(values)), np.where(np.isinf(values), top, values), name, colour, "", width=width)
-        signs = {"text": ["∞" if np.isinf(value) else "" for value in values], "textposition": "outside"}
-        font = {"color": LIGHT["text"], "size": 14}
-        data.append(bars | signs | {"cliponaxis": False, "textfont": font})
-        data[-1] |= {"customdata": says, "hovertemplate": "%{customdata}<extra></extra>"}
-    several = len(bits) > 1
-    places = {"range": [-0.6, len(names) - 0.4], "tickangle": -90, "automargin": True, "tickfont": LABEL | {"size": 11}}
-    return figure(
-        data,
-        names_axis(names, most=_MAX_TICKS, keep=selected) | places,
-        axis(bits_title, range=[0, top], nticks=5),
-        height=260,
-        margin=(52, 8, 8 + 20 * several + 16 * endless, 8),
+    bits = np.stack([*series.values()])
+    endless = np.isinf(bits)
+    top = max(0.1, 1.2 * float(bits[~endless].max(initial=0)))
+    drawn = grouped_bars(
+        labels,
+        dict(zip(series, np.where(endless, top, bits), strict=True)),
         barmode="overlay",
-        showlegend=several,
-        shapes=[] if selected is None else [band(selected - 0.5, selected + 0.5)],
-        hovermode="x" if several else "closest",
+        y={"range": [0, top], "nticks": 5},
+        framed=selected,
+        y_title=bits_title,
+        most=_MAX_TICKS,
+        height=260,
     )
-
-
-def grouped_bars(
-    names: Sequence[str],
-    groups: Mapping[str, np.ndarray],
-    *,
-    log: bool = False,
-    x_title: str = "",
-    y_title: str = "",
-    digits: str = "",
-    tip: str = ".4~g",
-    height: int = 300,
-) -> Figure:
-    """Draw up to four vertical bars side by side for each name.
-
-    groups: {legend entry: values, (N,)}; on a logarithmic axis, only values above 0 have a bar. digits: format for the
-    number on each bar, shown if there are few bars.
-    """
-    colours = _PAIR[-len(groups) :] if len(groups) <= 2 else _FOUR
-    data = []
-    for (name, values), colour in zip(groups.items(), colours, strict=False):
-        values = np.asarray(values, dtype=np.float64)
-        shown = np.where(values > 0, values, np.nan) if log else values
-        bars = _bars(np.arange(len(names)), floats(shown), name, colour, tip)
-        if digits and len(names) <= _LABELLED // 2:
-            bars |= _numbers([f"{value:{digits}}" for value in values])
-        data.append(bars)
-    several = len(groups) > 1
-    return figure(
-        data,
-        names_axis([escape(name) for name in names], x_title, automargin=True),
-        log_axis(y_title, list(groups.values())) if log else axis(y_title, zero=True, rangemode="tozero"),
-        height=height,
-        margin=(64, 8, 32 if several or digits else 8, 44),
-        barmode="group",
-        bargap=0.3,
-        uniformtext={"minsize": 9, "mode": "hide"},
-        showlegend=several,
-    )
-
-
-def stacked_bars(
-    names: Sequence[str],
-    parts: Mapping[str, np.ndarray],
-    *,
-    highest: float | None = None,
-    x_title: str,
-    y_title: str,
-) -> Figure:
-    """Draw one bar per name, with up to three parts stacked from bottom to top.
-
-    parts: {legend entry: values, (N,)}. highest: upper end of the axis.
-    """
-    places = np.arange(len(names))
-    data = [
-        _bars(places, values, name, colour, ",") for (name, values), colour in zip(parts.items(), _STACK, strict=False)
-    ]
-    step = max(1, -(-len(names) // 12))
-    shown = [*range(0, len(names) - step, step), len(names) - 1]
-    ticks = {"tickvals": shown, "ticktext": [escape(names[i]) for i in shown], "automargin": True} | ALL_LABELS
-    top = {} if highest is None else {"range": [0, highest]}
-    return figure(
-        data, bare_axis(x_title, **ticks), axis(y_title, zero=True, rangemode="tozero", **top), height=260,
-        barmode="stack", bargap=0.2 if len(names) <= 48 else 0,
-    )  # fmt: skip
-
-
-def share_bars(shares: Mapping[str, np.ndarray], *, layer: int | None = None, x_title: str, y_title: str) -> Figure:
-    """Draw shares of a whole as one stacked bar per layer.
-
-    shares: {legend entry: (n_layer,)}, possibly negative. layer: the layer to frame.
-    """
-    n_layer = len(next(iter(shares.values())))
-    return figure(
-        [
-            _bars(np.arange(n_layer), floats(values), name, hue, ".1%")
-            for (name, values), hue in zip(shares.items(), _SHARES, strict=False)
-        ],
-        steps_axis(n_layer, x_title, most=24),
-        axis(y_title, zero=True, tickformat=".0%"),
-        height=300,
-        barmode="relative",
-        bargap=0.3,
-        shapes=[] if layer is None else [band(layer - 0.45, layer + 0.45)],
-    )
+    for i, (bars, values) in enumerate(zip(drawn["data"], bits, strict=True)):
+        texts = ["∞" if np.isinf(value) else "" for value in values]
+        bars |= _numbers(texts) | {"width": (0.76, 0.36)[i], "textfont": {"color": LIGHT["text"], "size": 14}}
+        bars |= {"hovertemplate": "%{customdata}<extra></extra>"}
+        bars["customdata"] = [
+            f"{token_label(label)}  {first + at}: {text or f'{value:.3f}'} {escape(bits_title)}"
+            for at, (label, value, text) in enumerate(zip(labels, values, texts, strict=True))
+        ]
+    layout = drawn["layout"]
+    names = names_axis([token_label(label) for label in labels], most=_MAX_TICKS, keep=selected, automargin=True)
+    layout["xaxis"] = names | {"range": [-0.6, len(labels) - 0.4], "tickangle": -90, "tickfont": LABEL | {"size": 11}}
+    layout["margin"] = {"l": 52, "r": 8, "t": 8 + 20 * (len(bits) > 1) + 16 * bool(endless.any()), "b": 8}
+    layout["hovermode"] = "x" if len(bits) > 1 else "closest"
+    return drawn
 
 
 def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: str, height: int = 220) -> Figure:

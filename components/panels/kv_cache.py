@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from components.figures.bars import stacked_bars
+from components.figures.bars import grouped_bars
 from components.i18n import t
 from components.kit import Panel, caption, column, columns, no_text, picture, question
 from components.labels import quoted
@@ -59,10 +59,15 @@ def answer(s: Any) -> str:
 
 def bars(kind: str, s: Any) -> Drawing:
     computed, from_cache = np.array(PASSES[kind](s.text_read())).T
-    figure = stacked_bars(
+    figure = grouped_bars(
         [str(number) for number in range(len(computed))],
         {t("prefill.computed"): computed, t("prefill.from_cache"): from_cache},
-        highest=1.05 * s.text.n_read,
+        barmode="stack",
+        colours=("after", "before"),
+        y={"range": [0, 1.05 * s.text.n_read]},
+        tip=",",
+        most=12,
+        height=260,
         x_title=t("prefill.number"),
         y_title=t("prefill.tokens"),
     )

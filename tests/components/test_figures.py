@@ -20,7 +20,6 @@ ATTENTION = {"query_title": "query", "key_title": "key", "weight_title": "weight
 PANELS = {"function_title": "f(x)", "slope_title": "slope", "flat_name": "slope 0"}
 MAP = {"layer_title": "layer", "value_title": "value"}
 PATHS = {"layer_title": "layer", "probability_title": "probability", "rank_title": "rank"}
-PARTS = {"attention_name": "attention", "feed_forward_name": "feed-forward"} | MAP
 HOSTILE = ["<b>bold</b>", "&amp;", "1", "", " \n\t"]
 THREE = HOSTILE[:3]
 P = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], dtype=np.float32)
@@ -63,12 +62,11 @@ def activations(names: tuple[str, ...] = ("a",), at: float = 0.0) -> Figure:
 EVERY = {
     "sizes": Figure(bars.size_bars(["a"], np.array([1]), ["one"])),
     "signed": Figure(bars.signed_bars(["a"], np.ones(1), ["1"], title="cosine", full=1.0)),
-    "layers": Figure(bars.layer_bars(np.ones(1), np.ones(1), [("a", 1.0)], **PARTS)),
+    "layers": Figure(bars.layer_bars({"b": np.ones(1), "c": np.ones(1)}, [("a", 1.0)], **MAP)),
     "divergence": Figure(bars.divergence_bars({"": np.ones(2)}, ["a", "b"], selected=0, bits_title="bits")),
     "groups": Figure(bars.grouped_bars(["a"], {"one": np.ones(1), "two": np.zeros(1)}, log=True, digits=".2g")),
     "four groups": Figure(bars.grouped_bars(["a"], {name: np.ones(1) for name in "abcd"})),
-    "stack": Figure(bars.stacked_bars(["a"], {name: np.ones(1) for name in "abc"}, **AXES)),
-    "shares": Figure(bars.share_bars({name: np.full(3, 1 / 3) for name in "abc"}, layer=1, **AXES)),
+    "shares": Figure(bars.grouped_bars(["a"], {"b": np.ones(1)}, barmode="stack", framed=0, **AXES)),
     "histogram": Figure(bars.histogram(np.ones(2), np.arange(3), **AXES)),
     "rows": Figure(bars.row_bars(P, ["a", "b"], P.mean(axis=1), P.std(axis=1), place_title="place")),
     "merges": Figure(bars.merge_ladder([[bars.Cell("a", 1), bars.Cell("b", 1)], [bars.Cell("ab", 2, True, "c")]])),

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from components.errors import PageError
-from components.figures.bars import grouped_bars, share_bars, signed_bars
+from components.figures.bars import grouped_bars, signed_bars
 from components.figures.lines import lines
 from components.figures.maps import similarity_heatmap
 from components.i18n import t
@@ -116,9 +116,15 @@ def shares(s: Any) -> Drawing:
     edited = bool((found.rest_share[:, 0].abs() >= SMALLEST_SHARE).any())
     if edited:
         parts["rest"] = found.rest_share[:, 0]
-    figure = share_bars(
+    figure = grouped_bars(
+        [str(number) for number in range(scene.config.n_layer)],
         {t(f"stream.{name}"): values.cpu().numpy() for name, values in parts.items()},
-        layer=layer,
+        barmode="relative",
+        colours=("before", "attention", "text", "muted"),
+        y={"tickformat": ".0%"},
+        framed=layer,
+        tip=".1%",
+        most=24,
         x_title=t("stream.layer"),
         y_title=t("stream.share"),
     )

@@ -242,11 +242,8 @@ def parts_bars(s: Any, e: Explained) -> Drawing:
         outside[rest] = found.rest
     if s[Chosen].order == "layer":
         figure = layer_bars(
-            heads.sum(axis=1),
-            mlp,
+            {t("why.parts.attention"): heads.sum(axis=1), t("why.parts.mlp"): mlp},
             [(t(f"why.part.{name}.short"), value) for name, value in outside.items()],
-            attention_name=t("why.parts.attention"),
-            feed_forward_name=t("why.parts.mlp"),
             layer_title=t("attention.layer"),
             value_title=t("why.parts.logit"),
         )
