@@ -111,7 +111,7 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     updates = frame_widget()
     model = select(
         "model",
-        lambda s: model_choices(s.own_models),
+        choices=lambda s: model_choices(s.own_models),
         label="model",
         value=lambda s: s.model,
         on=pick_model,
@@ -119,7 +119,7 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     )
     language = choice(
         "language",
-        [(name, language) for language, name in LANGUAGES.items()],
+        choices=[(name, language) for language, name in LANGUAGES.items()],
         label="language",
         value=lambda s: s.language,
         on=choose_language,

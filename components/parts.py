@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict
 
-from typing_extensions import NotRequired, Unpack
+from typing_extensions import Unpack
 
 from components.state.snapshot import Snapshot
 
@@ -192,85 +192,74 @@ def _sentence(look: str, key: str, values: Mapping[str, object]) -> Part:
 # Controls
 
 
-class ControlOptions(TypedDict):
-    """Options for every control.
+class ControlOptions(TypedDict, total=False):
+    """Options for every control, of which a setting gives the first three and its limits.
 
-    label, info: catalogue keys; info is a sentence below the control. A label may also be a function of the snapshot
-    that returns the words. value: the value to show. on: handler called with the session and the control's value, in
-    the given queue. show: whether the control is on the page.
+    value: the value to show. on: handler called with the session and the control's value, in the given queue. show:
+    whether the control is on the page. info, placeholder: catalogue keys; info is a sentence below the control.
+    low, high, step: of a slider. typed_step: step for typed numbers, if finer. choices: of a choice, select or pick
+    list. labelled: whether a choice's label is visible; otherwise only screen readers read it. beside: put a select's
+    label on the same line. most: maximum number of picked entries; if 1, a new one replaces the old one. max_length:
+    of a text box. on_enter: receives the text when Enter is pressed, and limits the text box to one line. whole: accept
+    only integers in a number field; the default.
     """
 
-    label: str | Live
     value: Live
     on: Handler
-    queue: NotRequired[Queue]
-    info: NotRequired[str]
-    show: NotRequired[Live | None]
+    queue: Queue
+    show: Live | None
+    info: str
+    placeholder: str
+    low: float | Live
+    high: float | Live
+    step: float | Live
+    typed_step: float | None
+    choices: Choices | Live
+    labelled: bool
+    beside: bool
+    most: int
+    max_length: int
+    on_enter: Action
+    whole: bool
 
 
-def slider(
-    name: str,
-    low: float | Live,
-    high: float | Live,
-    step: float | Live,
-    *,
-    typed_step: float | None = None,
-    **options: Unpack[ControlOptions],
-) -> Part:
-    """Return a slider with a number field. It sends a number between low and high.
-
-    typed_step: step for typed numbers, if finer.
-    """
-    return _control("slider", name, options, low=low, high=high, step=step, typed_step=typed_step)
+# A control is that of a setting, or has a name on the page. Its label is a catalogue key, or a function of the snapshot
+# that returns the words.
 
 
-def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:
-    """Return a control that offers a few values side by side. It sends the chosen value.
-
-    labelled: whether the label is visible; otherwise only screen readers read it.
-    """
-    return _control("choice", name, options, choices=choices, labelled=labelled)
+def slider(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
+    """Return a slider with a number field. It sends a number between low and high."""
+    return _control("slider", ("low", "high", "step", "typed_step"), of, label, options)
 
 
-def select(name: str, choices: Choices | Live, *, beside: bool = False, **options: Unpack[ControlOptions]) -> Part:
-    """Return a drop-down list. It sends the chosen value. beside: put the label on the same line."""
-    return _control("select", name, options, choices=choices, beside=beside)
+def choice(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
+    """Return a control that offers a few values side by side. It sends the chosen value."""
+    return _control("choice", ("choices", "labelled"), of, label, options)
 
 
-def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpack[ControlOptions]) -> Part:
-    """Return a list of up to `most` selected or typed entries. It sends a list of choice values and typed strings.
-
-    If `most` is 1, a new entry replaces the old one.
-    """
-    return _control("pick_list", name, options, choices=choices, most=most)
+def select(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
+    """Return a drop-down list. It sends the chosen value."""
+    return _control("select", ("choices", "beside"), of, label, options)
 
 
-def text_box(
-    name: str,
-    *,
-    max_length: int,
-    placeholder: str = "",
-    on_enter: Action | None = None,
-    **options: Unpack[ControlOptions],
-) -> Part:
-    """Return a text box with one or more lines. It sends the text after each key press.
-
-    placeholder: a catalogue key. on_enter: receives the text when Enter is pressed, and limits the box to one line.
-    """
-    part = _control("text_box", name, options, max_length=max_length)
-    words: dict[str, Sentence] = {"placeholder": (placeholder, {})} if placeholder else {}
-    actions = {} if on_enter is None else {"enter": on_enter}
-    return replace(part, words={**part.words, **words}, actions={**part.actions, **actions})
+def pick_list(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
+    """Return a list of selected or typed entries. It sends a list of choice values and typed strings."""
+    return _control("pick_list", ("choices", "most"), of, label, options)
 
 
-def number_box(name: str, *, whole: bool = True, **options: Unpack[ControlOptions]) -> Part:
-    """Return a number field. It sends the number, or None for anything else. whole: accept only integers."""
-    return _control("number_box", name, options, whole=whole)
+def text_box(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
+    """Return a text box with one or more lines. It sends the text after each key press."""
+    return _control("text_box", ("max_length",), of, label, options)
 
 
-def check_box(name: str, **options: Unpack[ControlOptions]) -> Part:
+def number_box(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
+    """Return a number field. It sends the number, or None for anything else."""
+    return _control("number_box", ("whole",), of, label, {"whole": True, **options})
+
+
+def check_box(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
     """Return a checkbox. It sends a bool."""
-    return _control("check_box", name, options)
+    return _control("check_box", (), of, label, options)
 
 
 def button(
@@ -330,18 +319,23 @@ def streams(handler: Any) -> bool:
     return inspect.isgeneratorfunction(getattr(handler, "func", handler))
 
 
-def _control(kind: str, name: str, options: ControlOptions, **properties: object) -> Part:
-    """Return a control. Properties given as functions are live."""
-    given = {**properties, "value": options["value"]}
-    words: dict[str, Sentence] = {"info": (options["info"], {})} if options.get("info") else {}
-    if callable(options["label"]):
-        given["label"] = options["label"]
+def _control(kind: str, properties: Sequence[str], of: Any, label: str | Live, options: ControlOptions) -> Part:
+    """Return a control. Properties given as functions are live. of: a `components.kit.settings.Setting` or a name."""
+    is_named = isinstance(of, str)
+    given: dict[str, Any] = {**({} if is_named else of.control), **options}
+    shown = {name: given[name] for name in (*properties, "value") if name in given}
+    words: dict[str, Sentence] = {name: (given[name], {}) for name in ("info", "placeholder") if given.get(name)}
+    if callable(label):
+        shown["label"] = label
     else:
-        words["label"] = (options["label"], {})
-    live: dict[str, Live] = {key: value for key, value in given.items() if callable(value)}
-    fixed = {key: value for key, value in given.items() if key not in live}
-    action = Action(options["on"], options.get("queue", "interactive"), latest=True)
-    return _shown(Part(kind, name, fixed, words, live, {"act": action}), options.get("show"))
+        words["label"] = (label, {})
+    live: dict[str, Live] = {name: value for name, value in shown.items() if callable(value)}
+    fixed = {name: value for name, value in shown.items() if name not in live}
+    actions = {"act": Action(given["on"], given.get("queue", "interactive"), latest=True)}
+    if "on_enter" in given:
+        actions["enter"] = given["on_enter"]
+    part = Part(kind, of if is_named else of.id, fixed, words, live, actions)
+    return _shown(part, given.get("show"))
 
 
 def _shown(part: Part, show: Live | None) -> Part:

@@ -179,7 +179,7 @@ def grouped_bars(
     return figure(
         data,
         names_axis([escape(name) for name in names], x_title, most=most, keep=framed, automargin=True),
-        upwards | y,
+        upwards | dict(y),
         height=height,
         margin=(64, 8, 32 if several or digits else 8, 44),
         barmode=barmode,

@@ -1,15 +1,10 @@
 """What a tab is made of: `Tab`, settings, computed results, cards, and what a card can contain."""
 
-from components.kit.settings import check_box as check_box
-from components.kit.settings import choice as choice
 from components.kit.settings import experiment_buttons as experiment_buttons
 from components.kit.settings import job_buttons as job_buttons
 from components.kit.settings import layer_select as layer_select
 from components.kit.settings import position_slider as position_slider
-from components.kit.settings import select as select
 from components.kit.settings import setting as setting
-from components.kit.settings import slider as slider
-from components.kit.settings import text_box as text_box
 from components.kit.tab import Panel as Panel
 from components.kit.tab import Tab as Tab
 from components.kit.tab import card as card
@@ -17,6 +12,8 @@ from components.kit.tab import no_text as no_text
 from components.parts import button as button
 from components.parts import caption as caption
 from components.parts import case as case
+from components.parts import check_box as check_box
+from components.parts import choice as choice
 from components.parts import code_text as code_text
 from components.parts import column as column
 from components.parts import columns as columns
@@ -25,6 +22,9 @@ from components.parts import lead as lead
 from components.parts import question as question
 from components.parts import row as row
 from components.parts import section as section
+from components.parts import select as select
+from components.parts import slider as slider
+from components.parts import text_box as text_box
 from components.parts import timer as timer
 from components.parts import title_row as title_row
 from components.widgets.chart import picture as picture

@@ -10,7 +10,7 @@ from typing import Any
 
 from components import parts
 from components.errors import PageError
-from components.parts import Handler, Live, Part, Queue
+from components.parts import Handler, Live, Part, Queue, select, slider
 from components.state.jobs import run_results, stop
 from components.state.session import Session
 from components.state.settings import checked_number
@@ -43,6 +43,12 @@ class Setting:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         return self if instance is None else instance.__dict__.get(self.name, self.default)
+
+    @property
+    def control(self) -> dict[str, Any]:
+        """The options of its control, see `components.parts.ControlOptions`."""
+        limits = {"low": self.low, "high": self.high, "step": self.step, "max_length": self.most}
+        return {"value": self.value, "on": self.set, "choices": self.options, **limits}
 
     def value(self, s: Snapshot) -> Any:
         return getattr(s[self.owner], self.name)
@@ -87,34 +93,10 @@ def state_class(cls: type, tab: str) -> type:
     return cls
 
 
-def slider(of: Any, label: str | Live, **options: Any) -> Part:
-    """Return a slider with a number field for a setting with limits. Takes the options of `parts.slider`."""
-    return parts.slider(of.id, of.low, of.high, of.step, **_options(of, label, options))
-
-
-def choice(of: Any, label: str | Live, **options: Any) -> Part:
-    """Return the setting's choices side by side. Takes the options of `parts.choice`."""
-    return parts.choice(of.id, of.options, **_options(of, label, options))
-
-
-def select(of: Any, label: str | Live, **options: Any) -> Part:
-    """Return a drop-down list of the setting's choices. Takes the options of `parts.select`."""
-    return parts.select(of.id, of.options, **_options(of, label, options))
-
-
-def check_box(of: Any, label: str | Live, **options: Any) -> Part:
-    return parts.check_box(of.id, **_options(of, label, options))
-
-
-def text_box(of: Any, label: str | Live, **options: Any) -> Part:
-    """Return a text box for a setting that is a text. Takes the options of `parts.text_box`."""
-    return parts.text_box(of.id, max_length=of.most, **_options(of, label, options))
-
-
 def layer_select(name: str, **options: Any) -> Part:
     """Return the drop-down list for the layer that is selected on all tabs. Takes the options of `parts.select`."""
-    given: dict[str, Any] = {"label": "attention.layer", "value": lambda s: s.selection.layer, "on": select_layer}
-    return parts.select(name, _layers, **given | options)
+    given: dict[str, Any] = {"value": lambda s: s.selection.layer, "on": select_layer}
+    return select(name, "attention.layer", choices=_layers, **given | options)
 
 
 def select_layer(session: Session, layer: object) -> None:
@@ -127,9 +109,9 @@ def position_slider(name: str, label: str, **options: Any) -> Part:
 
     label: a catalogue key; `<label>.info` is the sentence below the slider.
     """
-    given: dict[str, Any] = {"label": label, "info": f"{label}.info", "on": select_position}
+    given: dict[str, Any] = {"info": f"{label}.info", "on": select_position}
     given |= {"low": 0, "high": _last_position, "step": 1, "value": lambda s: max(0, s.position or 0)}
-    return parts.slider(name, **given | options)
+    return slider(name, label, **given | options)
 
 
 def select_position(session: Session, position: object) -> None:
@@ -183,7 +165,3 @@ def _last_position(s: Any) -> int:
 
 def _layers(s: Any) -> list[tuple[str, int]]:
     return [(str(layer), layer) for layer in range(1 if s.text is None else s.text.config.n_layer)]
-
-
-def _options(of: Setting, label: str | Live, options: dict[str, Any]) -> dict[str, Any]:
-    return {"label": label, "value": of.value, "on": of.set, **options}

@@ -29,7 +29,7 @@ def number(name: str, done: list[Any]) -> Part:
     def take(session: Session, value: object) -> None:
         done.append((name, value))
 
-    return slider(name, 0, 9, 1, label=lambda s: name, value=lambda s: 5, on=take)
+    return slider(name, low=0, high=9, step=1, label=lambda s: name, value=lambda s: 5, on=take)
 
 
 def test_actions_are_handled_once_in_order_and_unknown_ones_not_at_all() -> None:

@@ -471,7 +471,7 @@ tab.cards(
                 switches("challenge-switches-heads", on=switch_head, draw=draw_switches),
                 choice(
                     "challenge-layer",
-                    layers,
+                    choices=layers,
                     label="challenges.layers",
                     value=lambda s: s[Play].answer.layer,
                     on=pick_layer,

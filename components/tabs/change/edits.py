@@ -293,7 +293,7 @@ def edits_section() -> Part:
     others = column(
         choice(
             "change-activation",
-            [(title, name) for name, title in ACTIVATIONS.items()],
+            choices=[(title, name) for name, title in ACTIVATIONS.items()],
             label="change.activation",
             labelled=True,
             value=activation,

@@ -370,7 +370,7 @@ def patching_section() -> Part:
     answers = [
         pick_list(
             f"change-{name}",
-            choices,
+            choices=choices,
             most=1,
             label=f"change.patch.{name}",
             info="change.patch.found",

@@ -18,7 +18,6 @@ from components.kit import Tab, button, caption, column, columns, picture, quest
 from components.labels import percent, placed, quoted, seed_of, token_text
 from components.next_tokens import best, no_bars, token_bars, with_chosen
 from components.parts import Action, Lines, Part, select, text_box, valueless
-from components.parts import slider as plain_slider
 from components.state.admission import admitted
 from components.state.adoption import load_with_progress
 from components.state.jobs import Job, run_steps, stop
@@ -502,7 +501,7 @@ def _text(side: int) -> Part:
     name = f"compare-{SIDES[side]}"
     model = select(
         f"{name}-model",
-        lambda s: model_choices(s.own_models),
+        choices=lambda s: model_choices(s.own_models),
         label=f"compare.{SIDES[side]}",
         value=_model(side),
         on=partial(set_value, side, "model"),
@@ -521,11 +520,11 @@ def _settings(side: int) -> Part:
     """Return a column's settings, below both texts, so that on a phone both are near the button."""
     name = f"compare-{SIDES[side]}"
     sliders = [
-        plain_slider(
+        slider(
             f"{name}-{setting.replace('_', '-')}",
-            LIMITS[setting].low,
-            LIMITS[setting].high,
-            LIMITS[setting].step,
+            low=LIMITS[setting].low,
+            high=LIMITS[setting].high,
+            step=LIMITS[setting].step,
             label=setting,
             value=_value(side, setting),
             on=partial(set_value, side, setting),
@@ -541,11 +540,11 @@ def _settings(side: int) -> Part:
         on=partial(set_value, side, "seed"),
         on_enter=Action(valueless(generate), "model"),
     )
-    strength = plain_slider(
+    strength = slider(
         f"{name}-strength",
-        0,
-        MAX_STRENGTH,
-        STRENGTH_STEP,
+        low=0,
+        high=MAX_STRENGTH,
+        step=STRENGTH_STEP,
         label="compare.strength",
         info="compare.strength.info",
         value=_value(side, "strength"),

@@ -60,7 +60,7 @@ tab.cards(
                 question("compare.question"),
                 choice(
                     "compare-part",
-                    lambda s: [(t(f"compare.{each}"), each) for each in PARTS],
+                    choices=lambda s: [(t(f"compare.{each}"), each) for each in PARTS],
                     label="compare.part",
                     value=open_name,
                     on=open_part,

@@ -393,7 +393,7 @@ STREAM = card(
     ),
     section(
         question("neurons.examples"),
-        slider("neuron", 0, last_neuron, 1, label="neurons.number", value=neuron_of, on=choose_neuron),
+        slider("neuron", low=0, high=last_neuron, step=1, label="neurons.number", value=neuron_of, on=choose_neuron),
         says("neurons-examples-says", examples_sentence, kind="caption"),
         snippets("neurons-examples", draw=example_snippets),
     ),

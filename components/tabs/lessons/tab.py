@@ -235,7 +235,7 @@ def figure_part(config: GPTConfig) -> Part:
     )
     switch = choice(
         "lesson-choice",
-        choices,
+        choices=choices,
         label="picture.switch",
         value=lambda s: s[Open].choice,
         on=choose,
@@ -266,9 +266,9 @@ def slider_part(name: Literal["a", "b"], config: GPTConfig) -> Part:
 
     return slider(
         f"lesson-{name}",
-        end(lambda found: found.low, 0),
-        end(lambda found: found.top(config), 1),
-        end(lambda found: found.step, 1),
+        low=end(lambda found: found.low, 0),
+        high=end(lambda found: found.top(config), 1),
+        step=end(lambda found: found.step, 1),
         label=lambda s: "" if spec(s) is None else t(spec(s).label),
         value=lambda s: getattr(s[Open], name),
         on=partial(move, name),

@@ -267,7 +267,9 @@ def pipeline(*settings: Part) -> Part:
                 clickable=True,
                 on=lambda session, sent: follow(session, sent.get("customdata")),
             ),
-            pick_list("pipeline-follow", to_follow, most=1, label="pipeline.follow", value=followed, on=follow_picked),
+            pick_list(
+                "pipeline-follow", choices=to_follow, most=1, label="pipeline.follow", value=followed, on=follow_picked
+            ),
             table("pipeline-stages", draw=rows(stage_table)),
             table("pipeline-token", draw=rows(token_table)),
             name="pipeline-open",

@@ -202,7 +202,7 @@ def _run(name: str, handler: Handler, **options: Any) -> Part:
 def _attention() -> tuple[Part, ...]:
     head = select(
         "head",
-        lambda s: head_choices(0 if s.text is None else s.text.config.n_head),
+        choices=lambda s: head_choices(0 if s.text is None else s.text.config.n_head),
         label="attention.head",
         value=lambda s: AVERAGE if s.selection.head is None else s.selection.head,
         on=prediction.choose_head,
@@ -226,17 +226,19 @@ def _settings() -> tuple[Part, ...]:
         question("pipeline"),
         choice(
             "preset",
-            lambda s: [(t(f"preset.{name}"), name) for name in generation.presets(s)],
+            choices=lambda s: [(t(f"preset.{name}"), name) for name in generation.presets(s)],
             label="preset",
             value=generation.preset_of,
             on=generation.choose_preset,
         ),
         row(
             *(_slider(name) for name in ("top_k", "top_p", "min_p", "repetition_penalty")),
-            slider("length", 1, MAX_LENGTH, 1, info="length.info", **_setting("length")),
+            slider("length", low=1, high=MAX_LENGTH, step=1, info="length.info", **_setting("length")),
             text_box("seed", max_length=18, placeholder="seed.placeholder", **_setting("seed")),
             select(
-                "pace", lambda s: [(str(pace) if pace else t("pace.full"), pace) for pace in PACES], **_setting("pace")
+                "pace",
+                choices=lambda s: [(str(pace) if pace else t("pace.full"), pace) for pace in PACES],
+                **_setting("pace"),
             ),
             classes="gb-settings",
         ),
@@ -252,9 +254,9 @@ def _slider(name: str) -> Part:
     typed_step = min(limit.step, 0.01) if limit.step < 1 else None
     return slider(
         name.replace("_", "-"),
-        limit.low,
-        limit.high,
-        limit.step,
+        low=limit.low,
+        high=limit.high,
+        step=limit.step,
         info=f"{name}.info",
         typed_step=typed_step,
         **_setting(name),
@@ -270,7 +272,7 @@ def _text() -> tuple[Part, ...]:
     """Return the branches, the undo buttons and a collapsed section with the token strip and manual edits."""
     shading = choice(
         "shading",
-        lambda s: [(t(f"strip.shading.{kind}"), kind) for kind in get_args(Shading)],
+        choices=lambda s: [(t(f"strip.shading.{kind}"), kind) for kind in get_args(Shading)],
         label="strip.shading",
         value=lambda s: s.selection.shading,
         on=editing.choose_shading,

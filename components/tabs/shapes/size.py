@@ -24,7 +24,7 @@ from components.panels.shape_settings import (
     values_of,
     weight_rows,
 )
-from components.parts import ControlOptions, Part, check_box, select, slider
+from components.parts import Part, check_box, select, slider
 from components.state.session import Session
 from components.widgets.simple import table
 from gpt import PRESETS, GPTConfig
@@ -160,7 +160,7 @@ def fits(shape: Shape) -> bool:
 def settings_section() -> Part:
     preset = select(
         "shape-preset",
-        preset_choices,
+        choices=preset_choices,
         label="shapes.preset",
         value=preset_of,
         on=choose_preset,
@@ -180,8 +180,8 @@ def _controls() -> dict[str, Part]:
     controls = {}
     for name, limit in RANGES.items():
         low, high = partial(slider_end, name, 0), partial(slider_end, name, 1)
-        controls[name] = slider(_id(name), low, high, limit.step, typed_step=1, **_options(name))
-    controls["dropout"] = slider(_id("dropout"), 0, MAX_DROPOUT, 0.01, **_options("dropout"))
+        controls[name] = slider(_id(name), low=low, high=high, step=limit.step, typed_step=1, **_options(name))
+    controls["dropout"] = slider(_id("dropout"), low=0, high=MAX_DROPOUT, step=0.01, **_options("dropout"))
     return controls | {name: check_box(_id(name), **_options(name)) for name in SWITCHES}
 
 
@@ -189,7 +189,7 @@ def _id(name: str) -> str:
     return f"shape-{name.replace('_', '-')}"
 
 
-def _options(name: str) -> ControlOptions:
+def _options(name: str) -> dict[str, Any]:
     label, value, on = LABELS[name], partial(control_value, name), partial(set_value, name)
     return {"label": label, "info": f"{label}.info", "value": value, "on": on}
 

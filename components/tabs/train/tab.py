@@ -34,7 +34,6 @@ from components.kit import (
 )
 from components.limits import MAX_TRAINED_MODELS
 from components.monitoring import TRAININGS_WAITING
-from components.parts import choice as plain_choice
 from components.parts import number_box
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
@@ -270,9 +269,9 @@ def is_in(s: Any, state: str) -> bool:
 
 
 def task_card() -> Callable[[], Card]:
-    task = plain_choice(
+    task = choice(
         "train-task",
-        lambda s: [(t(f"train.task.{kind}"), kind) for kind in choices.KINDS],
+        choices=lambda s: [(t(f"train.task.{kind}"), kind) for kind in choices.KINDS],
         label="train.task",
         value=lambda s: s[Train].task,
         on=choose_task,
@@ -300,9 +299,9 @@ def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Cal
         value=lambda s: s[Train].rate,
         on=set_rate,
     )
-    factor = plain_choice(
+    factor = choice(
         "train-factor",
-        [(f"{value:g}", value) for value in choices.FACTORS],
+        choices=[(f"{value:g}", value) for value in choices.FACTORS],
         labelled=True,
         label="train.factor",
         value=lambda s: s[Train].factor,

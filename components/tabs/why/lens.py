@@ -229,7 +229,7 @@ def lens_sections() -> tuple[Part, Part]:
     )
     entries = pick_list(
         "why-watch",
-        to_watch,
+        choices=to_watch,
         label="why.watch",
         info="why.watch.info",
         most=MAX_WATCHED,

@@ -330,7 +330,7 @@ def choose_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def parts_section() -> Part:
-    compared = select("why-against", others, label="why.against", value=against, on=choose_against, beside=True)
+    compared = select("why-against", choices=others, label="why.against", value=against, on=choose_against, beside=True)
     return section(
         title_row(question("why.parts.question"), compared, choice(Chosen.order, "why.order")),
         caption("why.parts.says"),
@@ -431,7 +431,7 @@ tab.cards(
         title_row(
             question("why.question"),
             choice(Chosen.by, "why.by", show=lambda s: s.text is not None and s.text.loaded.concepts is not None),
-            select("why-token", tokens, label="why.token", value=token, on=choose_token, beside=True),
+            select("why-token", choices=tokens, label="why.token", value=token, on=choose_token, beside=True),
         ),
         says("why-because", answer.because),
         ribbons("why-flow", on=answer.switch, draw=answer.draw_flow, classes=("dark", "gb-stage")),
