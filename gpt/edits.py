@@ -19,8 +19,27 @@ HOOKABLE = (*PATCHABLE, "ln_1", *ATTENTION, "ln_2", "mlp_pre", "mlp_up", "mlp_po
 HOOKABLE_OUTSIDE = ("token_embedding", "position_embedding", "final_norm", "logits")  # outside the layers
 
 
-@dataclass(frozen=True)
-class Patch:
+class _ByValue:
+    """Compares edits by their place and the dtype, shape and numbers of their tensor, regardless of its device."""
+
+    value: Tensor
+
+    def place(self) -> tuple[object, ...]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _ByValue):
+            return NotImplemented
+        left, right = self.value, other.value
+        same_dtype = left.dtype == right.dtype
+        return self.place() == other.place() and same_dtype and torch.equal(left, right.to(left.device))
+
+    def __hash__(self) -> int:
+        return hash(self.place())
+
+
+@dataclass(frozen=True, eq=False)
+class Patch(_ByValue):
     """A replacement for one layer's activation at one absolute position.
 
     name: one of PATCHABLE, as in `LayerTrace`, or "head_out". value: (C,) for all texts in the batch, or (B, C).
@@ -38,18 +57,12 @@ class Patch:
     def __post_init__(self) -> None:
         check_patchable(self.name, self.head)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Patch):
-            return NotImplemented
-        place, its_place = ((p.name, p.layer, p.head, p.position, p.ids) for p in (self, other))
-        return place == its_place and same_tensor(self.value, other.value)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.layer, self.head, self.position, self.ids))
+    def place(self) -> tuple[object, ...]:
+        return self.name, self.layer, self.head, self.position, self.ids
 
 
-@dataclass(frozen=True)
-class Steering:
+@dataclass(frozen=True, eq=False)
+class Steering(_ByValue):
     """A vector to add to the residual stream after one layer, at every position.
 
     value: (C,). concept: the feature and strength behind the vector (see `gpt.analysis.concepts`); None if the vector
@@ -64,14 +77,8 @@ class Steering:
     concept: tuple[int, float] | None = None
     activity: Callable[[Tensor], Tensor] | None = None
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Steering):
-            return NotImplemented
-        source, its_source = ((each.layer, each.concept) for each in (self, other))
-        return source == its_source and same_tensor(self.value, other.value)
-
-    def __hash__(self) -> int:
-        return hash((self.layer, self.concept))
+    def place(self) -> tuple[object, ...]:
+        return self.layer, self.concept
 
     def apply(self, x: Tensor, positions: Tensor) -> Tensor:
         """Return the stream x (..., T, C) with the vector added. positions: absolute positions of x's rows, (T,)."""
@@ -95,11 +102,6 @@ def check_patchable(name: str, head: int | None = None) -> None:
         raise GPTError("patch.part", choices=choices, name=name)
     if (name == "head_out") != (head is not None):
         raise GPTError("patch.head")
-
-
-def same_tensor(left: Tensor, right: Tensor) -> bool:
-    """Return whether two tensors have the same dtype, shape and values, regardless of their devices."""
-    return left is right or (left.dtype == right.dtype and torch.equal(left, right.to(left.device)))
 
 
 @dataclass(frozen=True)
@@ -194,13 +196,13 @@ class Edits:
 
     def check(self, config: GPTConfig) -> None:
         """Raise ValueError if a layer, head, position, activation or vector does not fit the model."""
-        heads = [*self.head_scale, *((p.layer, p.head) for p in self.patches if p.head is not None)]
-        layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
-        layers += [each.layer for each in self.steering]
-        for layer in (*layers, *(hook.layer for hook in self.hooks if hook.layer is not None)):
+        heads = [*self.head_scale, *((patch.layer, patch.head) for patch in self.patches if patch.head is not None)]
+        for layer, head in heads:
             check_layer(layer, config.n_layer)
-        for _, head in heads:
             check_head(head, config.n_head)
+        placed = (*self.patches, *self.steering, *self.hooks)
+        for layer in (*self.attn_scale, *self.mlp_scale, *(each.layer for each in placed if each.layer is not None)):
+            check_layer(layer, config.n_layer)
         for hook in self.hooks:
             lacks = {"mlp_up": not config.gated, "position_embedding": config.position != "learned"}
             if lacks.get(hook.name, False):
@@ -230,15 +232,12 @@ class Edits:
                 return False
             return True
 
-        return replace(
-            self,
-            head_scale={head: x for head, x in self.head_scale.items() if fits(head_scale={head: x})},
-            attn_scale={layer: x for layer, x in self.attn_scale.items() if fits(attn_scale={layer: x})},
-            mlp_scale={layer: x for layer, x in self.mlp_scale.items() if fits(mlp_scale={layer: x})},
-            patches=tuple(patch for patch in self.patches if fits(patches=(patch,))),
-            hooks=tuple(hook for hook in self.hooks if fits(hooks=(hook,))),
-            steering=tuple(each for each in self.steering if fits(steering=(each,))),
-        )
+        kept: dict[str, Any] = {}
+        for name in ("head_scale", "attn_scale", "mlp_scale"):
+            kept[name] = {key: x for key, x in getattr(self, name).items() if fits(**{name: {key: x}})}
+        for name in ("patches", "hooks", "steering"):
+            kept[name] = tuple(each for each in getattr(self, name) if fits(**{name: (each,)}))
+        return replace(self, **kept)
 
     def for_any_text(self) -> Edits:
         """Return the edits that apply to any text, omitting patches and hooks at a specific position."""

@@ -194,8 +194,7 @@ def inverse_cdf(final: Tensor, u: float) -> int:
     final: (vocab_size,) probabilities. Ties are ordered by id, sums are float64, and tokens of probability 0 are never
     drawn.
     """
-    if not 0 <= u < 1:
-        check_below_one("u", u)
+    check_below_one("u", u)
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
     for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough
@@ -241,18 +240,11 @@ def check_logits(logits: Tensor) -> np.ndarray:
 
 
 def penalised(logits: np.ndarray, params: SamplingParams, previous_ids: Sequence[int]) -> np.ndarray:
-    """Apply the repetition penalty to the ids in its window."""
-    window = params.repetition_window
-    return apply_repetition_penalty(
-        logits, params.repetition_penalty, previous_ids if window is None else previous_ids[-window:]
-    )
-
-
-def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous_ids: Sequence[int]) -> np.ndarray:
-    """Divide the positive logits of previous ids by the penalty and multiply the negative ones by it."""
+    """Divide the positive logits of the ids in the window by the penalty, and multiply the negative ones by it."""
+    penalty, window = params.repetition_penalty, params.repetition_window
     if penalty is None or len(previous_ids) == 0:
         return logits
-    ids = np.asarray(previous_ids)
+    ids = np.asarray(previous_ids if window is None else previous_ids[-window:])
     for token_id in (ids.min(), ids.max()):
         check_token_id(token_id, len(logits))
     penalised = logits.copy()

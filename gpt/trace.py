@@ -71,15 +71,9 @@ class LayerTrace(_View):
     mlp_out: Tensor
     resid_post: Tensor
 
-    def __init__(
-        self,
-        tensors: dict[str, Tensor],
-        layer: int,
-        score_scale: float | None = None,
-        score_cap: float | None = None,
-    ) -> None:
+    def __init__(self, tensors: dict[str, Tensor], layer: int, *numbers: float | None) -> None:
         self.tensors, self._prefix = tensors, f"layers.{layer}."
-        self.score_scale, self.score_cap = score_scale, score_cap
+        self.score_scale, self.score_cap = numbers
 
     @property
     def attn_scores(self) -> Tensor:
@@ -127,16 +121,13 @@ class Trace(_View):
         self.n_blocks: int | None = None
         self.edits: Any = None
         self.tensors: dict[str, Tensor] = {}
+        self.numbers: tuple[float | None, float | None] = None, None
 
     def last_layer(self, n_layer: int) -> int | None:
         """Return the last layer that the names in `only` need, -1 for none; None if they need a complete pass."""
-        layers = [-1]
-        for name in self.only:
-            number = re.match(r"layers\.(\d+)\.", name)
-            if number is None and name not in ("token_embedding", "position_embedding"):
-                return None
-            layers.append(-1 if number is None else int(number[1]))
-        return None if max(layers) >= n_layer - 1 or not self.only else max(layers)
+        inside = [name.split(".") for name in self.only if not name.endswith("_embedding")]
+        last = max((int(name[1]) if len(name) > 1 else n_layer for name in inside), default=-1)
+        return None if last >= n_layer - 1 or not self.only else last
 
     def keeps(self, layer: int | None, name: str) -> bool:
         """Return whether this trace records an activation. layer: None for activations outside the blocks."""
@@ -149,7 +140,8 @@ class Trace(_View):
     ) -> None:
         """Discard the contents and create empty layers."""
         self.edits, self.tensors = edits, {}
-        self.layers = [LayerTrace(self.tensors, layer, score_scale, score_cap) for layer in range(n_layer)]
+        self.numbers = score_scale, score_cap
+        self.layers = [LayerTrace(self.tensors, layer, *self.numbers) for layer in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
         """Store an activation if this trace records it. layer: None for activations outside the blocks."""
@@ -166,8 +158,7 @@ class Trace(_View):
     def of_text(self, row: int, length: int) -> Trace:
         """Return the trace of one text in a batch, as views without the padding that follows its first tokens."""
         one = Trace(attention=self.attention, full=self.full, gradients=self.gradients, only=self.only)
-        first = self.layers[0]
-        one.begin(len(self.layers), first.score_scale, first.score_cap, self.edits)
+        one.begin(len(self.layers), *self.numbers, self.edits)
         for name, value in self.tensors.items():
             if name == "position_embedding":
                 one.tensors[name] = value[:length]
@@ -194,7 +185,7 @@ class Trace(_View):
         return name in self.tensors
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
+        return iter(self.tensors)
 
     def __repr__(self) -> str:
         shapes = {re.sub(r"^layers\.\d+", "layers.*", name): tuple(x.shape) for name, x in self.tensors.items()}
@@ -218,9 +209,8 @@ class Trace(_View):
             name: (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
             for name, value in self.tensors.items()
         }
-        for name in NUMBERS if self.layers else ():
-            if (number := getattr(self.layers[0], name)) is not None:
-                arrays[name] = np.float64(number)
+        numbers = zip(NUMBERS, self.numbers, strict=True)
+        arrays |= {name: np.float64(number) for name, number in numbers if number is not None}
         np.savez(file, **arrays)
 
     @classmethod

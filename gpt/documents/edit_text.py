@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, cast, get_args
+from functools import partial
+from typing import Any, get_args
 
 from gpt.analysis.concepts import Concepts
 from gpt.analysis.patching import patch_from
+from gpt.checks import require
 from gpt.config import Activation
 from gpt.edits import PATCHABLE, Edits, Patch, Steering
 from gpt.errors import GPTError
@@ -29,13 +30,18 @@ from gpt.model import GPT
 MAX_FACTOR = 10.0  # maximum absolute value of a factor
 MAX_TEXT_CHARS = 40_000  # enough for one factor per head of the largest GPT-2
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)"
-_SCALE = re.compile(rf"(?:h(\d{{1,4}})\.(\d{{1,4}})|([af])(\d{{1,4}}))={_NUMBER}", re.ASCII)
+_SCALE = re.compile(rf"(?:(h)|([af]))(\d{{1,4}})(?(1)\.(\d{{1,4}}))={_NUMBER}", re.ASCII)
 _CONCEPT = re.compile(rf"c(\d{{1,4}})\.(\d{{1,7}})={_NUMBER}", re.ASCII)
 _PLACE = rf"(?:({'|'.join(PATCHABLE)})|(head_out))(\d{{1,4}})\.(\d{{1,7}})(?(2)\.(\d{{1,4}}))"
 _PATCH = re.compile(rf"{_PLACE}=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
 MAX_QUOTED_CHARS = 40
 MAX_PATCHES = 16  # each needs a forward pass
 MAX_CONCEPTS = 16
+_LIMITS = {
+    "patches": ("edit_text.too_many_patches", MAX_PATCHES),
+    "steering": ("edit_text.too_many_concepts", MAX_CONCEPTS),
+}
+_SCALES = {"h": "head_scale", "a": "attn_scale", "f": "mlp_scale"}
 
 
 def format_edits(edits: Edits) -> str:
@@ -69,58 +75,40 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
     """
     if len(text) > MAX_TEXT_CHARS:
         raise GPTError("edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
-    heads: dict[tuple[int, int], float] = {}
-    branches: dict[str, dict[int, float]] = {"a": {}, "f": {}}
-    activation: Activation | None = None
-    drop_positions = False
-    patches: dict[tuple[str, int, int, int | None], Patch] = {}
-    steering: dict[tuple[int, int], Steering] = {}
+    found: dict[str, dict[Any, Any]] = {name: {} for name in (*_SCALES.values(), *_LIMITS)}  # by place
+    others: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
         quoted = part[:MAX_QUOTED_CHARS]
-        scale = _SCALE.fullmatch(part)
-        if scale is not None:
-            layer, head, branch, branch_layer, factor = scale.groups()
-            scales: dict[Any, float] = heads if head else branches[branch]
-            key = (int(layer), int(head)) if head else int(branch_layer)
-            if key in scales:
-                raise _duplicate(quoted)
-            scales[key] = float(factor)
-            if abs(scales[key]) > MAX_FACTOR:
-                raise GPTError("edit_text.factor", part=quoted, limit=MAX_FACTOR)
-        elif model is not None and (patch := _PATCH.fullmatch(part)) is not None:
+        place: Any
+        if scale := _SCALE.fullmatch(part):
+            kind, layer, factor = scale[1] or scale[2], int(scale[3]), float(scale[5])
+            field, place = _SCALES[kind], (layer, int(scale[4])) if kind == "h" else layer
+            require(abs(factor) <= MAX_FACTOR, "edit_text.factor", part=quoted, limit=MAX_FACTOR)
+            make = partial(float, factor)
+        elif model is not None and (patch := _PATCH.fullmatch(part)):
+            field, ids = "patches", [int(token) for token in patch[6].split("-")]
             place = patch[1] or patch[2], int(patch[3]), int(patch[4]), int(patch[5]) if patch[2] else None
-            if place in patches:
-                raise _duplicate(quoted)
-            if len(patches) == MAX_PATCHES:
-                raise GPTError("edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
-            patches[place] = patch_from(model, [int(token) for token in patch[6].split("-")], *place)
-        elif concepts is not None and (concept := _CONCEPT.fullmatch(part)) is not None:
-            layer, feature = int(concept[1]), int(concept[2])
-            if (layer, feature) in steering:
-                raise _duplicate(quoted)
-            if len(steering) == MAX_CONCEPTS:
-                raise GPTError("edit_text.too_many_concepts", part=quoted, limit=MAX_CONCEPTS)
-            steering[layer, feature] = concepts.steering(layer, feature, float(concept[3]))
-        elif part == "nopos" and not drop_positions:
-            drop_positions = True
-        elif part.startswith("act=") and activation is None:
-            name = part.removeprefix("act=")
-            if name not in get_args(Activation):
-                choices = ", ".join(get_args(Activation))
-                raise GPTError("edit_text.activation", part=quoted, choices=choices)
-            activation = cast(Activation, name)
+            make = partial(patch_from, model, ids, *place)
+        elif concepts is not None and (concept := _CONCEPT.fullmatch(part)):
+            field, place = "steering", (int(concept[1]), int(concept[2]))
+            make = partial(concepts.steering, *place, float(concept[3]))
+        elif part == "nopos" and "drop_positions" not in others:
+            others["drop_positions"] = True
+            continue
+        elif part.startswith("act=") and "activation" not in others:
+            name, names = part.removeprefix("act="), get_args(Activation)
+            require(name in names, "edit_text.activation", part=quoted, choices=", ".join(names))
+            others["activation"] = name
+            continue
         else:
             raise GPTError("edit_text.unknown", part=quoted)
-    return Edits(
-        heads,
-        branches["a"],
-        branches["f"],
-        activation,
-        drop_positions,
-        tuple(patches.values()),
-        (),
-        tuple(steering.values()),
-    )
+        require(place not in found[field], "edit_text.duplicate", part=quoted)
+        if field in _LIMITS:
+            key, limit = _LIMITS[field]
+            require(len(found[field]) < limit, key, part=quoted, limit=limit)
+        found[field][place] = make()
+    made = {name: tuple(found.pop(name).values()) for name in _LIMITS}
+    return Edits(**found, **made, **others)
 
 
 def edits_as_python(edits: Edits) -> str:
@@ -130,12 +118,8 @@ def edits_as_python(edits: Edits) -> str:
     Raises ValueError for hooks, a patch without ids, and steering without a concept.
     """
     edits.check_portable()
-    scales: dict[str, Mapping[Any, float]] = {
-        "head_scale": edits.head_scale,
-        "attn_scale": edits.attn_scale,
-        "mlp_scale": edits.mlp_scale,
-    }
-    parts = [f"{name}={dict(sorted(scale.items()))!r}" for name, scale in scales.items() if scale]
+    scales = ((name, getattr(edits, name)) for name in _SCALES.values())
+    parts = [f"{name}={dict(sorted(scale.items()))!r}" for name, scale in scales if scale]
     parts += [f"activation={edits.activation!r}"] if edits.activation is not None else []
     parts += ["drop_positions=True"] if edits.drop_positions else []
     patches = []
@@ -150,10 +134,6 @@ def edits_as_python(edits: Edits) -> str:
     ]
     parts += [f"steering=({', '.join(steering)},)"] if steering else []
     return f"Edits({', '.join(parts)})"
-
-
-def _duplicate(part: str) -> GPTError:
-    return GPTError("edit_text.duplicate", part=part)
 
 
 def _source(patch: Patch) -> tuple[int, ...]:

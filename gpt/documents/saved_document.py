@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from gpt.checks import is_integer
+from gpt.checks import is_integer, require
 from gpt.documents.document import TYPED, Origin, Token, TokenTree
 from gpt.documents.edit_text import parse_edits
 from gpt.edits import Edits
@@ -41,57 +41,56 @@ class SavedDocument:
     def to_json(self) -> str:
         """Serialise the document. Tokens with equal settings share one settings entry."""
         settings = list(dict.fromkeys(token.origin.params for token in self.tokens if token.origin.params is not None))
-        numbers = {params: number for number, params in enumerate(settings)}
         tokens = []
         for token in self.tokens:
-            entry: dict[str, Any] = {"id": token.token_id, "after": token.parent, "how": token.origin.kind}
-            if token.origin.params is not None:
-                entry["settings"] = numbers[token.origin.params]
-            if token.origin.held:
-                entry["held"] = token.origin.held
+            origin = token.origin
+            entry: dict[str, Any] = {"id": token.token_id, "after": token.parent, "how": origin.kind}
+            entry |= {} if origin.params is None else {"settings": settings.index(origin.params)}
+            entry |= {"held": origin.held} if origin.held else {}
             tokens.append(entry)
-        head = {"format": FORMAT, "version": VERSION, "model": self.model, "vocab_size": self.vocab_size}
-        body: dict[str, Any] = {"prompt_tokens": self.n_prompt, "current": self.current}
-        more = {"edits": self.edits, "dropped": self.dropped, "held": self.held}
-        body |= {name: value for name, value in more.items() if value}
-        return json.dumps(
-            head | body | {"settings": [params.given() for params in settings], "tokens": tokens}, indent=1
-        )
+        data = {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": self.model,
+            "vocab_size": self.vocab_size,
+            "prompt_tokens": self.n_prompt,
+            "current": self.current,
+            **{name: value for name in ("edits", "dropped", "held") if (value := getattr(self, name))},
+            "settings": [params.given() for params in settings],
+            "tokens": tokens,
+        }
+        return json.dumps(data, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> SavedDocument:
         """Parse an untrusted file. Raises ValueError if it is invalid. `check` compares the document with a model."""
-        if len(text) > MAX_FILE_CHARS:
-            raise GPTError("document_file.too_long", n=len(text), limit=MAX_FILE_CHARS)
+        require(len(text) <= MAX_FILE_CHARS, "document_file.too_long", n=len(text), limit=MAX_FILE_CHARS)
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
             raise GPTError("document_file.not_json") from None
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise GPTError("document_file.format", format=FORMAT)
-        if data.get("version") != VERSION:
-            raise GPTError("document_file.version", version=data.get("version"), known=VERSION)
+        data = data if isinstance(data, dict) else {}
+        require(data.get("format") == FORMAT, "document_file.format", format=FORMAT)
+        version = data.get("version")
+        require(version == VERSION, "document_file.version", version=version, known=VERSION)
         try:
             settings = [SamplingParams(**entry) for entry in data["settings"]]
-            tokens = tuple(read_token(entry, settings) for entry in data["tokens"])
-            TokenTree(tokens)  # raises unless they form a tree
             saved = cls(
                 model=data["model"],
                 vocab_size=data["vocab_size"],
                 n_prompt=data["prompt_tokens"],
                 current=data["current"],
-                tokens=tokens,
+                tokens=tuple(read_token(entry, settings) for entry in data["tokens"]),
                 edits=data.get("edits", ""),
                 dropped=tuple(data.get("dropped", ())),
                 held=tuple((node, held) for node, held in data.get("held", ())),
             )
-            is_sound = saved._is_sound()
+            TokenTree(saved.tokens)  # raises unless they form a tree
+            require(saved._is_sound(), "document_file.damaged")
         except GPTError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError):
-            is_sound = False
-        if not is_sound:
-            raise GPTError("document_file.damaged")
+            raise GPTError("document_file.damaged") from None
         return saved
 
     def _is_sound(self) -> bool:

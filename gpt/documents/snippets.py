@@ -123,19 +123,12 @@ def engine_snippet(engine: str, ids: Sequence[int], params: SamplingParams, max_
     last = params.temperature_last and bool(cuts) and params.temperature not in (0, 1)  # top-k alone commutes with it
     penalty = params.repetition_penalty if params.repetition_penalty != 1 else None
     windowed = penalty is not None and params.repetition_window is not None
-    impossible: dict[str, bool] = {
+    impossible = {
         "transformers": {"repetition_window": windowed},
-        "vllm": {
-            "repetition_window": windowed,
-            "temperature_last": last,
-            "top_p + min_p": len(cuts) == 2,  # it applies min-p first
-        },
+        "vllm": {"repetition_window": windowed, "temperature_last": last, "top_p + min_p": len(cuts) == 2},
         "llama_cpp": {},
-        "ctranslate2": {
-            "repetition_penalty": penalty is not None,  # it leaves out the prompt
-            "temperature_last": last,
-            "min_p": "min_p" in cuts,
-        },
+        # CTranslate2 leaves the prompt out of the penalty. vLLM applies min-p before top-p.
+        "ctranslate2": {"repetition_penalty": penalty is not None, "temperature_last": last, "min_p": "min_p" in cuts},
     }[engine]
     for name, is_met in impossible.items():
         if is_met and not (params.temperature == 0 and "repetition" not in name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from gpt.errors import GPTError
 
@@ -18,115 +18,101 @@ class AdmissionQueue:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.closed = False
-        self._tickets: list[Ticket] = []  # admitted callers, followed by waiting callers
-        self._resting = set[Ticket]()  # admitted callers that have given up their slot for a while
+        self._places: list[Place] = []  # admitted callers, followed by waiting callers
+        self._resting = set[Place]()  # admitted callers that have given up their slot for a while
         self._lock = threading.Lock()
 
     @property
     def n_admitted(self) -> int:
         """Number of admitted callers, including those that rest."""
-        return min(self.limit, len(self._tickets)) + len(self._resting)
+        return min(self.limit, len(self._places)) + len(self._resting)
 
     @property
     def n_waiting(self) -> int:
         """Number of waiting callers."""
-        return max(0, len(self._tickets) - self.limit)
+        return max(0, len(self._places) - self.limit)
 
-    @contextmanager
-    def enter(self) -> Iterator[Place]:
+    def enter(self) -> AbstractContextManager[Place]:
         """Join the queue: `with queue.enter() as place: for ahead in place: ...`. See `enter`."""
-        with enter(self) as place:
-            yield place
+        return enter(self)
 
     def close(self) -> None:
         """Stop admitting callers. New callers, and those still waiting for their first turn, get a GPTError."""
         with self._lock:
             self.closed = True
-            for ticket in self._tickets:
-                if not ticket.was_admitted:
-                    ticket.changed.set()
+            for place in self._places:
+                place.changed.set()
 
     def check_open(self) -> None:
         """Raise GPTError if the queue is closed."""
         if self.closed:
             raise GPTError("admission.closed")
 
-    def join(self, ticket: Ticket) -> None:
-        """Append a ticket to the queue, unless the queue already contains it."""
+    def join(self, place: Place) -> None:
+        """Append a caller to the queue, unless it is in the queue already."""
         with self._lock:
-            self._resting.discard(ticket)
-            if ticket not in self._tickets:
-                self._tickets.append(ticket)
-                self._admit()
+            self._resting.discard(place)
+            if place not in self._places:
+                self._places.append(place)
 
-    def leave(self, ticket: Ticket, *, rests: bool = False) -> None:
-        """Remove a ticket if it is in the queue. rests: whether it will join again."""
+    def leave(self, place: Place, *, rests: bool = False) -> None:
+        """Remove a caller if it is in the queue. rests: whether it will join again."""
         with self._lock:
-            self._resting.discard(ticket)
-            if ticket in self._tickets:
-                self._tickets.remove(ticket)
-                ticket.changed.clear()
-                self._admit()
-                if rests:
-                    self._resting.add(ticket)
+            self._resting.discard(place)
+            if place in self._places:
+                self._places.remove(place)
+                self._resting |= {place} if rests else set()
+                for admitted in self._places[: self.limit]:
+                    admitted.changed.set()
 
-    def n_ahead(self, ticket: Ticket) -> int:
+    def n_ahead(self, place: Place) -> int:
         """Return how many callers must leave before this one is admitted; 0 or less if it has already been admitted."""
         with self._lock:
-            return self._tickets.index(ticket) - self.limit + 1
-
-    def _admit(self) -> None:
-        for ticket in self._tickets[: self.limit]:
-            ticket.changed.set()
-
-
-class Ticket:
-    """A caller in a queue. changed: set on admission. was_admitted: whether the caller has ever been admitted."""
-
-    def __init__(self) -> None:
-        self.changed, self.was_admitted = threading.Event(), False
+            return self._places.index(place) - self.limit + 1
 
 
 class Place:
     """A caller's place in one or more queues. It needs a slot in each of them at the same time.
 
     Slots are taken in an order that all callers share and given up together, so no two callers wait for each other.
+    changed: set when a queue may admit the caller, or has been closed.
     """
 
     def __init__(self, queues: tuple[AdmissionQueue, ...]) -> None:
-        self._tickets = {queue: Ticket() for queue in sorted(queues, key=id)}
-        self._n_tokens = 0
-        queue, ticket = next(iter(self._tickets.items()))
-        queue.join(ticket)
+        self._queues = sorted(set(queues), key=id)
+        self._n_tokens, self._was_admitted = 0, False
+        self.changed = threading.Event()
+        self._queues[0].join(self)
 
     def __iter__(self) -> Iterator[int]:
-        for queue, ticket in self._tickets.items():
-            queue.join(ticket)
-            while (ahead := queue.n_ahead(ticket)) > 0:
+        for queue in self._queues:
+            queue.join(self)
+            while (ahead := queue.n_ahead(self)) > 0:
                 yield ahead
-                ticket.changed.wait(REPORT_SECONDS)
-                if not ticket.was_admitted:
+                self.changed.wait(REPORT_SECONDS)
+                self.changed.clear()
+                if not self._was_admitted:
                     queue.check_open()
-            ticket.was_admitted = True
+        self._was_admitted = True
 
     def after_token(self) -> Iterator[int]:
         """Let waiting callers go first after every TURN_TOKENS tokens, and take a slot again after a rest.
 
         Call this after each token and iterate over the result, just as over the place itself."""
         self._n_tokens += 1
-        if self._n_tokens % TURN_TOKENS == 0 and any(queue.n_waiting for queue in self._tickets):
+        if self._n_tokens % TURN_TOKENS == 0 and any(queue.n_waiting for queue in self._queues):
             self.rest()
         yield from self
 
     def rest(self) -> None:
         """Give up the slots while no token is needed. `after_token` joins the queues again."""
-        for queue, ticket in self._tickets.items():
-            queue.leave(ticket, rests=True)
+        for queue in self._queues:
+            queue.leave(self, rests=True)
 
     def leave(self) -> None:
         """Leave the queues."""
-        for queue, ticket in self._tickets.items():
-            queue.leave(ticket)
+        for queue in self._queues:
+            queue.leave(self)
 
 
 @contextmanager

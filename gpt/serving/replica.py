@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from typing import Any
 
 from gpt.documents.document import common_prefix_length
@@ -35,15 +33,15 @@ class KeptTexts:
 
     def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
         self.max_bytes = max_bytes
-        self._documents: OrderedDict[int, Generation] = OrderedDict()
-        self._numbers, self._lock = count(), threading.Lock()
+        self._documents: list[Generation] = []  # oldest first
+        self._lock = threading.Lock()
 
     def put(self, document: Generation) -> None:
         """Keep a text. Drops the oldest texts if the total size exceeds max_bytes."""
         with self._lock:
-            self._documents[next(self._numbers)] = document
-            while sum(each.n_bytes for each in self._documents.values()) > self.max_bytes:
-                self._documents.popitem(last=False)
+            self._documents.append(document)
+            while sum(each.n_bytes for each in self._documents) > self.max_bytes:
+                del self._documents[0]
 
     def take(self, ids: list[int]) -> Generation | None:
         """Remove and return the text that shares the longest prefix with the ids, or None if none matches.
@@ -51,14 +49,16 @@ class KeptTexts:
         A text matches if it is a prefix of the ids, or vice versa.
         """
 
-        def shared(number: int) -> int:
-            document = self._documents[number]
+        def shared(document: Generation) -> int:
             n = common_prefix_length(document.ids[: document.n_read], ids)
             return n if n >= min(document.n_read, len(ids)) else 0
 
         with self._lock:
             best = max(self._documents, key=shared, default=None)
-            return self._documents.pop(best) if best is not None and shared(best) else None
+            if best is None or not shared(best):
+                return None
+            self._documents.remove(best)
+            return best
 
 
 class Replica:
