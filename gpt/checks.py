@@ -78,12 +78,6 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise GPTError("argument.choice", name=name, choices=", ".join(map(str, choices)), value=value)
 
 
-def check_head_width(n_embd: int, n_head: int) -> None:
-    """Require n_embd to be a multiple of n_head."""
-    if n_embd % n_head:
-        raise GPTError("config.head_width", n_embd=n_embd, n_head=n_head)
-
-
 def check_token_id(token_id: int, n_vocab: int) -> None:
     """Require a token id between 0 and n_vocab - 1."""
     if not 0 <= token_id < n_vocab:

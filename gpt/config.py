@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
-from gpt.checks import (
-    check_above,
-    check_below_one,
-    check_choice,
-    check_head_width,
-    check_integer,
-    check_number,
-    check_switch,
-)
+from gpt.checks import check_above, check_below_one, check_choice, check_integer, check_number, check_switch, require
 from gpt.errors import GPTError
 
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu", "relu2"]
@@ -159,19 +151,16 @@ class GPTConfig:
     def __post_init__(self) -> None:
         for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
             check_integer(name, getattr(self, name), 1)
-        for name in ("n_ff", "n_kv_head", "head_dim", "window"):
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), 1)
         for field in fields(self):
-            if field.type in ("bool", "bool | None") and (
-                getattr(self, field.name) is not None or field.type == "bool"
-            ):
-                check_switch(field.name, getattr(self, field.name))
+            value = getattr(self, field.name)
+            if field.type == "int | None" and value is not None:
+                check_integer(field.name, value, 1)
+            elif field.type == "bool" or (field.type == "bool | None" and value is not None):
+                check_switch(field.name, value)
         if self.head_dim is None:
-            check_head_width(self.n_embd, self.n_head)
+            require(self.n_embd % self.n_head == 0, "config.head_width", n_embd=self.n_embd, n_head=self.n_head)
         check_integer("n_head x head_dim", self.n_head * self.head_size, 1, MAX_WIDTH)
-        if self.n_head % self.kv_heads:
-            raise GPTError("config.kv_heads", n_head=self.n_head, n_kv_head=self.kv_heads)
+        require(self.n_head % self.kv_heads == 0, "config.kv_heads", n_head=self.n_head, n_kv_head=self.kv_heads)
         check_below_one("dropout", self.dropout)
         check_choice("activation", self.activation, get_args(Activation))
         check_choice("position", self.position, get_args(Position))
@@ -198,8 +187,7 @@ class GPTConfig:
                 object.__setattr__(self, name, None)  # so that equal models have equal configurations
         for name in ("full_layers", "unrotated_layers"):
             layers = getattr(self, name)
-            if not isinstance(layers, tuple | list):
-                raise GPTError("config.layers", name=name, value=layers)
+            require(isinstance(layers, tuple | list), "config.layers", name=name, value=layers)
             for layer in layers:
                 check_integer(name, layer, 0, self.n_layer - 1)
             object.__setattr__(self, name, tuple(layers))
@@ -254,9 +242,6 @@ class GPTConfig:
 
     def with_layers(self, n_layer: int) -> GPTConfig:
         """Return the configuration with n_layer layers, dropping later ones from full_layers and unrotated_layers."""
-
-        def kept(layers: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(layer for layer in layers if layer < n_layer)
-
-        full, unrotated = kept(self.full_layers), kept(self.unrotated_layers)
+        lists = (self.full_layers, self.unrotated_layers)
+        full, unrotated = (tuple(layer for layer in layers if layer < n_layer) for layers in lists)
         return replace(self, n_layer=n_layer, full_layers=full, unrotated_layers=unrotated)

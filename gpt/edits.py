@@ -200,7 +200,7 @@ class Edits:
         for layer, head in heads:
             check_layer(layer, config.n_layer)
             check_head(head, config.n_head)
-        placed = (*self.patches, *self.steering, *self.hooks)
+        placed: tuple[Patch | Steering | Hook, ...] = (*self.patches, *self.steering, *self.hooks)
         for layer in (*self.attn_scale, *self.mlp_scale, *(each.layer for each in placed if each.layer is not None)):
             check_layer(layer, config.n_layer)
         for hook in self.hooks:

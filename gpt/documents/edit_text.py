@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import Any, get_args
 
@@ -75,11 +76,12 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
     """
     if len(text) > MAX_TEXT_CHARS:
         raise GPTError("edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
-    found: dict[str, dict[Any, Any]] = {name: {} for name in (*_SCALES.values(), *_LIMITS)}  # by place
-    others: dict[str, Any] = {}
+    found: dict[str, Any] = {name: {} for name in (*_SCALES.values(), *_LIMITS)}  # by place
+    others = dict[str, Any]()
     for part in filter(None, text.split(",")):
         quoted = part[:MAX_QUOTED_CHARS]
         place: Any
+        make: Callable[[], Any]
         if scale := _SCALE.fullmatch(part):
             kind, layer, factor = scale[1] or scale[2], int(scale[3]), float(scale[5])
             field, place = _SCALES[kind], (layer, int(scale[4])) if kind == "h" else layer
@@ -91,7 +93,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
             make = partial(patch_from, model, ids, *place)
         elif concepts is not None and (concept := _CONCEPT.fullmatch(part)):
             field, place = "steering", (int(concept[1]), int(concept[2]))
-            make = partial(concepts.steering, *place, float(concept[3]))
+            make = partial(concepts.steering, int(concept[1]), int(concept[2]), float(concept[3]))
         elif part == "nopos" and "drop_positions" not in others:
             others["drop_positions"] = True
             continue
@@ -107,8 +109,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
             key, limit = _LIMITS[field]
             require(len(found[field]) < limit, key, part=quoted, limit=limit)
         found[field][place] = make()
-    made = {name: tuple(found.pop(name).values()) for name in _LIMITS}
-    return Edits(**found, **made, **others)
+    return Edits(**found | others | {name: tuple(found[name].values()) for name in _LIMITS})
 
 
 def edits_as_python(edits: Edits) -> str:

@@ -153,22 +153,16 @@ def _edits(
     model: GPT, steering: Sequence[tuple[Steering, ...]], rows: Sequence[range], positions: Tensor
 ) -> Edits | None:
     """Return hooks that steer each text's rows in the pass; None if no text is steered."""
-    steered: dict[object, tuple[tuple[Steering, ...], list[int]]] = {}  # texts with equal steering share an entry
-    for each, its_rows in zip(steering, rows, strict=True):
-        if each:
-            # Steering objects compare equal even if their activities differ. A concept determines its activity.
-            activities = tuple(vector.activity if vector.concept is None else None for vector in each)
-            steered.setdefault((each, activities), (each, []))[1].extend(its_rows)
-    groups = [(each, torch.tensor(of_all, device=positions.device)) for each, of_all in steered.values()]
-    every = tuple(chain.from_iterable(each for each, _ in groups))
 
     def apply(layer: int, x: Tensor) -> Tensor:
-        for each, of_all in groups:
-            vectors = [vector for vector in each if vector.layer == layer]
-            x[of_all] = steer(x[of_all], vectors, positions[of_all])
+        for vectors, its_rows in zip(steering, rows, strict=True):
+            here = [vector for vector in vectors if vector.layer == layer]
+            if here:
+                at = slice(its_rows.start, its_rows.stop)
+                x[at] = steer(x[at], here, positions[at])
         return x
 
+    every = tuple(chain.from_iterable(steering))
     Edits(steering=every).check(model.config)
-    layers = sorted({each.layer for each in every})
-    hooks = tuple(Hook("resid_post", layer, partial(apply, layer)) for layer in layers)
-    return Edits(hooks=hooks) if hooks else None
+    layers = sorted({vector.layer for vector in every})
+    return Edits(hooks=tuple(Hook("resid_post", layer, partial(apply, layer)) for layer in layers)) if every else None

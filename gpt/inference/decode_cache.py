@@ -40,7 +40,6 @@ class Block:
         self.kv = cache.kv.new_empty(0, n_layer, heads, length, head_size)
         self.row_bytes = n_layer * heads * length * head_size * self.kv.itemsize
         self._rows: list[Row] = []
-        self._n_needed = 0  # most positions that any pass has needed since the last `trim`
 
     @property
     def n_bytes(self) -> int:
@@ -60,7 +59,6 @@ class Block:
         """
         n_rows, longest = len(caches), max(cache.length for cache in caches) + 1
         filled = min(math.ceil(longest / FILL_POSITIONS) * FILL_POSITIONS, self.kv.shape[-2])
-        self._n_needed = max(self._n_needed, n_rows * filled)
         if n_rows > len(self._rows):
             self._reserve(min(MAX_ROWS, max(n_rows, 2 * len(self._rows))))
         known = {row.cache(): i for i, row in enumerate(self._rows[:n_rows]) if row.cache is not None}
@@ -83,12 +81,6 @@ class Block:
         """Increase the length of these rows by one. Call this after every layer has stored the position."""
         for i in places:
             self._rows[i].length += 1
-
-    def trim(self) -> None:
-        """Free the memory unless all of it has been used since the last call. The next pass allocates what it needs."""
-        if self._n_needed < sum(row.filled for row in self._rows):
-            self._reserve(0)
-        self._n_needed = 0
 
     def _reserve(self, n_rows: int) -> None:
         shape = self.kv.shape[1:]
@@ -131,6 +123,5 @@ class DecodeCache:
         return found
 
     def trim(self) -> None:
-        """Free the memory that no pass has needed since the last call."""
-        for block in self._blocks.values():
-            block.trim()
+        """Free the memory. The next pass copies what it needs."""
+        self._blocks.clear()

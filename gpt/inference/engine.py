@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -79,9 +79,10 @@ class ReadRequest:
 class Engine:
     """Runs the forward passes for all texts of one model in this process.
 
-    max_texts: maximum number of concurrent texts. n_tokens: number of tokens read so far. stopped: whether to stop
-    generation before the next token. sampling: a lock to hold while sampling. If the texts of a pass sampled at once,
-    they would hand the GIL over at every operation of torch, which takes longer than one after the other.
+    max_texts: maximum number of concurrent texts. decode_cache: copies of keys and values for batched attention.
+    n_tokens: number of tokens read so far. stopped: whether to stop generation before the next token.
+    sampling: a lock to hold while sampling. If the texts of a pass sampled at once, they would hand the GIL over at
+    every operation of torch, which takes longer than one after the other.
     """
 
     def __init__(self, model: GPT, max_texts: int = MAX_TEXTS) -> None:
@@ -93,7 +94,7 @@ class Engine:
         self.multiplications_per_token = multiplications_per_token(model)
         self._pass_tokens = max(CHUNK_TOKENS, PASS_MULTIPLICATIONS // max(1, self.multiplications_per_token))
         self._can_batch = can_batch(model)
-        self._decode_cache = DecodeCache()
+        self.decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
         self._requests: list[ReadRequest] = []  # those that can share a pass and are not done
         self._leader: int | None = None  # thread that runs their passes
@@ -116,19 +117,10 @@ class Engine:
         with self._documents_lock:
             self._documents.add(document)
 
-    @property
-    def copied_bytes(self) -> int:
-        """Size of the copies of keys and values for batched attention, in bytes."""
-        return self._decode_cache.n_bytes
-
-    def limit_copies(self, free_bytes: Callable[[], int]) -> None:
-        """Limit the growth of `copied_bytes`. Texts whose copies do not fit run attention separately."""
-        self._decode_cache.free_bytes = free_bytes
-
     def trim(self) -> None:
         """Free copies that no pass has needed since the last call."""
         with self._pass_lock:
-            self._decode_cache.trim()
+            self.decode_cache.trim()
 
     def read(self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None) -> tuple[Tensor, Tensor]:
         """Read tokens into a cache. Returns the states (T, C) after the final norm and the logits after the last token.
@@ -289,7 +281,7 @@ class Engine:
             return [self.model.hidden_states(idx, cache=requests[0].cache, edits=requests[0].edits)[0]]
         caches = [request.cache for request in requests]
         steering = [() if request.edits is None else request.edits.steering for request in requests]
-        return batched_hidden_states(self.model, parts, caches, self._decode_cache, steering)
+        return batched_hidden_states(self.model, parts, caches, self.decode_cache, steering)
 
 
 def is_interrupt(error: BaseException) -> bool:

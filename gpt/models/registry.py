@@ -299,7 +299,7 @@ class Registry:
 
     def _count(self, loaded: LoadedModel, load: Load) -> None:
         """Count a model's memory for as long as its engine exists."""
-        loaded.engine.limit_copies(self._free_bytes)
+        loaded.engine.decode_cache.free_bytes = self._free_bytes
         with self._lock:
             self._sizes[loaded.engine] = self._sizes.pop(load)
 
@@ -308,7 +308,7 @@ class Registry:
 
     def _free_bytes(self) -> int:
         with self._lock:
-            beside = sum(engine.copied_bytes + engine.document_bytes for engine in self._engines())
+            beside = sum(engine.decode_cache.n_bytes + engine.document_bytes for engine in self._engines())
             return sys.maxsize if self.memory is None else self.memory - sum(self._sizes.values()) - beside
 
     def _evict(self, name: str) -> None:
