@@ -103,7 +103,7 @@ def build_app(
                 pass
 
     def tab(name: str) -> gr.Tab:
-        return gr.Tab(t(f"tab.{name}"), id=name)
+        return gr.Tab(t(f"tab.{name}"), id=name, elem_classes="" if name in INNER else "gb-tab")
 
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
         app.queue(

@@ -66,8 +66,17 @@ class Panel:
         """
         return partial(Computed, **options) if function is None else Computed(function)
 
-    def section(self, answer: Callable[[Any], Said], *parts: Part, notice: Callable[[Any], Said] | None = None) -> Part:
-        """Return the section: its question, a sentence that answers it, a notice, and further parts."""
+    def section(
+        self,
+        answer: Callable[[Any], Said],
+        *parts: Part,
+        notice: Callable[[Any], Said] | None = None,
+        reads_text: bool = False,
+    ) -> Part:
+        """Return the section: its question, a sentence that answers it, a notice, and further parts.
+
+        reads_text: whether it is about the page's text. Only lessons with such a section show the text's tokens.
+        """
 
         def said(s: Any) -> Said:
             try:
@@ -79,7 +88,8 @@ class Panel:
 
         name = self.name
         notices = () if notice is None else (says(f"{name}-notice", notice, kind="notice"),)
-        return section(question(f"{name}.question"), says(f"{name}-answer", said), *notices, *parts, classes="gb-panel")
+        classes = "gb-panel gb-reads-text" if reads_text else "gb-panel"
+        return section(question(f"{name}.question"), says(f"{name}-answer", said), *notices, *parts, classes=classes)
 
 
 class Tab(Panel):

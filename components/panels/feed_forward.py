@@ -124,4 +124,5 @@ SECTION = panel.section(
     picture("ff-widths", widths),
     columns(of_side("before"), of_side("after")),
     notice=no_text,
+    reads_text=True,
 )

@@ -138,6 +138,7 @@ PREFILL = prefill.section(
     table("prefill-passes", draw=rows),
     caption("prefill.note"),
     notice=no_text,
+    reads_text=True,
 )
 KERNELS = kernels.section(
     saved,
@@ -145,4 +146,5 @@ KERNELS = kernels.section(
     table("kernels-bytes", draw=bytes_table),
     caption("kernels.bytes.note"),
     notice=no_text,
+    reads_text=True,
 )

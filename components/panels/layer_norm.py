@@ -186,4 +186,5 @@ SECTION = panel.section(
     table("norm-numbers", draw=numbers),
     says("norm-note", note, kind="caption"),
     notice=notice,
+    reads_text=True,
 )

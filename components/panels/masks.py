@@ -203,4 +203,5 @@ SECTION = panel.section(
     experiment_buttons("masks", "masks.learn", Chosen, train),
     picture("masks-losses", losses),
     notice=lambda s: too_short(s) or s[Chosen].notice,
+    reads_text=True,
 )

@@ -133,4 +133,5 @@ SECTION = panel.section(
         ),
     ),
     notice=no_text,
+    reads_text=True,
 )

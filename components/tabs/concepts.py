@@ -256,6 +256,7 @@ tab.cards(
         ),
         says("concepts-lead", lead),
         features("concepts-features", draw=active_features, on=pick, on_input=pick, answer="concepts-detail"),
+        says("concepts-how", lambda s: t("concepts.how") if has_concepts(s) else "", kind="caption"),
     ),
     card(
         "concepts-chosen",

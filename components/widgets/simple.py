@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -246,12 +246,33 @@ def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
     return widget("predictions", name, template=_PREDICTIONS, options=options, **wired)
 
 
-_HEAD_TEMPLATE = """<div class="gb-challenge" hidden>
-<nav></nav>
-<p class="gb-challenge-solved"></p>
-<h2></h2>
-<p class="gb-challenge-goal"></p>
+_COURSE = """<div class="gb-course" hidden>
+<div class="gb-course-head"><h2></h2><details class="gb-contents"><summary></summary>
+<div><input type="search"><p class="gb-note"></p><ol></ol></div></details>
+<div class="gb-turn"><button type="button" class="gb-back">← <span></span></button>
+<button type="button" class="gb-on"><span></span> →</button></div></div>
+<p class="gb-course-says"></p>
+<button type="button" class="gb-film-link"></button>
 </div>"""
+
+
+def course(
+    name: str, of: Literal["lessons", "challenges"], keys: Sequence[str], topics: Sequence[int] = (), **wired: Any
+) -> Part:
+    """Return the open lesson's or challenge's title and text, with the list of all.
+
+    keys: of all, in order. topics: the number of each lesson's topic.
+
+    Raises `.select` with the payload {"open": key} when one is chosen. If none is open when the widget appears, it
+    raises the event for the last one opened in this browser, or else for the first. The button that opens the film
+    raises `.input`.
+
+    View data: see `course.js`.
+    """
+    options = {"list": of, "keys": list(keys), "topics": list(topics)}
+    return widget("course", name, template=_COURSE, options=options, **wired)
+
+
 _FOOT_TEMPLATE = """<div class="gb-challenge-foot" hidden>
 <p class="gb-standing" role="status"></p>
 <p class="gb-attempts"></p>
@@ -262,25 +283,14 @@ _FOOT_TEMPLATE = """<div class="gb-challenge-foot" hidden>
 </div>"""
 
 
-def challenge_head(name: str, **wired: Any) -> Part:
-    """Return the path through the challenges, and the open challenge's title and goal.
-
-    Raises `.select` with the payload {"challenge": key} when a challenge is chosen. If none is open when the widget
-    appears, it raises the event for the last one opened in this browser, or else for the first.
-
-    View data: see `challenge.js`.
-    """
-    return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
-
-
 def challenge_foot(name: str, **wired: Any) -> Part:
     """Return the verdict, the hint, the explanation and the link to the next challenge.
 
-    Raises `.select` with the payload {"challenge": key} or {"again": True}. The browser also stores the best score.
+    Raises `.select` with the payload {"open": key} or {"again": True}. The browser also stores the best score.
 
     View data: see `challenge.js`.
     """
-    return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)
+    return widget("challenge", name, template=_FOOT_TEMPLATE, **wired)
 
 
 _TEMPLATE = """<figure class="gb-growth" hidden>

@@ -31,7 +31,7 @@ from components.widgets.simple import (
     arcs,
     arcs_data,
     challenge_foot,
-    challenge_head,
+    course,
     features,
     predictions,
     steer,
@@ -132,8 +132,8 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
     current = session.state(Play).challenge
     if sent.get("again") is True:
         open_challenge(session, current)
-    elif sent.get("challenge") != current:
-        open_challenge(session, sent.get("challenge"))
+    elif sent.get("open") != current:
+        open_challenge(session, sent.get("open"))
 
 
 def open_challenge(session: Session, key: object) -> bool:
@@ -159,17 +159,13 @@ def attempt(session: Session, answer: Answer, **changes: Any) -> None:
 
 def draw_head(s: Any) -> dict[str, Any]:
     challenge = opened(s)
-
-    def items(group: str) -> list[dict[str, str]]:
-        of_group = (each.key for each in CHALLENGES if each.group == group)
-        return [{"key": key, "title": t(f"challenge.{key}.title")} for key in of_group]
-
-    groups = dict.fromkeys(each.group for each in CHALLENGES)
     return {
         "open": None if challenge is None else challenge.key,
         "title": "" if challenge is None else t(f"challenge.{challenge.key}.title"),
-        "goal": "" if challenge is None else t(f"challenge.{challenge.key}.goal"),
-        "groups": [{"name": t(f"challenges.{group}"), "items": items(group)} for group in groups],
+        "says": "" if challenge is None else t(f"challenge.{challenge.key}.goal"),
+        "items": [
+            {"title": t(f"challenge.{each.key}.title"), "part": t(f"challenges.{each.group}")} for each in CHALLENGES
+        ],
     }
 
 
@@ -455,7 +451,7 @@ def draw_features(s: Any) -> dict[str, Any]:
 tab.cards(
     card(
         "challenge-title",
-        challenge_head("challenge-head", on=choose, draw=draw_head),
+        course("challenge-head", "challenges", list(BY_KEY), on=choose, draw=draw_head),
         says("challenge-note", note, kind="caption"),
         caption("challenges.temperature"),
     ),

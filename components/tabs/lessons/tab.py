@@ -6,7 +6,7 @@ All figures share one set of controls, a sentence, a chart, a strip and a table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson
 from components.tabs.lessons.figure import EXAMPLE, MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Open, Picture, Reply, checked_ids
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
-from components.widgets.simple import predictions, table
+from components.widgets.simple import course, predictions, table
 from components.widgets.tokens import tokens
 from components.widgets.widget import widget
 from gpt import PRESETS, Generation, GPTConfig, LoadedModel
@@ -38,18 +38,18 @@ KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal
 def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
     """Return the tab. `loaded` is the model for figures; `tabs` are the lessons' actions in other tabs."""
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
-    head = lesson_head(
+    head = course(
         "lesson-head",
-        keys=keys,
-        topics=topics,
+        "lessons",
+        keys,
+        topics,
         draw=partial(path, loaded),
-        on=partial(choose_lesson, loaded),
+        on=lambda session, sent: open_lesson(loaded, session, sent.get("open")),
         on_input=valueless(partial(open_film, loaded, tabs)),
         input_queue="model",
     )
     body = lesson_body(
         "lesson-body",
-        keys=keys,
         draw=code_and_questions,
         on=valueless(partial(open_place, loaded, tabs)),
         queue="model",
@@ -78,16 +78,12 @@ def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
 # Opening
 
 
-def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked lesson, given by its 0-based index, unless already open. `loaded` is the model for figures."""
-    index = sent.get("lesson")
-    if type(index) is int and 0 <= index < len(LESSONS):
-        open_lesson(loaded, session, LESSONS[index].key)
+def open_lesson(loaded: LoadedModel, session: Session, key: object) -> bool:
+    """Open a lesson with its initial controls, unless already open. Returns False if there is no lesson with this key.
 
-
-def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
-    """Open a lesson with its initial controls. Returns False if there is no lesson with this key."""
-    if key not in BY_KEY:
+    `loaded` is the model for figures.
+    """
+    if not isinstance(key, str) or key not in BY_KEY:
         return False
     if session.state(Open).lesson != key:
         picture, config = PICTURES.get(key) or Picture(lambda s: None), loaded.model.config
@@ -113,11 +109,21 @@ def lesson_key(s: Any) -> str | None:
 
 
 def path(loaded: LoadedModel, s: Any) -> dict[str, Any]:
-    """Return the course navigation. If the index is None, the widget asks the visitor to choose a lesson."""
+    """Return the open lesson's title and text, and the list of lessons."""
     lesson = BY_KEY.get(s[Open].lesson)
+    opened = (
+        {}
+        if lesson is None
+        else {
+            "title": f"{LESSONS.index(lesson) + 1} · {t(f'lesson.{lesson.key}.title')}",
+            "says": lesson_text(lesson, "says", loaded),
+            "has_film": lesson.beat != "",
+        }
+    )
     return {
-        "index": None if lesson is None else LESSONS.index(lesson),
-        "lessons": [
+        "open": lesson_key(s),
+        **opened,
+        "items": [
             {
                 "title": t(f"lesson.{each.key}.title"),
                 "says": lesson_text(each, "says", loaded),
@@ -126,21 +132,20 @@ def path(loaded: LoadedModel, s: Any) -> dict[str, Any]:
             }
             for each in LESSONS
         ],
-        "has_film": lesson is not None and lesson.beat != "",
     }
 
 
 def code_and_questions(s: Any) -> dict[str, Any]:
     lesson = BY_KEY.get(s[Open].lesson)
     if lesson is None:
-        return {"index": None}
+        return {"open": None}
     return {
-        "index": LESSONS.index(lesson),
+        "open": lesson.key,
         "idea": [listing(printed(lesson.key))],
         "code": [listing(excerpt(code)) for code in lesson.code],
         "questions": [question_data(lesson, n, s) for n in range(1, len(QUESTIONS[lesson.key]) + 1)],
         "show": t("lessons.answer"),
-        "open": t(f"lessons.open.{lesson.place.tab}"),
+        "place": t(f"lessons.open.{lesson.place.tab}"),
     }
 
 
@@ -343,46 +348,23 @@ def set_control(session: Session, name: str, value: object) -> None:
     session.change(Open, **{name: value}, is_new=False, replies=reached)
 
 
-_HEAD_TEMPLATE = """<div class="gb-course" hidden>
-<nav><ol class="gb-parts"></ol></nav>
-<details class="gb-contents"><summary></summary><input type="search"><p class="gb-topic"></p><ol></ol></details>
-<div class="gb-lesson-title"><h2></h2><div class="gb-turn"><button type="button" class="gb-back"></button>
-<button type="button" class="gb-on"></button></div></div>
-<p class="gb-lesson-says"></p>
-<button type="button" class="gb-lesson-film"></button>
-</div>"""
 _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
-<h3 class="gb-code-title"></h3><div class="gb-code gb-idea"></div>
-<details class="gb-runs"><summary></summary><div class="gb-code"></div></details>
 <h3 class="gb-try-title"></h3><ol class="gb-questions"></ol>
 <button type="button" class="gb-lesson-go"></button>
+<h3 class="gb-code-title"></h3><div class="gb-code gb-idea"></div>
+<details class="gb-runs"><summary></summary><div class="gb-code"></div></details>
 </div>"""
 
 
-def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wired: Any) -> Part:
-    """Return the path through the course, with the open lesson's title and sentence.
-
-    keys, topics: each lesson's key and topic, in order.
-
-    Raises `.select` with the payload {"lesson": index} when a lesson is chosen. If none is open when the widget
-    appears, it raises the event for the last one opened in this browser, or else for the first. The button that opens
-    the film raises `.input`.
-
-    View data: see `lesson/head.js`.
-    """
-    options = {"keys": list(keys), "topics": list(topics)}
-    return widget("lesson/head", name, template=_HEAD_TEMPLATE, options=options, **wired)
-
-
-def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
+def lesson_body(name: str, **wired: Any) -> Part:
     """Return code, questions and answers.
 
     Raises `.input` with the payload {"question": 1-based number, "answer": typed text, or a choice's 1-based number},
     and `.select` for the button that goes to the corresponding place in the app.
 
-    View data: see `lesson/body.js`.
+    View data: see `lesson.js`.
     """
-    return widget("lesson/body", name, template=_BODY_TEMPLATE, options={"keys": list(keys)}, **wired)
+    return widget("lesson", name, template=_BODY_TEMPLATE, **wired)
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,18 @@
  * @property {string} answer
  *
  * @typedef {object} LessonBody
- * @property {number | null} [index]  the lesson's 0-based index; without it, nothing is shown
+ * @property {string | null} [open]  the lesson's key; without it, nothing is shown
  * @property {Listing[]} [idea]  the shortest complete code
  * @property {Listing[]} [code]  the code that the app runs
  * @property {Question[]} [questions]
  * @property {string} [show]  label for the button that shows an answer
- * @property {string} [open]  label for the button that opens the corresponding place in the app
- *
- * options: keys: keys of all lessons
+ * @property {string} [place]  label for the button that opens the corresponding place in the app
  */
 
-import { copyText, find, make, setText } from "../dom.js";
-import { t } from "../i18n.js";
-import { defineWidget } from "../runtime.js";
-import { lessons as progress } from "../../storage.js";
+import { copyText, find, make, setText } from "./dom.js";
+import { t } from "./i18n.js";
+import { defineWidget } from "./runtime.js";
+import { lessons as progress } from "../storage.js";
 
 const COPIED_MS = 2000; // how long "copied" is shown
 
@@ -44,7 +42,7 @@ function makeListing({ caption, lines }, copy) {
   return figure;
 }
 
-/** @type {import("../runtime.js").Mount} */
+/** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
   const runs = find(root, ".gb-runs", HTMLDetailsElement);
   const list = find(root, ".gb-questions");
@@ -92,10 +90,10 @@ function mount(root, host) {
     const before = shown;
     if (data === before) return;
     shown = data;
-    root.hidden = typeof data.index !== "number";
-    if (root.hidden || typeof data.index !== "number") return;
+    root.hidden = !data.open;
+    if (!data.open) return;
     const questions = data.questions ?? [];
-    const isSame = data.index === before.index;
+    const isSame = data.open === before.open;
     if (!isSame) runs.open = false;
     write(".gb-code-title", t("lessons.code"));
     write(".gb-runs summary", t("lessons.runs"));
@@ -114,12 +112,12 @@ function mount(root, host) {
       setText(find(solution, "summary"), data.show ?? "");
       setText(find(solution, "p"), question.answer);
     });
-    if (questions.length && questions.every(({ verdict }) => verdict === "right")) progress.keep(host.options.keys[data.index], 2);
-    write(".gb-lesson-go", `${data.open} →`);
+    if (questions.length && questions.every(({ verdict }) => verdict === "right")) progress.keep(data.open, 2);
+    write(".gb-lesson-go", `${data.place} →`);
   }
 
   find(root, ".gb-lesson-go").addEventListener("click", () => host.send({ open: true }));
   return { draw };
 }
 
-defineWidget("lesson/body", mount);
+defineWidget("lesson", mount);
