@@ -30,13 +30,12 @@ def expect_lesson(page, n):
 
 
 def step(page, n):
-    return page.locator("#lesson-head .gb-steps a").nth(n - 1)
+    return page.locator("#lesson-head ol a").nth(n - 1)
 
 
 def open_lesson(page, n):
-    """Open a lesson by its name in the path, whose other parts are closed."""
-    if not step(page, n).is_visible():
-        page.locator("#lesson-head .gb-parts > li", has=page.locator(f"a[title^='{n} ']")).locator(".gb-part").click()
+    """Open a lesson by its name in the list."""
+    page.locator("#lesson-head summary").click()
     step(page, n).click()
     expect_lesson(page, n)
 
@@ -55,7 +54,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(says).to_contain_text("In layer 3, head 0")
     text.fill("The dog ran to the")
     expect(says).to_contain_text("“the”")
-    lessons.locator("#lesson-head .gb-lesson-film").click()
+    lessons.locator("#lesson-head .gb-film-link").click()
     expect(lessons.locator("dialog.gb-film header h2")).to_have_text("The others answer")
     expect(lessons).to_have_url(re.compile("film=answer"))
     lessons.keyboard.press("Escape")
@@ -98,7 +97,7 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     lessons.locator("#lesson-head .gb-contents summary").click()
     search = lessons.locator("#lesson-head .gb-contents input")
     search.fill("GELU relu")
-    expect(lessons.locator("#lesson-head .gb-contents li")).to_have_count(1)
+    expect(lessons.locator("#lesson-head .gb-contents a")).to_have_count(1)
     search.press("Enter")
     expect_lesson(lessons, 7)
     expect(lessons.locator("#lesson-chart .gb-says")).to_contain_text("x = 1.00")

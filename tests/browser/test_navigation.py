@@ -56,6 +56,7 @@ def test_back_and_forward_go_through_every_tab_and_its_lessons_and_challenges(pa
         opened = {"lessons": "lesson=", "challenges": "challenge="}.get(id, "")
         note(id, f"tab={id}&.*{opened}")
         if opened:
+            page.locator("#lesson-head summary, #challenge-head summary").filter(visible=True).click()
             page.locator("#lesson-head a, #challenge-head a").filter(visible=True).nth(3).click()
             expect(page).not_to_have_url(places[-1][1])
             note(id, opened)
@@ -66,7 +67,7 @@ def test_back_and_forward_go_through_every_tab_and_its_lessons_and_challenges(pa
         id, address = places[i]
         expect(tab(page, t(f"tab.{id}"))).to_have_attribute("aria-selected", "true")
         if id in ("lessons", "challenges"):
-            now = page.locator("#lesson-head a[aria-current], #challenge-head a[aria-current]").filter(visible=True)
+            now = page.locator(f"#{id.removesuffix('s')}-head a[aria-current]")
             expect(now).to_have_attribute("href", re.compile(re.search("(lesson|challenge)=[^&]+", address)[0]))
         expect(page).to_have_url(address)
     assert page.evaluate("history.length") == n

@@ -128,7 +128,7 @@ ANSWERED = {
     "concepts": ("#concepts-features .gb-features-list [role=option]", "concepts-detail"),
     "change": ("#change-try-attention-0", "change-bars"),
     "activations": ("#activations-swap label:not(.selected)", "activation-swapped"),
-    "lessons": ("#dock [role=option]", "dock"),
+    "lessons": ("#lesson-body .gb-answer label", "lesson-body"),
     "challenges": ("#challenge-text .gb-arcs-token", "challenge-foot"),
     "learned": ("#learned-copying", "learned-player"),
     "compare": ("#compare-seeds", "compare-left-strip"),

@@ -8,7 +8,7 @@ import { fit } from "../../components/widgets/composer/composer.js";
 import { changed, toggled, wordAt } from "../../components/widgets/composer/copy.js";
 import { Search } from "../../components/widgets/beams/beams.js";
 import { recoloured } from "../../components/widgets/chart/chart.js";
-import { fits } from "../../components/widgets/lesson/head.js";
+import { fits } from "../../components/widgets/course.js";
 import { createRequests } from "../../components/widgets/picks.js";
 import { hasSwitch, partsOf, readFactors, writeFactors } from "../../components/widgets/switches/switches.js";
 import { scaleTop } from "../../components/widgets/tokens/curve.js";

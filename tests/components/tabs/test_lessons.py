@@ -18,7 +18,6 @@ from components.tabs.lessons.questions import QUESTIONS, NumberQuestion, parse_n
 from components.tabs.lessons.tab import (
     OtherTabs,
     answer,
-    choose_lesson,
     facts,
     lesson_key,
     move,
@@ -44,11 +43,11 @@ def page():
 
 def test_before_a_lesson_is_open_the_widget_is_left_to_ask_for_one(page, loaded):
     views = shown(page)
-    assert views["head"]["index"] is views["body"]["index"] is None
-    for wrong in (-1, len(LESSONS), "3", None, True, 1.0):
-        choose_lesson(loaded, page.session, {"lesson": wrong})
+    assert views["head"]["open"] is views["body"]["open"] is None
+    for wrong in ("3", None, True, []):
+        assert not open_lesson(loaded, page.session, wrong)
         assert lesson_key(page.session) is None
-    choose_lesson(loaded, page.session, {"lesson": INDEX["shortcuts"]})
+    assert open_lesson(loaded, page.session, "shortcuts")
     assert lesson_key(page.session) == "shortcuts"
     assert "shortcuts-answer" in shown(page)
     assert not {"chart", "tying-answer"} & shown(page).keys(), "only the open lesson's panels are drawn"
