@@ -96,8 +96,8 @@ def test_any_other_probability_is_labelled(drawn: dict) -> None:
 
 
 def comparable(shown: dict) -> str:
-    """Return a view's data without the document's key and its tokens, which record where they came from."""
-    data = {name: value for name, value in shown.items() if name not in ("doc", "lines")}
+    """Return a view's data without the document's key, its tokens, which record where they came from, and hidden words."""
+    data = {name: value for name, value in shown.items() if name not in ("doc", "lines", "hidden")}
     return json.dumps(data, cls=PlotlyJSONEncoder)
 
 
