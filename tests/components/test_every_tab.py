@@ -96,7 +96,7 @@ def test_any_other_probability_is_labelled(drawn: dict) -> None:
 
 
 def comparable(shown: dict) -> str:
-    """Return a view's data without the document's key, its tokens, which record where they came from, and hidden words."""
+    """Return a view's data without the document's key, hidden words, and its tokens, which record their origin."""
     data = {name: value for name, value in shown.items() if name not in ("doc", "lines", "hidden")}
     return json.dumps(data, cls=PlotlyJSONEncoder)
 
