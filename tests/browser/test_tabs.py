@@ -124,7 +124,7 @@ def test_a_link_restores_edits_and_switches_by_mouse_keyboard_and_slider_change_
 ANSWERED = {
     "playground": ("#bars [role=option]", "bars"),
     "inside": ("#inside-step label:not(.selected)", "inside-step"),
-    "why": ("#why-by label:not(.selected)", "why-paths"),
+    "why": ("#why-by label:not(.selected)", "why-flow"),
     "concepts": ("#concepts-features .gb-features-list [role=option]", "concepts-detail"),
     "change": ("#change-try-attention-0", "change-bars"),
     "activations": ("#activations-swap label:not(.selected)", "activation-swapped"),

@@ -29,7 +29,7 @@ from components.tabs import concepts as tab
 from components.tabs.concepts import activities
 from components.tabs.playground import generation
 from components.tabs.why import explained
-from components.tabs.why.answer import switch_part
+from components.tabs.why.answer import switch
 from components.tabs.why.tab import tab as causes
 from gpt import Edits, Generation
 from gpt.analysis.concepts import NamedConcept
@@ -198,8 +198,7 @@ def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(sess
 def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off(session):
     session.change(explained.Chosen, by="concepts")
     drawn = Drawn(session, causes)
-    assert drawn.update()["why-flow"]["heads"] == []
-    data = dict(drawn.views["why-paths"])
+    data = dict(drawn.update()["why-flow"])
     words, early, late = (column["nodes"] for column in data["columns"])
     assert sum(map(len, (words, early, late))) <= 11  # plus the token itself
     assert [node["name"] for node in late[-2:]] == ["not explained by concepts", "other concepts"]
@@ -207,10 +206,10 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None
     assert "Attention weights are held fixed" in data["says"]
-    switch_part(session, {"node": late[0]["key"]})
-    after = dict(drawn.update()["why-paths"])
-    assert [node["off"] for node in after["columns"][2]["nodes"]].count(True) == 1
+    switch(session, {"key": late[0]["key"]})
+    after = dict(drawn.update()["why-flow"])
+    assert after["off"] == [late[0]["key"]]
     assert after["after"] != data["before"]
     assert after["says"].startswith("Without “idea" if "idea" in late[0]["name"] else "Without")
-    switch_part(session, {"all": True})
-    assert drawn.update()["why-paths"]["after"] is None
+    switch(session, {"all": True})
+    assert drawn.update()["why-flow"]["after"] is None

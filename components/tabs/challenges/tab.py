@@ -25,7 +25,7 @@ from components.state.typed_text import offered_text, shown_tokens
 from components.tabs.challenges.goals import BY_KEY, CHALLENGES, Challenge, LowerLoss, probabilities, strongest
 from components.tabs.challenges.reading import Answer, Reading, Tool, Verdict
 from components.text_views import short_name
-from components.widgets.composer import box_line, composer, composer_data
+from components.widgets.composer import EMPTY, box_line, composer
 from components.widgets.heads import heads, heads_data
 from components.widgets.simple import (
     arcs,
@@ -261,23 +261,23 @@ def append_token(session: Session, sent: dict[str, Any]) -> None:
 def draw_box(s: Any) -> dict[str, Any]:
     """Show the text box, shaded by probability if the goal is about the loss."""
     state, found = s[Play], latest(s)
-    typed, common = state.answer.text, {"document": state.challenge, "edited": state.edited}
+    typed = state.answer.text
+    data = EMPTY | {"document": state.challenge, "edited": state.edited, "unwritten": typed}
     if found is None:
-        return composer_data([], unwritten=typed, **common)
+        return data
     reading, goal = found.reading, found.challenge.goal
     tints: list[float | None] = [None] * len(reading.ids)
     if isinstance(goal, LowerLoss):
         tints = [None, *probabilities(reading).tolist()]
     tokens = shown_tokens(reading.tokenizer, reading.ids)
     offered = offered_text(reading.tokenizer, reading.ids, int(found.after.argmax()), reading.held)
-    return composer_data(
-        [box_line(token, tint) for token, tint in zip(tokens, tints, strict=True)],
-        unwritten=None if typed == reading.answer.text else typed,
-        selected=len(reading.ids) - 1 if goal.shows_bars else -1,
-        ghost=offered if goal.shows_bars else "",
-        held=reading.held,
-        **common,
-    )
+    return data | {
+        "lines": [box_line(token, tint) for token, tint in zip(tokens, tints, strict=True)],
+        "unwritten": None if typed == reading.answer.text else typed,
+        "selected": len(reading.ids) - 1 if goal.shows_bars else -1,
+        "ghost": offered if goal.shows_bars else "",
+        "held": reading.held,
+    }
 
 
 def draw_bars(s: Any) -> dict[str, Any]:

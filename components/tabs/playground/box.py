@@ -18,7 +18,7 @@ from components.state.snapshot import Message
 from components.state.text import NEWEST, Text
 from components.state.typed_text import kept_tokens, offered_text, rest_ids, shown_text, shown_tokens, words_of
 from components.tabs.playground.prediction import arcs, effects, stages_of, tab
-from components.widgets.composer import box_line, composer_data
+from components.widgets.composer import EMPTY, box_line
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.document import History, common_prefix_length
 from gpt.models.checkpoints.vocabularies import Characters
@@ -268,9 +268,10 @@ def _take(session: Session, typed: str, run: float, *, can_undo: bool, n_after: 
 
 def box(s: Any) -> dict[str, Any]:
     """Show the text in the box, the likely next token, and the words that the prediction depends on."""
-    lines, n = Lines(), s.handled.get(CLICKS, 0)
+    lines, data = Lines(), EMPTY | {"chat": s.chat, "unwritten": s.unwritten, "generating": s.generating}
+    data |= {"lines": lines, "edited": s.answered, "n": s.handled.get(CLICKS, 0)}
     if s.text is None or s.written is None:
-        return composer_data(lines, chat=s.chat, unwritten=s.unwritten, generating=s.generating, edited=s.answered, n=n)
+        return data
     document, statistics = s.written.document, s.token_statistics.of(s.written.document)
     tokenizer, ids = s.written.tokenizer, s.written.ids
     shown, special = shown_tokens(tokenizer, ids, names=s.special and bool(s.prompt)), tokenizer.special_ids
@@ -282,24 +283,18 @@ def box(s: Any) -> dict[str, Any]:
     stages = s.cached(stages_of)
     is_last = s.position == len(s.text.ids) - 1
     best_id = None if stages is None or not is_last else int(stages.final.argmax())
-    return composer_data(
-        lines,
-        chat=s.chat,
-        words=[word.start for word in words_of(tokenizer, ids)],
-        hidden=sorted(s.hidden),
-        unwritten=s.unwritten,
-        selected=s.written.framed(s.selection),
-        ghost="" if best_id is None else offered_text(tokenizer, s.text.ids, best_id, document.held),
-        arcs=s.cached(arcs),
-        effects=s.cached(effects),
-        generating=s.generating,
-        coming=s.settings.length if s.generating else 0,
-        held=document.held,
-        typed=typed.text if typed is not None and typed.text != "".join(pieces) + document.held else None,
-        n_after=0 if typed is None else typed.n_after,
-        edited=s.answered,
-        n=n,
-    )
+    return data | {
+        "words": [word.start for word in words_of(tokenizer, ids)],
+        "hidden": sorted(s.hidden),
+        "selected": s.written.framed(s.selection),
+        "ghost": "" if best_id is None else offered_text(tokenizer, s.text.ids, best_id, document.held),
+        "arcs": [[position, round(weight, 4)] for position, weight in s.cached(arcs)],
+        "effects": [[position, round(p, 6), round(q, 6)] for position, p, q in s.cached(effects)],
+        "coming": s.settings.length if s.generating else 0,
+        "held": document.held,
+        "typed": typed.text if typed is not None and typed.text != "".join(pieces) + document.held else None,
+        "n_after": 0 if typed is None else typed.n_after,
+    }
 
 
 def as_typed(pieces: list[str], s: Any) -> list[str]:

@@ -17,7 +17,6 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from gpt import GPT, Edits, LoadedModel, SamplingParams, Trace, distribution
-from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import LENS_POINTS, LensPoint
 from gpt.analysis.tracing import trace_window
 from gpt.sampling import rank_of
@@ -98,7 +97,7 @@ def choices(name: str, values: tuple[str, ...]) -> Callable[[Snapshot], dict[str
 class Chosen:
     """by: the kind of nodes that the flow passes through. row: the lens's row; -1 for the last.
 
-    off, graph_off: what is switched off in the flow, preceded by the prediction it belongs to.
+    off: keys of what is switched off in the flow, preceded by the prediction it belongs to.
     """
 
     by: By = setting("heads", choices("by", get_args(By)))
@@ -110,8 +109,7 @@ class Chosen:
     row: int = -1
     question: Question = Question()
     watched: WatchList = WatchList()
-    off: tuple[Prediction | None, Ablation] = (None, Ablation())
-    graph_off: tuple[Prediction | None, frozenset[str]] = (None, frozenset())
+    off: tuple[Prediction | None, frozenset[str]] = (None, frozenset())
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,17 +72,14 @@ _RIBBONS = """<figure class="gb-ribbons" hidden>
 
 
 def ribbons(name: str, **wired: Any) -> Part:
-    """Return the flow; it is hidden if there are no heads and no columns.
+    """Return the flow; it is hidden if there are no columns.
 
     It is a single Tab stop; arrow keys move within it, and Enter and Space click.
 
-    `.select` has the payload {"all": true} to switch everything on, or names the part to switch. In a flow through
-    heads, that is {"part": "tokens", "heads" or "reads", "place": [...]} with the place [position], [layer, head] or
-    [layer, head, position]; in a flow through concepts, {"node": key}.
-
-    View data: `Answer`, and `OfHeads` or `OfConcepts` (see `ribbons.js`).
+    `.select` has the payload {"key": key} to switch a part, or {"all": true} to switch everything on. View data: `Flow`
+    (see `ribbons.js`).
     """
-    empty = {"heads": [], "columns": [], "is_pending": False}
+    empty = {"columns": [], "is_pending": False}
     return widget("ribbons", name, template=_RIBBONS, empty=empty, **wired)
 
 
@@ -435,7 +432,6 @@ tab.cards(
         ),
         says("why-because", answer.because),
         ribbons("why-flow", on=answer.switch, draw=answer.draw_flow, classes=("dark", "gb-stage")),
-        ribbons("why-paths", on=answer.switch_part, draw=answer.draw_paths, classes=("dark", "gb-stage")),
         says("why-no-paths", answer.no_paths, kind="notice"),
         says("why-lead", lead, kind="caption"),
         says("why-status", waits, kind="status"),

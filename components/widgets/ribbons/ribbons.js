@@ -9,8 +9,6 @@ const NARROW = 590; // px
 const TOP = 28; // px for the titles
 const THINNEST = 0.05; // px
 
-/** @typedef {OfHeads & OfConcepts & Answer} Flow */
-
 // Where the nodes and ribbons are
 
 const ROW = 30; // height of the smallest node in px
@@ -76,113 +74,27 @@ export function outline({ from, to, width }, x0, x1) {
   return `M${f(x0)} ${a}C${f(bend)} ${a} ${f(bend)} ${b} ${f(x1)} ${b}V${d}C${f(bend)} ${d} ${f(bend)} ${c} ${f(x0)} ${c}Z`;
 }
 
-// What the two flows show: words through attention heads, and words through concepts
-
 const WIDTH_ALL = 150; // total width in px of all ribbons into the target
-const WIDEST = 64; // maximum width in px of one head's ribbon
+const WIDEST = 64; // maximum width in px of one of them
+const LEAST = 2; // and the minimum
 
 /**
- * @typedef {object} Answer  what both flows end in
- * @property {string} [target] @property {string} [name]  the target in a sentence
- * @property {number} [before]  its probability @property {number | null} [after]
+ * @typedef {object} Node
+ * @property {string | null} key  null for a part that can't be switched off
+ * @property {string} name @property {string} [short]  on a narrow page
+ * @property {number} [number]  a probability beside the name
+ * @property {number} adds  how much goes through it @property {string} says  its tooltip
+ *
+ * @typedef {object} Flow
+ * @property {"heads" | "concepts"} [by]  what it goes through
+ * @property {string} [name]  for screen readers
+ * @property {{title: string, nodes: Node[]}[]} [columns]
+ * @property {[column: number, from: number, to: number, size: number, key: string | null, says: string][]} [edges]
+ * @property {string[]} [off]  keys of what is switched off
+ * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]  without what is off
  * @property {string} [says]
- *
- * @typedef {object} OfHeads
- * @property {[position: number, word: string, without: number][]} [tokens]  without: the probability without the token
- * @property {[layer: number, head: number, without: number][]} [heads]
- * @property {number[][]} [weights]  [head][token] @property {number} [n_head]  number of heads in a layer
- * @property {{tokens: number[][], heads: number[][], reads: number[][]}} [off]  the places that are switched off
- * @property {boolean} [is_pending]  whether the heads are still being computed; their space is reserved
- *
- * @typedef {{key: string | null, name: string, adds: number, off: boolean, says: string}} Step
- * @typedef {object} OfConcepts
- * @property {{title: string, nodes: Step[]}[]} [columns]
- * @property {[column: number, from: number, to: number, size: number][]} [edges]
- *
- * @typedef {object} Look  how a node or a ribbon looks, and what a click on it does
- * @property {boolean} isOff @property {string} [style] @property {string} [css]
- * @property {object} [sends]  the payload of a click, for parts that can be switched @property {string} [says]
- * @property {boolean} [isSwitched]  whether the part itself is off
- *
- * @typedef {object} Contents
- * @property {string} name
- * @property {{title: string, width?: number, nodes: (Look & {text: string, size: number, writes: Look | null})[]}[]} columns
- *   size: px of its ribbons; writes: the ribbon into the target, in the last column
- * @property {{edge: Edge, look: Look}[]} edges
+ * @property {boolean} [is_pending]  whether the flow is still being computed; its space is reserved
  */
-
-/** @param {OfHeads & Answer} data @param {boolean} isNarrow @returns {Contents} */
-function ofHeads({ tokens = [], heads = [], weights = [], before = 0, off, name }, isNarrow) {
-  const falls = heads.map(([, , without]) => 1 - without / before);
-  const unit = Math.min(WIDTH_ALL / (falls.reduce((sum, fall) => sum + fall, 0) || 1), WIDEST / Math.max(...falls, 1e-9));
-  const widths = falls.map((fall) => Math.max(2, fall * unit));
-  const reads = weights.map((row, h) => [...row, Math.max(0, 1 - row.reduce((a, b) => a + b, 0))].map((weight) => weight * widths[h]));
-  /** @param {"tokens" | "heads" | "reads"} part @param {number[]} place */
-  const has = (part, place) => (off?.[part] ?? []).some((each) => String(each) === String(place));
-  const shortened = (/** @type {string} */ word, most = isNarrow ? 7 : 12) => (word.length > most ? `${word.slice(0, most - 1)}…` : word);
-
-  const words = [...tokens, null].map((token, i) => {
-    const size = reads.reduce((sum, row) => sum + row[i], 0);
-    if (!token) return { text: t("why.flow.others"), size, css: "gb-ribbon-others", isOff: false, writes: null };
-    const [position, word, without] = token;
-    const says = t("why.flow.token.off", { token: word, before: percent(before), after: percent(without) });
-    const sends = { part: "tokens", place: [position] };
-    const isOff = has("tokens", [position]);
-    return { text: `${shortened(word)} ${isNarrow ? "" : "→ "}${percent(without)}`, size, css: "gb-ribbon-token", isOff, sends, says, writes: null };
-  });
-  const nodes = heads.map(([layer, head, without], h) => {
-    const title = t(isNarrow ? "why.flow.head.short" : "part.head", { layer, head });
-    const look = {
-      isOff: has("heads", [layer, head]),
-      sends: { part: "heads", place: [layer, head] },
-      says: t("why.flow.head.off", { layer, head, before: percent(before), after: percent(without) }),
-    };
-    return { ...look, text: `${title} ${isNarrow ? "" : "→ "}${percent(without)}`, size: widths[h], css: "gb-ribbon-head", writes: look };
-  });
-  const edges = heads.flatMap(([layer, head], h) =>
-    reads[h].map((width, i) => {
-      const edge = /** @type {Edge} */ ([0, i, h, width]);
-      const { isOff: isHeadOff } = nodes[h];
-      if (!tokens[i]) return { edge, look: { isOff: isHeadOff, css: "gb-ribbon-rest" } };
-      const [position, token] = tokens[i];
-      const isSwitched = has("reads", [layer, head, position]);
-      const says = t("why.flow.read.off", { layer, head, token, p: percent(weights[h][i]) });
-      const sends = { part: "reads", place: [layer, head, position] };
-      return { edge, look: { isOff: isSwitched || isHeadOff || words[i].isOff, isSwitched, sends, says } };
-    }),
-  );
-  const columns = [
-    { title: t("why.flow.tokens"), width: isNarrow ? 76 : 160, nodes: words },
-    { title: t("why.flow.heads"), width: isNarrow ? 84 : 190, nodes },
-  ];
-  return { name: t("why.flow.name", { token: name ?? "" }), columns, edges };
-}
-
-/** @param {OfConcepts & Answer} data @returns {Contents} */
-function ofConcepts({ columns = [], edges = [], name }) {
-  const last = columns.length - 1;
-  const unit = WIDTH_ALL / (columns[last].nodes.reduce((sum, { adds }) => sum + Math.abs(adds), 0) || 1);
-  const isOff = (/** @type {number} */ column, /** @type {number} */ node) => columns[column].nodes[node].off;
-  return {
-    name: t("why.paths.name", { token: name ?? "" }),
-    columns: columns.map(({ title, nodes }, c) => ({
-      title,
-      nodes: nodes.map(({ key, name: text, adds, off, says }) => ({
-        text,
-        size: Math.abs(adds) * unit,
-        css: `gb-path-node gb-path-${c}${key === null ? " gb-path-rest" : ""}`,
-        isOff: off,
-        says,
-        sends: key === null ? undefined : { node: key },
-        writes: c < last ? null : { isOff: off, css: adds < 0 ? "gb-against" : key === null ? "gb-ribbon-rest" : "" },
-      })),
-    })),
-    edges: edges.map(([column, from, to, size]) => ({
-      edge: [column, from, to, Math.max(0, size) * unit],
-      look: { isOff: isOff(column, from) || isOff(column + 1, to) },
-    })),
-  };
-}
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -190,83 +102,93 @@ function mount(root, host) {
   const button = find(root, "button", HTMLButtonElement);
   const parts = switches(svg, (payload) => host.send(payload));
 
-  /**
-   * Truncates a text to a width in px; Chinese characters count double.
-   * @param {string} text @param {number} width @param {number} [unit]
-   */
-  const cut = (text, width, unit = 7.2) => {
-    let room = Math.max(3, (width - 12) / unit);
-    const kept = [...text].findIndex((character) => (room -= character > "\u2e7f" ? 1.9 : 1) < 0);
-    return kept < 0 ? text : `${[...text].slice(0, Math.max(1, kept - 1)).join("")}…`;
-  };
+  /** Shortens a label to a width in px. @param {SVGTextElement} label @param {string} name @param {string} number @param {number} room */
+  function fit(label, name, number, room) {
+    for (let kept = [...name].length; kept > 1 && label.getComputedTextLength() > room; kept -= 1) {
+      setText(label, `${[...name].slice(0, kept - 1).join("")}…${number}`);
+    }
+  }
 
-  /** Adds a node or a ribbon, which a click switches if it sends something. @param {SVGElement} shape @param {Look} look */
-  function place(shape, { isOff, isSwitched = isOff, sends, says }) {
-    if (sends) parts.add(shape, sends, says ?? "", isSwitched);
+  /** Adds a node or a ribbon, which a click switches if it has a key. @param {SVGElement} shape @param {string | null} key @param {string} says @param {boolean} isOff */
+  function place(shape, key, says, isOff) {
+    if (key !== null) parts.add(shape, { key }, says, isOff);
     else if (says) explain(shape, says);
     svg.append(shape);
   }
 
-  /** @param {Ribbon} at @param {number} x0 @param {number} x1 @param {Look} look */
-  function ribbon(at, x0, x1, look) {
-    if (at.width < THINNEST) return;
-    const path = outline({ ...at, from: at.from + TOP, to: at.to + TOP }, x0, x1);
-    place(makeShape("path", { d: path, class: classes("gb-ribbon", look), style: look.style ?? "" }), look);
-  }
-
   /** @param {Flow} data */
   function draw(data) {
-    const { columns: concepts, heads = [], target = "", before = 0, after = null, off } = data;
-    const isEmpty = concepts ? !concepts.length : !heads.length;
-    root.hidden = isEmpty && !data.is_pending;
-    root.classList.toggle("gb-pending", isEmpty);
-    root.classList.toggle("gb-concepts", Boolean(concepts));
-    if (isEmpty) return;
+    const { by, name = "", columns = [], edges = [], off = [], target = "", before = 0, after = null } = data;
+    root.hidden = !columns.length && !data.is_pending;
+    root.classList.toggle("gb-pending", !columns.length);
+    root.classList.toggle("gb-concepts", by === "concepts");
+    if (!columns.length) return;
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
-    const { name, columns, edges } = concepts ? ofConcepts(data) : ofHeads(data, isNarrow);
     const end = isNarrow ? 76 : 155; // leaves room for "70% → 56%"
-    const least = isNarrow ? 12 : Math.max(32, (width - end) * 0.09); // px between columns
-    const box = (width - end) / columns.length - least;
-    const widths = columns.map((each) => Math.min(each.width ?? box, box));
+    const box = (width - end) / columns.length - (isNarrow ? 12 : Math.max(32, (width - end) * 0.09));
+    parts.clear();
+    setAll(svg, { width, "aria-label": name });
+
+    const padding = isNarrow ? 16 : 40;
+    // the labels, which make a column as wide as the longest, and the ribbons' widths
+    const labels = columns.map(({ nodes }) =>
+      nodes.map(({ name, short, number }) => {
+        const text = (isNarrow && short) || name;
+        const tail = number === undefined ? "" : ` ${isNarrow ? "" : "→ "}${percent(number)}`;
+        const label = svg.appendChild(write(text + tail, 0, 0, "", "middle"));
+        fit(label, text, tail, box - padding);
+        return label;
+      }),
+    );
+    const widths = labels.map((column) => Math.max(...column.map((label) => label.getComputedTextLength())) + padding);
     const gap = (width - end - widths.reduce((sum, each) => sum + each, 0)) / columns.length;
     const left = widths.map((_, c) => widths.slice(0, c).reduce((sum, each) => sum + each + gap, 0));
     const right = left.map((x, c) => x + widths[c]);
-    const { places, ribbons, writes, height } = arrange(
-      columns.map(({ nodes }) => nodes.map(({ size }) => size)),
-      edges.map(({ edge }) => edge),
-    );
-    parts.clear();
-    setAll(svg, { width, height: height + TOP + 4, "aria-label": name });
-    edges.forEach(({ edge: [column], look }, e) => ribbon(ribbons[e], right[column], left[column + 1], look));
     const last = columns.length - 1;
-    columns[last].nodes.forEach((node, i) => node.writes && ribbon(writes[i], right[last], width - end, node.writes));
-    columns.forEach(({ title, width: given, nodes }, c) => {
+    const into = columns[last].nodes.map(({ adds }) => Math.abs(adds));
+    const unit = Math.min(WIDTH_ALL / (into.reduce((sum, size) => sum + size, 0) || 1), WIDEST / Math.max(...into, 1e-9));
+    const { places, ribbons, writes, height } = arrange(
+      columns.map(({ nodes }, c) => nodes.map(({ adds }) => Math.max(c === last ? LEAST : 0, Math.abs(adds) * unit))),
+      edges.map(([column, from, to, size]) => [column, from, to, size * unit]),
+    );
+    svg.setAttribute("height", String(height + TOP + 4));
+
+    const isOff = (/** @type {number} */ column, /** @type {number} */ i) => off.includes(columns[column].nodes[i].key ?? "");
+    const ribbon = (/** @type {Ribbon} */ at, /** @type {number} */ x0, /** @type {number} */ x1, /** @type {string} */ css, /** @type {boolean} */ isEmpty) =>
+      makeShape("path", { d: outline({ ...at, from: at.from + TOP, to: at.to + TOP }, x0, x1), class: `gb-ribbon ${css}${isEmpty ? " gb-off" : ""}` });
+    edges.forEach(([column, from, to, , key, says], e) => {
+      if (ribbons[e].width < THINNEST) return;
+      const isSwitched = off.includes(key ?? "");
+      const css = columns[column].nodes[from].key === null ? "gb-rest" : "";
+      place(ribbon(ribbons[e], right[column], left[column + 1], css, isSwitched || isOff(column, from) || isOff(column + 1, to)), key, says, isSwitched);
+    });
+    columns[last].nodes.forEach(({ key, adds, says }, i) => {
+      const css = adds < 0 ? "gb-against" : key === null ? "gb-rest" : "";
+      place(ribbon(writes[i], right[last], width - end, css, isOff(last, i)), key, says, isOff(last, i));
+    });
+    columns.forEach(({ title, nodes }, c) => {
       svg.append(write(title, left[c], 12, "gb-ribbon-title"));
-      nodes.forEach((node, i) => {
+      nodes.forEach(({ key, says }, i) => {
         const { y, height: tall } = places[c][i];
-        const group = makeShape("g", { class: classes("", node), style: node.style ?? "" });
-        group.append(makeShape("rect", { x: left[c], y: y + TOP - tall / 2, width: widths[c], height: tall - 4, rx: 6 }));
-        group.append(write(given ? node.text : cut(node.text, widths[c]), left[c] + widths[c] / 2, y + TOP + 3, "", "middle"));
-        place(group, node);
-        const label = find(group, "text", SVGTextElement);
-        if (label.getComputedTextLength() > widths[c] - 8) setAll(label, { textLength: widths[c] - 8, lengthAdjust: "spacingAndGlyphs" });
+        const group = makeShape("g", { class: `gb-node${c ? " gb-through" : ""}${key === null ? " gb-rest" : ""}${isOff(c, i) ? " gb-off" : ""}` });
+        group.append(makeShape("rect", { x: left[c], y: y + TOP - tall / 2, width: widths[c], height: tall - 4, rx: 6 }), labels[c][i]);
+        setAll(labels[c][i], { x: left[c] + widths[c] / 2, y: y + TOP + 3 });
+        place(group, key, says, isOff(c, i));
       });
     });
-    svg.append(...answer(cut(target, end + 8, 9.6), before, after, width - end + 8, end - 8, height / 2 + TOP));
+    const answered = answer(target, before, after, width - end + 8, end - 8, height / 2 + TOP);
+    svg.append(...answered);
+    fit(answered[0], target, "", end - 8);
     parts.enter();
     setText(find(root, "p"), data.says ?? "");
     setText(button, t("why.flow.all"));
-    const isAnyOff = concepts ? concepts.some(({ nodes }) => nodes.some((node) => node.off)) : Object.values(off ?? {}).some((each) => each.length);
-    button.hidden = !isAnyOff;
+    button.hidden = !off.length;
   }
 
   button.addEventListener("click", () => host.send({ all: true }));
   return { draw };
 }
-
-/** @param {string} kind @param {Look} look */
-const classes = (kind, { css = "", isOff }) => [kind, css, isOff ? "gb-off" : ""].filter(Boolean).join(" ");
 
 defineWidget("ribbons", mount);
 
@@ -292,6 +214,7 @@ export function explain(node, text) {
  * Makes the predicted token with bars for its probability before and after.
  * @param {string} token @param {number} before @param {number | null} after
  * @param {number} x @param {number} width @param {number} y
+ * @returns {[SVGTextElement, ...SVGElement[]]} the token first
  */
 export function answer(token, before, after, x, width, y) {
   const track = { x, y: y - BAR / 2, height: BAR, rx: 3 };

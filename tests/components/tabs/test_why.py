@@ -19,7 +19,6 @@ from components.tabs.why.explained import Chosen
 from components.tabs.why.tab import tab
 from gpt import Edits, get_model, gpt2_tokenizer
 from gpt.analysis.attribution import direct_logit_attribution
-from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import lens_top_tokens, logit_lens
 from gpt.analysis.tracing import trace_text
 from gpt.edits import Steering
@@ -75,12 +74,12 @@ def test_the_sentence_the_ribbons_and_the_evidence_name_the_same_word_and_number
         r"“(.+)”.* is the main reason: if you hide it, .*? drops from (\d+%) to (.+?)\.", shown["why-because"]["text"]
     ).groups()
     flow = shown["why-flow"]
-    _, name, without = min(flow["tokens"], key=lambda token: token[2])
-    assert (name, percent(flow["before"]), percent(without)) == (word, before, after)
+    words, heads = (column["nodes"] for column in flow["columns"])
+    least = min(words[:-1], key=lambda node: node["number"])
+    assert (least["name"], percent(flow["before"]), percent(least["number"])) == (word, before, after)
     texts = [text for trace in shown["why-influence"]["figure"]["data"] for text in trace.get("text", ())]
     assert after in [text.strip("\u00a0") for text in texts]
-    _, _, top = max(flow["heads"], key=lambda head: -head[2])
-    assert f"to {percent(top)}." in shown["why-because"]["text"]
+    assert f"to {percent(heads[0]['number'])}." in shown["why-because"]["text"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,8 @@ def test_a_repeated_word_is_named_by_its_place():
 
 
 def test_the_flow_says_when_no_single_part_carries_the_prediction():
-    said = [answer._flow_says(Named(token_name="a"), Ablation(), 0.999, None, [0.998, p]) for p in (0.997, 0.5)]
+    flows = [answer.CauseFlow([Fall((0,), 0.998)], [Fall((0, 0), p)], np.ones((1, 1))) for p in (0.997, 0.5)]
+    said = [answer.flow_says(Named(token_name="a"), flow, [], 0.999, None) for flow in flows]
     assert [text.startswith("No single word or head") for text in said] == [True, False]
 
 
@@ -121,21 +121,21 @@ def test_what_is_switched_off_in_the_flow_is_measured(drawn):
         answer.switch(drawn.session, sent)
         return drawn.update()["why-flow"]
 
-    flow = drawn.update()["why-flow"]
-    assert flow["heads"] == sorted(flow["heads"], key=lambda head: head[2])
-    assert all(sum(row) <= 1.001 for row in flow["weights"])
-    layer, head, without = flow["heads"][0]
-    answer.switch(drawn.session, {"part": "heads", "place": [layer, head]})
+    words, heads = (column["nodes"] for column in drawn.update()["why-flow"]["columns"])
+    assert heads == sorted(heads, key=lambda node: node["number"])
+    answer.switch(drawn.session, {"key": heads[0]["key"]})
     assert "Reading the text again" in drawn.update(compute=False)["why-flow"]["says"]
     flow = drawn.update()["why-flow"]
-    assert flow["after"] == pytest.approx(without, abs=1e-3)  # same as the answer
-    assert re.search(rf"^Without layer {layer}, head {head}, “.*” goes from .* to ", flow["says"])
-    position = flow["tokens"][0][0]
-    off = switched(part="reads", place=[layer, head, position])["off"]
-    assert off == {"tokens": [], "heads": [[layer, head]], "reads": [[layer, head, position]]}
-    assert switched(part="tokens", place=[position])["off"]["tokens"] == [[position]]
+    assert flow["after"] == pytest.approx(heads[0]["number"], abs=1e-3)  # same as the answer
+    assert re.search(rf"^Without {heads[0]['name']}, “.*” goes from .* to ", flow["says"])
+    into_first = [edge for edge in flow["edges"] if edge[2] == 0]
+    assert sum(size for _, _, _, size, *_ in into_first) == pytest.approx(heads[0]["adds"], abs=1e-3)
+    read, word = into_first[0][4], words[0]["key"]
+    assert switched(key=read)["off"] == [heads[0]["key"], read]
+    assert switched(key=word)["off"] == [word, heads[0]["key"], read]
+    assert switched(key="head 9.9")["off"] == [word, heads[0]["key"], read]
     flow = switched(all=True)
-    assert (flow["after"], flow["off"]) == (None, {"tokens": [], "heads": [], "reads": []})
+    assert (flow["after"], flow["off"]) == (None, [])
 
 
 def test_the_clicked_cell_of_the_lens_is_opened(drawn):
