@@ -38,9 +38,10 @@ let count = 0;
 
 /**
  * Adds a label before a control and a sentence after it.
- * @param {string} kind @param {...HTMLElement} controls the label belongs to the first one
+ * @param {string} kind @param {HTMLElement[]} controls the label belongs to the first one
+ * @param {(properties: Properties) => void} set @returns {Built}
  */
-function labelled(kind, ...controls) {
+function labelled(kind, controls, set) {
   const element = make("div", `gb-field gb-${kind}`);
   const [label, info] = [make("label", "gb-label"), make("p", "gb-info")];
   const [control] = controls;
@@ -48,15 +49,18 @@ function labelled(kind, ...controls) {
   label.htmlFor = control.id;
   info.id = `${control.id}-info`;
   element.append(label, ...controls, info);
-  /** @param {Properties} properties */
-  function say({ label: text = "", info: more = "" }) {
-    setText(label, text);
-    label.hidden = !text;
-    setWords(info, more);
-    info.hidden = !more;
-    if (more) control.setAttribute("aria-describedby", info.id);
-  }
-  return { element, say };
+  return {
+    element,
+    set: (properties) => {
+      const { label: text = "", info: more = "" } = properties;
+      setText(label, text);
+      label.hidden = !text;
+      setWords(info, more);
+      info.hidden = !more;
+      if (more) control.setAttribute("aria-describedby", info.id);
+      set(properties);
+    },
+  };
 }
 
 /** Returns whether two values of a control are equal. @param {any} a @param {any} b */
@@ -171,7 +175,6 @@ const BUILDERS = {
   slider: (_, { act }) => {
     const range = make("input", "", "", { type: "range" });
     const box = make("input", "", "", { type: "number" });
-    const { element, say } = labelled("slider", range, box);
     /** @param {HTMLInputElement} from @param {HTMLInputElement} to */
     const follow = (from, to) => {
       to.value = from.value;
@@ -184,19 +187,14 @@ const BUILDERS = {
       if (box.value) range.value = box.value; // a range input clamps to its ends and steps
       follow(range, box);
     });
-    return {
-      element,
-      set: (properties) => {
-        say(properties);
-        box.ariaLabel = properties.label;
-        const { low: min, high: max, step, typed_step } = properties;
-        for (const input of [range, box]) {
-          const limits = { min, max, step: (input === box && typed_step) || step };
-          for (const [name, limit] of Object.entries(limits)) input.setAttribute(name, limit);
-          if (input.valueAsNumber !== properties.value) input.value = properties.value;
-        }
-      },
-    };
+    return labelled("slider", [range, box], ({ label, low: min, high: max, step, typed_step, value }) => {
+      box.ariaLabel = label;
+      for (const input of [range, box]) {
+        const limits = { min, max, step: (input === box && typed_step) || step };
+        for (const [name, limit] of Object.entries(limits)) input.setAttribute(name, limit);
+        if (input.valueAsNumber !== value) input.value = value;
+      }
+    });
   },
 
   choice: ({ labelled: isSeen }, { act }) => {
@@ -243,25 +241,19 @@ const BUILDERS = {
 
   select: ({ beside }, { act }) => {
     const list = make("select");
-    const { element, say } = labelled(`select ${beside ? "gb-beside" : ""}`, list);
     /** @type {Choices} */ let shown = [];
     list.addEventListener("change", () => act(shown[list.selectedIndex][1]));
-    return {
-      element,
-      set: (properties) => {
-        say(properties);
-        shown = properties.choices;
-        setChoices(list, shown);
-        list.selectedIndex = shown.findIndex(([, each]) => same(each, properties.value));
-      },
-    };
+    return labelled(`select ${beside ? "gb-beside" : ""}`, [list], ({ choices, value }) => {
+      shown = choices;
+      setChoices(list, shown);
+      list.selectedIndex = shown.findIndex(([, each]) => same(each, value));
+    });
   },
 
   pick_list: ({ most }, { act }) => {
     const box = make("input", "", "", { type: "text", autocomplete: "off" });
     const list = make("datalist");
     const entries = make("span", "gb-entries");
-    const { element, say } = labelled("pick-list", box, list, entries);
     list.id = `gb-list-${(count += 1)}`;
     box.setAttribute("list", list.id);
     /** @type {Choices} */ let choices = [];
@@ -289,20 +281,15 @@ const BUILDERS = {
       if (most === 1) put([entry]);
       else if (held.length < most) put([...held, entry]);
     });
-    return {
-      element,
-      set: (properties) => {
-        say(properties);
-        ({ choices, value: held } = /** @type {any} */ (properties));
-        setChoices(list, choices);
-        draw();
-      },
-    };
+    return labelled("pick-list", [box, list, entries], (properties) => {
+      ({ choices, value: held } = /** @type {any} */ (properties));
+      setChoices(list, choices);
+      draw();
+    });
   },
 
   text_box: ({ max_length, actions }, { act }) => {
     const box = make("textarea", "", "", { rows: "1", spellcheck: "false", maxlength: max_length });
-    const { element, say } = labelled("text-box", box);
     const fit = () => {
       box.style.height = "auto";
       if (box.scrollHeight) box.style.height = `${box.scrollHeight + 2}px`;
@@ -316,42 +303,28 @@ const BUILDERS = {
       event.preventDefault();
       act(box.value, "enter");
     });
-    return {
-      element,
-      set: (properties) => {
-        say(properties);
-        box.placeholder = properties.placeholder ?? "";
-        if (box.value !== properties.value) box.value = properties.value;
-        fit();
-      },
-    };
+    return labelled("text-box", [box], ({ placeholder = "", value }) => {
+      box.placeholder = placeholder;
+      if (box.value !== value) box.value = value;
+      fit();
+    });
   },
 
   number_box: ({ whole }, { act }) => {
     const box = make("input", "", "", { type: "number", step: whole ? "1" : "any" });
-    const { element, say } = labelled("number-box", box);
     const isUsable = whole ? Number.isSafeInteger : Number.isFinite;
     box.addEventListener("input", () => act(isUsable(box.valueAsNumber) ? box.valueAsNumber : null));
-    return {
-      element,
-      set: (properties) => {
-        say(properties);
-        if (document.activeElement !== box) box.value = properties.value; // keeps an invalid value during typing
-      },
-    };
+    return labelled("number-box", [box], ({ value }) => {
+      if (document.activeElement !== box) box.value = value; // keeps an invalid value during typing
+    });
   },
 
   check_box: (_, { act }) => {
     const box = make("input", "", "", { type: "checkbox" });
-    const { element, say } = labelled("check", box);
     box.addEventListener("change", () => act(box.checked));
-    return {
-      element,
-      set: (properties) => {
-        say(properties);
-        box.checked = properties.value;
-      },
-    };
+    return labelled("check", [box], ({ value }) => {
+      box.checked = value;
+    });
   },
 };
 

@@ -1,6 +1,6 @@
 // Paints a moment of the film. Whatever stays moves from where the last beat has left it to where the next one needs it.
 
-import { box, divergingMap, picture, themed, write } from "../canvas.js";
+import { box, clipped, divergingMap, picture, themed, write } from "../canvas.js";
 import { archPath, marginPath } from "../arcs.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../labels.js";
@@ -75,15 +75,17 @@ export function paintFilm(ctx, film, made, moment) {
   const isBefore = isCut && share < CUT / 2;
   const at = isBefore ? beat - 1 : beat;
   SCENES[film.beats[at].name]({ ...stage, beat: at }, isBefore ? 1 : share);
-  if (!isCut) return;
-  ctx.globalAlpha = 1 - Math.abs(1 - (2 * share) / CUT);
-  ctx.fillStyle = made.theme.stage;
-  ctx.fillRect(0, 0, w, h);
-  ctx.globalAlpha = 1;
+  if (isCut) fill(stage, [0, 0, w, h, 0], made.theme.stage, 1 - Math.abs(1 - (2 * share) / CUT));
 }
 
 /** @param {Stage} stage @param {"serif" | "sans"} kind @param {number} size @param {number} [weight] */
 const font = ({ theme }, kind, size, weight = 400) => `${weight} ${size}px ${theme[kind]}`;
+
+/** Returns a text's width in the serif. @param {Stage} stage @param {string} text @param {number} size */
+function widthOf(stage, text, size) {
+  stage.ctx.font = font(stage, "serif", size);
+  return stage.ctx.measureText(text).width;
+}
 
 /**
  * Writes a word of the model's in the serif.
@@ -97,6 +99,22 @@ function word(stage, text, x, y, size, { alpha = 1, colour = stage.theme.text, a
 /** Writes a label or number in the sans. @param {Stage} stage @param {string} text @param {number} x @param {number} y @param {{alpha?: number, colour?: string, align?: CanvasTextAlign, size?: number}} [look] */
 function note(stage, text, x, y, { alpha = 1, colour = stage.theme.muted, align = "center", size = 15 * stage.unit } = {}) {
   if (alpha > 0.01) write(stage.ctx, text, x, y, { font: font(stage, "sans", Math.max(12, size)), colour, align, alpha });
+}
+
+/**
+ * Fills a disc [x, y, radius] or a box [x, y, width, height, radius of its corners].
+ * @param {Stage} stage @param {number[]} shape @param {string} colour @param {number} [alpha]
+ */
+function fill({ ctx }, [x, y, ...size], colour, alpha = 1) {
+  ctx.globalAlpha = alpha;
+  ctx.fillStyle = colour;
+  if (size.length > 1) box(ctx, x, y, size[0], size[1], size[2]);
+  else {
+    ctx.beginPath();
+    ctx.arc(x, y, size[0], 0, 7);
+  }
+  ctx.fill();
+  ctx.globalAlpha = 1;
 }
 
 /** Strokes part of a path, from its beginning. @param {Stage} stage @param {string} path @param {string} colour @param {number} width @param {number} grown @param {number} [alpha] */
@@ -125,15 +143,14 @@ const CJK = /^[\u2e80-\u9fff\uff00-\uffef]/;
  * @param {Stage} stage @returns {Place[]} of each token and of the next word
  */
 function laidOut(stage) {
-  const { ctx, text, next, w, h } = stage;
+  const { text, next, w, h } = stage;
   const tokens = [...text.map((each) => each.text), next[0]?.[0] ?? ""].map((token) => token.replace(/\s/g, (space) => (space === "\n" ? "\n" : " ")));
   const largest = Math.max(24, Math.min(56, w / 22));
   for (let size = largest; ; size -= 2) {
-    ctx.font = font(stage, "serif", size);
-    const whole = ctx.measureText(tokens.join("")).width;
+    const whole = widthOf(stage, tokens.join(""), size);
     if (whole > w - 48 && size > largest * 0.7 && (whole * 0.7 * largest) / size < w - 48) continue; // it fits on one line
-    const widths = tokens.map((token) => ctx.measureText(token.replaceAll("\n", "")).width);
-    const space = ctx.measureText(" ").width;
+    const widths = tokens.map((token) => widthOf(stage, token.replaceAll("\n", ""), size));
+    const space = widthOf(stage, " ", size);
     /** @type {number[][]} */ const lines = [[]];
     let room = w - 48;
     for (let i = 0; i < tokens.length; ) {
@@ -168,26 +185,22 @@ function laidOut(stage) {
  * @param {Stage} stage @param {Place[]} places @param {number} shown 0..1 @param {number} [moved] towards the columns
  */
 function paintWords(stage, places, shown, moved = 0) {
-  const { text, theme, asked, ctx } = stage;
+  const { text, theme, asked } = stage;
   const of = columns(stage);
   text.forEach((each, i) => {
     const { x, y, w, size } = places[i];
     const isFirst = within(shown * (text.length + 3), i, i + 3);
     const isMoving = each.asked >= 0;
     const alpha = (each.hidden ? 0.25 : 1) * isFirst * (isMoving ? 1 : 1 - within(moved, 0, 0.5));
-    const to = isMoving ? { x: of.x(each.asked), y: of.y, size: of.size(stage, each.asked) } : { x: x + w / 2, y, size };
+    const to = isMoving ? { x: of.x(each.asked), y: of.y, size: of.size(each.asked) } : { x: x + w / 2, y, size };
     const at = { x: between(x + w / 2, to.x, moved), y: between(y, to.y, moved), size: between(size, to.size, moved) };
     const isAsking = each.asked === asked.length - 1;
     word(stage, each.text.trim(), at.x, at.y, at.size, { alpha, align: "center", colour: isAsking && moved > 0.5 ? theme.orange : theme.text });
-    if (!each.hidden || alpha < 0.01) return;
-    ctx.globalAlpha = alpha;
-    ctx.fillStyle = theme.text;
-    ctx.fillRect(x, y, w, 2);
-    ctx.globalAlpha = 1;
+    if (each.hidden && alpha > 0.01) fill(stage, [x, y, w, 2, 0], theme.text, alpha);
   });
   const inText = text.map((each) => each.asked);
   asked.forEach((token, i) => {
-    if (!inText.includes(i)) word(stage, token.replace(/^·/, ""), of.x(i), of.y, of.size(stage, i), { alpha: within(moved, 0.5, 1), align: "center" });
+    if (!inText.includes(i)) word(stage, token.replace(/^·/, ""), of.x(i), of.y, of.size(i), { alpha: within(moved, 0.5, 1), align: "center" });
   });
 }
 
@@ -200,33 +213,24 @@ function barsAt({ w, h, unit }, top, n = 3) {
 
 /** Paints the bar of one next token. @param {Stage} stage @param {[string, number]} next @param {{x: number, y: number, w: number, high: number}} place @param {number} grown @param {number} [alpha] */
 function bar(stage, [token, p], { x, y, w, high }, grown, alpha = grown) {
-  const { ctx, theme } = stage;
+  const { theme } = stage;
   const size = Math.min(34, high * 0.6, w / 12);
   const names = 0.34 * w;
-  word(stage, shortened(stage, token.trim() || "␣", names - 16, size), x + names - 16, y, size, { alpha, align: "right" });
+  widthOf(stage, "", size); // sets the font
+  word(stage, clipped(stage.ctx, token.trim() || "␣", names - 16), x + names - 16, y, size, { alpha, align: "right" });
   const long = Math.max(3, (w - names - 4.4 * size) * p * grown);
-  ctx.globalAlpha = alpha;
-  ctx.fillStyle = theme.bright;
-  box(ctx, x + names, y - 0.55 * size, long, 1.1 * size, 4);
-  ctx.fill();
-  ctx.globalAlpha = 1;
+  fill(stage, [x + names, y - 0.55 * size, long, 1.1 * size, 4], theme.bright, alpha);
   note(stage, percent(p), x + names + long + 0.4 * size, y, { alpha, align: "left", colour: theme.text, size: 0.7 * size });
 }
 
-/** Shortens a token to a width. @param {Stage} stage @param {string} token @param {number} room @param {number} size */
-function shortened(stage, token, room, size) {
-  stage.ctx.font = font(stage, "serif", size);
-  let shown = token;
-  while (shown.length > 2 && stage.ctx.measureText(shown).width > room) shown = `${shown.slice(0, -2)}…`;
-  return shown;
+/** Paints the line on which the next word will stand. @param {Stage} stage @param {Place} place @param {number} alpha */
+function gap(stage, { x, y, w, size }, alpha) {
+  fill(stage, [x, y + 0.55 * size, Math.max(w, size), 3, 0], stage.theme.bright, alpha);
 }
 
-/** Paints the line on which the next word will stand. @param {Stage} stage @param {Place} place @param {number} alpha */
-function gap({ ctx, theme }, { x, y, w, size }, alpha) {
-  ctx.globalAlpha = alpha;
-  ctx.fillStyle = theme.bright;
-  ctx.fillRect(x, y + 0.55 * size, Math.max(w, size), 3);
-  ctx.globalAlpha = 1;
+/** Paints the bars of the next tokens below each other. @param {Stage} stage @param {ReturnType<typeof barsAt>} at  the first bar @param {(i: number) => [grown: number, alpha?: number]} look */
+function bars(stage, at, look) {
+  stage.next.forEach((each, i) => bar(stage, each, { ...at, y: at.y + i * at.high }, ...look(i)));
 }
 
 /** Paints the text, and the likeliest next tokens. @param {Stage} stage @param {number} share */
@@ -234,8 +238,7 @@ function paintText(stage, share) {
   const places = laidOut(stage);
   paintWords(stage, places, within(share, 0, 0.4));
   gap(stage, places[places.length - 1], within(share, 0.4, 0.5));
-  const at = barsAt(stage, 0.62);
-  stage.next.slice(0, 3).forEach((each, i) => bar(stage, each, { ...at, y: at.y + i * at.high }, within(share, 0.55 + 0.06 * i, 0.8 + 0.06 * i)));
+  bars({ ...stage, next: stage.next.slice(0, 3) }, barsAt(stage, 0.62), (i) => [within(share, 0.55 + 0.06 * i, 0.8 + 0.06 * i)]);
 }
 
 /** Paints an arch from the word that the prediction depends on. @param {Stage} stage @param {number} share */
@@ -266,14 +269,13 @@ function paintCause(stage, share) {
 
 /** Paints the two texts, and the predictions after each and after the ending alone. @param {Stage} stage @param {number} share */
 function paintStories(stage, share) {
-  const { stories, ctx, w, h, beat, beats, theme, unit } = stage;
+  const { stories, w, h, beat, beats, theme, unit } = stage;
   const { starts, ending, apart, next } = stories;
   const { name } = beats[beat];
   const isNarrow = w < 700;
   const wide = isNarrow ? w - 48 : Math.min(w * 0.5, 760);
   const largest = 40 * unit;
-  ctx.font = font(stage, "serif", largest);
-  const longest = Math.max(...starts.map((start) => ctx.measureText(`${start} ${ending}`).width));
+  const longest = Math.max(...starts.map((start) => widthOf(stage, `${start} ${ending}`, largest)));
   const size = largest * Math.min(1, wide / longest);
   const end = isNarrow ? 24 + wide : w * 0.08 + wide;
   const apartAt = name === "blind" ? 3 : 2;
@@ -283,16 +285,10 @@ function paintStories(stage, share) {
     const y = h * between((i + 0.55) / 2, (i + 0.6) / apartAt, i === 2 ? 1 : lined);
     const written = name === "ending" ? within(share, 0.15 + 0.1 * i, 0.8) : i === 2 ? within(share, 0.2, 0.35) : 1;
     const whole = start + ending;
-    ctx.font = font(stage, "serif", size);
-    const width = (/** @type {string} */ each) => ctx.measureText(each).width;
+    const width = (/** @type {string} */ each) => widthOf(stage, each, size);
     const left = end - width(whole);
-    const isWhole = written === 1;
-    const shared = isWhole ? width(ending) : 0;
-    if (isWhole) {
-      ctx.fillStyle = theme.line;
-      box(ctx, end - shared - 6, y - 0.75 * size, shared + 12, 1.5 * size, 8);
-      ctx.fill();
-    }
+    const shared = width(ending);
+    if (written === 1) fill(stage, [end - shared - 6, y - 0.75 * size, shared + 12, 1.5 * size, 8], theme.line);
     word(stage, whole.slice(0, Math.round(whole.length * written)), left, y, size);
     const grown = name === "ending" ? 0 : name === "differ" ? within(share, 0.1 + 0.2 * i, 0.45 + 0.2 * i) : i === 2 ? within(share, 0.35, 0.55) : 1;
     const high = Math.min(44 * unit, (h / apartAt) * 0.24);
@@ -301,7 +297,6 @@ function paintStories(stage, share) {
     if (grown) shown.forEach((each, n) => bar(stage, each, { ...place, y: isNarrow ? place.y : y + (n - (shown.length - 1) / 2) * high }, grown));
     if (name !== "blind" || i === 2) return;
     const back = within(share, 0.6, 0.85);
-    ctx.font = font(stage, "serif", size);
     const at = left + width(start.slice(0, start.indexOf(apart[i])));
     const [from, to] = [end - 0.3 * size, at + width(apart[i]) / 2].map((x) => ({ x, y: y - 0.8 * size }));
     line(stage, archPath(from, to, Math.min(1.6 * size, h / apartAt - 1.6 * size, y - 0.8 * size - 4)), theme.bright, 3 * unit, back);
@@ -312,7 +307,8 @@ function paintStories(stage, share) {
 // 3. Attention: a column for each asked token, with its vectors below its name
 
 /** @param {Stage} stage */
-function columns({ asked, w, h, unit }) {
+function columns(stage) {
+  const { asked, w, h, unit } = stage;
   const wide = Math.min((w - 24) / asked.length, 260 * unit);
   const left = (w - asked.length * wide) / 2;
   const y = 0.34 * h;
@@ -325,11 +321,7 @@ function columns({ asked, w, h, unit }) {
     y,
     row: (/** @type {number} */ n) => first + n * rows,
     strip,
-    /** @param {Stage} stage @param {number} i */
-    size(stage, i) {
-      stage.ctx.font = font(stage, "serif", largest);
-      return largest * Math.min(1, (wide - 12) / stage.ctx.measureText(asked[i].replace(/^·/, "")).width);
-    },
+    size: (/** @type {number} */ i) => largest * Math.min(1, (wide - 12) / widthOf(stage, asked[i].replace(/^·/, ""), largest)),
   };
 }
 
@@ -366,7 +358,7 @@ function arches(stage, head, grown, alpha = 1) {
   const of = columns(stage);
   const last = asked.length - 1;
   weights[head].forEach((weight, i) => {
-    const y = of.y - 0.7 * of.size(stage, last);
+    const y = of.y - 0.7 * of.size(last);
     const off = 5 * unit * (head - stage.head); // the heads' arches stand beside each other
     const [from, to] = [of.x(i), of.x(last)].map((x) => ({ x: x + off, y }));
     const path = i === last ? `M${to.x - 6} ${y}C${to.x - 60 * unit} ${y - 64 * unit} ${to.x + 60 * unit} ${y - 64 * unit} ${to.x + 6} ${y}` : archPath(from, to, y - 8 - Math.abs(off));
@@ -399,7 +391,7 @@ function paintAsking(stage, share) {
 
 /** Paints the query visiting each key; at the end, the scores become shares. @param {Stage} stage @param {number} share */
 function paintAnswers(stage, share) {
-  const { asked, weights, head, theme, ctx, unit } = stage;
+  const { asked, weights, head, theme, unit } = stage;
   const of = columns(stage);
   const last = asked.length - 1;
   const grown = within(share, 0.74, 0.9);
@@ -413,12 +405,8 @@ function paintAnswers(stage, share) {
     const weight = weights[head][i];
     const y = of.row(2.4);
     if (share > answers && grown < 1) {
-      ctx.globalAlpha = within(share, answers, lands) * (1 - grown);
-      ctx.fillStyle = theme.purple;
-      ctx.beginPath();
-      ctx.arc(of.x(i), y + of.strip.h / 2 + 14 * unit, (4 + 8 * Math.sqrt(weight)) * unit, 0, 7);
-      ctx.fill();
-      ctx.globalAlpha = 1;
+      const disc = [of.x(i), y + of.strip.h / 2 + 14 * unit, (4 + 8 * Math.sqrt(weight)) * unit];
+      fill(stage, disc, theme.purple, within(share, answers, lands) * (1 - grown));
     }
     note(stage, percent(weight), of.x(i), y, { alpha: grown, colour: theme.text, size: (17 + 13 * weight) * unit });
   });
@@ -451,7 +439,7 @@ function paintMixing(stage, share) {
 
 /** Paints the results of all heads flowing into the asking token's vector. @param {Stage} stage @param {number} share */
 function paintHeads(stage, share) {
-  const { asked, weights, head, theme, ctx } = stage;
+  const { asked, weights, head, theme } = stage;
   const of = columns(stage);
   const last = asked.length - 1;
   paintColumns(stage);
@@ -464,12 +452,11 @@ function paintHeads(stage, share) {
   const [y, step] = [between(of.row(2.4), of.row(0.45), moved), of.strip.w / weights.length];
   weights.forEach((_, each) => {
     const shown = each === head ? 1 : within(share, 0.2 + (0.25 * each) / weights.length, 0.35 + (0.25 * each) / weights.length);
-    ctx.globalAlpha = shown * (1 - within(share, 0.8, 0.88)) * (each === head ? 1 : 0.55);
-    ctx.fillStyle = theme.purple;
+    const alpha = shown * (1 - within(share, 0.8, 0.88)) * (each === head ? 1 : 0.55);
     const spread = 1 - within(share, 0.45, 0.6); // the outputs are placed side by side
-    ctx.fillRect(of.x(last) + (each - (weights.length - 1) / 2) * step * (1 + 0.35 * spread) - step / 2 + 1, y - of.strip.h / 2, step - 2, of.strip.h);
+    const left = of.x(last) + (each - (weights.length - 1) / 2) * step * (1 + 0.35 * spread) - step / 2 + 1;
+    fill(stage, [left, y - of.strip.h / 2, step - 2, of.strip.h, 0], theme.purple, alpha);
   });
-  ctx.globalAlpha = 1;
   vector(stage, "z", last, of.x(last), of.row(2.4), { alpha: 1 - within(share, 0, 0.2), frame: theme.purple });
   vector(stage, "mid", last, of.x(last), of.row(0.45), { alpha: within(share, 0.8, 0.9), frame: share > 0.8 ? theme.purple : "" });
 }
@@ -486,15 +473,15 @@ function aside({ w, h }) {
 
 /** Paints the neurons that respond to the token. @param {Stage} stage @param {number} share @param {number} [alpha] */
 function paintNeurons(stage, share, alpha = 1) {
-  const { ctx, asked, neurons, theme, unit } = stage;
+  const { asked, neurons, theme, unit } = stage;
   const [of, place] = [columns(stage), aside(stage)];
   const last = asked.length - 1;
   const moved = within(share, 0, 0.2);
   const x = between(of.x(last), place.x, moved);
   const y = between(of.y, place.y, moved);
-  const size = of.size(stage, last);
+  const size = of.size(last);
   asked.forEach((token, i) => {
-    if (i !== last) word(stage, token.replace(/^·/, ""), of.x(i), of.y, of.size(stage, i), { alpha: 1 - within(share, 0, 0.1), align: "center" });
+    if (i !== last) word(stage, token.replace(/^·/, ""), of.x(i), of.y, of.size(i), { alpha: 1 - within(share, 0, 0.1), align: "center" });
     if (i !== last) vector(stage, "pre", i, of.x(i), of.row(0.45), { alpha: 1 - within(share, 0, 0.1) });
   });
   weights(stage, 1 - within(share, 0, 0.1));
@@ -511,13 +498,9 @@ function paintNeurons(stage, share, alpha = 1) {
   neurons.forEach((value, i) => {
     const [column, row] = [i % across, Math.floor(i / across)];
     const isLit = column / across < lit;
-    ctx.globalAlpha = alpha * moved * (isLit ? 0.12 + 0.88 * (value / 255) : 0.12);
-    ctx.fillStyle = isLit && value > 24 ? theme.text : theme.muted;
-    ctx.beginPath();
-    ctx.arc(place.left + (column + 0.5) * cell, place.top + (row + 0.5) * cell, 0.36 * cell, 0, 7);
-    ctx.fill();
+    const disc = [place.left + (column + 0.5) * cell, place.top + (row + 0.5) * cell, 0.36 * cell];
+    fill(stage, disc, isLit && value > 24 ? theme.text : theme.muted, alpha * moved * (isLit ? 0.12 + 0.88 * (value / 255) : 0.12));
   });
-  ctx.globalAlpha = 1;
 }
 
 /** Paints the arches of all heads. @param {Stage} stage @param {number} alpha */
@@ -584,20 +567,16 @@ const lineAt = ({ w, h, unit }) => ({ x: Math.max(24, (w - 1000 * unit) / 2), y:
 
 /** Paints the chances laid end to end, and the random number that falls on one of them. @param {Stage} stage @param {number} share */
 function paintDraw(stage, share) {
-  const { ctx, next, draw, theme, unit } = stage;
+  const { next, draw, theme, unit } = stage;
   const of = barsAt(stage, 0.12, next.length);
   const { pieces, chosen, number } = draw;
   const at = lineAt(stage);
   if (number === null) {
-    next.forEach((each, i) => bar(stage, each, { ...of, y: of.y + i * of.high }, 1, i ? 1 - 0.7 * within(share, 0.3, 0.6) : 1));
+    bars(stage, of, (i) => [1, i ? 1 - 0.7 * within(share, 0.3, 0.6) : 1]);
     return;
   }
-  next.forEach((each, i) => bar(stage, each, { ...of, y: of.y + i * of.high }, 1, 1 - within(share, 0.02, 0.2)));
-  ctx.fillStyle = theme.line;
-  ctx.globalAlpha = within(share, 0.15, 0.3);
-  box(ctx, at.x, at.y - at.high / 2, at.w, at.high, 6);
-  ctx.fill();
-  ctx.save();
+  bars(stage, of, () => [1, 1 - within(share, 0.02, 0.2)]);
+  fill(stage, [at.x, at.y - at.high / 2, at.w, at.high, 6], theme.line, within(share, 0.15, 0.3));
   pieces.forEach(([token, start, p], i) => {
     const from = next.findIndex(([each]) => each === token);
     const moved = within(share, 0.1 + 0.03 * i, 0.45 + 0.03 * i);
@@ -606,15 +585,10 @@ function paintDraw(stage, share) {
     const old = { x: of.x + 0.3 * of.w, y: of.y + (from < 0 ? next.length : from) * of.high, high: 0.6 * of.high };
     const [x, y, high] = [between(old.x, at.x + start * at.w, moved), between(old.y, at.y, moved), between(old.high, at.high, moved)];
     const w = Math.max(1.5, p * between(0.5 * of.w, at.w, moved) - 2);
-    ctx.globalAlpha = share > 0.8 && !isDrawn ? 0.35 : 1;
-    ctx.fillStyle = isDrawn ? theme.bright : theme.blue;
-    box(ctx, x + 1, y - high / 2, w, high, Math.min(4, w / 2));
-    ctx.fill();
+    fill(stage, [x + 1, y - high / 2, w, high, Math.min(4, w / 2)], isDrawn ? theme.bright : theme.blue, share > 0.8 && !isDrawn ? 0.35 : 1);
     const size = Math.min(30 * unit, 0.6 * high);
-    ctx.font = font(stage, "serif", size);
-    if (ctx.measureText(token.trim()).width < w - 8) word(stage, token.trim(), x + 1 + w / 2, y, size, { align: "center", colour: isDrawn ? theme.stage : theme.text });
+    if (widthOf(stage, token.trim(), size) < w - 8) word(stage, token.trim(), x + 1 + w / 2, y, size, { align: "center", colour: isDrawn ? theme.stage : theme.text });
   });
-  ctx.restore();
   for (const end of [0, 1]) note(stage, end ? "100%" : "0%", at.x + end * at.w, at.y + at.high / 2 + 18 * unit, { align: end ? "right" : "left", alpha: within(share, 0.2, 0.35) });
   const fallen = within(share, 0.58, 0.8) ** 2;
   if (!fallen) return;

@@ -126,7 +126,7 @@ function mount(root, host) {
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
     const end = isNarrow ? 76 : 155; // leaves room for "70% → 56%"
-    const box = (width - end) / columns.length - (isNarrow ? 12 : Math.max(32, (width - end) * 0.09));
+    const box = (width - end) / columns.length - (isNarrow ? 20 : Math.max(32, (width - end) * 0.09));
     parts.clear();
     setAll(svg, { width, "aria-label": name });
 
