@@ -348,20 +348,15 @@ def _changes(data: Mapping[str, str | Lines], before: Sent | None, seen: Seen) -
 def _signal(signal: Signal, s: Snapshot, sent: dict[Any, Sent]) -> str | None:
     """Return a signal's value as JSON, or None if it has already been sent."""
     before = sent.get(signal.name)
-    looked = look(lambda s: _of_signal(signal, s), s, before)
-    if looked is None:
+
+    def draw(s: Any) -> dict[str, str]:
+        value = signal.draw(s)
+        return {name: _json(each) for name, each in ((value or {}) if signal.by_field else {"": value}).items()}
+
+    if (looked := look(draw, s, before)) is None:
         return None
-    value, reads, _ = looked
-    if signal.by_field:
-        fields, sent[signal.name] = _changes(value, before, reads.seen)
-        return _object(fields) if fields else None
-    sent[signal.name] = Sent(reads.seen)
-    return value or None
-
-
-def _of_signal(signal: Signal, s: Any) -> str | dict[str, str]:
-    value = signal.draw(s)
-    return {name: _json(each) for name, each in (value or {}).items()} if signal.by_field else _json(value)
+    fields, sent[signal.name] = _changes(looked[0], before, looked[1].seen)
+    return fields.get("") if not signal.by_field else _object(fields) if fields else None
 
 
 def _common(before: Lines | None, after: Lines) -> int:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from components.errors import PageError
 from components.figures import maps
 from components.i18n import has_text, is_exact, spoken, t
 from components.labels import Vocabulary as Labelled
-from components.labels import listed, marked, percent, quoted, token_text
+from components.labels import listed, marked, percent, quoted, token_text, visible
 from components.parts import Draw, Handler, Lines, Part
 from components.state.hidden import show_word
 from components.state.session import Session
@@ -21,13 +22,14 @@ from components.widgets.chart import chart_data
 from components.widgets.tokens import Kind, shade_value, token_line, tokens
 from components.widgets.widget import to_base64
 from gpt import Generation, list_models
-from gpt.analysis.predictions import TokenStatistics
+from gpt.analysis.predictions import search_vocabulary
 from gpt.models.registry import memory_of_listed, title
 from gpt.models.sources import HUB_MODELS
 from gpt.tokenizer import Vocabulary, incremental_decoder
 
 AVERAGE = -1  # the head picker's value for the average over all heads
 HEATMAP_WINDOW = 128  # maximum number of positions in a heatmap
+MAX_SEARCH_CHARS = 80
 HEATMAP_STEP = 16  # positions by which the heatmap of a growing text moves on
 
 
@@ -40,7 +42,8 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
         text = decoder.decode(tokenizer.token_bytes(token_id))
         by_hand = document.origin(position).kind != "sampled"
         kind: Kind = "p" if position < n_prompt else "h" if by_hand else "g"
-        lines.append(_measured_line(tokenizer, token_id, text, measured, kind))
+        numbers = () if measured is None else (measured.probability, measured.rank, measured.entropy)
+        lines.append(_line(tokenizer, token_id, text, kind, *numbers))
     return lines
 
 
@@ -80,7 +83,7 @@ def token_lines(
     decoder, lines = incremental_decoder(), Lines()
     for position, (token_id, statistics) in enumerate(zip(ids, measurements, strict=True)):
         text = decoder.decode(tokenizer.token_bytes(token_id))
-        lines.append(_line(tokenizer, token_id, text, *statistics, "p" if position < n_prompt else "g"))
+        lines.append(_line(tokenizer, token_id, text, "p" if position < n_prompt else "g", *statistics))
     return lines
 
 
@@ -98,21 +101,13 @@ def snippet_words(tokenizer: Vocabulary, ids: Sequence[int], tint: Sequence[floa
     return [(marked(word).replace("\n", " "), round(level, 3)) for word, (_, level) in pairs]
 
 
-def _measured_line(
-    tokenizer: Vocabulary, token_id: int, text: str, measured: TokenStatistics | None, kind: Kind
-) -> str:
-    if measured is None:
-        return _line(tokenizer, token_id, text, None, None, kind)
-    return _line(tokenizer, token_id, text, measured.probability, measured.rank, kind, measured.entropy)
-
-
 def _line(
     tokenizer: Vocabulary,
     token_id: int,
     text: str,
-    probability: float | None,
-    rank: int | None,
     kind: Kind,
+    probability: float | None = None,
+    rank: int | None = None,
     entropy: float | None = None,
 ) -> str:
     """Return the strip's line for one token: the characters it completes, and the bytes of an incomplete one."""
@@ -229,6 +224,29 @@ def head_name(head: int | None) -> str:
 
 def head_choices(n_head: int) -> list[tuple[str, int]]:
     return [(t("attention.all"), AVERAGE), *((str(head), head) for head in range(n_head))]
+
+
+# Tokens that a visitor has picked, as (id, text): the same id is another token in another model's vocabulary
+Tokens = tuple[tuple[int, str], ...]
+
+
+def picked(text: Text, ids: Iterable[int]) -> Tokens:
+    return tuple((i, token_text(text.tokenizer, i)) for i in ids)
+
+
+def still_known(text: Text, tokens: Tokens) -> list[int]:
+    """Return the ids of the picked tokens that are the same in the vocabulary of the text's model."""
+    n = text.config.vocab_size
+    return [i for i, was in tokens if i < n and token_text(text.tokenizer, i) == was]
+
+
+def found_tokens(text: Text, selection: Selection, query: str, limit: int) -> list[int]:
+    """Return tokens that contain a text, likeliest first. Raises PageError if there are none."""
+    query, logits = query[:MAX_SEARCH_CHARS], text.document.logits(text.at(selection))
+    found = [hit.token_id for hit in search_vocabulary(text.tokenizer, logits, query, limit=limit)]
+    if not found:
+        raise PageError("pipeline.unknown", query=visible(query))
+    return found
 
 
 def count_sentence(n: int, limit: int) -> str:

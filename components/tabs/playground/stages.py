@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -18,7 +18,7 @@ from components.kit import Panel, choice, column, fold, no_text, picture, says, 
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.parts import Part, pick_list
 from components.state.session import Session
-from components.state.text import Text
+from components.text_views import Tokens, found_tokens, picked, still_known
 from components.widgets.chart import chart_data
 from components.widgets.simple import table
 from gpt import Generation, SamplingParams
@@ -29,23 +29,20 @@ from gpt.sampling import top_ids
 Unit = Literal["probability", "log_probability", "logit"]
 MAX_LINES = 8  # tokens in the chart in addition to the followed one
 MAX_CHOICES = 12  # tokens in the picker before a search, and search results
-MAX_SEARCH_CHARS = 80
 
 panel = Panel("pipeline")
 
 
 @panel.state
 class Chosen:
-    """State of the card: whether it is open, the unit of its chart, the followed token and the other search results.
-
-    Tokens are kept as (id, text), because the same id is another token in another model's vocabulary. followed: None
-    for the default token.
+    """State of the card: whether it is open, the unit of its chart, the followed token, if not the default one, and the
+    other search results.
     """
 
     is_open: bool = False
     unit: Unit = setting("probability", lambda s: {unit: t(f"pipeline.{unit}") for unit in get_args(Unit)})
-    followed: tuple[int, str] | None = None
-    found: tuple[tuple[int, str], ...] = ()
+    followed: Tokens = ()
+    found: Tokens = ()
 
 
 @dataclass(frozen=True)
@@ -202,15 +199,9 @@ def _number(value: float) -> str:
 def pipeline_of(s: Any) -> PipelineView:
     """Return the stages at the selected position."""
     text, known = s.text_read(), s[Chosen].followed
-    followed = _of_model(text, [] if known is None else [known])
+    followed = still_known(text, known)
     token = followed[0] if followed else natural(text.document, s.position)
     return PipelineView(text.document, s.position, s.settings.sampling(), token)
-
-
-def _of_model(text: Text, tokens: Iterable[tuple[int, str]]) -> list[int]:
-    """Return the ids of the tokens that are the same in the vocabulary of the text's model."""
-    n = text.config.vocab_size
-    return [i for i, was in tokens if i < n and token_text(text.tokenizer, i) == was]
 
 
 def lead(s: Any) -> str | PageError:
@@ -223,23 +214,16 @@ def follow(session: Session, wanted: object) -> None:
         text = session.snapshot().text
     if text is None or text.n_read == 0:
         return
-    found: tuple[int, ...] = ()
-    if isinstance(wanted, str):
-        query = wanted[:MAX_SEARCH_CHARS]
-        logits = text.document.logits(text.at(session.selection))
-        found = tuple(hit.token_id for hit in search_vocabulary(text.tokenizer, logits, query, limit=MAX_CHOICES))
-        if not found:
-            raise PageError("pipeline.unknown", query=visible(query))
-        wanted = found[0]
+    found = found_tokens(text, session.selection, wanted, MAX_CHOICES) if isinstance(wanted, str) else []
+    wanted = found[0] if found else wanted
     if type(wanted) is int and 0 <= wanted < text.config.vocab_size:
-        followed, *others = ((i, token_text(text.tokenizer, i)) for i in (wanted, *found))
-        session.change(Chosen, followed=followed, found=tuple(others))
+        session.change(Chosen, followed=picked(text, [wanted]), found=picked(text, found))
 
 
-def follow_picked(session: Session, picked: object) -> None:
-    """Follow the token picked from a list or typed. `picked` is a list with one id or string."""
-    if isinstance(picked, list) and picked:
-        follow(session, picked[0])
+def follow_picked(session: Session, chosen: object) -> None:
+    """Follow the token picked from a list or typed. chosen: a list with one id or string."""
+    if isinstance(chosen, list) and chosen:
+        follow(session, chosen[0])
 
 
 def pipeline(*settings: Part) -> Part:
@@ -249,7 +233,7 @@ def pipeline(*settings: Part) -> Part:
         return lambda s: {"rows": of(s.cached(pipeline_of))}
 
     def to_follow(s: Any) -> list[tuple[str, int]]:
-        return [] if no_text(s) else choices(s.cached(pipeline_of), _of_model(s.text, s[Chosen].found))
+        return [] if no_text(s) else choices(s.cached(pipeline_of), still_known(s.text, s[Chosen].found))
 
     def followed(s: Any) -> list[int]:
         return [] if no_text(s) else [s.cached(pipeline_of).followed]

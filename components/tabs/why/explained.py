@@ -16,6 +16,7 @@ from components.labels import percent, quoted, shortened, token_text
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import Text
+from components.text_views import Tokens
 from gpt import GPT, Edits, LoadedModel, SamplingParams, Trace, distribution
 from gpt.analysis.lens import LENS_POINTS, LensPoint
 from gpt.analysis.tracing import trace_window
@@ -36,23 +37,6 @@ Sample = Literal["text", "noise"]
 T = TypeVar("T")
 
 tab = Tab("why")
-
-
-@dataclass(frozen=True, eq=False)
-class WatchList:
-    """The tokens that a visitor watches.
-
-    entries: ids from the tokenizer, and strings as typed. ids: of all entries. unknown: strings that no token contains.
-    """
-
-    tokenizer: Vocabulary | None = None
-    entries: tuple[int | str, ...] = ()
-    ids: tuple[int, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-    def of(self, tokenizer: Vocabulary) -> WatchList:
-        """Return this list, or an empty one for a different tokenizer."""
-        return self if self.tokenizer is tokenizer else WatchList()
 
 
 @dataclass(frozen=True)
@@ -95,7 +79,7 @@ def choices(name: str, values: tuple[str, ...]) -> Callable[[Snapshot], dict[str
 
 @tab.state
 class Chosen:
-    """by: the kind of nodes that the flow passes through. row: the lens's row; -1 for the last.
+    """by: the kind of nodes that the flow passes through. row: the lens's row; -1 for the last. watched: in the lens.
 
     off: keys of what is switched off in the flow, preceded by the prediction it belongs to.
     """
@@ -108,7 +92,7 @@ class Chosen:
     sample: Sample = setting("text", choices("sample", get_args(Sample)))
     row: int = -1
     question: Question = Question()
-    watched: WatchList = WatchList()
+    watched: Tokens = ()
     off: tuple[Prediction | None, frozenset[str]] = (None, frozenset())
 
 

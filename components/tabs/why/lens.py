@@ -14,13 +14,12 @@ from components.figures.lines import path_lines
 from components.figures.maps import lens_heatmap
 from components.i18n import t
 from components.kit import caption, choice, no_text, picture, question, row, says, section, title_row
-from components.labels import percent, quoted, token_text, visible
+from components.labels import percent, quoted, token_text
 from components.parts import Part, pick_list
 from components.state.session import Session
 from components.tabs.why.explained import (
     Chosen,
     Explained,
-    WatchList,
     about,
     choose_position,
     latest,
@@ -28,12 +27,11 @@ from components.tabs.why.explained import (
     tab,
     tokens,
 )
+from components.text_views import found_tokens, picked, still_known
 from components.widgets.chart import Drawing
 from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens, lens_top_tokens, logit_lens
-from gpt.analysis.predictions import search_vocabulary
 
 MAX_WATCHED = 5
-MAX_SEARCH_CHARS = 80
 
 
 @tab.computed
@@ -139,7 +137,7 @@ class TokenPaths:
 @about
 def token_paths(s: Any, e: Explained) -> TokenPaths:
     """Follow the token to explain, which comes first, and the watched tokens through the layers."""
-    chosen = list(dict.fromkeys((e.prediction.token, *s[Chosen].watched.of(e.tokenizer).ids)))
+    chosen = list(dict.fromkeys((e.prediction.token, *still_known(e.text, s[Chosen].watched))))
     found = logit_lens(e.model, e.trace, positions=[e.column] * len(chosen), chosen=chosen, only=e.possible)
     assert found.chosen_probability is not None
     assert found.chosen_rank is not None
@@ -149,7 +147,6 @@ def token_paths(s: Any, e: Explained) -> TokenPaths:
 
 @about
 def path(s: Any, e: Explained) -> Drawing:
-    """Plot the tokens' paths, and name the typed strings that no token contains."""
     found: TokenPaths = s[token_paths]
     n_layer = found.rank.shape[1] // 2
     stages = [stage_name(stage, layer) for layer in range(n_layer) for stage in LENS_POINTS]
@@ -166,8 +163,6 @@ def path(s: Any, e: Explained) -> Drawing:
         _path_sentence(quoted(e.tokenizer, i), p, rank, stages)
         for i, p, rank in zip(found.tokens, found.probability, found.rank, strict=True)
     )
-    unknown = s[Chosen].watched.of(e.tokenizer).unknown
-    more += [t("pipeline.unknown", query=visible(text)) for text in unknown]
     return figure, sentence, " ".join(more)
 
 
@@ -179,45 +174,28 @@ def _path_sentence(token: str, p: np.ndarray, rank: np.ndarray, stages: Sequence
 
 
 def watch(session: Session, wanted: object) -> None:
-    """Watch tokens through the layers.
-
-    `wanted` is a list of ids and strings; a string selects its first search result. The page also sends back
-    values that the server has set.
-    """
+    """Watch tokens through the layers. wanted: ids, and strings that stand for their first hits; unchecked."""
     with session.lock.reading():
         text = session.snapshot().text
     if text is None or text.n_read == 0 or not isinstance(wanted, list):
         return
-    tokenizer, vocab_size = text.tokenizer, text.config.vocab_size
-    entries = tuple(
-        each[:MAX_SEARCH_CHARS] if isinstance(each, str) else each
+    entries = (
+        found_tokens(text, session.selection, each, 1)[0] if isinstance(each, str) and each else each
         for each in wanted[:MAX_WATCHED]
-        if (isinstance(each, str) and each) or (type(each) is int and 0 <= each < vocab_size)
     )
-    if entries == session.state(Chosen).watched.of(tokenizer).entries:
-        return
-    logits = text.document.logits(text.at(session.selection))
-    ids: list[int] = []
-    unknown: list[str] = []
-    for each in entries:
-        if isinstance(each, int):
-            ids.append(each)
-        elif found := search_vocabulary(tokenizer, logits, each, limit=1):
-            ids.append(found[0].token_id)
-        else:
-            unknown.append(each)
-    session.change(Chosen, watched=WatchList(tokenizer, entries, tuple(ids), tuple(unknown)))
+    ids = dict.fromkeys(each for each in entries if type(each) is int and 0 <= each < text.config.vocab_size)
+    session.change(Chosen, watched=picked(text, ids))
 
 
-def watched(s: Any) -> list[Any]:
-    return [] if no_text(s) else list(s[Chosen].watched.of(s.text.tokenizer).entries)
+def watched(s: Any) -> list[int]:
+    return [] if no_text(s) else still_known(s.text, s[Chosen].watched)
 
 
 def to_watch(s: Any) -> list[tuple[str, int]]:
     """Return the likeliest tokens, followed by any other watched tokens."""
     best = tokens(s)
     known = {i for _, i in best}
-    return [*best, *((short(s.text.tokenizer, i), i) for i in watched(s) if isinstance(i, int) and i not in known)]
+    return [*best, *((short(s.text.tokenizer, i), i) for i in watched(s) if i not in known)]
 
 
 def lens_sections() -> tuple[Part, Part]:

@@ -47,7 +47,7 @@ function mount(root, host) {
   let shade = "";
   let largest = 0; // the weight that the largest level stands for
   /** @type {Uint16Array | null} */ let levels = null;
-  /** @type {number[]} */ let shaded = []; // the current levels of the chips
+  /** @type {(number | null)[]} */ const tinted = []; // the current levels of the chips
   let showsMarks = false;
   let width = 0; // the last drawing's width; 0 in a closed tab
   let atEnd = true; // whether the view is scrolled to the end
@@ -75,12 +75,11 @@ function mount(root, host) {
     }
     doc = name;
     while (all.length > kept) strip.lastChild?.remove();
-    lines.length = tokens.length = shaded.length = chips.length = kept;
+    lines.length = tokens.length = tinted.length = chips.length = kept;
     const added = document.createDocumentFragment();
     for (const line of fresh.slice(kept)) {
       const token = readToken(line);
       const nodes = makeChip(token, lines.length, options, t("strip.token"));
-      tint(nodes[0], token);
       added.append(...nodes);
       chips.push(nodes[0]);
       lines.push(line);
@@ -98,13 +97,6 @@ function mount(root, host) {
     return true;
   }
 
-  /** @param {HTMLElement} chip @param {import("./chips.js").Token} token */
-  function tint(chip, token) {
-    const level = tintLevel(by, token);
-    if (level === null) chip.style.removeProperty("--p");
-    else chip.style.setProperty("--p", String(level));
-  }
-
   /** @param {string} value */
   function readShade(value) {
     if (value === shade) return;
@@ -115,12 +107,14 @@ function mount(root, host) {
     root.dataset.shade = meaning;
   }
 
-  function drawShade() {
-    tokens.forEach((_, i) => {
-      const level = levels?.[i] ?? 0;
-      if (level === (shaded[i] ?? 0)) return;
-      shaded[i] = level;
-      chips[i].style.setProperty("--s", (level / FULL).toFixed(3));
+  /** Tints the chips: by the shade or, without one, by the chosen quantity. */
+  function tint() {
+    tokens.forEach((token, i) => {
+      const level = levels ? (levels[i] ?? 0) / FULL : tintLevel(by, token);
+      if (level === tinted[i]) return;
+      tinted[i] = level;
+      if (level === null) chips[i].style.removeProperty("--p");
+      else chips[i].style.setProperty("--p", level.toFixed(4));
     });
     const most = meaning === "surprisal" ? inUnit(largest) : percent(largest);
     const none = meaning === "surprisal" ? "0" : "0%";
@@ -134,7 +128,6 @@ function mount(root, host) {
   function readBy(wanted) {
     if (wanted === by) return;
     by = wanted;
-    tokens.forEach((token, i) => tint(chips[i], token));
     if (by === "entropy" || by === "surprisal") curve.show(true);
   }
 
@@ -193,7 +186,7 @@ function mount(root, host) {
     const changed = readLines(data.lines ?? [], data.doc, data.hidden ?? []);
     readBy(scaleName(data.by));
     readShade(data.shade ?? "");
-    drawShade();
+    tint();
     const asked = data.selected ?? -1;
     if (asked !== serverSelection) chosen = data.selected ?? -1;
     frameChosen();
