@@ -22,7 +22,6 @@ from components.text_views import Tokens, found_tokens, picked, still_known
 from components.widgets.chart import chart_data
 from components.widgets.simple import table
 from gpt import Generation, SamplingParams
-from gpt.analysis.predictions import search_vocabulary
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
 from gpt.sampling import top_ids
 
