@@ -211,12 +211,12 @@ def without(s: Any, e: Explained) -> Tensor:
             nodes = frozenset((node.layer, *place) for node in off_nodes for place in node.places)
             logits = logits_without(model, e.loaded.concepts, ids, Removed(hidden, nodes, ERROR in off), e.edits)
         else:
-            pairs = [(head.place, word.place) for head in found.heads for word in found.words]
-            heads = frozenset(
-                (layer, head) for layer, head in (fall.place for fall in found.heads if head_key(fall.place) in off)
-            )
-            reads = frozenset((*head, i) for head, word in pairs if read_key(head, word) in off for i in word)
-            logits = predict_without(model, ids, Ablation(tokens=hidden, heads=heads, reads=reads), e.edits)
+            heads, reads = set(), set()
+            for layer, head in (fall.place for fall in found.heads):
+                heads |= {(layer, head)} if head_key((layer, head)) in off else set()
+                read = [word.place for word in found.words if read_key((layer, head), word.place) in off]
+                reads |= {(layer, head, i) for word in read for i in word}
+            logits = predict_without(model, ids, Ablation(hidden, frozenset(heads), frozenset(reads)), e.edits)
     return keep_only(logits, e.possible)
 
 
@@ -255,7 +255,8 @@ def _head_columns(e: Explained, found: CauseFlow, before: float) -> dict[str, An
     p, falls = percent(before), np.array([1 - fall.probability / before for fall in found.heads])
     reads = np.where(found.weights < MIN_WEIGHT, 0, found.weights) * falls[:, None]
     rest = falls - reads.sum(axis=1)
-    words, heads, edges = [], [], []
+    words, heads = [], []
+    edges: list[tuple[Any, ...]] = []
     for i, fall in enumerate(found.words):
         ids = [e.prediction.previous[position] for position in fall.place]
         name = e.tokenizer.decode(ids).strip() or short(e.tokenizer, ids[0])
@@ -327,9 +328,9 @@ def flow_says(
 
     before: the probability with everything on. p: of each token without the parts; None while it is computed.
     """
-    if not off and isinstance(found, ConceptGraph):
-        return t("why.paths.hint", share=percent(_named_share(found)))
     if not off:
+        if isinstance(found, ConceptGraph):
+            return t("why.paths.hint", share=percent(_named_share(found)))
         same = {percent(each) for each in (before, *(fall.probability for fall in (*found.words, *found.heads)))}
         return t("why.flow.hint") if len(same) > 1 else t("why.flow.none", token=e.token_name, p=same.pop())
     if p is None:
