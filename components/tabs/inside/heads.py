@@ -19,18 +19,13 @@ from components.i18n import t
 from components.labels import percent
 from components.parts import Lines, Part
 from components.state.reads import Pending
-from components.state.session import Session
-from components.tabs.inside.machine import group_of, is_usual_scale, top_targets, window
+from components.tabs.inside.machine import group_of, is_usual_scale, top_targets
 from components.tabs.inside.recording import HeadVectors, Recording
 from components.tabs.inside.scene import (
-    Chosen,
     Scene,
     is_of_document,
-    recorded,
-    recorded_position,
     recording_at,
     scene_of,
-    select,
     tab,
 )
 from components.widgets.heads import heads_data, largest_side, max_pooled
@@ -86,7 +81,7 @@ def shorts(vectors: np.ndarray) -> dict[str, Any]:
 
 BLOCK = 64  # positions computed at once
 OVERVIEW_SECONDS = 0.2  # until a partial overview is shown
-SIDE = 64  # maximum number of queries and keys shown
+SIDE, STEP = 64, 32  # maximum number of queries and keys shown, and by how many their window moves
 MAP_SIDE = 96  # maximum number of pixels per side in the thumbnail of a longer text
 
 
@@ -136,8 +131,11 @@ class HeadOverview:
         if not self.is_beginning(recording):
             overview = self.empty(recording.document)
         n_layer, n_head, _ = overview.sums.shape
-        while math.ceil(end / overview.factor) > largest_side(n_layer, n_head):
-            overview = overview._halved()
+        factor = overview.factor
+        while math.ceil(end / factor) > largest_side(n_layer, n_head):
+            factor *= 2
+        if factor != overview.factor:  # at half the resolution, from the beginning
+            overview = replace(self.empty(recording.document), factor=factor)
         while (start := len(overview.ids)) < end:
             overview = overview._with_block(recording, start, min(end, start // BLOCK * BLOCK + BLOCK))
             if time.perf_counter() - began > seconds:
@@ -171,16 +169,6 @@ class HeadOverview:
         first = -start % self.factor  # start of the next row of pixels
         edges = [0, *range(first or self.factor, levels.shape[1], self.factor)]
         return list(np.maximum.reduceat(columns, edges, axis=1).swapaxes(0, 1))
-
-    def _halved(self) -> HeadOverview:
-        """Return the overview at half the resolution."""
-        halved = []
-        for row in range(0, len(self.rows), 2):
-            both = np.zeros((*self.sums.shape[:2], row + 2), np.uint8)
-            for pixels in self.rows[row : row + 2]:
-                both[..., : pixels.shape[-1]] = np.maximum(both[..., : pixels.shape[-1]], pixels)
-            halved.append(both.reshape(*both.shape[:2], -1, 2).max(axis=-1))
-        return replace(self, factor=2 * self.factor, rows=tuple(halved))
 
 
 @tab.computed(while_writing=True, is_usable=is_of_document)
@@ -224,7 +212,8 @@ def draw_stages(s: Any) -> dict[str, Any]:
     scene = s.cached(scene_of)
     recording, config, position = scene.recording, scene.config, scene.position
     ahead = recording.looks_ahead(scene.layer)
-    queries, keys = _windows(scene, s[Chosen].windows)
+    queries = shown_window(recording.length, position)
+    keys = queries if scene.key is None else shown_window(recording.length, scene.key)
     vectors, key = recording.head(scene.layer, scene.head), scene.key
     scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before the soft cap
     if key is None:
@@ -259,35 +248,10 @@ def draw_stages(s: Any) -> dict[str, Any]:
     }
 
 
-def window_starts(length: int, position: int, key: int | None, before: tuple[int, int] | None) -> tuple[int, int]:
-    """Return the first query and key to show, keeping each value from `before` if its window contains the selection."""
-    n = min(length, SIDE)
-    query_start, key_start = before or (-1, -1)
-    if not (0 <= query_start <= position < query_start + n <= length):
-        query_start = window(length, position, SIDE).start
-        key_start = query_start if key is None else key_start
-    if key is not None and not (0 <= key_start <= key < key_start + n <= length):
-        key_start = max(0, min(key - n // 2, length - n))
-    return query_start, min(max(0, key_start), length - n)
-
-
-def _windows(scene: Scene, before: tuple[int, int] | None) -> tuple[slice, slice]:
-    """Return the visible queries and keys. These windows stay in place while they contain the selection."""
-    length = scene.recording.length
-    starts = window_starts(length, scene.position, scene.key, before)
-    queries, keys = (slice(start, min(length, start + SIDE)) for start in starts)
-    return queries, keys
-
-
-def select_pair(session: Session, sent: dict[str, Any]) -> None:
-    """Like `select`, but for a picture that shows a window of a long text. The window moves only if necessary."""
-    with session.lock.reading():
-        s = session.snapshot()
-    chosen, recording, position = s[Chosen], s[recorded], recorded_position(s)
-    if position is not None:
-        key = None if chosen.key is None or chosen.key > position else chosen.key
-        session.change(Chosen, windows=window_starts(recording.length, position, key, chosen.windows))
-    select(session, sent)
+def shown_window(length: int, position: int) -> slice:
+    """Return the positions shown along one axis, which stay in place while the selection moves a little."""
+    start = max(0, min(position // STEP * STEP - STEP // 2, length - SIDE))
+    return slice(start, min(length, start + SIDE))
 
 
 def _side(scene: Scene, rows: slice) -> dict[str, Any]:

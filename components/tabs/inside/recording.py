@@ -1,10 +1,11 @@
-"""A text's activations: a recording of pooled vectors and the attention cache, which grows with the text."""
+"""A text's activations: pooled vectors and the attention cache, which grow with the text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -23,8 +24,9 @@ WIDE_BINS = 48  # pixels for a vector inside the feed-forward part
 RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # in each layer
 RECORDED_GATED = ("mlp_gate", "mlp_up")  # in each gated layer, where mlp_post is their product
 RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
+PASS_TOKENS = 128  # read at once, so that a long text needs little memory
 
-ActivationKey = tuple[int | None, str]  # layer (None outside the blocks) and name of an activation
+Rows = TypeVar("Rows", bound="tuple[object, ...]")
 
 
 @dataclass
@@ -33,8 +35,6 @@ class _Buffers:
 
     cache: KVCache
     ids: tuple[int, ...] = ()
-    pooled: dict[ActivationKey, PooledVectors] = field(default_factory=dict)
-    neurons: dict[int, NeuronSummary] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,6 @@ class Recording:
     Attributes:
         max_bytes: Memory limit for queries, keys and values.
         limit: Number of positions that fit into `max_bytes`; later positions are not recorded.
-        reading: Number of tokens in a long forward pass that will complete the recording.
     """
 
     document: Generation
@@ -55,7 +54,8 @@ class Recording:
     limit: int
     ids: tuple[int, ...]
     _buffers: _Buffers = field(repr=False)
-    reading: int = 0
+    _pooled: dict[str, PooledVectors] = field(default_factory=dict, repr=False)
+    _neurons: dict[int, NeuronSummary] = field(default_factory=dict, repr=False)
 
     @classmethod
     def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
@@ -74,7 +74,7 @@ class Recording:
 
     @property
     def n_bytes(self) -> int:
-        numbers = sum(pooled.values.shape[1] + 3 for pooled in self._buffers.pooled.values())
+        numbers = sum(pooled.values.shape[1] + 3 for pooled in self._pooled.values())
         cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
         return self.length * (cache + 4 * numbers + 32 * self.config.n_layer)
 
@@ -84,40 +84,54 @@ class Recording:
             return False
         return self.ids == text.ids[: min(self.length, text.n_read)] == self._buffers.ids[: self.length]
 
-    def announced(self, ids: tuple[int, ...]) -> Recording:
-        """Return what remains of the recording while these ids are read, with the number of tokens to read."""
-        start = common_prefix_length(self.ids, ids)
-        return replace(self, ids=ids[:start], reading=len(ids[: self.limit]) - start)
-
     @torch.inference_mode()
     def extended(self, ids: tuple[int, ...]) -> Recording:
-        """Return a recording of these ids in the same document, after one forward pass over those not yet recorded."""
-        ids, buffers = ids[: self.limit], self._buffers
+        """Return a recording of these ids in the same document, after reading those not yet recorded."""
+        ids, buffers, model = ids[: self.limit], self._buffers, self.document.loaded.model
         if ids == self.ids == buffers.ids:
             return self
-        start = common_prefix_length(buffers.ids, ids)
+        start = min(common_prefix_length(buffers.ids, ids), common_prefix_length(self.ids, ids))
         buffers.ids = ids[:start]
-        if start < len(ids):
-            buffers.cache.crop(start)
-            idx = torch.tensor([ids[start:]], device=buffers.cache.k.device)
-            trace = _PoolingTrace(buffers, self.limit, start, activation_of(self.document))
-            self.document.loaded.model.hidden_states(idx, cache=buffers.cache, trace=trace, edits=self.document.edits)
+        buffers.cache.crop(start)
+        grown = replace(self, ids=ids[:start], _pooled=dict(self._pooled), _neurons=dict(self._neurons))
+        for begin in range(start, len(ids), PASS_TOKENS):
+            trace, idx = Trace(attention=False), torch.tensor([ids[begin : begin + PASS_TOKENS]], device=model.device)
+            model.hidden_states(idx, cache=buffers.cache, trace=trace, edits=self.document.edits)
+            grown._store(trace, begin)
         buffers.ids = ids
-        return replace(self, ids=ids, reading=0)
+        return replace(grown, ids=ids)
+
+    def _store(self, trace: Trace, start: int) -> None:
+        """Pool the activations of a pass that begins at position `start`."""
+        found = {name: rows_of(value) for name, value in trace.tensors.items()}
+        activation = ACTIVATIONS[activation_of(self.document)]
+        for layer, traced in enumerate(trace.layers):
+            pre, post = (found[f"layers.{layer}.mlp_{name}"] for name in ("pre", "post"))
+            up = found.get(f"layers.{layer}.mlp_up")
+            if up is not None:
+                found[f"layers.{layer}.mlp_gate"] = rows_of(activation(traced.mlp_pre))
+            summary = NeuronSummary.of(pre, post, up)
+            self._neurons[layer] = joined(self._neurons.get(layer), start, summary)
+        for name, vectors in found.items():
+            short = name.rpartition(".")[2]
+            if short in (*RECORDED, *RECORDED_GATED, *RECORDED_OUTSIDE):
+                wide = short.startswith("mlp_") and short != "mlp_out"
+                pool = (WIDE_BINS, pool_strongest) if wide else (BINS, pool_mean)
+                self._pooled[name] = joined(self._pooled.get(name), start, PooledVectors.of(vectors, *pool))
 
     def pooled(self, layer: int | None, name: str) -> PooledVectors:
         """Return an activation in RECORDED or RECORDED_GATED, or one in RECORDED_OUTSIDE if `layer` is None.
 
         Raises KeyError if the model has no such activation.
         """
-        return self._buffers.pooled[layer, name].first(self.length)
+        return self._pooled[name if layer is None else f"layers.{layer}.{name}"]
 
     def find(self, layer: int | None, name: str) -> PooledVectors | None:
         """Like `pooled`, but return None if the model has no such activation."""
-        return self.pooled(layer, name) if (layer, name) in self._buffers.pooled else None
+        return self._pooled.get(name if layer is None else f"layers.{layer}.{name}")
 
     def neurons(self, layer: int) -> NeuronSummary:
-        return self._buffers.neurons[layer]
+        return self._neurons[layer]
 
     @torch.inference_mode()
     def head(self, layer: int, head: int) -> HeadVectors:
@@ -162,48 +176,17 @@ def activation_of(document: Generation) -> Activation:
     return swapped or document.loaded.model.config.activation
 
 
-class _PoolingTrace(Trace):
-    """A trace that pools activations as it stores them, so that a long text needs little memory.
-
-    `start` is the position of the first token of the forward pass.
-    """
-
-    def __init__(self, buffers: _Buffers, limit: int, start: int, activation: Activation) -> None:
-        super().__init__(attention=False)
-        self.buffers, self.limit, self.start = buffers, limit, start
-        self.activation = ACTIVATIONS[activation]
-        self.mlp_pre: Tensor | None = None
-        self.mlp_up: Tensor | None = None
-
-    def record(self, layer: int | None, name: str, value: Tensor) -> None:
-        if name in ("mlp_pre", "mlp_up"):
-            setattr(self, name, value.detach())
-        elif name in (*RECORDED, *RECORDED_OUTSIDE):
-            vectors = self._store(layer, name, value.detach())
-            if name == "mlp_post" and layer is not None and self.mlp_pre is not None:
-                self._store_neurons(layer, self.mlp_pre, vectors)
-
-    def _store(self, layer: int | None, name: str, value: Tensor) -> np.ndarray:
-        """Store an activation and return it as (T, width)."""
-        vectors = _rows(value)
-        wide, width = name in ("mlp_post", *RECORDED_GATED), vectors.shape[1]
-        bins = min(width, WIDE_BINS if wide else BINS)
-        stored = self.buffers.pooled.setdefault((layer, name), PooledVectors.empty(self.limit, bins, width))
-        stored.put(self.start, vectors, pool_strongest if wide else pool_mean)
-        return vectors
-
-    def _store_neurons(self, layer: int, pre: Tensor, post: np.ndarray) -> None:
-        up = self.mlp_up
-        neurons = self.buffers.neurons.setdefault(layer, NeuronSummary.empty(self.limit))
-        neurons.put(self.start, _rows(pre), post, None if up is None else _rows(up))
-        if up is not None:
-            self._store(layer, "mlp_gate", self.activation(pre))
-            self._store(layer, "mlp_up", up)
-        self.mlp_pre = self.mlp_up = None
-
-
-def _rows(value: Tensor) -> np.ndarray:
+def rows_of(value: Tensor) -> np.ndarray:
+    """Return an activation of one text as (T, width)."""
     return value.float().reshape(-1, value.shape[-1]).cpu().numpy()
+
+
+def joined(before: Rows | None, start: int, more: Rows) -> Rows:
+    """Return named tuples of arrays as one: the first `start` rows of one, then all of another."""
+    if before is None:
+        return more
+    pairs = zip(before, more, strict=True)
+    return type(more)(*(np.concatenate([a[:start], b]) if isinstance(a, np.ndarray) else b for a, b in pairs))
 
 
 Pool = Callable[[np.ndarray, int], np.ndarray]
@@ -225,14 +208,10 @@ def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
     return np.where(high >= -low, high, low)
 
 
-@dataclass(frozen=True, eq=False)
-class PooledVectors:
+class PooledVectors(NamedTuple):
     """One vector per position, possibly pooled.
 
-    Attributes:
-        values: The vectors, (T, bins).
-        norm, mean, std: Statistics for the full vectors, (T,).
-        width: Size of a full vector.
+    values: the vectors, (T, bins). norm, mean, std: statistics for the full vectors, (T,). width: a full vector's size.
     """
 
     values: np.ndarray
@@ -242,40 +221,19 @@ class PooledVectors:
     width: int
 
     @classmethod
-    def empty(cls, length: int, bins: int, width: int) -> PooledVectors:
-        """Allocate space for `length` positions."""
-        norm, mean, std = (np.zeros(length, np.float32) for _ in range(3))
-        return cls(np.zeros((length, bins), np.float32), norm, mean, std, width)
-
-    @classmethod
-    def of(cls, vectors: np.ndarray, max_bins: int) -> PooledVectors:
-        """Store vectors (T, width), pooled if they are wider than max_bins."""
-        pooled = cls.empty(len(vectors), min(max_bins, vectors.shape[1]), vectors.shape[1])
-        pooled.put(0, vectors)
-        return pooled
-
-    def put(self, start: int, vectors: np.ndarray, pool: Pool = pool_mean) -> None:
-        """Store vectors (n, width), starting at position `start`."""
-        at = slice(start, start + len(vectors))
-        self.values[at] = pool(vectors, self.values.shape[1])
-        self.norm[at] = np.linalg.norm(vectors, axis=1)
-        self.mean[at], self.std[at] = vectors.mean(axis=1), vectors.std(axis=1)
-
-    def first(self, n: int) -> PooledVectors:
-        """Return a view of the first n positions without copying."""
-        return PooledVectors(self.values[:n], self.norm[:n], self.mean[:n], self.std[:n], self.width)
+    def of(cls, vectors: np.ndarray, bins: int, pool: Pool = pool_mean) -> PooledVectors:
+        """Store vectors (T, width), pooled if they are wider than `bins`."""
+        values, norm = pool(vectors, min(bins, vectors.shape[1])), np.linalg.norm(vectors, axis=1)
+        return cls(values, norm, vectors.mean(axis=1), vectors.std(axis=1), vectors.shape[1])
 
 
-@dataclass(frozen=True, eq=False)
-class NeuronSummary:
+class NeuronSummary(NamedTuple):
     """Summary of a layer's neurons at each position. Every attribute has shape (T,).
 
-    Attributes:
-        active: Number of neurons above zero; in a gated layer, number of neurons whose gate is above zero.
-        strongest: Index of the neuron with the highest activation; in a gated layer, where `post` may have either sign,
-            the one with the largest magnitude.
-        pre, post: The strongest neuron's value before and after the activation function.
-        up: The strongest neuron's up projection; 1 in a layer without a gate.
+    active: number of neurons above zero; in a gated layer, number of neurons whose gate is above zero. strongest: index
+    of the neuron with the highest activation; in a gated layer, where `post` may have either sign, the one with the
+    largest magnitude. pre, post: its value before and after the activation function. up: its up projection; 1 in a
+    layer without a gate.
     """
 
     active: np.ndarray
@@ -285,17 +243,12 @@ class NeuronSummary:
     post: np.ndarray
 
     @classmethod
-    def empty(cls, length: int) -> NeuronSummary:
-        """Allocate space for `length` positions."""
-        return cls(np.zeros(length, int), np.zeros(length, int), *(np.zeros(length) for _ in range(3)))
-
-    def put(self, start: int, pre: np.ndarray, post: np.ndarray, up: np.ndarray | None = None) -> None:
-        """Store the neurons of n positions, (n, n_ff), starting at position `start`."""
-        at, rows = slice(start, start + len(pre)), np.arange(len(pre))
-        self.active[at] = ((post if up is None else pre) > 0).sum(axis=1)
-        self.strongest[at] = best = (post if up is None else np.abs(post)).argmax(axis=1)
-        self.pre[at], self.post[at] = pre[rows, best], post[rows, best]
-        self.up[at] = 1.0 if up is None else up[rows, best]
+    def of(cls, pre: np.ndarray, post: np.ndarray, up: np.ndarray | None) -> NeuronSummary:
+        """Summarise activations, (T, n_ff) each."""
+        rows, strongest = np.arange(len(pre)), (post if up is None else np.abs(post)).argmax(axis=1)
+        factor = np.ones(len(pre)) if up is None else up[rows, strongest]
+        active = ((post if up is None else pre) > 0).sum(axis=1)
+        return cls(active, strongest, pre[rows, strongest], factor, post[rows, strongest])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +17,12 @@ from components.state.snapshot import Snapshot
 from components.tabs.inside.recording import Recording
 from gpt import Generation, GPTConfig, SamplingParams, Stages, Trace, distribution
 from gpt.background import threads_for
+from gpt.documents.document import common_prefix_length
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.tokenizer import Vocabulary
 
 STEPS = ("path", "numbers", "heads")  # in which the machine is read
 FLOW_ROWS = (12, 64)  # tokens in the flow by default, and on request
-LONG_PASS_WORK = 1e10  # multiplications; a larger pass shows a progress message
 
 tab = Tab("inside")
 
@@ -36,7 +35,6 @@ class Chosen:
         max_bytes: Memory limit for the recording, in bytes; the same for every visitor.
         step: The path of this prediction; with the numbers of one layer; with all heads.
         key: Selected key position; None for the position with the largest weight.
-        windows: First query and first key shown of one head, as of the last selection there.
         film_plays: Whether the film was opened by a click; a link opens it paused.
         film_clicks: Number of times a click opened the film.
         film_played: The last beat that the page has played.
@@ -46,7 +44,6 @@ class Chosen:
     flow_rows: int = setting(FLOW_ROWS[0], FLOW_ROWS)
     max_bytes: int = MAX_VISITOR_BYTES
     key: int | None = None
-    windows: tuple[int, int] | None = None
     film_plays: bool = False
     film_clicks: int = 0
     film_played: str = ""
@@ -58,15 +55,12 @@ def is_of_document(value: Any, s: Snapshot) -> bool:
 
 
 @tab.computed(while_writing=True, is_usable=is_of_document)
-def recorded(s: Any) -> Generator[Recording, None, Recording]:
-    """Record the text, or the tokens that have been added to it. A long pass is announced first."""
+def recorded(s: Any) -> Recording:
+    """Record the text, or the tokens that have been added to it."""
     text = s.text_read()
     recording = recorded.latest(s.snapshot) or Recording.empty(text.document, s[Chosen].max_bytes)
     ids = text.ids[: text.n_read]
-    announced = recording.announced(ids)
-    work = announced.reading * multiplications_per_token(text.loaded.model)
-    if work > LONG_PASS_WORK:
-        yield announced
+    work = (len(ids) - common_prefix_length(recording.ids, ids)) * multiplications_per_token(text.loaded.model)
     with threads_for(work + text.config.n_embd * len(ids) ** 2):
         return recording.extended(ids)
 

@@ -94,8 +94,6 @@ def notice(s: Any) -> str | None:
     recording = s.ready(recorded)
     if recording is None:
         return None
-    if recording.reading:
-        return t("inside.reading", n=f"{recording.reading:,}")
     if s.text.n_read <= recording.limit:
         return None
     memory = format_bytes(recording.max_bytes)
@@ -157,7 +155,7 @@ tab.cards(
             section(
                 question("stages.question"),
                 caption("stages.lead"),
-                stages("stages", draw=heads.draw_stages, on=heads.select_pair),
+                stages("stages", draw=heads.draw_stages, on=select),
                 classes="dark gb-stage",
             ),
             row(

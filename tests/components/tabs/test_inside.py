@@ -15,7 +15,7 @@ from components.render import compute
 from components.state.example import example
 from components.state.reads import Reads
 from components.state.text import Selection
-from components.tabs.inside import heads, scene, tab
+from components.tabs.inside import heads, tab
 from components.tabs.inside.scene import Chosen, recorded, select
 from components.tabs.inside.tab import select_in_path
 from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace, get_model
@@ -101,10 +101,7 @@ def test_a_new_token_is_the_only_one_that_the_model_reads_and_pictures_wait_for_
 
 
 @pytest.mark.parametrize("part", ["numbers", "heads", "stream"])
-def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(
-    document: Generation, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scene, "LONG_PASS_WORK", 0)
+def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(document: Generation, part: str) -> None:
     inside = Inside(document, part=part)
     before = inside.recording
     diverge(inside)
@@ -135,7 +132,7 @@ def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(doc
 def test_a_key_is_selected_with_its_query_and_left_with_it(document: Generation) -> None:
     inside = Inside(document, LOOK, part="heads")
     inside.drawn.update()
-    heads.select_pair(inside.session, {"position": 9, "key": 4})
+    select(inside.session, {"position": 9, "key": 4})
     assert (inside.shown("stages")["query"], inside.shown("stages")["key"]) == (9, 4)
     select(inside.session, {"layer": 0})
     assert inside.shown("stages")["key"] == 4
