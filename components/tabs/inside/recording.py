@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,8 +25,6 @@ RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_
 RECORDED_GATED = ("mlp_gate", "mlp_up")  # in each gated layer, where mlp_post is their product
 RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
 PASS_TOKENS = 128  # read at once, so that a long text needs little memory
-
-Rows = TypeVar("Rows", bound="tuple[object, ...]")
 
 
 @dataclass
@@ -181,7 +179,7 @@ def rows_of(value: Tensor) -> np.ndarray:
     return value.float().reshape(-1, value.shape[-1]).cpu().numpy()
 
 
-def joined(before: Rows | None, start: int, more: Rows) -> Rows:
+def joined(before: Any, start: int, more: Any) -> Any:
     """Return named tuples of arrays as one: the first `start` rows of one, then all of another."""
     if before is None:
         return more
