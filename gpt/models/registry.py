@@ -232,13 +232,6 @@ class Registry:
             self._count(found, load)
         return found
 
-    def float32_copy(self, name: str) -> LoadedModel:
-        """Load a separate float32 copy of a shared model. Raises ValueError if there is not enough memory."""
-        source = self._sources.get(name)
-        if source is None:
-            raise GPTError("model.not_shared", name=name)
-        return build(name, source.open(), self.device or best_device(), "fp32", untrained=source.untrained)
-
     def trim(self) -> None:
         """Free the memory held by finished texts and return it to the system."""
         with self._lock:
@@ -339,7 +332,6 @@ configure = _shared.configure
 list_models = _shared.names
 models_in_memory = _shared.in_memory
 trim_models = _shared.trim
-float32_copy = _shared.float32_copy
 add_model = _shared.add
 add_upload = _shared.add_upload
 add_loaded = _shared.add_loaded
@@ -415,7 +407,11 @@ def precision_error(loaded: LoadedModel) -> PrecisionError:
     """Compare a shared model with a temporary float32 copy. The result is cached."""
     with _comparing:
         if loaded not in _errors:
-            _errors[loaded] = compare(loaded, float32_copy(loaded.name))
+            source = _shared._sources.get(loaded.name)
+            if source is None:
+                raise GPTError("model.not_shared", name=loaded.name)
+            exact = build(loaded.name, source.open(), loaded.device, "fp32", untrained=source.untrained)
+            _errors[loaded] = compare(loaded, exact)
         return _errors[loaded]
 
 

@@ -98,14 +98,7 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
     if known is None and hints.names != INFER:
         told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
         raise NamesInferred("layout.inferred", layout=replace(layout, **told).to_json(), n_embd=sizes["n_embd"])
-    found = match_config(sizes, stated, hints, layout)
-    present = {role_of(name) for name in weights}
-    for name, shape in expected_shapes(found).items() if layout.title == CUSTOM else ():
-        if role_of(name) not in present and name.endswith(".bias"):  # biases that all blocks lack
-            weights[name] = (torch.zeros(shape),)
-        elif role_of(name) not in present and name.endswith("attn.c_proj.weight"):  # no output projection
-            weights[name] = (torch.eye(*shape),)
-    return fitted(layout, found, weights)
+    return fitted(layout, match_config(sizes, stated, hints, layout), weights)
 
 
 def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, object], hints: Hints) -> Translated:
@@ -141,7 +134,7 @@ def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> Translated:
     expected = expected_shapes(config)
     unused = {name for name in weights.keys() - expected.keys() if is_unused(name, weights)}
     weights = {name: part for name, part in weights.items() if name not in unused}
-    check_weights(expected, weights, layout)
+    check_weights(expected, add_missing(weights, expected, layout), layout)
     if layout.rotary_pairs != "half":
         weights = with_half_pairs(weights, config, layout)
     return layout, config, weights
@@ -484,7 +477,7 @@ def with_half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weig
 def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Options) -> tuple[Weights, Layout]:
     """Return the weights of a model in FAMILIES under our names, and their layout.
 
-    All weights are views of the stored tensors, except for norms that have no stored weights.
+    All weights are views of the stored tensors.
     named: Stored weights by name, without wrapper prefixes. stated: Options from config.json.
     """
     layout = replace(family, n_head=stated["n_head"])
@@ -498,8 +491,6 @@ def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Option
     for role, n_rows in family.skip_rows.items():
         if (name := f"{role}.weight") in weights:
             weights[name] = tuple(tensor[n_rows:] if tensor.dim() else tensor for tensor in weights[name])
-    if family.plain_norms:
-        add_plain_norms(weights, stated)
     if family.normed_embedding:  # a tied head has the weights before the norm
         weights.setdefault("lm_head.weight", weights["wte.weight"])
         weights["wte.weight"] = tuple(normed(rows, stated["norm_eps"]) for rows in weights["wte.weight"])
@@ -517,15 +508,16 @@ def normed(rows: Tensor, eps: float) -> Tensor:
     return Deferred(lambda dtype: rms_norm(rows.float(), rows.shape[-1:], eps=eps), like)
 
 
-def add_plain_norms(weights: Weights, stated: Options) -> None:
-    """Add weights of 1, and biases of 0 if the model has biases, to norms that have no weights."""
-    blocks = {name.rpartition(".attn.")[0] for name in weights if ".attn." in name}
-    dtype = next(iter(weights.values()))[0].dtype
-    if stated.get("qk_norm"):
-        width = stated.get("head_dim") or stated["n_embd"] // stated["n_head"]
-        names = (f"{block}.attn.{each}_norm.weight" for block in blocks for each in "qk")
-        weights.update(dict.fromkeys(names, (torch.ones(width, dtype=dtype),)))
-    for norm in (*(f"{block}.{each}" for block in blocks for each in ("ln_1", "ln_2")), "ln_f"):
-        weights.setdefault(f"{norm}.weight", (torch.ones(stated["n_embd"], dtype=dtype),))
-        if stated.get("bias", True):
-            weights.setdefault(f"{norm}.bias", (torch.zeros(stated["n_embd"], dtype=dtype),))
+def add_missing(weights: Weights, expected: Mapping[str, tuple[int, ...]], layout: Layout) -> Weights:
+    """Add weights that no block has, and return all: those of plain norms, and zeros and an identity in custom layouts."""
+    present, dtype = {role_of(name) for name in weights}, next(iter(weights.values()))[0].dtype
+    for name, shape in expected.items():
+        if role_of(name) in present:
+            continue
+        if layout.plain_norms and re.search(r"ln_|_norm", name):
+            weights[name] = (torch.full(shape, float(name.endswith("weight")), dtype=dtype),)
+        elif layout.title == CUSTOM and name.endswith(".bias"):
+            weights[name] = (torch.zeros(shape, dtype=dtype),)
+        elif layout.title == CUSTOM and name.endswith("attn.c_proj.weight"):  # some programs have no output projection
+            weights[name] = (torch.eye(*shape, dtype=dtype),)
+    return weights

@@ -44,7 +44,14 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
 from gpt.models.checkpoints.layouts import Layout
 from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SCALING, SKIPS_ROTATION, WINDOWED, read_family_options
 from gpt.models.checkpoints.tokenizer_formats import CONTROL, PLACE, SETTINGS_FILES, USER_DEFINED, write_gpt2_files
-from gpt.models.checkpoints.translate import expected_shapes, role_of, translate_family, whole, with_half_pairs
+from gpt.models.checkpoints.translate import (
+    add_missing,
+    expected_shapes,
+    role_of,
+    translate_family,
+    whole,
+    with_half_pairs,
+)
 from gpt.models.checkpoints.vocabularies import FILES, PlainIds, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
 from gpt.rotary import rotary_frequencies
@@ -56,8 +63,6 @@ POSITIONS = "position_embd.weight"  # llama.cpp expects it in float32
 OWN_HEAD = ("gptneox", "olmo2", "phi2", "stablelm")  # llama.cpp opens them only with an output matrix
 NO_HEAD = ("gemma", "gemma2")  # llama.cpp always uses the embedding
 N_BLOCK = 32  # numbers in a block of Q8_0
-# Matrices that transformers stores as (in, out), like OpenAI's released weights.
-TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 NORM_ERROR = 1e-6  # rounding errors of a mean of squares
 BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family may have biases that the model lacks
 
@@ -286,6 +291,7 @@ def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tenso
     theirs = replace(theirs, tie_weights=model.config.tie_weights)
     found = {name: torch.zeros(shape) for name, shape in stored_shapes(family, theirs).items()}
     weights, _ = translate_family(found, family, dataclasses.asdict(theirs))
+    weights = add_missing(weights, expected_shapes(theirs), family)
     if family.rotary_pairs != "half":
         weights = with_half_pairs(weights, theirs, family)
     if family.normed_embedding:  # its rows x become x / sqrt(mean(x^2) + eps), whose mean square is below 1
@@ -331,11 +337,6 @@ def stored_shapes(family: Layout, config: GPTConfig) -> dict[str, tuple[int, ...
     return shapes
 
 
-def transposed(name: str, tensor: Tensor) -> Tensor:
-    """Convert a weight from our orientation to that of transformers, or vice versa. Returns a view."""
-    return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
-
-
 def save_gguf(
     model: AnyModel, path: Path | str, vocabulary: Vocabulary | None = None, *, kind: Kind = "F16", layout: str = ""
 ) -> None:
@@ -349,16 +350,16 @@ def save_gguf(
     path = Path(path)
     require(not path.exists(), "gguf.exists", path=path)
     network, tokenizer = with_tokenizer(model)
-    found = (
-        (metadata, tensors)
-        for metadata, family, config in gguf_candidates(network.config, layout or getattr(model, "layout", ""))
-        if (tensors := to_weights(network, family, config)) is not None
-    )
-    metadata, tensors = next(found, ({}, {}))
-    require(tensors, "gguf.no_architecture")
-    if metadata["general.architecture"] in OWN_HEAD and network.config.tie_weights:
+    config, factors = network.config, rope_factors(network.config)
+    for metadata, family, theirs in gguf_candidates(config, layout or getattr(model, "layout", "")):
+        tensors = to_weights(network, family, theirs)
+        if tensors is not None and is_same(config, read_back(metadata, tensors, factors, config)):
+            break
+    else:
+        raise GPTError("gguf.no_architecture")
+    if metadata["general.architecture"] in OWN_HEAD and config.tie_weights:
         tensors["output.weight"] = tensors["token_embd.weight"]
-    if (factors := rope_factors(network.config)) is not None:
+    if factors is not None:
         tensors[gguf.ROPE_FACTORS] = factors
     metadata |= vocabulary_metadata(vocabulary or tokenizer)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -369,7 +370,7 @@ def save_gguf(
 
 
 def gguf_candidates(config: GPTConfig, layout: str) -> Iterator[tuple[dict[str, Any], Layout, GPTConfig]]:
-    """Yield the metadata, the family and its configuration for the architectures that express a configuration.
+    """Yield the metadata, the family and its configuration for the architectures that may express a configuration.
 
     layout: The layout that the model was read from. Its family is tried first.
     """
@@ -384,7 +385,7 @@ def gguf_candidates(config: GPTConfig, layout: str) -> Iterator[tuple[dict[str, 
         family = gguf.gguf_family(family, stored, name)
         is_ignored = f"{name}.{gguf.WINDOW}" in metadata and f"{name}.{gguf.PATTERN}" not in metadata  # by llama.cpp
         is_ignored |= name in NO_HEAD and not config.tie_weights
-        if not is_ignored and is_same(config, read_back(metadata, config)):
+        if not is_ignored:
             yield metadata, family, theirs
 
 
@@ -416,19 +417,13 @@ def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:
     return {key: gguf.shortest(value) if isinstance(value, float) else value for key, value in found.items()}
 
 
-def read_back(metadata: dict[str, Any], config: GPTConfig) -> GPTConfig:
-    """Return the configuration that a reader finds in the metadata."""
-    sizes = {"token_embd.weight": (config.vocab_size, 1), "blk.0.ffn_down.weight": (1, config.ff_size)}
-    tensors = {name: torch.empty(size, device="meta") for name, size in sizes.items()}
-    named = {"attn_q": config.has_qkv_bias, "attn_output": config.has_proj_bias, "ffn_up": config.has_mlp_bias}
-    tensors |= {f"blk.0.{name}.bias": torch.empty(0) for name, has_bias in named.items() if has_bias}
-    tensors |= {} if config.tie_weights else {"output.weight": torch.empty(0)}
-    factors = rope_factors(config)
+def read_back(
+    metadata: dict[str, Any], tensors: dict[str, Tensor], factors: Tensor | None, config: GPTConfig
+) -> GPTConfig:
+    """Return the configuration that a reader finds in a file, or the default one if it finds none."""
     try:
-        found = read_config(gguf.read_config(gguf.GGUFFile(metadata, tensors, {}), factors))
-    except GPTError:
-        found = None
-    if found is None:
+        found = GPTConfig(**read_family_options(gguf.read_config(gguf.GGUFFile(metadata, tensors, {}), factors)))
+    except ValueError:
         return GPTConfig()
     return found if factors is None else replace(found, rotary_scaling=config.rotary_scaling)  # the same factors
 
