@@ -48,11 +48,6 @@ ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
 UNTRAINED = "untrained"  # the bundled model's configuration and vocabulary with random weights
 WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in order of preference
-# Repositories that were renamed on the hub. A cache may contain them under either name.
-RENAMED = {
-    **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
-    "distilgpt2": "distilbert/distilgpt2",
-}
 # HfHubHTTPError's bases include its HTTP library's base error.
 NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
 UNREACHED = (ConnectionError, socket.gaierror)
@@ -195,8 +190,6 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     Raises ValueError if the hub is unreachable and the cache has no copy, or if the model does not exist or is not
     supported.
     """
-    if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
-        return folder
     whole, (repo_id, _, file) = repo_id, repo_id.partition(":")
     wanted = file or CONFIG
     try:
@@ -246,22 +239,17 @@ def fetch_files(repo_id: str, *names: str) -> Path:
 
 
 def cached_folder(repo_id: str) -> Path | None:
-    """Return a model's folder, or its GGUF file, if the cache has all of its files, under either name."""
+    """Return a model's folder, or its GGUF file, if the cache has all of its files."""
     repo_id, _, file = repo_id.partition(":")
-    if file:
-        with suppress(LocalEntryNotFoundError):
-            parts = part_names(file)
-            folder = Path(snapshot_download(repo_id, allow_patterns=parts, local_files_only=True))
-            return folder / file if all((folder / part).is_file() for part in parts) else None
+    try:
+        folder = Path(snapshot_download(repo_id, allow_patterns=part_names(file or CONFIG), local_files_only=True))
+    except LocalEntryNotFoundError:
         return None
-    for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
-        with suppress(LocalEntryNotFoundError):
-            folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))
-            weights = next((listed_files(folder / file) for file in WEIGHT_NAMES if (folder / file).is_file()), [])
-            has_weights = bool(weights) and all((folder / file).is_file() for file in weights)
-            if has_weights and any((folder / file).is_file() for file in FILES):
-                return folder
-    return None
+    if file:
+        return folder / file if all((folder / part).is_file() for part in part_names(file)) else None
+    weights = next((listed_files(folder / name) for name in WEIGHT_NAMES if (folder / name).is_file()), [])
+    has_vocabulary = any((folder / name).is_file() for name in FILES)
+    return folder if weights and has_vocabulary and all((folder / name).is_file() for name in weights) else None
 
 
 def fetch_weights(repo_id: str, sizes: Mapping[str, int], progress: Progress | None) -> None:

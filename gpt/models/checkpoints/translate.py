@@ -509,7 +509,7 @@ def normed(rows: Tensor, eps: float) -> Tensor:
 
 
 def add_missing(weights: Weights, expected: Mapping[str, tuple[int, ...]], layout: Layout) -> Weights:
-    """Add weights that no block has, and return all: those of plain norms, and zeros and an identity in custom layouts."""
+    """Add weights that no block has: those of plain norms; in custom layouts, zeros for biases, and the identity."""
     present, dtype = {role_of(name) for name in weights}, next(iter(weights.values()))[0].dtype
     for name, shape in expected.items():
         if role_of(name) in present:

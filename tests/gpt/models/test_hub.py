@@ -79,15 +79,6 @@ def test_offline_raises_an_error_that_says_what_to_do(served: Hub, monkeypatch: 
     assert served.gets == []
 
 
-def test_moved_models_are_found_in_the_cache_under_their_long_name(
-    served: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = hub.download(REPO)
-    monkeypatch.setitem(hub.RENAMED, "gpt2", REPO)
-    served.down = True
-    assert hub.download("gpt2") == folder
-
-
 def test_unknown_repository_and_missing_weights_are_refused(served: Hub) -> None:
     with pytest.raises(ValueError, match="no public model 'nobody/nothing'"):
         load_model("nobody/nothing")
