@@ -17,6 +17,7 @@ from gpt.experiments.shapes import UNTIED_124M, cache_numbers, next_token_multip
 from gpt.model import meta_model
 from gpt.models.checkpoints.layouts import BOOK
 from gpt.models.checkpoints.translate import their_name
+from gpt.models.checkpoints.writing import transposed
 from gpt.models.memory import format_bytes
 
 
@@ -53,10 +54,10 @@ def name_rows(layout: str) -> list[list[str]]:
     if layout == "book":
         pairs = [pair for name, shape in ours.items() for pair in book_parts(shape, name)]
     else:
-        turns = -1 if layout == "hugging_face" else 1  # transformers stores the matrices of blocks as (in, out)
+        turns = transposed if layout == "hugging_face" else lambda _, tensor: tensor
         pairs = [
-            (name if name == "lm_head.weight" else f"transformer.{name}", shape[:: turns if "h." in name else 1], name)
-            for name, shape in ours.items()
+            (name if name == "lm_head.weight" else f"transformer.{name}", tuple(turns(name, tensor).shape), name)
+            for name, tensor in weights.items()
         ]
     return [[name, str(list(shape)), here, str(list(ours[here]))] for name, shape, here in pairs]
 
