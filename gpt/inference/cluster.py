@@ -53,8 +53,7 @@ class ConnectionLost(Exception):
 class ModelSpec:
     """Arguments to `gpt.models.sources.load_model` for a replica.
 
-    location: a name, a path or a repository. hints: (name, value) pairs for settings that the checkpoint does not
-        contain.
+    location: a name, a path or a repository. hints: (name, value) pairs of further arguments.
     """
 
     location: str

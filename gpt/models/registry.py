@@ -246,8 +246,9 @@ class Registry:
         try:
             checkpoint = source.open(lambda *done: setattr(load, "done", done)).within(self.context)
             device = self.device or best_device()
-            cluster = None if source.is_private else self.cluster
-            deployed = None if cluster is None else DeployedModel(cluster, source.spec(name, self.precision))
+            deployed = None
+            if self.cluster is not None and not source.is_private:
+                deployed = DeployedModel(self.cluster, source.spec(name, self.precision, self.context))
             n_bytes = memory_of(checkpoint, self.precision, device, deployed=deployed is not None)
             self._reserve(name, n_bytes, device, load)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained, deployed=deployed)

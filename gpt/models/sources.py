@@ -136,11 +136,12 @@ class Source:
         """Whether the model belongs to one visitor: an upload or an unlisted model."""
         return self.folder is not None or not self.listed
 
-    def spec(self, name: str, precision: Precision) -> ModelSpec:
+    def spec(self, name: str, precision: Precision, context: int | None) -> ModelSpec:
         """Return the model's specification for a replica. A path must refer to the same files on both computers."""
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
         location = name if name in MODELS else location  # a bundled model's path differs on the other computer
-        return ModelSpec(location, precision, tuple(self.hints.given().items()))
+        options = self.hints.given() | ({} if context is None else {"context": context})
+        return ModelSpec(location, precision, tuple(options.items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
         return open_checkpoint(*self.fetch(progress))
@@ -285,6 +286,7 @@ def load_model(
     *,
     device: str | torch.device | None = None,
     precision: Precision = "fp32",
+    context: int | None = None,
     n_head: int | None = None,
     activation: Activation | None = None,
     attn_scale: AttnScale | None = None,
@@ -299,6 +301,7 @@ def load_model(
     """Load a model, without sharing it, from a name in `list_models`, a path, or a hub repository.
 
     device: Defaults to CUDA if available, else MPS, else the CPU.
+    context: Longest text in tokens, for a model with rotary positions. Defaults to the model's own.
     n_head, activation, attn_scale, names, weights, base: Settings that the checkpoint does not contain; see
         `gpt.models.checkpoints.Hints`. If the roles of the weights have to be inferred, a warning shows the inferred
         table; names="infer" accepts it.
@@ -321,4 +324,5 @@ def load_model(
     except NamesInferred as unconfirmed:
         warnings.warn(str(unconfirmed), stacklevel=2)
         checkpoint = replace(source, hints=replace(source.hints, names=INFER)).open(progress)
+    checkpoint = checkpoint.within(context)
     return build(str(name_or_path), checkpoint, chosen, precision, untrained=source.untrained, trainable=trainable)

@@ -248,10 +248,11 @@ def test_float32_weights_stay_in_their_file_and_refuse_changes_that_would_not_re
 
 
 def test_listed_models_are_deployed_and_uploads_are_not(folder: Path) -> None:
-    registry = Registry(cluster=CLUSTER)
+    registry = Registry(cluster=CLUSTER, context=9)
     registry.add(folder, name="tiny")
     deployed = [registry.get(name).deployed for name in ("tiny", "untrained")]
     assert [each.spec.location for each in deployed] == [str(folder.resolve()), "untrained"]
+    assert [dict(each.spec.hints) for each in deployed] == [{"context": 9}] * 2
     upload = registry.get(registry.add_upload(sorted(folder.iterdir())))
     assert upload.deployed is None
     assert registry.get("tiny").engine.admission.limit == 3 * upload.engine.admission.limit
