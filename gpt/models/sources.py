@@ -206,9 +206,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         require(first, "hub.format", name=repo_id, file=WEIGHTS)
         weights = listed_files(Path(hf_hub_download(repo_id, first))) if first in INDEXES else [first]
         check_config(read_json(Path(hf_hub_download(repo_id, CONFIG)), dict))
-        folder = fetch_files(repo_id, CONFIG, TOKENIZER_JSON, *SETTINGS_FILES)
-        if not (folder / TOKENIZER_JSON).is_file():
-            fetch_files(repo_id, *FILES)
+        fetch_files(repo_id, *SETTINGS_FILES, *((TOKENIZER_JSON,) if TOKENIZER_JSON in sizes else FILES))
         fetch_weights(repo_id, {name: sizes.get(name, 0) for name in weights}, progress)
         return fetch_files(repo_id, *weights, *INDEXES)
     except GatedRepoError:
@@ -221,9 +219,10 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         reason = network_reason(error)
     except NETWORK_ERRORS as error:
         reason = network_reason(error)
-    if (folder := cached_folder(whole)) is not None:
-        return folder
-    raise GPTError("hub.unreachable", name=repo_id, reason=reason)
+    folder = cached_folder(whole)
+    if folder is None:
+        raise GPTError("hub.unreachable", name=repo_id, reason=reason)
+    return folder
 
 
 def network_reason(error: Exception) -> object:
