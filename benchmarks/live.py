@@ -13,8 +13,9 @@ import os
 import time
 from dataclasses import replace
 
-from gpt.training.live_run import LiveRun, RunProgress
+from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
+from gpt.training.snapshots import RunProgress
 from gpt.training.tasks import TASKS, TaskDataset
 
 GOAL = 0.99

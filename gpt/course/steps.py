@@ -174,7 +174,7 @@ def query_key_value(reference: Reference) -> dict[str, Any]:
 
 def deep_layers(reference: Reference) -> dict[str, Any]:
     """Return the weights for the five layers in the original experiment, with seed 123."""
-    network = DeepNetwork([3] * 5 + [1], "gelu_tanh", True, torch.Generator().manual_seed(123))
+    network = DeepNetwork([3] * 5 + [1], "gelu_tanh", shortcuts=True, seed=123)
     weights = {name.removeprefix("layers."): value for name, value in network.state_dict().items()}
     return {"weights": weights, "widths": [3] * 5 + [1]}
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from gpt.analysis.residual import stream_norms
 from gpt.analysis.tracing import trace_text
 from gpt.config import Activation, GPTConfig
-from gpt.layers import ACTIVATIONS
+from gpt.layers import ACTIVATIONS, seeded
 from gpt.model import GPT
 
 INIT_STD = 0.02  # standard deviation of GPT-2's initial weights
@@ -80,14 +80,6 @@ def random_ids(config: GPTConfig, seed: int) -> list[int]:
     return list(torch.randint(config.vocab_size, (n,), generator=generator).tolist())
 
 
-def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
-    """Create a layer with the weights that `nn.Linear` would draw if torch's global generator had the same state."""
-    layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
-    nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
-    nn.init.uniform_(layer.bias, -1 / math.sqrt(n_in), 1 / math.sqrt(n_in), generator=generator)
-    return layer
-
-
 @dataclass(frozen=True)
 class ShortcutGradients:
     """Mean absolute gradient of each layer's weights, starting with the first layer; 0 if it underflows float32."""
@@ -99,9 +91,10 @@ class ShortcutGradients:
 class DeepNetwork(nn.Module):
     """Linear layers with activations. With shortcuts, a layer adds its input to its output if their shapes match."""
 
-    def __init__(self, widths: list[int], activation: Activation, shortcuts: bool, generator: torch.Generator) -> None:
+    def __init__(self, widths: list[int], activation: Activation, shortcuts: bool, seed: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(linear(a, b, generator) for a, b in pairwise(widths))
+        with seeded(seed):
+            self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.activation, self.shortcuts = ACTIVATIONS[activation], shortcuts
 
     def forward(self, x: Tensor) -> Tensor:
@@ -125,7 +118,7 @@ def shortcut_gradients(
 
 def mean_gradients(widths: list[int], seed: int, activation: Activation, shortcuts: bool) -> tuple[float, ...]:
     """Return the mean absolute weight gradient of each layer in one network."""
-    network = DeepNetwork(widths, activation, shortcuts, torch.Generator().manual_seed(seed))
+    network = DeepNetwork(widths, activation, shortcuts, seed)
     with torch.enable_grad():
         x = torch.linspace(1, -1, widths[0])[None]  # (1, width)
         loss = F.mse_loss(network(x), torch.zeros(1, 1))

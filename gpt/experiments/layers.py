@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gpt.analysis.tracing import trace_text
 from gpt.config import Activation, GPTConfig, Norm
-from gpt.experiments.initialisation import linear, random_ids
+from gpt.experiments.initialisation import random_ids
 from gpt.layers import ACTIVATIONS, seeded
 from gpt.model import GPT, ForwardContext, TransformerBlock, meta_model
 from gpt.trace import Trace
@@ -145,9 +145,9 @@ def normalise(
 @torch.inference_mode()
 def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: int = 123) -> Tensor:
     """Return example rows to normalise, (n_rows, n_out): Gaussian noise put through a random linear layer and ReLU."""
-    generator = torch.Generator().manual_seed(seed)
-    batch = torch.randn(n_rows, n_in, generator=generator)
-    return linear(n_in, n_out, generator)(batch).relu()
+    with seeded(seed):
+        batch = torch.randn(n_rows, n_in)
+        return nn.Linear(n_in, n_out)(batch).relu()
 
 
 def norms_of(config: GPTConfig) -> tuple[NormName, ...]:

@@ -8,18 +8,14 @@ import os
 import secrets
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 from zipfile import ZIP_DEFLATED, ZipFile
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from gpt.background import lower_priority
 from gpt.errors import GPTError
@@ -27,10 +23,18 @@ from gpt.model import GPT
 from gpt.models.checkpoints import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload, remove_model
-from gpt.trace import Trace
-from gpt.training.data import Sample
 from gpt.training.recipe import Recipe
-from gpt.training.snapshots import pack_weights, snapshot_steps, unpack_model
+from gpt.training.snapshots import (
+    ENDED,
+    Evaluation,
+    LossPoint,
+    RunProgress,
+    State,
+    attention_on,
+    pack_weights,
+    snapshot_steps,
+    unpack_model,
+)
 from gpt.training.tasks import Dataset
 from gpt.training.trainer import Trainer
 
@@ -38,8 +42,6 @@ N_EVALUATIONS = 32  # per run, each with a snapshot of the weights
 MAX_SNAPSHOT_BYTES = 16_000_000  # limit for all snapshots of a run; larger models get fewer evaluations
 TIME_LIMIT_SECONDS = 300.0
 MAX_WAITING, MAX_WAITING_OF_OWNER = 16, 8
-State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
-ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 
 
 class LiveRun:
@@ -213,16 +215,13 @@ class LiveRun:
             return self._state == "training" and time.monotonic() < deadline
 
     def _evaluate(self, trainer: Trainer) -> None:
-        dataset, trace = self.dataset, Trace()
-        with torch.inference_mode():
-            trainer.model.hidden_states(torch.tensor([dataset.example], device=trainer.model.device), trace=trace)
-        weights = torch.stack([layer.attn_weights[0] for layer in trace.layers])  # (n_layer, n_head, T, T)
+        dataset = self.dataset
         evaluation = Evaluation(
             step=trainer.step,
             val_loss=trainer.loss(dataset.validation),
             accuracy=dataset.accuracy(trainer.model),
             samples=dataset.samples(self._as_loaded(trainer.model)),
-            attn_weights=weights.half().cpu().numpy(),
+            attn_weights=attention_on(trainer.model, dataset.example),
             weights=pack_weights(trainer.model),
         )
         with self._changed:
@@ -248,62 +247,8 @@ class LiveRun:
                 self._changed.notify_all()
 
 
-@dataclass(frozen=True)
-class LossPoint:
-    """One update: the loss before the update, in nats, and the learning rate."""
-
-    step: int
-    loss: float
-    rate: float
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The model's results after `step` updates, on examples that are not used for training.
-
-    attn_weights: (n_layer, n_head, T, T) float16, on the dataset's example. weights: the snapshot; see
-    `gpt.training.snapshots.pack_weights`.
-    """
-
-    step: int
-    val_loss: float
-    accuracy: float | None
-    samples: tuple[Sample, ...]
-    attn_weights: np.ndarray
-    weights: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def n_bytes(self) -> int:
-        """Size of the attention weights and the snapshot, in bytes."""
-        return self.attn_weights.nbytes + sum(tensor.nbytes for tensor in self.weights.values())
-
-
-@dataclass(frozen=True)
-class RunProgress:
-    """Progress of a run. A run that reaches its time limit is "finished" before its last step.
-
-    seconds: time since the start, including pauses. paused_seconds: duration of the pauses that have ended.
-    rate_factor: multiplies the recipe's learning rates. queue_position: 1 for the next run to start, 0 if the run is
-    not queued.
-    """
-
-    state: State
-    step: int
-    steps: int
-    evaluations: tuple[Evaluation, ...]
-    losses: tuple[LossPoint, ...] = ()
-    seconds: float = 0.0
-    paused_seconds: float = 0.0
-    rate_factor: float = 1.0
-    queue_position: int = 0
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
-
-
 class RunQueue:
-    """Starts queued runs: each owner's first run before anyone's second, then earlier ones.
+    """Starts queued runs in the order of their submission.
 
     max_running: maximum number of runs that train at the same time, including paused ones; defaults to half the number
     of cores.
@@ -312,8 +257,8 @@ class RunQueue:
     def __init__(self, max_running: int | None = None) -> None:
         self.max_running = max_running or max(1, (os.cpu_count() or 1) // 2)
         self._lock = threading.Lock()
-        self._waiting: dict[LiveRun, str] = {}  # {run: owner} in the order of submission
-        self._running: dict[LiveRun, str] = {}
+        self._waiting: dict[LiveRun, str] = {}  # {run: owner}
+        self._running: set[LiveRun] = set()
         atexit.register(self.close)  # a daemon thread that uses torch while Python exits can abort the process
 
     def submit(self, run: LiveRun, owner: str = "") -> None:
@@ -340,7 +285,7 @@ class RunQueue:
         """Return a run's position in the queue: 1 for the next run to start, 0 for a run that is not queued."""
         with self._lock:
             self._start_next()
-            return self._in_turn().index(run) + 1 if run in self._waiting else 0
+            return [*self._waiting].index(run) + 1 if run in self._waiting else 0
 
     def close(self) -> None:
         with self._lock:
@@ -348,24 +293,16 @@ class RunQueue:
         for run in runs:
             run.close()
 
-    def _in_turn(self) -> list[LiveRun]:
-        """Return the waiting runs in the order in which they will start."""
-        n_before, turns = Counter(self._running.values()), {}
-        for run, owner in self._waiting.items():
-            turns[run] = n_before[owner]
-            n_before[owner] += 1
-        return sorted(turns, key=lambda run: turns[run])
-
     def _start_next(self) -> None:
         """Drop cancelled runs from the queue, and start waiting runs up to the limit."""
         self._waiting = {run: owner for run, owner in self._waiting.items() if run.state == "waiting"}
         while self._waiting and len(self._running) < self.max_running:
-            run = self._in_turn()[0]
-            owner = self._waiting.pop(run)
+            run = next(iter(self._waiting))
+            del self._waiting[run]
             if run.start(partial(self._ended, run)):
-                self._running[run] = owner
+                self._running.add(run)
 
     def _ended(self, run: LiveRun) -> None:
         with self._lock:
-            self._running.pop(run, None)
+            self._running.discard(run)
             self._start_next()

@@ -1,4 +1,4 @@
-"""Snapshots of a training run: small copies of the weights, saved after steps that are spaced on a log scale.
+"""Records of a training run, and its snapshots: small copies of the weights after steps spaced on a log scale.
 
 A folder contains config.json (the model's configuration), the vocabulary, one <step>.safetensors per snapshot,
 figures.json (measurements for each snapshot) and README.md.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,11 +24,19 @@ from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.files import CONFIG
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
+from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Vocabulary
+from gpt.trace import Trace
+from gpt.training.data import Sample
 
 FIGURES = "figures.json"
 FIRST_SHARE = 1 / 256  # fraction of the updates made before the first snapshot of trained weights
 SCALE = ".scale"  # suffix for a matrix's scales
+ASSETS = Path(__file__).parent.parent / "assets" / "training"
+EXAMPLE = 2 * " cold spoon bird door blue tree king"
+APPEARED = 0.5  # minimum induction score for a head to count as copying
+State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
+ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 
 
 def snapshot_steps(steps: int, n: int) -> tuple[int, ...]:
@@ -123,5 +132,121 @@ class Snapshots:
         rows = ",\n".join(json.dumps(asdict(each), ensure_ascii=False) for each in figures)
         (self.folder / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
-    def figures(self) -> list[SnapshotFigures]:
+    def read_figures(self) -> list[SnapshotFigures]:
         return [SnapshotFigures(**row) for row in read_json(self.folder / FIGURES, list)]
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    """One update: the loss before the update, in nats, and the learning rate."""
+
+    step: int
+    loss: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The model's results after `step` updates, on examples that are not used for training.
+
+    attn_weights: (n_layer, n_head, T, T) float16, on the dataset's example. weights: the snapshot; see
+    `gpt.training.snapshots.pack_weights`.
+    """
+
+    step: int
+    val_loss: float
+    accuracy: float | None
+    samples: tuple[Sample, ...]
+    attn_weights: np.ndarray
+    weights: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Size of the attention weights and the snapshot, in bytes."""
+        return self.attn_weights.nbytes + sum(tensor.nbytes for tensor in self.weights.values())
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """Progress of a run. A run that reaches its time limit is "finished" before its last step.
+
+    seconds: time since the start, including pauses. paused_seconds: duration of the pauses that have ended.
+    rate_factor: multiplies the recipe's learning rates. queue_position: 1 for the next run to start, 0 if the run is
+    not queued.
+    """
+
+    state: State
+    step: int
+    steps: int
+    evaluations: tuple[Evaluation, ...]
+    losses: tuple[LossPoint, ...] = ()
+    seconds: float = 0.0
+    paused_seconds: float = 0.0
+    rate_factor: float = 1.0
+    queue_position: int = 0
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+@torch.inference_mode()
+def attention_on(model: GPT, ids: list[int]) -> np.ndarray:
+    """Return the attention weights of all heads on a text: (n_layer, n_head, T, T) float16."""
+    trace = Trace()
+    model.hidden_states(torch.tensor([ids], device=model.device), trace=trace)
+    return torch.stack([layer.attn_weights[0] for layer in trace.layers]).half().cpu().numpy()
+
+
+class RecordedExample(NamedTuple):
+    """The text on which attention is shown; see `gpt.training.data.TextDataset`."""
+
+    vocabulary: Vocabulary
+    example: list[int]
+    query: int
+
+
+class RecordedRun(Snapshots):
+    """A finished run that provides the same data as a live run, with attention on a text with repeated words."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.figures: dict[int, SnapshotFigures] = {each.step: each for each in self.read_figures()}
+        start = [] if self.tokenizer.eot_id is None else [self.tokenizer.eot_id]
+        ids = [*start, *self.tokenizer.encode(EXAMPLE)][: self.config.block_size]
+        first_again = next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
+        self.dataset = RecordedExample(self.tokenizer, ids, first_again)
+        evaluations = tuple(self._evaluation(step) for step in self.steps if step in self.figures)
+        last = evaluations[-1].step
+        self.n_parameters = meta_model(self.config).n_parameters
+        self.progress = RunProgress("finished", last, last, evaluations)
+
+    def _evaluation(self, step: int) -> Evaluation:
+        figures = self.figures[step]
+        samples = (Sample(figures.prompt, figures.sample),)
+        return Evaluation(step, figures.loss, None, samples, attention_on(self.model(step), self.dataset.example))
+
+    def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
+        model = self.model(evaluation.step)
+        return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
+
+    def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
+        """Return the steps before and after a head's induction score first reaches APPEARED, or None."""
+        before = 0
+        for step, figures in self.figures.items():
+            if figures.induction[layer][head] >= APPEARED:
+                return before, step
+            before = step
+        return None
+
+
+@lru_cache(maxsize=1)
+def bundled_recording() -> RecordedRun:
+    """Return the recording in the assets."""
+    return RecordedRun(ASSETS)
+
+
+@lru_cache(maxsize=1)
+def recorded_texts() -> tuple[tuple[int, str, float], ...]:
+    """Return (step, text, validation loss) for each snapshot of the bundled recording."""
+    return tuple((each.step, each.prompt + each.sample, each.loss) for each in Snapshots(ASSETS).read_figures())

@@ -28,7 +28,7 @@ from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
 from gpt.sampling import keep_only
 from gpt.tokenizer import start_ids
-from gpt.training.recorded_run import recorded_texts
+from gpt.training.snapshots import recorded_texts
 
 MAX_BARS = 20
 VISIBLE_BARS = 5  # visible without scrolling

@@ -18,7 +18,7 @@ from components.state.session import Session
 from components.tabs.train.film import Film, Shown, is_number, shares_of_next
 from components.widgets.chart import Drawing
 from gpt.analysis.heads import HeadScore
-from gpt.training.recorded_run import RecordedRun
+from gpt.training.snapshots import RecordedRun
 from gpt.training.tasks import N_TEST_EXAMPLES
 
 GOAL = 0.99

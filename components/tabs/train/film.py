@@ -23,8 +23,8 @@ from components.widgets.flow import flow
 from components.widgets.heads import heads, heads_data, max_pooled, thumbnail_side
 from components.widgets.simple import growth, growth_data, table
 from gpt import LoadedModel, SamplingParams
-from gpt.training.live_run import Evaluation, LiveRun, RunProgress
-from gpt.training.recorded_run import RecordedRun
+from gpt.training.live_run import LiveRun
+from gpt.training.snapshots import Evaluation, RecordedRun, RunProgress
 
 Run = LiveRun | RecordedRun
 

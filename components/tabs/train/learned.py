@@ -14,7 +14,7 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.train.curve import curve_card
 from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, player_card, shown_at
-from gpt.training.recorded_run import RecordedRun, bundled_recording
+from gpt.training.snapshots import RecordedRun, bundled_recording
 
 tab = Tab("learned")
 

@@ -43,8 +43,9 @@ from components.tabs.train.curve import curve_card
 from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, is_number, player_card, shown_at
 from components.tabs.train.scaling import scaling_card
 from gpt.training.data import MAX_TEXT_BYTES
-from gpt.training.live_run import LiveRun, RunProgress, RunQueue
+from gpt.training.live_run import LiveRun, RunQueue
 from gpt.training.recipe import LIVE_RECIPES
+from gpt.training.snapshots import RunProgress
 
 TICK_SECONDS = 0.7  # interval between updates of a run
 # None selects the newest step and the default head and position.

@@ -30,12 +30,11 @@ from components.tabs.train.learned import RECORDED, Learned, recorded, show_copy
 from components.tabs.train.tab import OWN, Train, progress_of
 from gpt import GPT, GPTConfig
 from gpt.models.registry import get_model, list_models
-from gpt.training import recorded_run
+from gpt.training import snapshots as recorded_run
 from gpt.training.data import TextDataset
 from gpt.training.live_run import LiveRun, RunQueue
 from gpt.training.recipe import Recipe
-from gpt.training.recorded_run import bundled_recording
-from gpt.training.snapshots import SnapshotFigures, Snapshots, save_snapshot
+from gpt.training.snapshots import SnapshotFigures, Snapshots, bundled_recording, save_snapshot
 from gpt.training.tasks import TASKS, TaskDataset
 from tests.components.drawing import Drawn, compute_now
 

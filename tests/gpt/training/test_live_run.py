@@ -243,7 +243,7 @@ def test_an_owner_has_part_of_the_queue(runs: list[LiveRun], monkeypatch: pytest
     with pytest.raises(ValueError, match="1 trainings from one address wait"):
         queue.submit(runs[2], "a")
     queue.submit(runs[2], "b")
-    assert status(queue, runs[1:3]) == [("waiting", 2), ("waiting", 1)]  # a's first run is training
+    assert status(queue, runs[1:3]) == [("waiting", 1), ("waiting", 2)]
 
 
 def test_closing_ends_all_runs_and_their_threads(runs: list[LiveRun]) -> None:

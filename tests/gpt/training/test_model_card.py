@@ -20,9 +20,8 @@ from gpt.training.command_line import chosen_recipe, parse_options
 from gpt.training.data import read_stories, split_stories
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe
-from gpt.training.recorded_run import ASSETS as RECORDED
-from gpt.training.recorded_run import RecordedRun
-from gpt.training.snapshots import Snapshots, pack_weights, snapshot_steps, unpack_model
+from gpt.training.snapshots import ASSETS as RECORDED
+from gpt.training.snapshots import RecordedRun, Snapshots, pack_weights, snapshot_steps, unpack_model
 from tests.gpt.training.tiny_run import weights
 from tools.model_card import main as write_card
 from tools.model_card import recipe_section, repeat_command
@@ -124,7 +123,7 @@ def test_a_run_keeps_snapshots_and_measures_each(tmp_path: Path, train: Callable
     last = snapshots.model(5)
     for name, weight in weights(out).items():
         assert torch.allclose(last.state_dict()[name], weight, atol=0.01), name
-    figures = snapshots.figures()
+    figures = snapshots.read_figures()
     assert [each.step for each in figures] == [0, 1, 2, 5]
     assert figures[-1].tokens == 5 * 4 * 16
     assert figures[-1].loss < figures[0].loss
@@ -162,5 +161,5 @@ def test_induction_appears_in_the_snapshots_inside_as_measured() -> None:
     assert last.induction[layer][head] > 0.9
     assert np.max(last.previous_token[:layer]) > 0.4
     assert (last.copy_loss < 0.5, last.loss < 3) == (True, True)
-    measured = copying_scores(run.snapshots.model(last.step), run.dataset.vocabulary.eot_id)
+    measured = copying_scores(run.model(last.step), run.dataset.vocabulary.eot_id)
     assert np.allclose(measured.induction, last.induction, atol=1e-3)
