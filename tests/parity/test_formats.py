@@ -6,7 +6,6 @@ import json
 import pickle
 import re
 import runpy
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -116,7 +115,7 @@ def test_nanochat_of_2026_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def write_openai(folder: Path) -> dict[str, np.ndarray]:
-    """Write a folder like OpenAI's, and return its weights. TensorFlow 2.21's Saver wrote the index for these names."""
+    """Write a folder like OpenAI's, and return its weights. TensorFlow 2.21's Saver wrote these names in this order."""
     V, T, C = 37, 12, 8
     shapes: dict[str, tuple[int, ...]] = {"wte": (V, C), "wpe": (T, C)}
     for block in ("h0", "h1"):
@@ -130,7 +129,7 @@ def write_openai(folder: Path) -> dict[str, np.ndarray]:
     weights = {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
     data = b"".join(weights[name].tobytes() for name in sorted(weights))
     (folder / "model.ckpt.data-00000-of-00001").write_bytes(data)
-    shutil.copy(Path(__file__).parent / "tensorflow" / "model.ckpt.index", folder)
+    (folder / "model.ckpt.index").touch()
     (folder / "hparams.json").write_text('{"n_vocab": 37, "n_ctx": 12, "n_embd": 8, "n_head": 2, "n_layer": 2}')
     letters = [*"abcdefghijklmnopqrstuvwxyzĠ.,!?'", "Ġa", "at", "Ġat", "th", "<|endoftext|>"]
     (folder / "encoder.json").write_text(json.dumps({letter: i for i, letter in enumerate(letters)}))
@@ -155,13 +154,13 @@ def test_openai_folder_reads_as_transformers_computes_it(tmp_path: Path) -> None
     assert loaded.tokenizer.eot_id == 36
 
 
-@pytest.mark.parametrize("file", ["model.ckpt.index", "model.ckpt.data-00000-of-00001"])
-def test_a_cut_tensorflow_checkpoint_is_refused(tmp_path: Path, file: str) -> None:
+def test_a_tensorflow_checkpoint_with_other_weights_is_refused(tmp_path: Path) -> None:
     write_openai(tmp_path)
-    data = (tmp_path / file).read_bytes()
-    for damaged in (data[:-9], data[: len(data) // 2], b""):
-        (tmp_path / file).write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"model\.ckpt\.index is damaged or cut short"):
+    file = tmp_path / "model.ckpt.data-00000-of-00001"
+    data = file.read_bytes()
+    for damaged in (data[:-9], data + bytes(4)):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=rf"{file.name} is damaged or cut short"):
             load_model(tmp_path)
 
 
@@ -174,6 +173,11 @@ ADAPTERS: dict[str, tuple[str, dict[str, Any], dict[str, bool]]] = {
     "rank-stabilised": ("llama", {"use_rslora": True}, {"model.layers.0.self_attn.q_proj": False}),
     "tied head": ("llama", {}, {"model.layers.1.mlp.down_proj": False, "lm_head": False}),
     "tied embedding": ("llama", {"alpha_pattern": {"embed_tokens": 3}}, {"model.embed_tokens": True}),
+    "MLX": (
+        "llama",
+        {"peft_type": None, "fine_tune_type": "lora", "lora_parameters": {"rank": 4, "scale": 2.0}},
+        {"model.layers.1.self_attn.v_proj": False},
+    ),
 }
 
 
@@ -183,7 +187,7 @@ def weights_of(*models: LoadedModel) -> list[list[Tensor]]:
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """The files are those of PEFT 0.21.2; its own logits differ from these by less than 1e-6."""
+    """The files are those of PEFT 0.21.2 and MLX-LM 0.32.2; PEFT's own logits differ from these by less than 1e-6."""
     family, options, modules = ADAPTERS[name]
     torch.manual_seed(0)
     sizes = {"num_hidden_layers": 2, "hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 37}
@@ -205,14 +209,19 @@ def test_adapter_changes_its_base_model_as_in_peft(tmp_path: Path, monkeypatch: 
         saved |= {f"base_model.model.{module}.{kind.format(part)}": value for part, value in (("A", A), ("B", B))}
     adapter = tmp_path / "adapter"
     adapter.mkdir()
-    save_file(saved, adapter / "adapter_model.safetensors")
-    stated = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "../base", **options}
+    file, base = "adapter_model.safetensors", "base_model_name_or_path"
+    if name == "MLX":
+        file, base = "adapters.safetensors", "model"
+        ends = {each.removeprefix("base_model.model.").removesuffix(".weight"): each for each in saved}
+        saved = {each.lower(): saved[stored].t().contiguous() for each, stored in ends.items()}
+    save_file(saved, adapter / file)
+    stated = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, base: "../base", **options}
     (adapter / "adapter_config.json").write_text(json.dumps(stated))
     with torch.inference_mode():
         expected = theirs(IDX).logits
         for loaded in (load_model(adapter, device="cpu"), load_model(tmp_path / "base", adapter=adapter, device="cpu")):
             assert_close(loaded.model(IDX), expected, atol=1e-5, rtol=1e-5)
-        (adapter / "adapter_config.json").write_text(json.dumps(stated | {"base_model_name_or_path": "someone/base"}))
+        (adapter / "adapter_config.json").write_text(json.dumps(stated | {base: "someone/base"}))
         command = ["checkpoints", "convert", str(adapter), str(tmp_path / "merged")]  # someone's base is next to it
         monkeypatch.setattr(sys, "argv", command)
         runpy.run_module("gpt.models.checkpoints", run_name="__main__")
@@ -261,6 +270,7 @@ REFUSED = [
     ("__0_0.distcp", b"PK", "torch.distributed.checkpoint.* dcp_to_torch"),
     ("zero_pp_rank_0_mp_rank_00_optim_states.pt", b"PK", r"DeepSpeed.* zero_to_fp32\.py"),
     ("lit_model.pth", b"PK", "LitGPT.* convert_from_litgpt"),
+    ("lit_model.pth.lora", b"PK", "LoRA adapter of LitGPT.* merge_lora"),
     ("weights.npz", b"PK", "NumPy.*save_file"),
     ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "Git LFS.* git lfs pull"),
     ("model.pt", b"\x1f\x8b\x08", "gzip.* gunzip"),

@@ -302,7 +302,7 @@ def test_files_of_llama2c_give_transformers_logits(tmp_path: Path, version: int,
     assert_same_logits(tmp_path, model)
     assert open_checkpoint(tmp_path / "model.bin").config.block_size == 32
     (tmp_path / "model.bin").write_bytes(header + data[:-8])
-    with pytest.raises(ValueError, match=r"model\.bin is damaged or cut short: llama2\.c"):
+    with pytest.raises(ValueError, match=r"model\.bin is damaged or cut short"):
         open_checkpoint(tmp_path)
 
 

@@ -67,7 +67,8 @@ NAMES = {
         "python -m torch.distributed.checkpoint.format_utils dcp_to_torch folder file.pt",
     ),
     "zero_pp_rank_*.pt bf16_zero_pp_rank_*.pt zero_to_fp32.py": ("DeepSpeed", "python zero_to_fp32.py folder new"),
-    "lit_model.pth": ("LitGPT", "litgpt convert_from_litgpt folder new"),
+    "lit_model.pth": ("LitGPT", "litgpt convert_from_litgpt folder new; cp folder/*.json new"),
+    "lit_model.pth.lora": ("LoRA adapter of LitGPT", "litgpt merge_lora folder"),
     "*.npy *.npz": NUMPY,
     "*.zip *.tar *.tgz *.gz *.7z *.rar *.zst": ("zip / tar", "tar -xf file"),
 }

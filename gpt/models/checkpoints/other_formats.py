@@ -1,8 +1,4 @@
-"""Read LoRA adapters (PEFT), nanochat's own checkpoints, OpenAI's GPT-2 folders, and float32 files of llama2.c.
-
-OpenAI's are TensorFlow checkpoints, read without TensorFlow: the index file is a LevelDB table whose values are
-protobuf messages; the data file contains the numbers.
-"""
+"""Read LoRA adapters (PEFT and MLX), nanochat's own checkpoints, OpenAI's GPT-2 folders, and llama2.c in float32."""
 
 from __future__ import annotations
 
@@ -36,20 +32,18 @@ from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.tokenizer_formats import (
     QWEN_SPLIT,
     byte_level_json,
-    fields,
     letters_and_merges,
     put_around_texts,
     read_merges,
-    read_varint,
 )
 from gpt.models.checkpoints.translate import strip_wrappers
-from gpt.models.checkpoints.untrusted import Damaged, Record, existing, map_file, read_json, read_pickle, readable
+from gpt.models.checkpoints.untrusted import Record, existing, map_file, read_json, read_pickle, readable
 from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
-ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
-ADAPTER_FORMAT = {"LoRA adapter of PEFT": f"`{ADAPTER_CONFIG}` next to `{'` or `'.join(ADAPTER_WEIGHTS)}`"}
-PART = re.compile(r"(.*)\.lora_(embedding_)?([AB])(\.weight)?")
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
+ADAPTER_FORMAT = {"LoRA adapter of PEFT or MLX": f"`{ADAPTER_CONFIG}` next to `{'`, `'.join(ADAPTER_WEIGHTS)}`"}
+PART = re.compile(r"(.*)\.lora_(embedding_)?([ABab])(\.weight)?")
 EMBEDDINGS = ("wte", "embed_tokens", "embed_in")
 HEADS = ("lm_head", "embed_out")
 TIED = ("tie_word_embeddings", "tie_weights")  # in transformers' config.json and in ours
@@ -72,7 +66,8 @@ def base_of(adapter: Path, base: Path | str | None) -> Path | str:
         return base
     if (folder / "config.json").is_file():
         return folder
-    stated = str(read_json(folder / ADAPTER_CONFIG, dict).get("base_model_name_or_path") or "")
+    options = read_json(folder / ADAPTER_CONFIG, dict)
+    stated = str(options.get("base_model_name_or_path") or options.get("model") or "")  # the latter in MLX
     require(stated, "adapter.states_no_base", file=ADAPTER_CONFIG)
     places = (folder / stated, Path(stated), folder.resolve().parent / Path(stated).name)
     return next((each for each in places if each.exists()), stated)
@@ -114,7 +109,7 @@ def merged(base: Contents, adapter: Path, strength: float = 1.0) -> Contents:
     for name, tensor in stored.items():
         module = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
         if match := PART.fullmatch(module):
-            parts.setdefault(match[1], {})[match[3]] = tensor
+            parts.setdefault(match[1], {})[match[3].upper()] = tensor.t() if match[3].islower() else tensor  # in MLX
         else:  # a weight that was trained as a whole, or a bias
             name = base_name(bare(module), names, tensors, config)
             fits = name in tensors and tensors[name].shape == tensor.shape
@@ -157,7 +152,7 @@ def base_name(name: str, names: Mapping[str, str], tensors: dict[str, Tensor], c
 
 def check_kind(options: Mapping[str, Any]) -> None:
     """Raise ValueError for an adapter other than plain LoRA."""
-    kind = str(options.get("peft_type"))
+    kind = str(options.get("peft_type") or options.get("fine_tune_type")).upper()
     more = [name for name in ("use_dora", "use_qalora", "alora_invocation_tokens") if options.get(name)]
     more += [key for key in options.get("alpha_pattern") or {} if not re.fullmatch(r"[\w.]+", key)]
     if kind != "LORA" or more:
@@ -165,7 +160,9 @@ def check_kind(options: Mapping[str, Any]) -> None:
 
 
 def scale_of(module: str, A: Tensor, options: Mapping[str, Any]) -> float:
-    """Return the factor of an adapted module: alpha / r, or alpha / sqrt(r) with rsLoRA."""
+    """Return the factor of an adapted module: alpha / r, alpha / sqrt(r) with rsLoRA, or what MLX states."""
+    if isinstance(mlx := options.get("lora_parameters"), dict):
+        return float(mlx["scale"])
     patterns = options.get("alpha_pattern") or {}
     alpha = next(
         (alpha for key, alpha in patterns.items() if f".{module}".endswith(f".{key}")), options.get("lora_alpha", 8)
@@ -184,24 +181,11 @@ def added(weight: Tensor, A: Tensor, B: Tensor, scale: float, turned: bool, file
 
 MODEL, TOKENIZER = re.compile(r"model_(\d+)\.pt"), "tokenizer.pkl"
 FOLDERS = (".", "tokenizer", "../tokenizer", "../../tokenizer")  # nanochat keeps one tokenizer for all models
-NANOCHAT_OPTIONS = {
-    "sequence_len": "max_position_embeddings",
-    "vocab_size": "vocab_size",
-    "n_layer": "num_hidden_layers",
-    "n_head": "num_attention_heads",
-    "n_kv_head": "num_key_value_heads",
-    "n_embd": "hidden_size",
-}
-NANOCHAT_NAMES = {
-    "wte": "wte",
-    "h.{n}.attn.q": "h.{n}.attn.c_q",
-    "h.{n}.attn.k": "h.{n}.attn.c_k",
-    "h.{n}.attn.v": "h.{n}.attn.c_v",
-    "h.{n}.attn.c_proj": "h.{n}.attn.c_proj",
-    "h.{n}.mlp.c_fc": "h.{n}.mlp.c_fc",
-    "h.{n}.mlp.c_proj": "h.{n}.mlp.c_proj",
-    "lm_head": "lm_head",
-}
+NANOCHAT_OPTIONS = {"sequence_len": "block_size", "n_kv_head": "n_kv_head", "vocab_size": "vocab_size"}
+NANOCHAT_OPTIONS |= {name: name for name in ("n_layer", "n_head", "n_embd")}
+NANOCHAT_NAMES = {name: name for name in ("wte", "lm_head")}
+NANOCHAT_NAMES |= {f"h.{{n}}.{name}": f"h.{{n}}.{name}" for name in ("attn.c_proj", "mlp.c_fc", "mlp.c_proj")}
+NANOCHAT_NAMES |= {f"h.{{n}}.attn.{name}": f"h.{{n}}.attn.c_{name}" for name in "qkv"}
 START, END = "<|bos|>", "<|assistant_end|>"
 # Like `render_conversation` in nanochat: a system message becomes the beginning of the first message.
 TEMPLATE = """{{ '<|bos|>' }}{% for message in messages %}
@@ -233,10 +217,10 @@ def read_nanochat(files: list[Path], hints: Hints) -> Contents:
         raise GPTError("layout.nanochat_2026", file=model.name, names=", ".join(map(strip_wrappers, newer[:3])))
     for name in [name for name in tensors if name.endswith(("wte.weight", "lm_head.weight"))]:
         tensors[name] = tensors[name][: stated["vocab_size"]]  # without padding to a multiple of 64
-    options: dict[str, Any] = {theirs: stated[ours] for ours, theirs in NANOCHAT_OPTIONS.items()}
-    options |= {"model_type": "nanochat", "intermediate_size": 4 * stated["n_embd"]}
-    options["rms_norm_eps"] = torch.finfo(torch.float32).eps
     family = replace(FAMILIES["nanochat"], names=NANOCHAT_NAMES, prefix="")
+    values = {ours: stated[name] for name, ours in NANOCHAT_OPTIONS.items()}
+    values |= {"n_ff": 4 * stated["n_embd"], "norm_eps": torch.finfo(torch.float32).eps}
+    options = {"model_type": "nanochat", **{family.theirs[ours]: value for ours, value in values.items()}}
     vocabulary = partial(nanochat_vocabulary, model.parent)
     return Contents(tensors, vocabulary, options, folder=model.parent, family=family)
 
@@ -264,10 +248,19 @@ NANOCHAT = Reader(find_model, read_nanochat, {"nanochat, October 2025": "`model_
 
 
 OPTIONS, VOCAB, MERGES = "hparams.json", "encoder.json", "vocab.bpe"
-MAGIC, FOOTER_BYTES = 0xDB4775248B80FB57, 48
-TYPES = {1: torch.float32, 2: torch.float64, 3: torch.int32, 9: torch.int64, 14: torch.bfloat16, 19: torch.float16}
-NAME = re.compile(r"model/(?:h(\d+)/)?([\w/]+?)(?:/(w|b|g))?")
-LEAVES = {"w": "weight", "g": "weight", "b": "bias", None: "weight"}
+LEAVES = {"w": "weight", "g": "weight", "b": "bias"}
+
+
+def openai_shapes(options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of GPT-2's weights by the names that they have in TensorFlow."""
+    C = options["n_embd"]
+    matrices = {"attn/c_attn": (C, 3 * C), "attn/c_proj": (C, C), "mlp/c_fc": (C, 4 * C), "mlp/c_proj": (4 * C, C)}
+    block: dict[str, tuple[int, ...]] = {f"{name}/w": shape for name, shape in matrices.items()}
+    block |= {f"{name}/b": shape[1:] for name, shape in matrices.items()}
+    block |= {f"{norm}/{leaf}": (C,) for norm in ("ln_1", "ln_2") for leaf in "bg"}
+    shapes = {f"h{n}/{name}": shape for n in range(options["n_layer"]) for name, shape in block.items()}
+    shapes |= {"wte": (options["n_vocab"], C), "wpe": (options["n_ctx"], C), "ln_f/b": (C,), "ln_f/g": (C,)}
+    return shapes
 
 
 def find_index(path: Path) -> list[Path]:
@@ -277,17 +270,32 @@ def find_index(path: Path) -> list[Path]:
 
 
 def read_openai(files: list[Path], hints: Hints) -> Contents:
-    """Read hparams.json, model.ckpt.index and model.ckpt.data-00000-of-00001."""
-    index, folder = files[0], files[0].parent
+    """Read hparams.json and model.ckpt.data-00000-of-00001, in which TensorFlow stores weights in order of their names.
+
+    The index, which repeats names and shapes, is not read.
+    """
+    folder, data = files[0].parent, files[0].with_suffix(".data-00000-of-00001")
     options = read_json(folder / OPTIONS, dict)
-    options = {{"n_vocab": "vocab_size", "n_ctx": "n_positions"}.get(name, name): n for name, n in options.items()}
+    stored = in_order(existing(data), readable(folder / OPTIONS, lambda: dict(sorted(openai_shapes(options).items()))))
     tensors = {}
-    for name, tensor in read_tensors(index).items():
-        if match := NAME.fullmatch(name):
-            block = "" if match[1] is None else f"h.{match[1]}."
-            tensor = tensor[0] if tensor.dim() == 3 else tensor  # (1, C, 3C), a convolution of width 1
-            tensors[f"{block}{match[2].replace('/', '.')}.{LEAVES[match[3]]}"] = tensor
-    return Contents(tensors, partial(openai_vocabulary, folder), {"model_type": "gpt2", **options}, folder=folder)
+    for name, tensor in stored.items():
+        module, _, leaf = re.sub(r"^h(\d+)/", r"h/\1/", name).replace("/", ".").rpartition(".")
+        tensors[f"{module}.{LEAVES[leaf]}" if module else f"{name}.weight"] = tensor
+    config = {{"n_vocab": "vocab_size", "n_ctx": "n_positions"}.get(name, name): n for name, n in options.items()}
+    return Contents(tensors, partial(openai_vocabulary, folder), {"model_type": "gpt2", **config}, folder=folder)
+
+
+def in_order(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0) -> dict[str, Tensor]:
+    """Return the float32 tensors that a file stores one after the other from byte `start` on, memory-mapped.
+
+    Raises ValueError if the file does not contain exactly these.
+    """
+    sizes = [math.prod(shape) for shape in shapes.values()]
+    stop, whole = start + 4 * sum(sizes), map_file(file)
+    if whole.nbytes() != stop:
+        raise GPTError("file.damaged", file=file.name, reason=f"{whole.nbytes():,} != {stop:,}")
+    parts = torch.empty(0).set_(whole[start:stop]).split(sizes)
+    return {name: part.view(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
 
 def openai_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
@@ -297,68 +305,6 @@ def openai_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     content = byte_level_json(read_json(folder / VOCAB, dict), read_merges(folder / MERGES))
     settings = TokenizerSettings({"eos_token": END_OF_TEXT})
     return library_vocabulary(content, n_vocab, VOCAB, settings, [{"content": END_OF_TEXT, "special": True}])
-
-
-def read_tensors(index: Path) -> dict[str, Tensor]:
-    """Return the tensors of a TensorFlow checkpoint, memory-mapped. Raises ValueError if it is damaged."""
-    data = index.with_suffix(".data-00000-of-00001")
-
-    def read() -> dict[str, Tensor]:
-        table = read_table(index.read_bytes())
-        del table[b""]  # the number of parts
-        whole = map_file(data)
-        return {name.decode(): read_tensor(value, whole) for name, value in table.items()}
-
-    return readable(index, read)
-
-
-def read_table(data: bytes) -> dict[bytes, bytes]:
-    """Return the keys and values of a LevelDB table."""
-    footer = data[-FOOTER_BYTES:]
-    if int.from_bytes(footer[-8:], "little") != MAGIC:
-        raise Damaged("no LevelDB table")
-    _, at = read_handle(footer, 0)  # the other index is empty
-    blocks = read_block(data, read_handle(footer, at)[0])
-    return {
-        key: value for handle in blocks.values() for key, value in read_block(data, read_handle(handle, 0)[0]).items()
-    }
-
-
-def read_handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    """Return the offset and the size of a block, and the place after them."""
-    offset, at = read_varint(data, at)
-    size, at = read_varint(data, at)
-    return (offset, size), at
-
-
-def read_block(data: bytes, handle: tuple[int, int]) -> dict[bytes, bytes]:
-    """Return the entries of a block. Each key begins with a number of bytes of the key before it."""
-    start, size = handle
-    block, kind = data[start : start + size], data[start + size]
-    if kind != 0:
-        raise Damaged("compressed")
-    end = len(block) - 4 - 4 * int.from_bytes(block[-4:], "little")  # the rest are places to start at
-    found: dict[bytes, bytes] = {}
-    key, at = b"", 0
-    while at < end:
-        shared, at = read_varint(block, at)
-        n_key, at = read_varint(block, at)
-        n_value, at = read_varint(block, at)
-        key = key[:shared] + block[at : at + n_key]
-        found[key] = block[at + n_key : at + n_key + n_value]
-        at += n_key + n_value
-    return found
-
-
-def read_tensor(entry: bytes, whole: torch.UntypedStorage) -> Tensor:
-    """Return the tensor that an entry of the index describes: its type, shape, offset and size."""
-    values: dict[int, Any] = dict(fields(entry))
-    sizes = [dict(fields(size)).get(1, 0) for number, size in fields(values.get(2, b"")) if number == 2]
-    dtype, start, n_bytes = TYPES[values.get(1, 0)], values.get(4, 0), values.get(5, 0)
-    shape = torch.Size(sizes)
-    if start + n_bytes > whole.nbytes() or shape.numel() * dtype.itemsize != n_bytes or 7 in values:
-        raise Damaged(f"{tuple(shape)}: {start} + {n_bytes} / {whole.nbytes()}")
-    return torch.empty(0, dtype=dtype).set_(whole[start : start + n_bytes]).view(shape)
 
 
 OPENAI = Reader(find_index, read_openai, {"OpenAI's GPT-2": "`*.index` next to `hparams.json`"})
@@ -415,17 +361,11 @@ def read_llama2c(files: list[Path], hints: Hints) -> Contents:
     header = read_header(files[0])
     if header is None:
         raise GPTError("file.damaged", file=files[0].name, reason="header")
-    whole, at = map_file(files[0]), LLAMA2C_HEADER[header[0]]
     tensors: dict[str, Tensor] = {}
-    for name, shape in parts_of_llama2c(*header):
-        n_bytes = 4 * math.prod(shape)
-        if at + n_bytes > whole.nbytes():
-            raise GPTError("file.damaged", file=files[0].name, reason=f"llama2.c, {name}")
-        tensor = torch.empty(0).set_(whole[at : at + n_bytes]).view(shape)
-        blocks = tensor.unbind() if "{n}" in name else [tensor]
+    for name, tensor in in_order(files[0], dict(parts_of_llama2c(*header)), LLAMA2C_HEADER[header[0]]).items():
         if not name.startswith("freqs"):  # angles, which follow from the options
+            blocks = tensor.unbind() if "{n}" in name else [tensor]
             tensors |= {f"{name.format(n=number)}.weight": block for number, block in enumerate(blocks)}
-        at += n_bytes
     entries = {"model_args": header[1]}
     vocabulary = partial(read_vocabulary, files[0].parent, {})
     return Contents(tensors, vocabulary, entries=entries, folder=files[0].parent)
