@@ -281,8 +281,8 @@ def read_openai(files: list[Path], hints: Hints) -> Contents:
     for name, tensor in stored.items():
         module, _, leaf = re.sub(r"^h(\d+)/", r"h/\1/", name).replace("/", ".").rpartition(".")
         tensors[f"{module}.{LEAVES[leaf]}" if module else f"{name}.weight"] = tensor
-    config = {{"n_vocab": "vocab_size", "n_ctx": "n_positions"}.get(name, name): n for name, n in options.items()}
-    return Contents(tensors, partial(openai_vocabulary, folder), {"model_type": "gpt2", **config}, folder=folder)
+    config = {"model_type": "gpt2", "vocab_size": options["n_vocab"], "n_positions": options["n_ctx"], **options}
+    return Contents(tensors, partial(openai_vocabulary, folder), config, folder=folder)
 
 
 def in_order(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0) -> dict[str, Tensor]:
