@@ -8,7 +8,6 @@ import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 
 from pygments.lexers.python import PythonLexer
@@ -28,19 +27,6 @@ KINDS = {
     Name.Class: "d",
     Number: "n",
 }
-
-
-@dataclass(frozen=True)
-class Code:
-    """The source to show: a class, function or constant in a module, such as "GPT.loss" in "gpt.model".
-
-    Docstrings and a class's methods are omitted. `only` selects statements in a function by prefix; ()
-    selects the whole function.
-    """
-
-    module: str
-    name: str
-    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,16 +67,17 @@ def printed(lesson: str) -> Excerpt:
 
 
 @lru_cache(maxsize=128)
-def excerpt(code: Code) -> Excerpt:
-    """Read an excerpt from the module's file. Raises LookupError for an unknown name or statement."""
-    path = _path(code.module)
-    source = path.read_text(encoding="utf-8").splitlines()
-    node = _find(ast.parse("\n".join(source)), code)
-    parts = _chosen(node, source, code) if code.only else _whole(node)
-    lines = [part if part is None else source[part - 1] for part in parts]
-    text = textwrap.dedent("\n".join(line or "" for line in lines))
-    first = next(part for part in parts if part is not None)
-    return Excerpt(_file(path, code.module), code.name, first, colour(text))
+def excerpt(code: str) -> Excerpt:
+    """Read a definition without its docstring and, for a class, without its methods.
+
+    code: the class, function or constant, such as "gpt.model:GPT.loss". Raises LookupError for an unknown name.
+    """
+    module, _, name = code.partition(":")
+    path = _path(module)
+    source = path.read_text(encoding="utf-8")
+    lines, numbers = source.splitlines(), _lines(_find(ast.parse(source), name))
+    text = textwrap.dedent("\n".join(lines[number - 1] for number in numbers))
+    return Excerpt(_file(path, module), name, numbers[0], colour(text.rstrip()))
 
 
 def _file(path: Path, module: str) -> str:
@@ -116,54 +103,33 @@ def _definitions(tree: ast.Module) -> set[str]:
     return {_name(node) for node in tree.body if isinstance(node, Definition)}
 
 
-def _find(tree: ast.Module, code: Code) -> Definition:
-    found, inside = None, tree.body
-    for part in code.name.split("."):
-        found = next((node for node in inside if isinstance(node, Definition) and _name(node) == part), None)
-        inside = getattr(found, "body", [])
-    if found is None:
-        raise LookupError(f"{code.module} has no {code.name}")
-    return found
+def _find(node: ast.AST, name: str) -> Definition:
+    for part in name.split("."):
+        inside = getattr(node, "body", [])
+        node = next((each for each in inside if isinstance(each, Definition) and _name(each) == part), ast.Pass())
+    if not isinstance(node, Definition):
+        raise LookupError(f"there is no {name}")
+    return node
 
 
 def _name(node: Definition) -> str:
     return ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else node.name
 
 
-def _whole(node: Definition) -> list[int]:
-    """Return the line numbers of a definition without its docstring and methods."""
-    if isinstance(node, ast.Assign):
-        return list(_lines(node))
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    body = [part for part in node.body if not _is_docstring(part)]
+def _lines(node: Definition) -> list[int]:
+    """Return the line numbers of a definition without its docstring; a class ends before its first method."""
+    first, last = _first(node), node.end_lineno or node.lineno
     if isinstance(node, ast.ClassDef):
-        body = [part for part in body if not isinstance(part, ast.FunctionDef)]
-    header = range(first, max(first + 1, node.body[0].lineno))
-    return [*header, *(line for part in body for line in _lines(part))]
+        methods = (_first(part) - 1 for part in node.body if isinstance(part, ast.FunctionDef))
+        last = next(methods, last)
+    if isinstance(node, ast.Assign) or not ast.get_docstring(node):
+        return [*range(first, last + 1)]
+    docstring = node.body[0]
+    return [*range(first, docstring.lineno), *range((docstring.end_lineno or 0) + 1, last + 1)]
 
 
-def _lines(part: ast.stmt) -> range:
-    return range(part.lineno, (part.end_lineno or part.lineno) + 1)
-
-
-def _is_docstring(part: ast.stmt) -> bool:
-    return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str)
-
-
-def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]:
-    """Return the line numbers of the chosen statements, with None for each gap."""
-    statements = [part for part in ast.walk(node) if isinstance(part, ast.stmt)]
-    lines: set[int] = set()
-    for text in code.only:
-        found = [part for part in statements if source[part.lineno - 1].strip().startswith(text)]
-        if not found:
-            raise LookupError(f"{code.module}.{code.name} has no statement {text!r}")
-        lines |= {line for part in found for line in _lines(part)}
-    ordered = sorted(lines)
-    shown: list[int | None] = [*ordered[:1]]
-    for before, line in pairwise(ordered):
-        shown += [line] if line == before + 1 else [None, line]
-    return shown
+def _first(node: Definition) -> int:
+    return min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))
 
 
 def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
 import re
 import unicodedata
 from collections.abc import Callable
@@ -23,18 +21,12 @@ FACTORS = {
     "千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8,
 }  # fmt: skip
 NUMBER = r"(?:\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?|\d[\d.,]*|\.\d+)(?:e[+-]?\d+)?"
+FACTOR = rf"(√?)({NUMBER})(?:\^({NUMBER}))?"
 TYPED = re.compile(
-    r"(?:[=≈~\s]|about\b|约|大约)*(?P<percent>百分之)?"
-    rf"(?P<expression>(?:{NUMBER}|sqrt|[-+*/^()√\s])+?)"
-    r"[*\s]*(?P<factor>百万|千万|[千万亿%‰]|[a-z]+)?(?:[^\d\W]|[%\s.])*"  # a factor and a unit
+    r"(?:[=≈~\s]|about\b|约|大约)*(?P<percent>百分之)?\s*(?P<sign>[-+]?)"
+    rf"(?P<product>{FACTOR}(?:(?:[*/]|(?=√)){FACTOR})*)"
+    r"[*\s]*(?P<unit>百万|千万|[千万亿%‰]|[a-z]+)?(?:[^\d\W]|[%\s.])*"  # a factor and a unit
 )
-OPERATORS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-}
 
 
 def parse_number(text: object) -> float | None:
@@ -46,18 +38,18 @@ def parse_number(text: object) -> float | None:
     if not isinstance(text, str) or len(text) > MAX_CHARS:
         return None
     plain = unicodedata.normalize("NFKC", text.translate(SIGNS)).translate(SIGNS).casefold()
-    typed = TYPED.fullmatch(plain)
+    plain = re.sub(r"\s*([-+*/^√])\s*", r"\1", plain.replace("sqrt", "√"))
+    typed = TYPED.fullmatch(re.sub(rf"\(({NUMBER})\)", r"\1", plain))
     if typed is None:
         return None
+    value = FACTORS.get(typed["unit"] or "", 1.0) * (0.01 if typed["percent"] else 1.0)
     try:
-        python = re.sub(NUMBER, lambda found: f"({float(plain_number(found[0]))!r})", typed["expression"])
-        python = re.sub(r"sqrt|√", "~", python).replace("^", "**")  # ~ binds as tightly as a root
-        python = re.sub(r"\)\s*~", ")*~", python)
-        number = evaluated(ast.parse(python.strip(), mode="eval").body)
-        number *= FACTORS.get(typed["factor"] or "", 1.0) * (0.01 if typed["percent"] else 1.0)
-    except (ArithmeticError, KeyError, SyntaxError, TypeError, ValueError):
+        for over, root, digits, power in re.findall(f"([*/]?){FACTOR}", typed["product"]):
+            x = float(plain_number(digits)) ** (float(plain_number(power or "1")) * (0.5 if root else 1.0))
+            value = value / x if over == "/" else value * x
+    except (ArithmeticError, ValueError):
         return None
-    return number if math.isfinite(number) else None
+    return (-value if typed["sign"] == "-" else value) if math.isfinite(value) else None
 
 
 def plain_number(digits: str) -> str:
@@ -69,20 +61,6 @@ def plain_number(digits: str) -> str:
     if digits.count(".") > 1:
         return digits.replace(".", "")
     return digits.replace(",", "" if re.fullmatch(r"[1-9]\d{0,2}(,\d{3})+", digits) else ".")
-
-
-def evaluated(node: ast.expr) -> float:
-    """Evaluate an arithmetic expression in which ~ denotes the square root."""
-    match node:
-        case ast.Constant(value=int() | float() as number):
-            return float(number)
-        case ast.UnaryOp(op=ast.Invert(), operand=inner):
-            return math.sqrt(evaluated(inner))
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -evaluated(inner)
-        case ast.BinOp(left=left, op=op, right=right):
-            return float(OPERATORS[type(op)](evaluated(left), evaluated(right)))
-    return evaluated(node.operand) if isinstance(node, ast.UnaryOp) else math.nan
 
 
 Expected = Callable[[Any], float | None]  # of a snapshot

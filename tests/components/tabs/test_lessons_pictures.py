@@ -7,6 +7,7 @@ import inspect
 import math
 import re
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -135,11 +136,10 @@ ROOT = Path(__file__).parents[3]
 LANGUAGES = ("en", "zh")
 
 
-@pytest.mark.parametrize("code", CODES, ids=lambda code: f"{code.module}.{code.name}")
+@pytest.mark.parametrize("code", CODES, ids=str)
 def test_each_excerpt_is_what_python_finds_under_that_name(code):
-    found = importlib.import_module(code.module)
-    for part in code.name.split("."):
-        found = getattr(found, part)
+    module, _, name = code.partition(":")
+    found = attrgetter(name)(importlib.import_module(module))
     shown = excerpt(code)
     file = (ROOT / shown.file).read_text(encoding="utf-8")
     source = inspect.getsource(inspect.unwrap(found)) if callable(found) else file
@@ -160,10 +160,10 @@ def test_every_lesson_is_whole_in_both_languages():
         open_lesson(get_model(), page.session, lesson.key)
         for page.session.language in LANGUAGES:
             views = shown(page, compute=False)
-            assert views["head"]["index"] == views["body"]["index"] == INDEX[lesson.key]
+            assert views["head"]["open"] == views["body"]["open"] == lesson.key
             assert views["body"]["idea"][0]["lines"]
             assert views["body"]["code"][0]["lines"]
-            entry, body = views["head"]["lessons"][INDEX[lesson.key]], views["body"]
+            entry, body = views["head"]["items"][INDEX[lesson.key]], views["body"]
             texts = [
                 text for each in body["questions"] for text in (each["question"], *each["choices"], each["answer"])
             ]
