@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,12 +10,11 @@ import torch
 from torch import Tensor
 
 from components.concepts import loss_of, quoted_concept
-from components.errors import PageError
 from components.labels import Later, marked, token_text
 from components.next_tokens import at_one
 from components.tabs.challenges.reading import Arc, Goal, Head, Reading, Verdict, first_id, name, share
 from gpt import Edits, logit_lens
-from gpt.analysis.concepts import Concepts, Snippet, trace_activity
+from gpt.analysis.concepts import Snippet, trace_activity
 from gpt.analysis.heads import head_roles
 from gpt.analysis.saliency import leave_one_out
 from gpt.tokenizer import prompt_ids
@@ -42,16 +40,6 @@ class Circuit(Goal):
             Arc(source, source - 1, reading.weights(back)[source, source - 1].item()),
         ]
 
-    def judge(self, reading: Reading, after: Tensor) -> Verdict:
-        token = reading.ids[reading.circuit.source]
-        if int(reading.before.argmax()) == token:
-            return self.judge_copy(reading, after)
-        return Verdict("none", {"token": name(reading, token), "p": share(reading.before[token].item())})
-
-    @abstractmethod
-    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
-        """Judge an answer, given that the unedited model predicts the copied token."""
-
     def copied(self, reading: Reading, after: Tensor) -> tuple[Later, float, float]:
         """Return the name of the token to copy, and its probability before and after the edits."""
         token = reading.ids[reading.circuit.source]
@@ -66,7 +54,7 @@ class Copied(Circuit):
     shows_bars = False
     has_arcs = False
 
-    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
         if reading.answer.token is None:
             return Verdict("token")
         token = reading.ids[reading.answer.token]
@@ -84,7 +72,7 @@ class Meets(Circuit):
     tool = "token"
     shows_bars = False
 
-    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
         if reading.answer.token is None:
             return Verdict("token")
         second, first = (share(arc.weight) for arc in self.arcs(reading))
@@ -102,7 +90,7 @@ class OffEach(Circuit):
     most: float
     tool = "switches"
 
-    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
         heads = reading.circuit.previous_token, reading.circuit.induction
         token, whole, now = self.copied(reading, after)
         source = reading.ids[reading.circuit.source]
@@ -134,7 +122,7 @@ class PutBack(Circuit):
             return Edits(head_scale=off)
         return Edits(head_scale=off, patches=(reading.patch("attn_out", token, layer),))
 
-    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
         token, whole, now = self.copied(reading, after)
         values: dict[str, Any] = {"token": token, "p": share(whole), "now": share(now)}
         values["head"] = "{}.{}".format(*reading.circuit.previous_token)
@@ -299,15 +287,12 @@ class Twin(Goal):
 
     Attributes:
         text: The other text, which differs in one token.
-        choice: The layers to choose from.
+        layers: The layers to choose from.
     """
 
     text: str
-    choice: tuple[int, ...]
+    layers: tuple[int, ...]
     tool = "place"
-
-    def layers(self, n_layer: int) -> tuple[int, ...]:
-        return tuple(layer for layer in self.choice if layer < n_layer)
 
     def edits(self, reading: Reading) -> Edits:
         token, layer = reading.answer.token, reading.answer.layer
@@ -423,13 +408,6 @@ def probabilities(reading: Reading) -> Tensor:
 # Concepts and features
 
 
-def concepts_of(reading: Reading) -> Concepts:
-    """Return the model's concepts. Raises ValueError if the model has none."""
-    if reading.loaded.concepts is None:
-        raise PageError("error.no_concepts", model=reading.loaded.name)
-    return reading.loaded.concepts
-
-
 @dataclass(frozen=True)
 class TurnsUp(Goal):
     """Turn up concepts so that the continuation contains one of these words.
@@ -442,8 +420,8 @@ class TurnsUp(Goal):
     tool = "concepts"
 
     def edits(self, reading: Reading) -> Edits:
-        concepts = concepts_of(reading)
-        return Edits(steering=tuple(concepts.steering(*place, by) for place, by in reading.answer.turned if by))
+        steering = reading.concepts.steering
+        return Edits(steering=tuple(steering(*place, by) for place, by in reading.answer.turned if by))
 
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         written = goes_on(reading, self.edits(reading))
@@ -479,7 +457,7 @@ class Speaks(Goal):
     shows_bars = False
 
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
-        concepts, place = concepts_of(reading), reading.answer.feature
+        concepts, place = reading.concepts, reading.answer.feature
         if place is None:
             return Verdict("speaks.none")
         snippets = concepts.snippets(*place, reading.tokenizer)
@@ -501,7 +479,7 @@ def strongest(reading: Reading, position: int) -> list[tuple[tuple[int, int], Te
 
     Each activity has shape (T,) and is relative to the feature's natural strength.
     """
-    concepts, found = concepts_of(reading), []
+    concepts, found = reading.concepts, []
     for layer, dictionary in concepts.dictionaries.items():
         activity = trace_activity(concepts, reading.trace, layer)
         for feature in dictionary.strongest(activity[position], N_LISTED):
@@ -551,7 +529,7 @@ CHALLENGES = (
         "twin",
         "goals",
         "Lily had a cat. One day, the cat ran away. Lily looked for her",
-        Twin("Lily had a dog. One day, the cat ran away. Lily looked for her", choice=(5, 6)),
+        Twin("Lily had a dog. One day, the cat ran away. Lily looked for her", layers=(5, 6)),
     ),
 )
 BY_KEY = {challenge.key: challenge for challenge in CHALLENGES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -14,7 +14,8 @@ from torch import Tensor
 from components.errors import PageError
 from components.labels import Later, percent, quoted
 from components.next_tokens import at_one
-from gpt import Edits, GPTConfig, LoadedModel, Patch, Trace, trace_text
+from gpt import Edits, LoadedModel, Patch, Trace, trace_text
+from gpt.analysis.concepts import Concepts
 from gpt.analysis.heads import CopyCircuit, copy_circuit
 from gpt.analysis.patching import patch_from
 from gpt.sampling import keep_only
@@ -45,21 +46,6 @@ class Answer:
     turned: tuple[tuple[tuple[int, int], float], ...] = ()
     feature: tuple[int, int] | None = None
 
-    def fitting(self, config: GPTConfig, n_tokens: int) -> Answer:
-        """Return the answer without heads, layers and tokens that are out of range for this model and text."""
-
-        def exists(head: Head) -> bool:
-            return head[0] < config.n_layer and head[1] < config.n_head
-
-        return replace(
-            self,
-            off=frozenset(filter(exists, self.off)),
-            tried=frozenset(filter(exists, self.tried)),
-            head=self.head if self.head is not None and exists(self.head) else None,
-            token=self.token if self.token is not None and self.token < n_tokens else None,
-            layer=self.layer if self.layer is not None and self.layer < config.n_layer else None,
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -85,12 +71,10 @@ class Reading:
         """Read an answer's text. Raises ValueError if it is empty, too long or cannot be encoded."""
         text, held = hold_back(loaded.tokenizer, answer.text)
         ids = tuple(prompt_ids(loaded.tokenizer, text))
-        limit = min(MAX_TOKENS, loaded.model.config.block_size)
         if not ids:
             raise PageError("challenges.empty")
-        if len(ids) > limit:
-            raise PageError("challenges.long", n=len(ids), limit=limit)
-        answer = answer.fitting(loaded.model.config, len(ids))
+        if len(ids) > MAX_TOKENS:
+            raise PageError("challenges.long", n=len(ids), limit=MAX_TOKENS)
         trace = trace_text(loaded.model, ids)
         logits = keep_only(loaded.model.logits(trace.final_norm[0, -1:])[0], loaded.tokenizer.ids_after(held))
         return cls(loaded, start, answer, ids, trace, at_one(logits), held)
@@ -98,6 +82,11 @@ class Reading:
     @property
     def tokenizer(self) -> Vocabulary:
         return self.loaded.tokenizer
+
+    @property
+    def concepts(self) -> Concepts:
+        assert self.loaded.concepts is not None  # the bundled model has some
+        return self.loaded.concepts
 
     @torch.inference_mode()
     def predicted(self, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
@@ -157,12 +146,14 @@ class Goal(ABC):
 
     Attributes:
         tool: The kind of input that the goal requires.
+        layers: The layers to choose from; () for all.
         shows_bars, has_arcs: Whether the page shows the next-token bars and the arcs.
     """
 
     tool: ClassVar[Tool]
     shows_bars: ClassVar[bool] = True
     has_arcs: ClassVar[bool] = False
+    layers: tuple[int, ...] = ()
 
     def edits(self, reading: Reading) -> Edits:
         return Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0))
@@ -177,9 +168,6 @@ class Goal(ABC):
 
     def arcs(self, reading: Reading) -> list[Arc]:
         return []
-
-    def layers(self, n_layer: int) -> tuple[int, ...]:
-        return tuple(range(n_layer))
 
     def marked(self, reading: Reading) -> tuple[Head, ...]:
         return ()

@@ -17,7 +17,6 @@ from components.kit import Tab, caption, card, column, columns, says
 from components.labels import visible_token
 from components.next_tokens import best, no_bars, token_bars
 from components.parts import Part, choice
-from components.state.example import language_of_model
 from components.state.reads import Pending, is_ready
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -39,8 +38,7 @@ from components.widgets.simple import (
     switches_data,
 )
 from components.widgets.widget import to_base64
-from gpt import DEFAULT_MODEL, Edits, LoadedModel, get_model
-from gpt.analysis.concepts import Concepts
+from gpt import DEFAULT_MODEL, Edits, get_model
 from gpt.documents.edit_text import format_edits
 from gpt.tokenizer import plain_text
 
@@ -80,10 +78,6 @@ class Judged:
     def n_bytes(self) -> int:
         return self.reading.trace.n_bytes
 
-    @property
-    def concepts(self) -> Concepts | None:
-        return self.reading.loaded.concepts
-
 
 def opened(s: Any) -> Challenge | None:
     return BY_KEY.get(s[Play].challenge)
@@ -91,21 +85,16 @@ def opened(s: Any) -> Challenge | None:
 
 @tab.computed(while_writing=True)
 def judged(s: Any) -> Judged | None:
-    """Read the text, apply the visitor's interventions and compare the result with the goal.
+    """Let the bundled model read the text, apply the visitor's interventions and compare the result with the goal.
 
     Raises the same errors as `Reading.of`.
     """
-    challenge, answer, loaded = opened(s), s[Play].answer, s.loaded
-    if challenge is None or loaded is None:
+    challenge, answer = opened(s), s[Play].answer
+    if challenge is None:
         return None
-    reading = Reading.of(judge_of(loaded), challenge.text, answer)
+    reading = Reading.of(get_model(), challenge.text, answer)
     after = challenge.goal.after(reading)
     return Judged(challenge, reading, after, challenge.goal.judge(reading, after))
-
-
-def judge_of(loaded: LoadedModel) -> LoadedModel:
-    """Return the model to judge with: the chosen one if it is an English model, otherwise the bundled one."""
-    return loaded if language_of_model(loaded.name) == "en" else get_model()
 
 
 def latest(s: Any) -> Judged | None:
@@ -117,11 +106,10 @@ def latest(s: Any) -> Judged | None:
 
 
 def note(s: Any) -> str:
-    """Explain which model judges the answers if the chosen model is not the bundled one."""
-    if s.loaded is None or s.loaded.name == DEFAULT_MODEL:
+    """Explain which model judges the answers if another one is chosen."""
+    if s.model == DEFAULT_MODEL:
         return ""
-    names = {"model": short_name(s.loaded.name), "usual": short_name(DEFAULT_MODEL)}
-    return t("challenges.model" if language_of_model(s.loaded.name) == "en" else "challenges.other", **names)
+    return t("challenges.other", model=short_name(s.model), usual=short_name(DEFAULT_MODEL))
 
 
 # The path through the challenges, and the verdict
@@ -366,7 +354,7 @@ def layers(s: Any) -> list[tuple[str, int]]:
     found = latest(s)
     if found is None or found.challenge.goal.tool not in ("layer", "place"):
         return []
-    offered = found.challenge.goal.layers(found.reading.loaded.model.config.n_layer)
+    offered = found.challenge.goal.layers or range(found.reading.loaded.model.config.n_layer)
     return [(str(layer), layer) for layer in offered]
 
 
@@ -389,20 +377,20 @@ def tool(s: Any) -> str:
 def turn_concept(session: Session, sent: dict[str, Any]) -> None:
     """Turn concepts up or down. `sent` is a payload from `components.widgets.steer`."""
     answer, found = session.state(Play).answer, found_for(session, "concepts")
-    if found is None or found.concepts is None:
+    if found is None:
         return
     turned = tuple(strengths(sent).items())
     for place, strength in turned:
-        found.concepts.steering(*place, strength)  # raises if the feature does not exist
+        found.reading.concepts.steering(*place, strength)  # raises if the feature does not exist
     attempt(session, replace(answer, turned=turned))
 
 
 def draw_concepts(s: Any) -> dict[str, Any]:
     found = latest(s)
-    offered = found.concepts.offered if found is not None and found.concepts else ()
-    if found is None or not offered:
+    if found is None:
         return {"sliders": []}
-    return sliders(found.reading.loaded, ((each.layer, each.feature) for each in offered), dict(s[Play].answer.turned))
+    offered = ((each.layer, each.feature) for each in found.reading.concepts.offered)
+    return sliders(found.reading.loaded, offered, dict(s[Play].answer.turned))
 
 
 def pick_feature(session: Session, sent: dict[str, Any]) -> None:
@@ -411,19 +399,19 @@ def pick_feature(session: Session, sent: dict[str, Any]) -> None:
     `sent` is a payload from `components.widgets.features`.
     """
     answer, found = session.state(Play).answer, found_for(session, "feature")
-    if found is None or found.concepts is None:
+    if found is None:
         return
     match sent:
         case {"index": int(index)} if is_index(index, len(found.reading.ids)):
             session.change(Play, answer=replace(answer, token=index))
         case {"place": [int(layer), int(feature)]}:
-            found.concepts.steering(layer, feature, 0.0)  # raises if the feature does not exist
+            found.reading.concepts.steering(layer, feature, 0.0)  # raises if the feature does not exist
             attempt(session, replace(answer, feature=(layer, feature)))
 
 
 def draw_features(s: Any) -> dict[str, Any]:
     found, answer = latest(s), s[Play].answer
-    if found is None or found.concepts is None:
+    if found is None:
         return {"tokens": [], "features": []}
     reading, last = found.reading, len(found.reading.ids) - 1
     position = last if answer.token is None else min(answer.token, last)
