@@ -40,7 +40,6 @@ from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
 from gpt.experiments.layers import DropoutEffect, dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
 from gpt.experiments.minimal import MeanOfThePast
-from gpt.experiments.random_models import skeleton as make_skeleton
 from gpt.models.sources import POEMS_MODEL
 
 TOP = 8  # bars for next tokens
@@ -243,28 +242,6 @@ def dropped_row(part: str, before: torch.Tensor, after: torch.Tensor) -> list[st
 
 @computed
 @torch.inference_mode()
-def predicted(s: Any) -> torch.Tensor:
-    """Return the logits of the model, or of a model whose blocks and norms do nothing, (1, T, vocab_size)."""
-    real = s[Open].loaded.model
-    chosen = real if s[Open].choice == "real" else bare(real)
-    return chosen(torch.tensor([text_ids(s)], device=real.device))
-
-
-def skeleton(s: Any) -> Drawn:
-    logits = s[predicted]
-    top = quoted(s[Open].loaded.tokenizer, int(logits[0, -1].argmax()))
-    shapes = {"ids": list(logits.shape[:2]), "logits": list(logits.shape)}
-    return Drawn(words(f"skeleton.{s[Open].choice}", best=top, **shapes), next_tokens(s, logits[0, -1]))
-
-
-@lru_cache(maxsize=1)
-def bare(real: GPT) -> GPT:
-    """Return a skeleton with the same configuration and fixed random weights, on the same device."""
-    return make_skeleton(real.config, generator=torch.Generator().manual_seed(0)).eval().to(real.device)
-
-
-@computed
-@torch.inference_mode()
 def padded(s: Any) -> tuple[torch.Tensor, MaskEffect]:
     """Run a tiny GPT on a batch of random tokens, one row of which has padding on the left.
 
@@ -400,7 +377,6 @@ def verse(s: Any) -> Drawn:
 
 LAYER = SliderSpec("attention.layer", 0, last_layer, 1, 0)
 PICTURES: dict[str, Picture] = {
-    "skeleton": Picture(skeleton, text=EXAMPLE, choices=("real", "skeleton")),
     "average": Picture(average, text=EXAMPLE),
     "dot_products": Picture(dot_products, text=EXAMPLE, a=LAYER),
     "queries": Picture(queries, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, last_head, 1, 0)),
