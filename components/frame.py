@@ -46,16 +46,11 @@ def frame_widget() -> gr.HTML:
 
 @Computed
 def measured(s: Any) -> PrecisionError | ValueError | None:
-    """Compare the model in use with its float32 copy."""
-    return error_of(s.loaded)
-
-
-def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
-    """Return the measured error or the reason it cannot be measured, or None for a float32 model."""
-    if loaded.precision == "fp32":
+    """Return the error of the model in use against its float32 copy, or why it can't be measured; None in float32."""
+    if s.loaded.precision == "fp32":
         return None
     try:
-        return precision_error(loaded)
+        return precision_error(s.loaded)
     except ValueError as problem:
         return problem
 

@@ -43,7 +43,7 @@ _TEMPLATE = """<div class="gb-share" role="group">
 def share_menu(name: str, items: Sequence[str | list[str]], *, largest: int = 0, **wired: Any) -> Part:
     """Return a menu's buttons. items: their names; a list is the name of a submenu, followed by those of its buttons.
 
-    View data: answer, a value from `copied`, `saved` or `message` with a unique number "n".
+    View data: answer, a value from `copied` or `message`, or a `File` to save, with a unique number "n".
     """
     return widget("menu", name, template=_TEMPLATE, options={"items": items, "largest": largest}, **wired)
 
@@ -55,10 +55,6 @@ def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict
     page's address.
     """
     return {"how": "copy", "content": content, "says": text, "manual": manual, "query": query}
-
-
-def saved(file: File, text: str) -> dict[str, Any]:
-    return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": text}
 
 
 def message(text: str) -> dict[str, Any]:
@@ -195,7 +191,7 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
         file = csv_file(text.document, text.at(session.selection), session.settings.sampling())
     else:
         raise PageError("share.no_file", name=str(what))
-    return saved(file, t("share.saved", name=file.name))
+    return {"how": "save", **vars(file), "says": t("share.saved", name=file.name)}
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from components.state.admission import admitted
 from components.state.adoption import remark
 from components.state.hidden import CLICKS, hide
 from components.state.session import Session
-from components.state.snapshot import Message
+from components.state.snapshot import LastAction, Message
 from components.state.text import NEWEST, Text
 from components.state.typed_text import kept_tokens, offered_text, rest_ids, shown_text, shown_tokens, words_of
 from components.tabs.playground.prediction import arcs, effects, stages_of, tab
@@ -24,6 +24,7 @@ from gpt.documents.document import History, common_prefix_length
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.tokenizer import Vocabulary, hold_back, prompt_ids, start_ids
 
+READY = Message("status.ready")
 MAX_RUNS = 20  # runs of edits that the browser keeps for the server
 
 
@@ -199,7 +200,6 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
             chat = bool(on) and loaded.tokenizer.is_chat
             if chat == session.is_chat:
                 return
-            session.notice = None
             if text:
                 document = new_document(loaded, text, chat=chat)
                 session.push_undo()
@@ -210,11 +210,7 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
                 session.document, session.prompt = None, ""
                 session.set_typed(None)
             session.chat = chat
-            session.throughput = session.finish_reason = None
-            session.last_action = Message("status.ready")
-            session.selection = replace(session.selection, position=NEWEST)
-            session.notice = None if session.document is None else remark(session)
-            session.change(Box, too_long=0)
+            settle(session)
 
 
 def plain_prompt(session: Session) -> str:
@@ -256,10 +252,14 @@ def _is_prompt(document: Generation) -> bool:
 
 def _take(session: Session, typed: str, run: float, *, can_undo: bool, n_after: int = 0) -> None:
     session.set_typed(typed, is_current=True, n_after=n_after, run=run, can_undo=can_undo)
+    settle(session)
+
+
+def settle(session: Session, action: LastAction = READY) -> None:
+    """Show an action that has changed the text, and the newest token. The caller must hold the lock."""
     session.throughput = session.finish_reason = None
-    session.last_action = Message("status.ready")
+    session.last_action, session.notice = action, remark(session)
     session.selection = replace(session.selection, position=NEWEST)
-    session.notice = None if session.document is None else remark(session)
     session.change(Box, too_long=0)
 
 

@@ -13,11 +13,11 @@ from components.api.arguments import checked_text
 from components.i18n import is_exact, t
 from components.labels import Later, marked, percent, quoted, shortened, token_text, visible
 from components.limits import MAX_CHARACTERS
-from components.state.adoption import remark, return_to
+from components.state.adoption import return_to
 from components.state.session import Session
 from components.state.snapshot import LastAction, Message
-from components.state.text import NEWEST, Text, shading_named
-from components.tabs.playground.box import Box
+from components.state.text import Text, shading_named
+from components.tabs.playground.box import settle
 from components.text_views import count_sentence, place_after
 from components.widgets.widget import Said
 from gpt import Generation, distribution
@@ -78,7 +78,7 @@ def undo(session: Session) -> None:
         with session.changing():
             session.redo_stack.append(session.archived(session.document, unwritten))
             session.set_typed(None)
-            _finish(session, Message("status.undone"))
+            settle(session, Message("status.undone"))
         return
     if session.undo_stack and not (session.document is not None and session.document.can_undo):
         return_to(session, session.undo_stack, session.redo_stack, Message("status.undone"))
@@ -163,16 +163,8 @@ def _change(session: Session, change: Callable[[Generation], LastAction | None],
         document.read()
         if action is not None and new:
             session.redo_stack.clear()
-        _finish(session, action)
-
-
-def _finish(session: Session, action: LastAction | None) -> None:
-    """Show the action, if there was one, and the newest token. The caller must hold the lock."""
-    if action is not None:
-        session.last_action, session.throughput, session.finish_reason = action, None, None
-        session.selection = replace(session.selection, position=NEWEST)
-    session.notice = remark(session)
-    session.change(Box, too_long=0)
+        if action is not None:
+            settle(session, action)
 
 
 def _position(document: Generation, sent: dict[str, Any]) -> int | None:
