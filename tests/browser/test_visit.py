@@ -47,11 +47,11 @@ def test_a_new_visitor_sees_one_question_and_the_first_action_opens_the_workbenc
     expect(page.locator("#hero-growth .gb-growth-text")).to_contain_text("there was a little girl named Lily")
     expect(page.locator("#generate")).to_be_hidden()
     word = page.locator("#prompt .gb-copy span", has_text="because")
-    stood = word.bounding_box()
+    stood = word.bounding_box()["x"], word.bounding_box()["width"]
     page.locator("#hide-main").click()
     expect(page.locator("#generate")).to_be_visible()
     expect(page.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from 91% to 9%")
-    assert word.bounding_box() == stood  # although the guess has another length
+    assert (word.bounding_box()["x"], word.bounding_box()["width"]) == stood  # although the guess has another length
     controls, words = page.evaluate(FIRST_VIEW)
     assert len(controls) <= 20, controls
     assert len(words) <= 90, words
