@@ -14,8 +14,7 @@ from torch import Tensor
 
 from components.i18n import speaking, spoken, t
 from components.i18n.catalogue import GLOSSARY, has_text
-from gpt.course.check import Checker
-from gpt.course.feedback import numbers
+from gpt.course.check import Checker, numbers
 from gpt.course.steps import LANGUAGES, STEPS, Language, Step
 
 NAME = "my_gpt.{language}.html"

@@ -39,8 +39,7 @@ from components.widgets.chart import Drawing
 from components.widgets.simple import table
 from gpt import Generation, LoadedModel
 from gpt.background import Progress, threads_for
-from gpt.course.check import Checker, Verdict
-from gpt.course.feedback import differs
+from gpt.course.check import Checker, Verdict, differs
 from gpt.course.learner import BROKEN, open_broken, open_program
 from gpt.course.program import PROGRAM, language_of
 from gpt.course.steps import STEPS, Words

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.cache import KVCache
-from gpt.course import feedback
+from gpt.course.check import error_message
 from gpt.course.process import LearnerProcess
 from gpt.course.program import PROGRAM, solution
 from gpt.course.reference import Reference, config_of
@@ -69,7 +69,7 @@ class LearnersGPT(GPT):
     def _ask(self, run: str, inputs: dict[str, Any]) -> Any:
         answer = self._process.ask(self.program, run, inputs, SECONDS)
         if "error" in answer:
-            raise GPTError("course.failed", problem=feedback.error(answer).en)
+            raise GPTError("course.failed", problem=error_message(answer).en)
         return answer["result"]
 
     def record(self, idx: Tensor, edits: Edits | None = None, *, everything: bool) -> Pass:

@@ -87,11 +87,6 @@ class Reference:
         """Return the parameters of a part of the bundled model, such as "h.0.ln_1", keyed by name within the part."""
         return state(self.model.get_submodule(part))
 
-    @property
-    def config(self) -> dict[str, Any]:
-        """Arguments for the learner's `Config` that match the bundled model."""
-        return config_of(self.model)
-
     @cached_property
     def short(self) -> GPT:
         """The bundled model, reduced to two layers and a context of 12."""

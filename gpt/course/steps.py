@@ -152,7 +152,9 @@ def inputs(**values: Callable[[Reference], Any]) -> Inputs:
 
 def weights_of(part: str, **more: Callable[[Reference], Any]) -> Inputs:
     """Return a function for inputs: the configuration, the weights of a part of the bundled model, and further ones."""
-    return inputs(config=lambda reference: reference.config, weights=lambda reference: reference.weights(part), **more)
+    return inputs(
+        config=lambda reference: config_of(reference.model), weights=lambda reference: reference.weights(part), **more
+    )
 
 
 def short_model(**more: Callable[[Reference], Any]) -> Inputs:

@@ -243,14 +243,18 @@ class CausalSelfAttention(nn.Module):
         self.register_buffer("future", future.bool(), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        heads = self.heads(x).transpose(1, 2).flatten(2)  # (B, T, C)
+        return self.dropout(self.c_proj(heads))
+
+    def heads(self, x: Tensor) -> Tensor:
+        """(B, T, C) -> (B, nh, T, hs)."""
         B, T, C = x.shape
         qkv = self.c_attn(x).view(B, T, 3, self.n_head, C // self.n_head)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (B, nh, T, hs) each
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         scores = scores.masked_fill(self.future[:T, :T], -math.inf)
         weights = self.dropout(scores.softmax(dim=-1))  # (B, nh, T, T)
-        heads = (weights @ v).transpose(1, 2).reshape(B, T, C)
-        return self.dropout(self.c_proj(heads))
+        return weights @ v
 
 
 # %% verse: Attention whose heads can be switched off, to find out what each head does.
@@ -263,14 +267,8 @@ class SwitchedAttention(CausalSelfAttention):
         super().__init__(config)
         self.register_buffer("on", torch.ones(config.n_head), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        B, T, C = x.shape
-        qkv = self.c_attn(x).view(B, T, 3, self.n_head, C // self.n_head)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (B, nh, T, hs) each
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-        weights = scores.masked_fill(self.future[:T, :T], -math.inf).softmax(dim=-1)
-        heads = weights @ v * self.on[:, None, None]  # with 0, a head adds nothing
-        return self.c_proj(heads.transpose(1, 2).reshape(B, T, C))
+    def heads(self, x: Tensor) -> Tensor:
+        return super().heads(x) * self.on[:, None, None]  # with 0, a head adds nothing
 
 
 # %% shortcuts: A deep network with or without shortcut connections.
@@ -605,17 +603,14 @@ def load_gpt2(model: GPT, weights: dict[str, Tensor]) -> None:
 # %% next: Attention with a key-value cache and a fused kernel.
 
 
-class CachedAttention(nn.Module):
+class CachedAttention(CausalSelfAttention):
     """(B, T, C) -> (B, T, C), for T new tokens. The cache holds the earlier ones."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.n_head = config.n_head
-        self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd)
-        self.c_proj = nn.Linear(config.n_embd, config.n_embd)
+        super().__init__(config)
         self.cache: tuple[Tensor, Tensor] | None = None
 
-    def forward(self, x: Tensor) -> Tensor:
+    def heads(self, x: Tensor) -> Tensor:
         B, T, C = x.shape
         qkv = self.c_attn(x).view(B, T, 3, self.n_head, C // self.n_head)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (B, nh, T, hs)
@@ -625,8 +620,7 @@ class CachedAttention(nn.Module):
         self.cache = k, v
         S = k.shape[2]
         visible = torch.ones(T, S, dtype=torch.bool).tril(S - T)
-        heads = F.scaled_dot_product_attention(q, k, v, visible)  # stores no weights
-        return self.c_proj(heads.transpose(1, 2).reshape(B, T, C))
+        return F.scaled_dot_product_attention(q, k, v, visible)  # stores no weights
 
 
 # %% concepts: Concepts: a residual-stream vector as the sum of a few directions from a long list.

@@ -64,20 +64,15 @@ def training_text(text: str) -> str:
     return valid_text(text)
 
 
-def decode_text(data: bytes, name: object) -> str:
-    """Decode a UTF-8 file to its `training_text`. Raises ValueError, naming the file, if it is not valid UTF-8."""
-    try:
-        return training_text(data.decode())
-    except UnicodeDecodeError as error:
-        raise GPTError("training.file_not_utf8", file=name, byte=error.start) from None
-
-
 def read_text(path: Path | str) -> str:
     """Read the `training_text` of a UTF-8 file. Raises ValueError if the file cannot be read or contains no text."""
     path = Path(path)
     if not path.is_file():
         raise GPTError("training.no_file", path=path)
-    text = decode_text(path.read_bytes(), path)
+    try:
+        text = training_text(path.read_bytes().decode())
+    except UnicodeDecodeError as error:
+        raise GPTError("training.file_not_utf8", file=path, byte=error.start) from None
     if not text.replace(END_OF_TEXT, "").strip():
         raise GPTError("training.no_text", path=path)
     return text
@@ -95,16 +90,6 @@ def read_stories(path: Path | str) -> list[str]:
 def shakespeare_text() -> str:
     """Return 40,000 lines of Shakespeare's plays (1,115,394 characters), the text of nanoGPT's character experiment."""
     return gzip.decompress(SHAKESPEARE.read_bytes()).decode()
-
-
-def read_upload(data: bytes, name: str = "this file") -> str:
-    """Decode an uploaded file. Raises ValueError if it is too large or not text."""
-    if len(data) > MAX_TEXT_BYTES:
-        raise GPTError("training.file_too_large", file=name, n=len(data), limit=MAX_TEXT_BYTES)
-    text = decode_text(data, name)
-    if "\0" in text:
-        raise GPTError("training.file_binary", file=name)
-    return text
 
 
 def first_words(text: str) -> str:
@@ -186,8 +171,6 @@ class TextDataset:
         vocabulary: Vocabulary | None = None,
     ) -> None:
         text = training_text(text)
-        if not text.strip():
-            raise GPTError("training.empty_text")
         self.name, self.seed, self.block_size = name, seed, block_size
         self.fingerprint = fingerprint(["characters", text])
         if units == "bytes":

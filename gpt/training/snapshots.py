@@ -19,7 +19,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.files import CONFIG
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
@@ -111,13 +110,11 @@ class SnapshotFigures:
 
 
 class Snapshots:
-    """A folder of snapshots. Raises ValueError if it has no snapshots or a damaged config.json."""
+    """A folder of snapshots."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.steps = tuple(sorted(int(path.stem) for path in folder.glob("*.safetensors") if path.stem.isdigit()))
-        if not self.steps:
-            raise GPTError("training.no_snapshots", folder=folder)
         self.config = GPTConfig(**read_json(folder / CONFIG, dict))
 
     @cached_property

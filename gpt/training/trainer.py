@@ -60,17 +60,11 @@ class Process:
 
 @contextmanager
 def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Iterator[Process]:
-    """Yield this process. If torchrun started it, it joins a process group: NCCL between GPUs, Gloo between CPUs.
-
-    Raises ValueError if there are more processes than GPUs.
-    """
+    """Yield this process. If torchrun started it, it joins a process group: NCCL between GPUs, Gloo between CPUs."""
     rank, world_size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     device = best_device()
     if device.type == "cuda":
-        index, n_devices = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
-        if index >= n_devices:
-            raise GPTError("training.too_many_processes", n=n_devices)
-        device = torch.device("cuda", index)
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
         torch.cuda.set_device(device)
     elif world_size > 1:
         device = torch.device("cpu")  # several processes cannot share Apple's GPU

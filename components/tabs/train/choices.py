@@ -13,7 +13,7 @@ import numpy as np
 import gpt
 from components.errors import PageError
 from components.i18n import t
-from gpt.training.data import MAX_TEXT_BYTES, TextDataset, read_upload, shakespeare_text
+from gpt.training.data import MAX_TEXT_BYTES, TextDataset, shakespeare_text, training_text
 from gpt.training.live_run import TIME_LIMIT_SECONDS
 from gpt.training.recipe import LIVE_RECIPES, Recipe
 from gpt.training.tasks import TASKS, Dataset, TaskDataset
@@ -82,9 +82,11 @@ def read_text_file(path: str | Path) -> UploadedText:
     if (size := path.stat().st_size) > MAX_TEXT_BYTES:
         raise PageError("train.error.large", n=f"{size:,}", limit=f"{MAX_TEXT_BYTES:,}")
     try:
-        text = read_upload(path.read_bytes())
-    except ValueError:
-        raise PageError("train.error.not_text", name=path.name) from None
+        text = training_text(path.read_bytes().decode())
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise PageError("train.error.not_text", name=path.name)
     check_text(text)
     return UploadedText(path.name, text)
 

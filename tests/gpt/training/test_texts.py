@@ -22,7 +22,6 @@ from gpt.training.data import (
     encode_stories,
     first_words,
     read_stories,
-    read_upload,
     shakespeare_text,
     split_stories,
     train_tokenizer,
@@ -124,24 +123,6 @@ def test_a_text_shorter_than_a_row_is_refused_with_both_lengths(part: str) -> No
 TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"\xff\xfe\x00", "tea.txt is not UTF-8 text: byte 0 is not part of a character"),
-        (b"ab\x80", "byte 2"),
-        (b"a\x00b", "tea.txt is not text: it contains a zero byte"),
-        (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes, more than the limit of 1,000,000"),
-    ],
-)
-def test_uploads_that_are_not_text_are_refused(data: bytes, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        read_upload(data, "tea.txt")
-
-
-def test_an_upload_is_read_without_its_byte_order_mark() -> None:
-    assert read_upload("\ufeffTee für zwei".encode()) == "Tee für zwei"
-
-
 def test_a_pasted_byte_order_mark_is_not_learned_and_one_inside_the_text_is() -> None:
     text = TEXT[:500] + "\ufeff" + TEXT[500:]
     learned, plain = (TextDataset(start + text) for start in ("\ufeff", ""))
@@ -153,8 +134,6 @@ def test_a_pasted_byte_order_mark_is_not_learned_and_one_inside_the_text_is() ->
 @pytest.mark.parametrize(
     ("text", "units", "said"),
     [
-        ("", "characters", "the text is empty"),
-        (" \n\t", "bytes", "the text is empty"),
         ("short", "characters", "the text has 5 characters: with a context of 64 it needs 260"),
         ("short", "bytes", "the text has 5 bytes: with a context of 64 it needs 260"),
         ("a" * 5000, "characters", "repeats a single character"),
