@@ -21,6 +21,7 @@ from gpt.models.checkpoints.layouts import (
     CUSTOM,
     GATE,
     HUGGING_FACE,
+    INFERRED,
     LAYOUTS,
     MATRICES,
     MINGPT,
@@ -72,7 +73,7 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
         raise NamesUnknown(
             "layout.unknown",
             names=", ".join(list(named)[:3]),
-            known=", ".join([HUGGING_FACE, NANOGPT, MINGPT, *(layout.title for layout in LAYOUTS)]),
+            known=", ".join([HUGGING_FACE, NANOGPT, MINGPT, *(layout.title for layout in LAYOUTS), *INFERRED.values()]),
             reason=reason,
             draft=inference.draft(),
         ) from None

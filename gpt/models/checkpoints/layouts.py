@@ -87,32 +87,6 @@ BOOK_QWEN_NAMES = {
 }
 LLAMA_32_HEADS = {2048: 32, 3072: 24}  # {width: number of heads} of Llama 3.2 1B and 3B
 ROTARY = {"norm": "rms", "position": "rotary", "block_size": 2**17}
-QKV_PROJ_NAMES = {
-    "wte": "token_embedding",
-    "wpe": "position_embedding",
-    "h.{n}.ln_1": "blocks.{n}.ln1",
-    "h.{n}.attn.c_attn": "blocks.{n}.attn.qkv_proj",
-    "h.{n}.attn.c_proj": "blocks.{n}.attn.out_proj",
-    "h.{n}.ln_2": "blocks.{n}.ln2",
-    "h.{n}.mlp.c_fc": "blocks.{n}.mlp.fc1",
-    "h.{n}.mlp.c_proj": "blocks.{n}.mlp.fc2",
-    "ln_f": "ln_f",
-    "lm_head": "lm_head",
-}
-LECTURE_NAMES = {
-    "wte": "token_embedding_table",
-    "wpe": "position_embedding_table",
-    "h.{n}.ln_1": "blocks.{n}.ln1",
-    "h.{n}.attn.q": "blocks.{n}.sa.heads.{h}.query",
-    "h.{n}.attn.k": "blocks.{n}.sa.heads.{h}.key",
-    "h.{n}.attn.v": "blocks.{n}.sa.heads.{h}.value",
-    "h.{n}.attn.c_proj": "blocks.{n}.sa.proj",
-    "h.{n}.ln_2": "blocks.{n}.ln2",
-    "h.{n}.mlp.c_fc": "blocks.{n}.ffwd.net.0",
-    "h.{n}.mlp.c_proj": "blocks.{n}.ffwd.net.2",
-    "ln_f": "ln_f",
-    "lm_head": "lm_head",
-}
 META_NAMES = {
     "wte": "tok_embeddings",
     "h.{n}.ln_1": "layers.{n}.attention_norm",
@@ -323,7 +297,7 @@ def divisors(n_embd: object) -> list[int]:
     return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 
 
-# Layouts with their own names. `gpt.models.checkpoints.detection` distinguishes those with GPT-2's names.
+# Layouts with their own names. `translate.known_layout` distinguishes those with GPT-2's names.
 BOOK = Layout("GPTModel", BOOK_NAMES, "gelu_tanh")
 BOOK_LLAMA = Layout(
     "Llama3Model",
@@ -345,10 +319,10 @@ LAYOUTS = (
         rotary_pairs="interleaved",
         options={"norm": "rms", "position": "rotary", "block_size": 2048},
     ),
-    Layout("GPT with qkv_proj", QKV_PROJ_NAMES),
     Layout("GPT with blocks", {ours: name.replace("h.{n}", "blocks.{n}") for ours, name in GPT2_NAMES.items()}),
-    Layout("GPTLanguageModel", LECTURE_NAMES, "relu"),
 )
+# Layouts whose names are inferred without asking: {name of query, key and value, or of the query: title}.
+INFERRED = {"blocks.{n}.attn.qkv_proj": "GPT with qkv_proj", "blocks.{n}.sa.heads.{h}.query": "GPTLanguageModel"}
 GPT2_LAYOUTS = {title: Layout(title, GPT2_NAMES, "gelu_tanh") for title in (BUILD_NANOGPT, MINGPT, OURS, BARE)}
 GPT2_LAYOUTS |= {
     HUGGING_FACE: Layout(HUGGING_FACE, GPT2_NAMES, "gelu_tanh", MATRICES),

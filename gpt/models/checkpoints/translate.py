@@ -28,6 +28,7 @@ from gpt.models.checkpoints.layouts import (
     GPT2_NAMES,
     HUGGING_FACE,
     INFER,
+    INFERRED,
     LAYOUTS,
     LLAMA_32_HEADS,
     MINGPT,
@@ -92,6 +93,8 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
         return detect_family(named, config, hints, contents.family or family)
     known = given or known_layout(tensors, named, entries)
     layout = known or infer_layout(named)
+    if known is None and (titles := [INFERRED[name] for name in layout.names.values() if name in INFERRED]):
+        known = layout = replace(layout, title=titles[0])
     weights, layout = translate(named, layout, hints.n_head)
     sizes = read_sizes(weights, layout) | read_heads(weights, layout)
     stated = stated_options(layout, beside, entries, sizes)
