@@ -135,14 +135,10 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
     if deployed and precision == "fp32":
         return checkpoint.n_copied_bytes
     config, dtype = checkpoint.config, DTYPES[precision]
-    n_bytes = checkpoint.n_bytes(dtype)
-    if device.type != "cpu":
-        return n_bytes
-    if on_zero_gpu():
-        return 2 * n_bytes
     n_head = config.vocab_size * config.n_embd
-    is_packed = packs_float32() and n_head > SMALL_WEIGHT if precision == "fp32" else True
-    return n_bytes + (n_head * dtype.itemsize if config.tie_weights and is_packed else 0)
+    is_twice = config.tie_weights and can_pack(precision, device) and (precision != "fp32" or n_head > SMALL_WEIGHT)
+    n_copies = 2 if on_zero_gpu() and device.type == "cpu" else 1
+    return n_copies * checkpoint.n_bytes(dtype) + (n_head * dtype.itemsize if is_twice else 0)
 
 
 def can_pack(precision: Precision, device: torch.device) -> bool:
