@@ -56,26 +56,22 @@ def out_of_range(name: str, value: object, low: object, high: object | None, *, 
 
 def check_switch(name: str, value: object) -> None:
     """Require a bool."""
-    if not isinstance(value, bool):
-        raise GPTError("argument.switch", name=name, value=value)
+    require(isinstance(value, bool), "argument.switch", name=name, value=value)
 
 
 def check_above(name: str, value: object, low: float) -> None:
     """Require a finite number above `low`."""
-    if not is_number(value) or value <= low:
-        raise GPTError("argument.above", name=name, low=low, value=value)
+    require(is_number(value) and value > low, "argument.above", name=name, low=low, value=value)
 
 
 def check_below_one(name: str, value: object) -> None:
     """Require a number of at least 0 and below 1."""
-    if not is_number(value) or not 0 <= value < 1:
-        raise GPTError("argument.below_one", name=name, value=value)
+    require(is_number(value) and 0 <= value < 1, "argument.below_one", name=name, value=value)
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Require one of `choices`."""
-    if value not in choices:
-        raise GPTError("argument.choice", name=name, choices=", ".join(map(str, choices)), value=value)
+    require(value in choices, "argument.choice", name=name, choices=", ".join(map(str, choices)), value=value)
 
 
 def check_token_id(token_id: int, n_vocab: int) -> None:
@@ -86,17 +82,14 @@ def check_token_id(token_id: int, n_vocab: int) -> None:
 
 def check_position(position: int, length: int) -> None:
     """Require a position between 0 and length - 1."""
-    if not 0 <= position < length:
-        raise GPTError("position.unknown", position=position, last=length - 1)
+    require(0 <= position < length, "position.unknown", position=position, last=length - 1)
 
 
 def check_layer(layer: int, n_layer: int) -> None:
     """Require a layer between 0 and n_layer - 1."""
-    if not 0 <= layer < n_layer:
-        raise GPTError("layer.unknown", layer=layer, last=n_layer - 1)
+    require(0 <= layer < n_layer, "layer.unknown", layer=layer, last=n_layer - 1)
 
 
 def check_head(head: int, n_head: int) -> None:
     """Require a head between 0 and n_head - 1."""
-    if not 0 <= head < n_head:
-        raise GPTError("head.unknown", head=head, last=n_head - 1)
+    require(0 <= head < n_head, "head.unknown", head=head, last=n_head - 1)

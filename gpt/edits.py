@@ -9,7 +9,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from gpt.checks import check_choice, check_head, check_layer, check_position, is_number
+from gpt.checks import check_choice, check_head, check_layer, check_position, is_number, require
 from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
 
@@ -100,8 +100,7 @@ def check_patchable(name: str, head: int | None = None) -> None:
     if name not in (*PATCHABLE, "head_out"):
         choices = ", ".join((*PATCHABLE, "head_out"))
         raise GPTError("patch.part", choices=choices, name=name)
-    if (name == "head_out") != (head is not None):
-        raise GPTError("patch.head")
+    require((name == "head_out") == (head is not None), "patch.head")
 
 
 @dataclass(frozen=True)
@@ -135,10 +134,9 @@ class Hook:
     position: int | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in HOOKABLE + HOOKABLE_OUTSIDE:
-            raise GPTError("hook.name", choices=", ".join(HOOKABLE + HOOKABLE_OUTSIDE), name=self.name)
-        if (self.name in HOOKABLE_OUTSIDE) != (self.layer is None):
-            raise GPTError("hook.layer", name=self.name, layer=self.layer)
+        names = HOOKABLE + HOOKABLE_OUTSIDE
+        require(self.name in names, "hook.name", choices=", ".join(names), name=self.name)
+        require((self.name in HOOKABLE_OUTSIDE) == (self.layer is None), "hook.layer", name=self.name, layer=self.layer)
 
     def apply(self, value: Tensor, start: int) -> Tensor:
         """Apply the function to an activation (..., T, width), or only to the token at the hook's position.
@@ -191,8 +189,7 @@ class Edits:
         if self.activation is not None:
             check_choice("activation", self.activation, get_args(Activation))
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
-            if not is_number(factor):
-                raise GPTError("edits.factor", value=factor)
+            require(is_number(factor), "edits.factor", value=factor)
 
     def check(self, config: GPTConfig) -> None:
         """Raise ValueError if a layer, head, position, activation or vector does not fit the model."""
@@ -205,16 +202,15 @@ class Edits:
             check_layer(layer, config.n_layer)
         for hook in self.hooks:
             lacks = {"mlp_up": not config.gated, "position_embedding": config.position != "learned"}
-            if lacks.get(hook.name, False):
-                raise GPTError("hook.lacks", name=hook.name)
+            require(not lacks.get(hook.name, False), "hook.lacks", name=hook.name)
         self.check_text(config.block_size)
         for patch in self.patches:
             width = config.n_embd if patch.head is None else config.head_size
             if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != width:
                 raise GPTError("patch.shape", shape=tuple(patch.value.shape), n=width)
         for each in self.steering:
-            if tuple(each.value.shape) != (config.n_embd,):
-                raise GPTError("steering.shape", shape=tuple(each.value.shape), n=config.n_embd)
+            shape = tuple(each.value.shape)
+            require(shape == (config.n_embd,), "steering.shape", shape=shape, n=config.n_embd)
 
     def check_text(self, n: int) -> None:
         """Raise ValueError if a patch or hook lies beyond the end of an n-token text."""

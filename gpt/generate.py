@@ -9,10 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gpt.checks import check_choice, check_integer
+from gpt.checks import check_choice, check_integer, require
 from gpt.documents.generation import Generation, Step, patient, stream, together
 from gpt.edits import Edits
-from gpt.errors import GPTError
 from gpt.inference.engine import MAX_TEXTS
 from gpt.inputs import AnyModel, Prompt, token_ids
 from gpt.model import GPT
@@ -63,8 +62,7 @@ def generate(
         document = Generation(loaded, prompt, edits=edits, heal=heal, special=special)
         steps = document.steps(params, max_new_tokens)
         return _with_traces(loaded.model, list(document.ids), steps, edits) if trace else steps
-    if trace:
-        raise GPTError("generate.trace")
+    require(not trace, "generate.trace")
     prompt, held = hold_back(loaded.tokenizer, prompt) if heal and isinstance(prompt, str) else (prompt, "")
     ids = token_ids(loaded.tokenizer, prompt, special=special)
     n_dropped = max(0, len(ids) - loaded.model.config.block_size)
@@ -106,8 +104,7 @@ def generate_batch(
     Prompts are not padded, so each one continues exactly as in `generate` with the same seed. See `generate` for
     the other arguments. Invalid arguments raise ValueError before any token is generated.
     """
-    if isinstance(prompts, str):
-        raise GPTError("prompt.not_a_list")
+    require(not isinstance(prompts, str), "prompt.not_a_list")
     check_integer("max_new_tokens", max_new_tokens, 1)
     check_integer("n", n, 1)
     loaded = as_loaded(model)

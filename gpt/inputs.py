@@ -8,7 +8,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from gpt.checks import check_token_id
+from gpt.checks import check_token_id, require
 from gpt.errors import GPTError, quoted
 from gpt.model import GPT
 from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids, start_ids
@@ -74,8 +74,7 @@ def ids_of(model: AnyModel, text: Text) -> list[int]:
     network, tokenizer = with_tokenizer(model)
     ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)
     ids = ids or start_ids(tokenizer)
-    if not ids:
-        raise GPTError("prompt.empty")
+    require(ids, "prompt.empty")
     for token_id in (min(ids), max(ids)):
         check_token_id(token_id, network.config.vocab_size)
     return ids
@@ -97,8 +96,7 @@ def encode_prompt(model: AnyModel, prompt: Prompt, *, special: bool = False) -> 
 
 def check_prompt_length(n: int, limit: int) -> None:
     """Raise ValueError for a prompt longer than the context."""
-    if n > limit:
-        raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
+    require(n <= limit, "context.prompt_too_long", n=n, excess=n - limit, limit=limit)
 
 
 def token_ids(tokenizer: Vocabulary, prompt: Prompt, *, special: bool = False) -> list[int]:

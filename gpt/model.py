@@ -12,7 +12,7 @@ cites the papers behind later changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gpt.cache import KVCache
+from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -37,8 +38,6 @@ from gpt.layers import (
 )
 from gpt.rotary import apply_rotary, rotary_angles
 from gpt.trace import Trace, for_query_heads
-
-QUERY_CHUNK = 128  # queries per chunk of eager attention
 
 
 @dataclass(frozen=True)
@@ -180,38 +179,16 @@ class CausalSelfAttention(nn.Module):
 
         q: (B, nh, T, hs); k and v: (B, kv, S, hs). Each key and value head serves nh / kv query heads.
         """
-        (B, nh, T, _), S = q.shape, k.shape[2]
-        chunks, shared_v = self.attention_chunks(q, k, ctx), for_query_heads(v, nh)  # (B, nh, S, hs)
-        if not ctx.opens_attention(self.layer):
-            return torch.cat([self.attn_dropout(part) @ shared_v[:, :, keys] for _, keys, part in chunks], dim=2)
-        attn_weights = q.new_zeros(B, nh, T, S)
-        for queries, keys, part in chunks:
-            attn_weights[:, :, queries, keys] = part
-        attn_weights = ctx.hook(self.layer, "attn_weights", attn_weights)
-        return self.attn_dropout(attn_weights) @ shared_v  # (B, nh, T, hs)
-
-    def attention_chunks(self, q: Tensor, k: Tensor, ctx: ForwardContext) -> Iterator[tuple[slice, slice, Tensor]]:
-        """Yield each chunk of queries with its keys and the attention weights between them, (B, nh, chunk, keys).
-
-        Omits the keys after a chunk's last query, because their weights are 0.
-        """
-        nh, T, S = q.shape[1], q.shape[2], k.shape[2]
-        mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
-        shared_k, scale, cap = for_query_heads(k, nh), self.config.score_scale, self.config.attn_softcap
-        hooked = None
+        k, v = for_query_heads(k, self.n_head), for_query_heads(v, self.n_head)  # (B, nh, S, hs)
+        hidden = ~(causal_mask(q.shape[2], k.shape[2], q.device) if ctx.attn_mask is None else ctx.attn_mask)
+        attn_scores = attention_scores(q, k, self.config.score_scale, self.config.attn_softcap)  # (B, nh, T, S)
         if ctx.has_hook(self.layer, "attn_scores"):
-            hooked = ctx.hook(self.layer, "attn_scores", attention_scores(q, shared_k, scale, cap))  # (B, nh, T, S)
-        for first in range(0, T, QUERY_CHUNK):
-            queries, keys = slice(first, first + QUERY_CHUNK), slice(S - T + first + QUERY_CHUNK)
-            hidden = ~mask[..., queries, keys]
-            if hooked is None:
-                attn_scores = attention_scores(q[:, :, queries], shared_k[:, :, keys], scale, cap)
-            else:
-                attn_scores = hooked[:, :, queries, keys].clone()
-            weights = attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)
-            if ctx.has_padding:  # softmax of a fully masked row is NaN
-                weights = weights.masked_fill(hidden, 0.0)
-            yield queries, keys, weights
+            attn_scores = ctx.hook(self.layer, "attn_scores", attn_scores).clone()
+        attn_weights = attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)
+        if ctx.has_padding:  # softmax of a fully masked row is NaN
+            attn_weights = attn_weights.masked_fill(hidden, 0.0)
+        attn_weights = ctx.hook(self.layer, "attn_weights", attn_weights)
+        return self.attn_dropout(attn_weights) @ v  # (B, nh, T, hs)
 
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """Compute the result of `eager_attention` in one kernel, without storing the attention weights."""
@@ -330,8 +307,7 @@ class GPT(nn.Module):
 
     def train(self, mode: bool = True) -> GPT:
         """Switch to training or evaluation mode. Raises ValueError for training mode if no weight has a gradient."""
-        if mode and not any(parameter.requires_grad for parameter in self.parameters()):
-            raise GPTError("model.frozen")
+        require(not mode or any(parameter.requires_grad for parameter in self.parameters()), "model.frozen")
         return super().train(mode)
 
     @property

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from typing import Literal, get_args
 
-from gpt.checks import check_choice, check_position
+from gpt.checks import check_choice, check_position, require
 from gpt.errors import GPTError
 from gpt.sampling import SamplingParams, uniform_draw
 from gpt.tokenizer import TextDecoder, Vocabulary, as_token_ids, hold_back, plain_text
@@ -35,8 +35,8 @@ class Origin:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(OriginKind))
-        if (self.kind == "sampled") != (self.params is not None and self.params.seed is not None):
-            raise GPTError("document.token_params")
+        has_seed = self.params is not None and self.params.seed is not None
+        require((self.kind == "sampled") == has_seed, "document.token_params")
 
 
 TYPED, CHOSEN = Origin("typed"), Origin("chosen")
@@ -176,15 +176,13 @@ class History:
 
     def undo(self) -> End:
         """Undo an action and return the end of the text. Raises ValueError if there is nothing to undo."""
-        if not self.can_undo:
-            raise GPTError("document.nothing_to_undo")
+        require(self.can_undo, "document.nothing_to_undo")
         self._current -= 1
         return self._ends[self._current]
 
     def redo(self) -> End:
         """Redo an action and return the end of the text. Raises ValueError if there is nothing to redo."""
-        if not self.can_redo:
-            raise GPTError("document.nothing_to_redo")
+        require(self.can_redo, "document.nothing_to_redo")
         self._current += 1
         return self._ends[self._current]
 
@@ -387,8 +385,7 @@ class Document:
 
     def check_whole(self) -> None:
         """Raise ValueError if the first tokens have been dropped."""
-        if self.dropped:
-            raise GPTError("document.dropped")
+        require(not self.dropped, "document.dropped")
 
     def _check(self, ids: Sequence[int], node: int) -> None:
         """Raise ValueError if the tokens do not fit after a node or an id is unknown."""

@@ -74,8 +74,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
     duplicates, more than MAX_PATCHES or MAX_CONCEPTS, a patch whose location or tokens do not exist in the model, and
     an unknown concept. Does not check other layers and heads; see `Edits.check` and `Edits.fitting`.
     """
-    if len(text) > MAX_TEXT_CHARS:
-        raise GPTError("edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
+    require(len(text) <= MAX_TEXT_CHARS, "edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
     found: dict[str, Any] = {name: {} for name in (*_SCALES.values(), *_LIMITS)}  # by place
     others = dict[str, Any]()
     for part in filter(None, text.split(",")):
@@ -153,6 +152,5 @@ def _concept(steering: Steering) -> tuple[int, float]:
 
 def _number(factor: float) -> str:
     """Return the shortest string for a number, such as 0 instead of 0.0."""
-    if not math.isfinite(factor) or abs(factor) > MAX_FACTOR:
-        raise GPTError("edit_text.number", factor=factor, limit=MAX_FACTOR)
+    require(math.isfinite(factor) and abs(factor) <= MAX_FACTOR, "edit_text.number", factor=factor, limit=MAX_FACTOR)
     return repr(float(factor)).removesuffix(".0")

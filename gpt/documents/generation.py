@@ -19,7 +19,7 @@ from torch import Tensor
 from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_statistics
 from gpt.background import threads_for
 from gpt.cache import KVCache, with_room
-from gpt.checks import check_head, check_layer
+from gpt.checks import check_head, check_layer, require
 from gpt.documents.document import TYPED, Document, Origin, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
 from gpt.documents.saved_document import SavedDocument
@@ -134,8 +134,7 @@ class Generation(Document):
             self._set_edits(edits)
 
     def _set_edits(self, edits: Edits | None) -> None:
-        if any(hook.name == "logits" for hook in (edits or NO_EDITS).hooks):
-            raise GPTError("hook.logits")
+        require(all(hook.name != "logits" for hook in (edits or NO_EDITS).hooks), "hook.logits")
         self.edits = None if edits == NO_EDITS else edits
         model = self.loaded.model
         self._cache = model.new_cache(keep_queries=True)
@@ -325,8 +324,7 @@ class Generation(Document):
 
         Raises ValueError if start is below 1, because nothing predicts the first token.
         """
-        if start < 1:
-            raise GPTError("generation.first_position", start=start)
+        require(start >= 1, "generation.first_position", start=start)
         end = max(start, min(self.n_read + 1, len(self.ids)))
         found = text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
         held = {

@@ -113,11 +113,10 @@ class SavedDocument:
     def check(self, loaded: LoadedModel) -> None:
         """Raise ValueError unless the document fits a model's vocabulary and context."""
         config = loaded.model.config
-        if self.vocab_size != config.vocab_size:
-            raise GPTError("document_file.vocabulary", n=self.vocab_size, model=loaded.name, n_vocab=config.vocab_size)
+        n, n_vocab = self.vocab_size, config.vocab_size
+        require(n == n_vocab, "document_file.vocabulary", n=n, model=loaded.name, n_vocab=n_vocab)
         length = 1 + max(TokenTree(self.tokens).depths)
-        if length > config.block_size + 1:
-            raise GPTError("document_file.text_length", n=length, limit=config.block_size)
+        require(length <= config.block_size + 1, "document_file.text_length", n=length, limit=config.block_size)
         for token_id in (*self.dropped, *(token.token_id for token in self.tokens)):
             loaded.tokenizer.token_bytes(token_id)
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from gpt.errors import GPTError
+from gpt.checks import require
 
 REPORT_SECONDS = 0.5  # interval between reports to a waiting caller
 TURN_TOKENS = 16  # tokens per turn, after which waiting callers go first
@@ -45,8 +45,7 @@ class AdmissionQueue:
 
     def check_open(self) -> None:
         """Raise GPTError if the queue is closed."""
-        if self.closed:
-            raise GPTError("admission.closed")
+        require(not self.closed, "admission.closed")
 
     def join(self, place: Place) -> None:
         """Append a caller to the queue, unless it is in the queue already."""

@@ -27,6 +27,7 @@ from typing import Any
 
 import httpx
 
+from gpt.checks import require
 from gpt.errors import GPTError, restored
 
 CHECK_SECONDS = 2.0  # interval between checks whether the cluster answers
@@ -187,8 +188,7 @@ class LocalCluster(Cluster):
     """
 
     def __init__(self, max_replicas: int = 4, *, min_replicas: int = 1) -> None:
-        if find_spec("ray") is None:
-            raise GPTError("cluster.no_ray")
+        require(find_spec("ray") is not None, "cluster.no_ray")
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         super().__init__(f"http://127.0.0.1:{port}", max_replicas)

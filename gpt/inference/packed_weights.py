@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gpt.checks import require
 from gpt.errors import GPTError
 from gpt.read_only import ReadOnlyTensor, Values
 
@@ -249,12 +250,10 @@ def is_amd() -> bool:
 
 def check_packing(packing: Packing) -> None:
     """Raise ValueError if this computer has no kernels for a packing."""
-    if not torch.backends.mkldnn.is_available():
-        raise GPTError("precision.onednn", precision=packing)
+    require(torch.backends.mkldnn.is_available(), "precision.onednn", precision=packing)
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
         raise GPTError("precision.int8_cpu")
-    if packing == "int8" and not works(Int8Matrix):
-        raise GPTError("precision.int8_torch", version=torch.__version__)
+    require(packing != "int8" or works(Int8Matrix), "precision.int8_torch", version=torch.__version__)
 
 
 @lru_cache

@@ -28,23 +28,6 @@ def traced(model: GPT) -> tuple[GPT, torch.Tensor, Trace]:
 
 
 @torch.inference_mode()
-def test_attention_in_chunks_equals_attention_at_once(model, monkeypatch):
-    idx = torch.randint(61, (B, S))
-    mask = torch.ones(B, S, dtype=torch.long)
-    mask[1, :5] = 0  # padding, which attends to nothing
-    for padding in (None, mask):
-        found = {}
-        for size in (99, 3):
-            monkeypatch.setattr("gpt.model.QUERY_CHUNK", size)
-            cache, found[size] = KVCache(model.config, batch_size=B), Trace()
-            model(idx[:, :2], cache=cache, attention_mask=None if padding is None else padding[:, :2])
-            model(idx[:, 2:], cache=cache, attention_mask=padding, trace=found[size])
-        for whole, parts in zip(found[99].layers, found[3].layers, strict=True):
-            assert_close(parts.attn_weights, whole.attn_weights, atol=5e-6, rtol=0)
-            assert_close(parts.attn_out, whole.attn_out, atol=1e-5, rtol=0)
-
-
-@torch.inference_mode()
 def test_a_trace_without_attention_records_everything_else(traced):
     model, idx, trace = traced
     less = Trace(attention=False)

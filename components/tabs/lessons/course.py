@@ -194,10 +194,7 @@ LESSONS: tuple[Lesson, ...] = (
         "attention",
         "attention",
         8,
-        (
-            "gpt.model:CausalSelfAttention.attention_chunks",
-            "gpt.model:CausalSelfAttention.eager_attention",
-        ),
+        ("gpt.model:CausalSelfAttention.eager_attention",),
         Destination("inside", selects_head=True),
         beat="answer",
         words="multi-head MHA causal mask previous-token head 多头注意力 因果掩码",
