@@ -9,7 +9,7 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
-from gpt.checks import check_integer, require
+from gpt.checks import check_integer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.layers import attention_scores
@@ -161,7 +161,8 @@ class KVCache:
         Returns (B, nh, stop - start, stop) for the queries from `start` to `stop` - 1, by default all of them. With a
         head, nh is 1. The cache must keep queries and must have been filled without a padding mask.
         """
-        require(self.q is not None, "cache.no_queries")
+        if self.q is None:
+            raise GPTError("cache.no_queries")
         S, group = self.length if stop is None else stop, self.config.n_head // self.config.kv_heads
         heads, kv_heads = (slice(None), slice(None)) if head is None else (slice(head, head + 1), [head // group])
         q, k = self.q[layer, :, heads, start:S].float(), self.k[layer, :, kv_heads, :S].float()

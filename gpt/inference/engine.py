@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -34,13 +34,6 @@ PASS_MULTIPLICATIONS = 2**34  # limit on the work for a pass's prompts; takes 0.
 GATHER_SHARE = 1.0  # longest wait for stragglers, as a fraction of the last pass's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
 LARGE_MODEL = 2**25  # number of linear weights; a model this large exceeds any CPU cache, so two threads read it faster
-
-
-class Counted(Protocol):
-    """What `Engine.document_bytes` counts, such as a `Generation`."""
-
-    @property
-    def n_bytes(self) -> int: ...
 
 
 @dataclass(eq=False)
@@ -102,7 +95,7 @@ class Engine:
         self._last_seconds = 0.0  # duration of the last pass
         self._changed = threading.Condition()  # guards the four attributes above
         self._pass_lock = threading.Lock()  # held while caches are written
-        self._documents: WeakSet[Counted] = WeakSet()
+        self._documents: WeakSet[Any] = WeakSet()
         self._documents_lock = threading.Lock()
 
     @property
@@ -112,7 +105,7 @@ class Engine:
             documents = list(self._documents)
         return sum(document.n_bytes for document in documents)
 
-    def count(self, document: Counted) -> None:
+    def count(self, document: Any) -> None:
         """Include a document in `document_bytes` as long as it exists."""
         with self._documents_lock:
             self._documents.add(document)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import platform
 import warnings
-from abc import ABC, abstractmethod
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -27,26 +26,27 @@ from gpt.read_only import ReadOnlyTensor, Values
 
 Packing = Literal["fp32", "half", "int8"]
 EXPECTED_ROWS = 512  # number of batch rows for which oneDNN optimises the format; smaller batches are no slower
-MAX_BFLOAT16_ROWS = 32  # for more batch rows, torch's bfloat16 product is slower than float32
 AT_ONCE = 2**22  # elements of an embedding that are in float32 at a time while it is packed
 SMALL_WEIGHT = 2**20  # elements (4 MB); up to this size, ordinary float32 weights are as fast as packed ones
 CPU_INFO = Path("/proc/cpuinfo")
 
 
-class PackedMatrix(Values, ABC):
-    """A weight (out, in) in a packed format. Gradients reach a layer's input and bias."""
+class PackedMatrix(Values):
+    """A weight (out, in) in a packed format. Gradients reach a layer's input and bias.
+
+    A format defines `pack`, which converts a weight, `unpack`, and `product`, a linear layer without gradients:
+    (..., rows, in) -> (..., rows, out), float32.
+    """
 
     def __init__(self, weight: Tensor) -> None:
         self.layout = weight.shape, (weight.shape[1], 1), torch.float32, weight.device
         self.packed = self.pack(weight.detach())
 
-    @abstractmethod
     def pack(self, weight: Tensor) -> Any:
-        """Convert a weight to this format."""
+        raise NotImplementedError
 
-    @abstractmethod
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """Apply a linear layer, without gradients: (..., rows, in) -> (..., rows, out), float32."""
+        raise NotImplementedError
 
     def linear(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """Apply a linear layer: (..., in) -> (..., out), float32."""
@@ -104,22 +104,6 @@ class Float16Matrix(PackedMatrix):
 
     def unpack(self) -> Tensor:
         return torch.ops.quantized.linear_unpack_fp16(self.packed)[0]
-
-
-class BFloat16Matrix(PackedMatrix):
-    """Row-major bfloat16 weights, for CPUs that support neither packed 16-bit format."""
-
-    def pack(self, weight: Tensor) -> Tensor:
-        return weight.bfloat16()
-
-    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        if x.numel() > MAX_BFLOAT16_ROWS * x.shape[-1]:
-            return F.linear(x, self.unpack(), bias)
-        y = F.linear(x.bfloat16(), self.packed)
-        return y.float() if bias is None else y + bias
-
-    def unpack(self) -> Tensor:
-        return self.packed.float()
 
 
 class Int8Matrix(PackedMatrix):
@@ -180,7 +164,7 @@ class PackedRows(Values):
 class TiedValues(Values):
     """The weight that an embedding shares with the output head, stored once for each."""
 
-    def __init__(self, rows: Values, matrix: PackedMatrix) -> None:
+    def __init__(self, rows: Values, matrix: Values) -> None:
         self.rows, self.matrix, self.layout = rows, matrix, matrix.layout
 
     def unpack(self) -> Tensor:
@@ -209,30 +193,30 @@ def pack(model: nn.Module, packing: Packing) -> None:
         if (tied := embeddings.pop(layer.weight, None)) is None:
             layer.weight = ReadOnlyTensor(pack_matrix(layer.weight, packing))
         else:
-            rows = rows_of(layer.weight, packing)
-            matrix = pack_matrix(rows if isinstance(rows, PackedRows) else layer.weight, packing)
+            packed = None if packing == "fp32" else PackedRows(layer.weight, packing)
+            rows, matrix = packed or Values(layer.weight.detach()), pack_matrix(packed or layer.weight, packing)
             layer.weight = tied.weight = ReadOnlyTensor(TiedValues(rows, matrix))
     if packing != "fp32":
         for embedding in embeddings.values():
-            embedding.weight = ReadOnlyTensor(rows_of(embedding.weight, packing))
+            embedding.weight = ReadOnlyTensor(PackedRows(embedding.weight, packing))
 
 
-def rows_of(weight: Tensor, packing: Packing) -> Values:
-    """Return the rows of an embedding in this packing."""
-    return Values(weight.detach()) if packing == "fp32" else PackedRows(weight, packing)
+def pack_matrix(weight: Tensor | PackedRows, packing: Packing) -> Values:
+    """Return a weight (out, in) in the fastest format that this computer has for the packing.
 
-
-def pack_matrix(weight: Tensor | PackedRows, packing: Packing) -> PackedMatrix:
-    """Return a weight (out, in) in the fastest format that this computer has for the packing."""
-    if packing == "int8":  # the rows first, because they are quantised a few at a time
-        return Int8Matrix((weight if isinstance(weight, PackedRows) else PackedRows(weight, packing)).quantized())
+    Without a kernel for 16 bits, it is converted to float32 for each product.
+    """
+    by_fbgemm = packing == "half" and not has_bfloat16()
+    if packing == "int8" or (by_fbgemm and half_dtype() is torch.bfloat16):
+        packed = (
+            weight if isinstance(weight, PackedRows) else PackedRows(weight, packing)
+        )  # which packs a few at a time
+        return Int8Matrix(packed.quantized()) if packing == "int8" else packed
     if isinstance(weight, PackedRows):
         rows = weight.rows
     else:
         (rows,) = weight.detach().split(len(weight))  # which reads it, if it is only read when needed
-    if packing == "half" and not has_bfloat16():
-        return (Float16Matrix if half_dtype() is torch.float16 else BFloat16Matrix)(rows)
-    return OneDNNMatrix(rows, torch.bfloat16 if packing == "half" else torch.float32)
+    return Float16Matrix(rows) if by_fbgemm else OneDNNMatrix(rows, torch.bfloat16 if packing == "half" else rows.dtype)
 
 
 def packs_float32() -> bool:
