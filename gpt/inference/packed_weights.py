@@ -208,15 +208,15 @@ def pack_matrix(weight: Tensor | PackedRows, packing: Packing) -> Values:
     """
     by_fbgemm = packing == "half" and not has_bfloat16()
     if packing == "int8" or (by_fbgemm and half_dtype() is torch.bfloat16):
-        packed = (
-            weight if isinstance(weight, PackedRows) else PackedRows(weight, packing)
-        )  # which packs a few at a time
+        # The rows first, because they are quantised a few at a time.
+        packed = weight if isinstance(weight, PackedRows) else PackedRows(weight, packing)
         return Int8Matrix(packed.quantized()) if packing == "int8" else packed
     if isinstance(weight, PackedRows):
         rows = weight.rows
     else:
         (rows,) = weight.detach().split(len(weight))  # which reads it, if it is only read when needed
-    return Float16Matrix(rows) if by_fbgemm else OneDNNMatrix(rows, torch.bfloat16 if packing == "half" else rows.dtype)
+    dtype = torch.bfloat16 if packing == "half" else torch.float32
+    return Float16Matrix(rows) if by_fbgemm else OneDNNMatrix(rows, dtype)
 
 
 def packs_float32() -> bool:
