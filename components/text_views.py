@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from components.state.typed_text import ends_text, shown_tokens
 from components.widgets.chart import chart_data
 from components.widgets.tokens import Kind, shade_value, token_line, tokens
 from components.widgets.widget import to_base64
-from gpt import Generation, list_models
+from gpt import FinishReason, Generation, SamplingParams, Step, list_models
 from gpt.analysis.predictions import search_vocabulary
 from gpt.models.registry import memory_of_listed, title
 from gpt.models.sources import HUB_MODELS
@@ -45,6 +45,36 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
         numbers = () if measured is None else (measured.probability, measured.rank, measured.entropy)
         lines.append(_line(tokenizer, token_id, text, kind, *numbers))
     return lines
+
+
+class TwoTexts:
+    """Two documents that are written in step, each with its own settings.
+
+    finish_reasons: why each text ended; None while it is written.
+    """
+
+    def __init__(self, *documents: Generation, params: Sequence[SamplingParams]) -> None:
+        self.documents, self.params = documents, tuple(params)
+        self.finish_reasons: list[FinishReason | None] = [None, None]
+        self._statistics = TokenStatisticsCache()
+
+    def read(self) -> None:
+        for document in self.documents:
+            document.read()
+
+    def lines(self, side: int) -> Lines:
+        """Return the lines of one text for a token strip."""
+        document = self.documents[side]
+        return document_lines(document, self._statistics) if document.n_read else Lines()
+
+    def taken(self, steps: Iterator[tuple[Step | None, Step | None]]) -> Iterator[tuple[Step | None, Step | None]]:
+        """Pass on the steps of both texts, noting what they tell about the tokens."""
+        for both in steps:
+            for side, step in enumerate(both):
+                if step is not None:
+                    self._statistics.add(self.documents[side], step)
+                    self.finish_reasons[side] = step.finish_reason
+            yield both
 
 
 def text_strip(name: str, *, draw: Draw, on: Handler, **options: Any) -> Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from components.parts import Lines, Part
 from components.state.admission import Admission, admitted, min_update_interval
 from components.state.jobs import Job, started, stop
 from components.state.session import Session
-from components.state.text import NEWEST, TokenStatisticsCache
+from components.state.text import NEWEST
 from components.tabs.change.edits import (
     Editing,
     Writing,
@@ -47,7 +47,7 @@ from components.tabs.change.edits import (
 )
 from components.tabs.change.effect import ReadText, read_document, summary, turned_in
 from components.tabs.change.patching import patching_section
-from components.text_views import document_lines, token_lines
+from components.text_views import TwoTexts, token_lines
 from components.widgets.tokens import tokens
 from gpt import Edits, Generation, SamplingParams
 from gpt.documents.comparison import paired_steps
@@ -88,54 +88,36 @@ def generate_both(session: Session) -> Iterator[None]:
                 if job.stopped.is_set():
                     return
             both = replace(pair.edits, steering=(*turned.steering, *pair.edits.steering))
-            original = _Generator(Generation(loaded, prompt, held=held, edits=turned))
-            writers = original, _Generator(Generation(loaded, prompt, held=held, edits=both))
-            yield from _generate(session, job, pair, writers, settings.pace, waiting)
-
-
-@dataclass(frozen=True)
-class _Generator:
-    document: Generation
-    statistics: TokenStatisticsCache = field(default_factory=TokenStatisticsCache)
-
-    @property
-    def text(self) -> WrittenText:
-        lines = document_lines(self.document, self.statistics)
-        return WrittenText(str(self.document.key), tuple(self.document.ids), lines)
+            documents = (Generation(loaded, prompt, held=held, edits=edits) for edits in (turned, both))
+            texts = TwoTexts(*documents, params=(pair.params, pair.params))
+            yield from _generate(session, job, pair, texts, settings.pace, waiting)
 
 
 def _generate(
-    session: Session,
-    job: Job,
-    pair: WrittenPair,
-    writers: tuple[_Generator, _Generator],
-    pace: float,
-    waiting: Admission,
+    session: Session, job: Job, pair: WrittenPair, texts: TwoTexts, pace: float, waiting: Admission
 ) -> Iterator[None]:
-    documents = writers[0].document, writers[1].document
-    for document in documents:
-        document.read()
+    original, edited = texts.documents
+    texts.read()
+
+    def written(side: int) -> WrittenText:
+        document = texts.documents[side]
+        return WrittenText(str(document.key), tuple(document.ids), texts.lines(side))
 
     def shown() -> WrittenPair:
-        return replace(pair, original=writers[0].text, edited=writers[1].text)
-
-    def interval() -> float:
-        return max(min_update_interval(documents[0].loaded), 0.0 if pace else UPDATE_SECONDS)
+        return replace(pair, original=written(0), edited=written(1))
 
     try:
         session.change(Writing, growing=shown())
         yield
-        both = paired_steps(*documents, pair.params, pair.params, pair.length)
-        for steps, is_due in waiting.paced(both, job.rest, lambda: pace, interval):
-            for writer, step in zip(writers, steps, strict=True):
-                if step is not None:
-                    writer.statistics.add(writer.document, step)
+        steps = paired_steps(original, edited, *texts.params, pair.length)
+        interval = max(min_update_interval(original.loaded), 0.0 if pace else UPDATE_SECONDS)
+        for _, is_due in waiting.paced(texts.taken(steps), job.rest, lambda: pace, lambda: interval):
             if is_due:
                 session.change(Writing, growing=shown())
                 yield
     finally:
-        documents[0].read()
-        read = read_document(documents[0], ("written", documents[0].key), own=True)
+        original.read()
+        read = read_document(original, ("written", original.key), own=True)
         complete = replace(shown(), read=read)
         at = complete.divergence_index
         session.change(Editing, place=(read.source, NEWEST if at is None else at - 1))

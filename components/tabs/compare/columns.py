@@ -25,7 +25,7 @@ from components.state.session import Session
 from components.state.settings import LIMITS, Settings, checked_number, clamped
 from components.state.snapshot import Message
 from components.tabs.compare.pair import Pair
-from components.text_views import count_sentence, document_lines, model_choices, short_name
+from components.text_views import count_sentence, model_choices, short_name
 from components.widgets.chart import Drawing
 from components.widgets.simple import predictions
 from components.widgets.tokens import tokens
@@ -216,9 +216,20 @@ def other_seeds(columns: tuple[ColumnSettings, ColumnSettings]) -> tuple[ColumnS
 def _write(session: Session, job: Job) -> Generator[None]:
     pair = yield from _prepare(session)
     try:
-        yield from _steps(session, job, pair)
+        with admitted(session, *(document.loaded for document in pair.documents)) as waiting:
+            yield from waiting
+            pair.read()
+            yield from _shown(session)
+            for n in pair.measure():
+                session.change(Compare, measured=(n, pair.comparison.n_measurable))
+                yield
+            session.change(Compare, measured=None)
+            steps = pair.steps(session.state(Compare).length)
+            for _, is_due in waiting.paced(steps, job.rest, lambda: TOKENS_PER_SECOND, lambda: UPDATE_SECONDS):
+                if is_due:
+                    yield from _shown(session)
     finally:
-        pair.stop()
+        pair.finish_reasons = [reason or "stopped" for reason in pair.finish_reasons]
         session.change(Compare, measured=None)
 
 
@@ -254,21 +265,6 @@ def _check_fits(session: Session, texts: tuple[str, str], models: list[LoadedMod
         if n > limit:
             problem = Verbatim(count_sentence(n, limit))
             raise PageError(f"compare.{side}.too_long", problem=problem)
-
-
-def _steps(session: Session, job: Job, pair: Pair) -> Iterator[None]:
-    with admitted(session, *(document.loaded for document in pair.documents)) as waiting:
-        yield from waiting
-        pair.read()
-        yield from _shown(session)
-        for n in pair.measure():
-            session.change(Compare, measured=(n, pair.comparison.n_measurable))
-            yield
-        session.change(Compare, measured=None)
-        steps = pair.steps(session.state(Compare).length)
-        for _, is_due in waiting.paced(steps, job.rest, lambda: TOKENS_PER_SECOND, lambda: UPDATE_SECONDS):
-            if is_due:
-                yield from _shown(session)
 
 
 def _shown(session: Session) -> Iterator[None]:
@@ -429,7 +425,7 @@ def strip(side: int, s: Any) -> dict[str, Any]:
         return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1}
     document, index = pair.documents[side], pair.comparison.divergence_index
     return {
-        "lines": document_lines(document, pair.statistics[side]) if document.n_read else Lines(),
+        "lines": pair.lines(side),
         "doc": str(document.key),
         "selected": -1 if job is not None or not document.n_read else pair.at(side),
         "parted": -1 if index is None else index,

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.state.text import TokenStatisticsCache
-from gpt import FinishReason, Generation, LoadedModel, SamplingParams, Stages, Step, distribution
+from components.text_views import TwoTexts
+from gpt import Generation, LoadedModel, SamplingParams, Stages, Step, distribution
 from gpt.documents.comparison import Comparison, paired_steps
 
 CHUNK = 16  # positions compared per page update
 
 
-class Pair:
+class Pair(TwoTexts):
     """Two continuations of the same prompt or of different prompts, which grow during generation.
 
     Attributes:
         comparison: Where the texts diverge and by how much.
-        statistics: Statistics for each document's tokens.
         positions: Selected position in each column. None selects the last position before the texts diverge, or the
             last position if they do not; with two prompts, it selects the end of each prompt.
     """
@@ -28,15 +27,9 @@ class Pair:
         params: tuple[SamplingParams, SamplingParams],
     ) -> None:
         left, right = (Generation(*each) for each in zip(loaded, prompts, strict=True))
-        self.documents, self.params, self.prompts = (left, right), params, prompts
-        self.comparison = Comparison(left, right, *params)
-        self.statistics = (TokenStatisticsCache(), TokenStatisticsCache())
-        self.finish_reasons: list[FinishReason | None] = [None, None]
+        super().__init__(left, right, params=params)
+        self.prompts, self.comparison = prompts, Comparison(left, right, *params)
         self.positions: list[int | None] = [None, None]
-
-    def read(self) -> None:
-        for document in self.documents:
-            document.read()
 
     def measure(self) -> Iterator[int]:
         """Compare the predictions at each position that both models have read, yielding the number compared so far."""
@@ -45,16 +38,10 @@ class Pair:
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
         """Generate both texts in lockstep, one token of each per step, until both end."""
-        for steps in paired_steps(*self.documents, *self.params, max_new_tokens):
-            for side, step in enumerate(steps):
-                if step is not None:
-                    self.statistics[side].add(self.documents[side], step)
-                    self.finish_reasons[side] = step.finish_reason
+        left, right = self.documents
+        for both in self.taken(paired_steps(left, right, *self.params, max_new_tokens)):
             self.comparison.measure()
-            yield steps
-
-    def stop(self) -> None:
-        self.finish_reasons = [reason or "stopped" for reason in self.finish_reasons]
+            yield both
 
     @property
     def position(self) -> int | None:

@@ -29,12 +29,11 @@ from components.state.jobs import Job, run_steps
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
 from components.state.snapshot import Message
-from components.state.text import TokenStatisticsCache
 from components.tabs.shapes.size import Choice, Chosen, Shape, choice_of, fits, settings_section, size_section, tab
-from components.text_views import document_lines, short_name
+from components.text_views import TwoTexts, document_lines, short_name
 from components.widgets.chart import Drawing
 from components.widgets.tokens import tokens
-from gpt import Generation, SamplingParams
+from gpt import Generation
 from gpt.experiments.random_models import (
     MAX_MEMORY_BYTES,
     MemoryInUse,
@@ -138,7 +137,7 @@ def build(models: RandomModels, session: Session) -> Iterator[None]:
     session.change(Building, tried=session.state(Chosen).choice)
 
     def steps(job: Job) -> Generator[None]:
-        with closing(_build(models, session)) as made:
+        with closing(_build(models, session, job)) as made:
             try:
                 for built in made:
                     if built is not None:
@@ -150,7 +149,7 @@ def build(models: RandomModels, session: Session) -> Iterator[None]:
     yield from run_steps(session, Building, steps)
 
 
-def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
+def _build(models: RandomModels, session: Session, job: Job) -> Generator[Built | None]:
     """Yield the state of the build as it progresses, or None while waiting."""
     trained = yield from load_with_progress(session, session.model)
     choice = choice_of(session)
@@ -173,9 +172,22 @@ def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
         with models.model(config, vocabulary, skeleton_only=skeleton) as random:
             seconds = time.perf_counter() - began
             documents = Generation(random, prompt), Generation(trained, prompt)
+            texts = TwoTexts(*documents, params=(params, params))
             built = _built(choice.shape, documents, seconds, params.seed)
             yield built
-            yield from _write(built, documents, params)
+
+            def grown(*, finished: bool = False) -> Built:
+                n_tokens = len(documents[0].ids) - documents[0].n_prompt
+                return replace(built, lines=(texts.lines(0), texts.lines(1)), n_tokens=n_tokens, finished=finished)
+
+            texts.read()
+            yield grown()
+            # The random model is not in the registry, so it generates in this process.
+            steps = zip_longest(documents[0].local_steps(params, LENGTH), documents[1].steps(params, LENGTH))
+            for _, is_due in waiting.paced(texts.taken(steps), job.rest, lambda: 0.0, lambda: UPDATE_SECONDS):
+                if is_due:
+                    yield grown()
+            yield grown(finished=True)
 
 
 def _built(shape: Shape, documents: tuple[Generation, Generation], seconds: float, seed: int | None) -> Built:
@@ -184,30 +196,6 @@ def _built(shape: Shape, documents: tuple[Generation, Generation], seconds: floa
     stages = module_shapes(random.loaded.model, random.ids[:STAGE_TOKENS])
     keys = random.key, trained.key
     return Built(shape, stages, seconds, trained.loaded.name, seed, keys, (Lines(), Lines()))
-
-
-def _write(built: Built, documents: tuple[Generation, Generation], params: SamplingParams) -> Iterator[Built]:
-    """Generate both texts, yielding the build as they grow."""
-    random, trained = documents
-    measured = TokenStatisticsCache(), TokenStatisticsCache()
-
-    def grown() -> Built:
-        lines = document_lines(random, measured[0]), document_lines(trained, measured[1])
-        return replace(built, lines=lines, n_tokens=len(random.ids) - random.n_prompt)
-
-    for document in documents:
-        document.read()
-    yield grown()
-    shown = time.perf_counter()
-    # The random model is not in the registry, so it generates in this process.
-    for steps in zip_longest(random.local_steps(params, LENGTH), trained.steps(params, LENGTH)):
-        for document, statistics, step in zip(documents, measured, steps, strict=True):
-            if step is not None:
-                statistics.add(document, step)
-        if time.perf_counter() - shown >= UPDATE_SECONDS:
-            yield grown()
-            shown = time.perf_counter()
-    yield replace(grown(), finished=True)
 
 
 def room(s: Any) -> str:
