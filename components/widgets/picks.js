@@ -2,7 +2,7 @@
 
 import { make, makeButton } from "./dom.js";
 
-/** @typedef {(change: Record<string, number>) => void} Want */
+/** @typedef {(change: Record<string, number | null>) => void} Want */
 
 /** @param {string} text @param {string} title @param {boolean | undefined} pressed @param {(() => void) | null} act null if it cannot be pressed */
 export function pickButton(text, title, pressed, act) {
@@ -50,45 +50,25 @@ export function drawHeadPicks(group, { head, n_head, kv_heads }, word, want) {
   replaceButtons(group, [make("span", "", word), ...buttons]);
 }
 
-// Requests for clicks, one at a time: if several arrive before the response, only the newest is sent next
-
-const LOST = 3000; // ms after which a request counts as lost
-
-/** @param {(payload: object) => void} send */
+/**
+ * Collects what has been selected but is not shown yet, and sends all of it at each change: of several in quick
+ * succession, only the newest has to be handled.
+ * @param {(payload: object) => void} send
+ */
 export function createRequests(send) {
-  /** @type {Record<string, number>} */ let wanted = {}; // requested values that are not shown yet
-  let sent = ""; // the request that awaits a response
-  /** @type {object | null} */ let last = null;
-
-  function ask() {
-    const asked = (sent = JSON.stringify(wanted));
-    send({ ...wanted });
-    setTimeout(() => {
-      if (sent === asked) sent = "";
-    }, LOST);
-  }
-
+  /** @type {Record<string, number | null>} */ let wanted = {};
   return {
-    /** Returns the selection that has been requested but is not shown yet. */
     wanted: () => wanted,
 
-    /** @param {Record<string, number>} change */
+    /** @param {Record<string, number | null>} change */
     want(change) {
-      Object.assign(wanted, change);
-      if (!sent) ask();
+      wanted = { ...wanted, ...change };
+      send(wanted);
     },
 
-    /**
-     * Handles new data as a response, and sends the next request if the selection has changed since then.
-     * @param {object} data
-     */
-    answered(data) {
-      if (data === last) return;
-      last = data;
-      const more = sent && sent !== JSON.stringify(wanted);
-      sent = "";
-      if (more) ask();
-      else wanted = {};
+    /** Forgets what has been selected, because newer data is shown. */
+    answered() {
+      wanted = {};
     },
   };
 }

@@ -91,26 +91,15 @@ test("factors are read and written in the same notation", () => {
   for (const edits of ["", "h0.1=0", "a1=0.5,f0=2,h1.2=1.25"]) assert.equal(writeFactors(readFactors(edits)), edits);
 });
 
-test("one question at a time is asked, the newest after the answer", (context) => {
-  context.mock.timers.enable({ apis: ["setTimeout"] });
+test("what was selected is sent with all that is not shown yet", () => {
   const asked = [];
   const requests = createRequests((payload) => asked.push(payload));
-  requests.answered({});
   requests.want({ layer: 1 });
   requests.want({ layer: 2 });
-  requests.want({ layer: 3, head: 0 });
-  assert.deepEqual(asked, [{ layer: 1 }]);
-  const answer = {};
-  requests.answered(answer);
-  assert.deepEqual(asked.slice(1), [{ layer: 3, head: 0 }]);
-  requests.answered(answer); // redrawn with the same answer
-  assert.deepEqual(requests.wanted(), { layer: 3, head: 0 });
-  requests.answered({});
-  assert.deepEqual([requests.wanted(), asked.length], [{}, 2]);
-  requests.want({ layer: 4 });
-  context.mock.timers.tick(3000); // the answer was lost
-  requests.want({ layer: 5 });
-  assert.equal(asked.length, 4);
+  requests.want({ head: 0 });
+  assert.deepEqual(asked, [{ layer: 1 }, { layer: 2 }, { layer: 2, head: 0 }]);
+  requests.answered();
+  assert.deepEqual(requests.wanted(), {});
 });
 
 test("the letters are the largest with which the text needs no scrolling", () => {

@@ -61,7 +61,7 @@ def stages(name: str, **wired: Any) -> Part:
 
     View data: the fields listed in `stages/stages.js`; the pictures are hidden if n_head is missing.
     """
-    return widget("stages", name, template=_TEMPLATE, **wired)
+    return widget("stages", name, template=_TEMPLATE, latest=True, **wired)
 
 
 def floats(values: np.ndarray) -> str:

@@ -40,7 +40,7 @@ def flow(name: str, **wired: Any) -> Part:
 
     View data: the fields listed in `flow/scene.js`. If there are no tokens, nothing is shown.
     """
-    return widget("flow", name, template=_TEMPLATE, **wired)
+    return widget("flow", name, template=_TEMPLATE, latest=True, **wired)
 
 
 def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:

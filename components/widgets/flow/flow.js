@@ -38,7 +38,7 @@ function mount(root, host) {
 
   /** @param {Partial<Flow>} data */
   function draw(data) {
-    if (data !== shown) requests.answered(data);
+    if (data !== shown) requests.answered();
     const again = data === shown && dark === host.dark;
     [shown, dark] = [data, host.dark];
     root.classList.toggle("gb-nothing", !data.tokens);

@@ -114,7 +114,7 @@ function mount(root, host) {
 
   /** @param {Partial<Stages>} given */
   function draw(given) {
-    if (given !== shown) requests.answered(given);
+    if (given !== shown) requests.answered();
     root.classList.toggle("gb-nothing", !given.n_head);
     setText(find(root, "figcaption .gb-says"), given.text ?? "");
     setHint(find(root, "figcaption .gb-note"), stageText(given, "hint"), t("stages.keys"));
@@ -200,7 +200,7 @@ function mount(root, host) {
       cell = [query - data.queries.start, key - data.keys.start];
       host.redraw();
     }
-    requests.want(chosen ? { position: query } : { position: query, key });
+    requests.want({ position: query, key: chosen ? null : key });
   }
 
   /** @param {MouseEvent} event */
