@@ -313,8 +313,8 @@ def learning_curve(
         line = _curve(looked_at, 100 * share.values, escape(share.name), LIGHT[share.colour], dash, size=5)
         data.append(line | {"yaxis": "y2"})
     if len(losses):
-        changes = stairs(rates)
-        line = _curve(at[changes], rates[changes], "", LIGHT["muted"], width=1.5)
+        grouped = log_grouped(at, MAX_POINTS), log_grouped(rates, MAX_POINTS)
+        line = _curve(*grouped, "", LIGHT["muted"], width=1.5)
         data.append(line | {"yaxis": "y3", "showlegend": False})
     for trace in data:
         trace["hovertemplate"] = f"{names['step']} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>"
@@ -348,16 +348,6 @@ def log_grouped(values: np.ndarray, most: int) -> np.ndarray:
     starts = np.unique(np.geomspace(1, n + 1, most + 1).astype(int)[:-1]) - 1
     sizes = np.diff([*starts, n])
     return floats(np.add.reduceat(np.asarray(values, dtype=np.float64), starts) / sizes)
-
-
-def stairs(values: np.ndarray) -> np.ndarray:
-    """Return the indices that a line needs: both ends, both sides of each jump, and evenly and log-spaced points."""
-    n = len(values)
-    if not n:
-        return np.array([], dtype=int)
-    jumps = np.flatnonzero(np.abs(np.diff(values)) > 0.05 * np.max(values, initial=0))
-    spaced = np.concatenate([np.linspace(0, n - 1, min(n, 60)), np.geomspace(1, n, min(n, 40)) - 1]).astype(int)
-    return np.unique(np.concatenate([spaced, jumps, jumps + 1])).astype(int)
 
 
 class ScalingLine(NamedTuple):

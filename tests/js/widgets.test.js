@@ -54,26 +54,21 @@ test("colours have other ones on the dark theme, labels and the figure that was 
 });
 
 const LINES = [
-  '[-1,"a",1,-0.5,-0.5,-0.5,"kept"]', '[-1,"b",1,-1,-1,-1,"pruned"]', '{"best":0,"done":false}',
-  '[0,"c",2,-1,-1.5,-0.75,"kept"]', '[0,"d",2,-2,-2.5,-1.25,"finished"]', '{"best":3,"done":true}',
+  '[-1,"a",1,-0.5,-0.5,-0.5,"kept"]', '[-1,"b",1,-1,-1,-1,"pruned"]',
+  '[0,"c",2,-1,-1.5,-0.75,"kept"]', '[0,"d",2,-2,-2.5,-1.25,"finished"]',
 ];
-
-function search(lines) {
-  const made = new Search();
-  for (const line of lines) made.read(line);
-  return made;
-}
+const search = (lines, best, done) => new Search({ lines, best, done });
 
 test("a candidate is alive while a text that goes on, or a whole one, comes after it", () => {
-  assert.deepEqual([...search(LINES.slice(0, 3)).alive()], [0]);
-  assert.deepEqual([...search(LINES).alive()].sort(), [0, 3]);
-  const { best, done, depth, height, candidates } = search(LINES);
+  assert.deepEqual([...search(LINES.slice(0, 2), 0, false).alive()], [0]);
+  assert.deepEqual([...search(LINES, 3, true).alive()].sort(), [0, 3]);
+  const { best, done, depth, height, candidates } = search(LINES, 3, true);
   assert.deepEqual([best, done, depth, height, candidates.length], [3, true, 2, 2, 4]);
-  assert.deepEqual(search(LINES).path(3), [0, 3]);
+  assert.deepEqual(search(LINES, 3, true).path(3), [0, 3]);
 });
 
 test("arrow keys go to the parent, the first child and the neighbours of a candidate", () => {
-  const made = search(LINES);
+  const made = search(LINES, 3, true);
   const keys = ["ArrowLeft", "ArrowRight", "ArrowDown", "ArrowUp", "Home", "End", "a"];
   assert.deepEqual(keys.map((key) => made.next(key, 0)), [-1, 2, 1, -1, 0, 3, -1]);
   assert.equal(made.next("ArrowLeft", 3), 0);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from components.api.arguments import checked_text
 from components.i18n import t
@@ -139,23 +139,13 @@ def shown(state: Any) -> list[Candidate]:
 
 
 def tree_lines(search: BeamSearch, candidates: Sequence[Candidate]) -> Lines:
-    """Return a line for each candidate, and the index of the last candidate in the best text so far."""
+    """Return a line for each candidate, see `beams/beams.js`."""
     tokenizer = search.document.loaded.tokenizer
-    lines = Lines(
-        candidate_line(
-            each.parent,
-            token_text(tokenizer, each.token_id),
-            each.depth,
-            each.log_probability,
-            each.total,
-            each.score,
-            each.outcome,
-        )
-        for each in candidates
-    )
-    if lines:
-        done = search.done and len(candidates) == len(search.candidates)
-        lines.append(step_line(best(candidates), done=done))
+    lines = Lines()
+    for each in candidates:
+        numbers = [float(f"{value:.6g}") for value in (each.log_probability, each.total, each.score)]
+        parent = -1 if each.parent is None else each.parent
+        lines.append(to_json([parent, token_text(tokenizer, each.token_id), each.depth, *numbers, each.outcome]))
     return lines
 
 
@@ -232,12 +222,15 @@ def picked(state: Any) -> int | None:
 def tree(s: Any) -> dict[str, Any]:
     state, found = s[Beams], s[Beams].search
     if found is None:
-        return {"search": "", "root": "", "chosen": None, "lines": Lines()}
+        return {"search": "", "root": "", "chosen": None, "best": None, "done": True, "lines": Lines()}
+    candidates = shown(state)
     return {
         "search": f"{id(found):x}",
         "root": root_text(found),
         "chosen": state.chosen,
-        "lines": tree_lines(found, shown(state)),
+        "best": best(candidates),
+        "done": found.done and len(candidates) == len(found.candidates),
+        "lines": tree_lines(found, candidates),
     }
 
 
@@ -304,36 +297,10 @@ _TEMPLATE = """<figure class="gb-beams">
 <div class="gb-tip" role="tooltip" hidden></div>
 </figure>"""
 
-Outcome = Literal["kept", "pruned", "finished"]
-
 
 def beams(name: str, **wired: Any) -> Part:
     """Return the tree. A click, Enter or Space on a candidate raises `.select` with the payload {"candidate": number}.
 
-    View data: search (identifies the search; a new value replaces the tree), root (the end of the text that the search
-    continues), chosen (the selected candidate; None for the best), lines (from `candidate_line` and `step_line`).
+    View data: see `beams/beams.js`.
     """
     return widget("beams", name, template=_TEMPLATE, **wired)
-
-
-def candidate_line(
-    parent: int | None, text: str, depth: int, log_probability: float, total: float, score: float, outcome: Outcome
-) -> str:
-    """Return the line for the next candidate. Candidates are numbered in order, starting at 0.
-
-    Logarithms are in nats; depth is 1-based.
-    """
-    numbers = [float(f"{value:.6g}") for value in (log_probability, total, score)]
-    return _line([-1 if parent is None else parent, text, depth, *numbers, outcome])
-
-
-def step_line(best: int | None, *, done: bool) -> str:
-    """Return the line that closes a step.
-
-    best: the last candidate of the best text so far; done: whether the search is complete.
-    """
-    return _line({"best": -1 if best is None else best, "done": done})
-
-
-def _line(content: object) -> str:
-    return to_json(content) + "\n"

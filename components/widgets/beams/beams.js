@@ -5,7 +5,9 @@
  * @property {string} [search]  identifies the search; a new value clears the tree
  * @property {string} [root]  the end of the prompt
  * @property {number | null} [chosen]  the selected candidate; null for the best
- * @property {string[]} [lines]  built by `candidate_line` and `step_line`, in order
+ * @property {number | null} [best]  the last candidate of the best text so far
+ * @property {boolean} [done]  whether the search is complete
+ * @property {string[]} [lines]  JSON of each candidate's properties, from parent to outcome, in order
  */
 
 import { find, make, makeButton, makeShape, modified, setAll, setHint, setText } from "../dom.js";
@@ -29,27 +31,16 @@ import { createTip } from "../tip.js";
  */
 
 export class Search {
-  /** @type {Candidate[]} */ candidates = [];
-  /** @type {number[]} */ rows = []; // number of candidates in each step
-  best = -1; // last candidate of the best text so far
-  done = false;
-
-  /**
-   * Parses a line built by `candidate_line` or `step_line`; returns the candidate, or null for the end of a step.
-   * @param {string} line
-   */
-  read(line) {
-    const content = JSON.parse(line);
-    if (!Array.isArray(content)) {
-      ({ best: this.best, done: this.done } = content);
-      return null;
-    }
-    const [parent, text, depth, logProbability, total, score, outcome] = content;
-    const row = this.rows[depth] ?? 0;
-    this.rows[depth] = row + 1;
-    const candidate = { parent, text, depth, logProbability, total, score, outcome, row };
-    this.candidates.push(candidate);
-    return candidate;
+  /** @param {Beams} data */
+  constructor({ lines = [], best, done = true }) {
+    /** @type {number[]} */ this.rows = []; // number of candidates in each step
+    this.best = best ?? -1;
+    this.done = done;
+    this.candidates = lines.map((line) => {
+      const [parent, text, depth, logProbability, total, score, outcome] = JSON.parse(line);
+      this.rows[depth] = (this.rows[depth] ?? 0) + 1;
+      return /** @type {Candidate} */ ({ parent, text, depth, logProbability, total, score, outcome, row: this.rows[depth] - 1 });
+    });
   }
 
   /** The number of the newest step. */
@@ -101,9 +92,8 @@ function mount(root, host) {
   const curves = find(stage, "svg", SVGSVGElement);
   const tip = createTip(root, find(root, ".gb-tip"));
   const start = make("span", "gb-beam gb-beam-start");
-  let search = new Search();
-  /** @type {string | undefined} */ let name;
-  /** @type {string[]} */ let lines = [];
+  let search = new Search({});
+  let name = ""; // of the search, and the number of candidates
   /** @type {HTMLElement[]} */ let boxes = [];
   /** @type {SVGElement[]} */ let paths = [];
   let chosen = -1; // the selected candidate; -1 for the best
@@ -115,15 +105,6 @@ function mount(root, host) {
   function place(node, column, row) {
     node.style.left = `${EDGE + column * COLUMN}px`;
     node.style.top = `${EDGE + row * ROW}px`;
-  }
-
-  function clear() {
-    for (const box of boxes) box.remove();
-    curves.replaceChildren();
-    [search, lines, boxes, paths] = [new Search(), [], [], []];
-    [clicked, atEnd] = [undefined, true];
-    tip.hide();
-    place(start, 0, 0);
   }
 
   /** @param {Candidate} candidate */
@@ -140,17 +121,20 @@ function mount(root, host) {
     paths.push(path);
   }
 
-  /** Reads the data and returns whether the search has grown or been replaced. @param {Beams} data */
-  function read({ search: given, root: end = "", lines: fresh = [] }) {
-    if (given !== name || lines.some((line, i) => line !== fresh[i])) clear();
-    else if (fresh.length === lines.length) return false;
-    name = given;
-    setText(start, visible(end));
-    for (const line of fresh.slice(lines.length)) {
-      const candidate = search.read(line);
-      if (candidate) add(candidate);
-    }
-    lines = fresh;
+  /** Builds the tree and returns whether it has grown or been replaced. @param {Beams} data */
+  function read(data) {
+    const named = `${data.search} ${data.lines?.length}`;
+    Object.assign(search, { best: data.best ?? -1, done: data.done });
+    if (named === name) return false;
+    if (named.split(" ")[0] !== name.split(" ")[0]) [clicked, atEnd] = [undefined, true];
+    name = named;
+    for (const box of boxes) box.remove();
+    curves.replaceChildren();
+    [search, boxes, paths] = [new Search(data), [], []];
+    tip.hide();
+    place(start, 0, 0);
+    setText(start, visible(data.root ?? ""));
+    search.candidates.forEach(add);
     return true;
   }
 
