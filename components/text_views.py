@@ -53,8 +53,8 @@ class TwoTexts:
     finish_reasons: why each text ended; None while it is written.
     """
 
-    def __init__(self, *documents: Generation, params: Sequence[SamplingParams]) -> None:
-        self.documents, self.params = documents, tuple(params)
+    def __init__(self, left: Generation, right: Generation, params: tuple[SamplingParams, SamplingParams]) -> None:
+        self.documents, self.params = (left, right), params
         self.finish_reasons: list[FinishReason | None] = [None, None]
         self._statistics = TokenStatisticsCache()
 

@@ -88,8 +88,8 @@ def generate_both(session: Session) -> Iterator[None]:
                 if job.stopped.is_set():
                     return
             both = replace(pair.edits, steering=(*turned.steering, *pair.edits.steering))
-            documents = (Generation(loaded, prompt, held=held, edits=edits) for edits in (turned, both))
-            texts = TwoTexts(*documents, params=(pair.params, pair.params))
+            original, edited = (Generation(loaded, prompt, held=held, edits=edits) for edits in (turned, both))
+            texts = TwoTexts(original, edited, (pair.params, pair.params))
             yield from _generate(session, job, pair, texts, settings.pace, waiting)
 
 

@@ -27,7 +27,7 @@ class Pair(TwoTexts):
         params: tuple[SamplingParams, SamplingParams],
     ) -> None:
         left, right = (Generation(*each) for each in zip(loaded, prompts, strict=True))
-        super().__init__(left, right, params=params)
+        super().__init__(left, right, params)
         self.prompts, self.comparison = prompts, Comparison(left, right, *params)
         self.positions: list[int | None] = [None, None]
 

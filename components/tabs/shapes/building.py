@@ -172,7 +172,7 @@ def _build(models: RandomModels, session: Session, job: Job) -> Generator[Built 
         with models.model(config, vocabulary, skeleton_only=skeleton) as random:
             seconds = time.perf_counter() - began
             documents = Generation(random, prompt), Generation(trained, prompt)
-            texts = TwoTexts(*documents, params=(params, params))
+            texts = TwoTexts(*documents, (params, params))
             built = _built(choice.shape, documents, seconds, params.seed)
             yield built
 
