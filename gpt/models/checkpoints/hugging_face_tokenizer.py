@@ -7,22 +7,27 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date
-from functools import cached_property
+from datetime import date, datetime
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
 import regex
 import tokenizers
 from tokenizers.models import WordLevel
 
 from gpt.checks import check_token_id, require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.chat_template import TEMPLATE_KEY, ChatTemplate
+from gpt.models.checkpoints.untrusted import read_text
 from gpt.tokenizer import END_OF_TEXT, Vocabulary, no_chat_template, text_with_names, valid_text
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 GENERATION_CONFIG = "generation_config.json"
+TEMPLATE_FILE, TEMPLATE_KEY = "chat_template.jinja", "chat_template"  # the latter in tokenizer_config.json
+MAX_REASON_CHARS = 200
 PLACES = ("#answer#", "#message#")  # placeholders for a reply and a message, used to find the text around them
 # A Unicode noncharacter that no text contains. In a message, it follows each character of a control token's name.
 MARK = "\ufdd0"
@@ -34,6 +39,78 @@ SPACE = "▁"  # U+2581, which SentencePiece uses for a space
 SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # keys that contain the parts of a "Sequence"
 EDGES = r"\A +| +\z"  # spaces at both ends of a text
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+class Generation(jinja2.ext.Extension):
+    """The {% generation %} block, which marks text written by the assistant. It renders its content."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: jinja2.parser.Parser) -> Any:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+class Refused(jinja2.TemplateError):
+    """A template called raise_exception."""
+
+
+def raise_exception(message: object) -> None:
+    """Refuse the messages. Templates call this function."""
+    raise Refused(str(message))
+
+
+def tojson(value: object, ensure_ascii: bool = False, **options: Any) -> str:
+    """Convert a value to JSON without escaping HTML, unlike Jinja's own filter."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, **options)
+
+
+@lru_cache(maxsize=16)
+def compiled(source: str) -> jinja2.Template:
+    """Return a template that runs in Jinja's sandbox, as in transformers (utils/chat_template_utils.py)."""
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment.from_string(source)
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """A Jinja program that converts messages to the text format that a model was trained on.
+
+    tokens: names of the control tokens that it may use, by role.
+    """
+
+    source: str
+    tokens: Mapping[str, str] = field(default_factory=dict)
+
+    def render(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """Render messages up to the start of the assistant's reply.
+
+        Raises ValueError if the template rejects the messages or fails.
+        """
+        given = {"messages": [dict(message) for message in messages], "tools": None, "documents": None}
+        try:
+            return compiled(self.source).render(**given, **self.tokens, add_generation_prompt=True)
+        except Exception as error:  # a template can raise any exception
+            reason = str(error).strip().partition("\n")[0][:MAX_REASON_CHARS]
+            if isinstance(error, Refused):
+                raise GPTError("chat.refused", reason=reason) from None
+            raise GPTError("chat.template", reason=f"{type(error).__name__}: {reason}") from None
+
+
+def read_chat_template(folder: Path, config: Mapping[str, Any], tokens: Mapping[str, str]) -> ChatTemplate | None:
+    """Read the template from chat_template.jinja or else from `config`, the contents of tokenizer_config.json.
+
+    If there are several templates, uses the one named "default". Returns None if there is no template.
+    """
+    found = read_text(folder / TEMPLATE_FILE) if (folder / TEMPLATE_FILE).is_file() else config.get(TEMPLATE_KEY)
+    if isinstance(found, list):
+        found = next((each["template"] for each in found if each.get("name") == "default"), None)
+    return ChatTemplate(found, tokens) if isinstance(found, str) and found else None
 
 
 @dataclass(frozen=True)

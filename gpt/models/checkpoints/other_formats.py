@@ -16,7 +16,6 @@ from torch import Tensor
 
 from gpt.checks import require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.chat_template import ChatTemplate
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.files import (
     ADAPTER_CONFIG,
@@ -27,7 +26,7 @@ from gpt.models.checkpoints.files import (
     open_weights,
     read_vocabulary,
 )
-from gpt.models.checkpoints.hugging_face_tokenizer import TokenizerSettings, library_vocabulary
+from gpt.models.checkpoints.hugging_face_tokenizer import ChatTemplate, TokenizerSettings, library_vocabulary
 from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.tokenizer_formats import (
     QWEN_SPLIT,

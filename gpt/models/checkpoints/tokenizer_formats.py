@@ -17,13 +17,14 @@ from typing import Any
 
 from gpt.checks import require
 from gpt.errors import GPTError
-from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, ChatTemplate, read_chat_template
 from gpt.models.checkpoints.hugging_face_tokenizer import (
     EDGES,
     GENERATION_CONFIG,
     SPACE,
+    TEMPLATE_FILE,
     TOKENIZER_CONFIG,
     TOKENIZER_JSON,
+    ChatTemplate,
     HuggingFaceTokenizer,
     TokenizerSettings,
     byte_letters,
@@ -31,6 +32,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     ids_of_tokens,
     library_errors,
     library_vocabulary,
+    read_chat_template,
 )
 from gpt.models.checkpoints.untrusted import read_json, read_text
 from gpt.sampling import SamplingParams

@@ -49,10 +49,9 @@ UNKNOWN = ("<unk>", "<|unk|>", "[unk]", "<unknown>")
 WORD = re.compile(r"\s|\w+|--|[^\w\s]")  # words, punctuation marks and spaces
 MAX_PADDING = 256
 # Names of entries that contain a table, in a checkpoint or a nested dictionary. Tables may map in either direction.
-TABLES = (
-    *("itos", "stoi", "idx_to_char", "char_to_idx", "idx2char", "char2idx", "int_to_char", "char_to_int"),
-    *("id_to_token", "token_to_id", "idx2word", "word2idx", "idx_to_word", "word_to_idx", "int_to_str", "str_to_int"),
-    *("vocab", "vocabulary", "chars", "characters", "alphabet"),
+TABLE = re.compile(
+    r"itos|stoi|(id|idx|int)(_to_|2)(char|word|token|str)|(char|word|token|str)(_to_|2)(id|idx|int)"
+    r"|vocab(ulary)?|char(acter)?s|alphabet"
 )
 
 
@@ -190,7 +189,10 @@ class TokenTable(Vocabulary):
         """Return the ids of a text. Unknown parts become <unk>; raises ValueError if there is no <unk>."""
         ids = [self._ids.get(part, self.unknown_id) for part in self.split(text)]
         if None in ids:
-            raise self.unknown(next(part for part in self.split(text) if part not in self._ids))
+            part, plain = next(part for part in self.split(text) if part not in self._ids), self._plain()
+            known = (" " if max(map(len, plain)) > 1 else "").join(map(visible, plain[:MAX_LISTED_TOKENS]))
+            known += "…" if len(plain) > MAX_LISTED_TOKENS else ""
+            raise GPTError("vocabulary.unknown", part=visible(part), n=len(plain), known=known)
         return [token_id for token_id in ids if token_id is not None]
 
     def padded(self, n_vocab: int) -> TokenTable:
@@ -226,15 +228,6 @@ class TokenTable(Vocabulary):
     def _plain(self) -> list[str]:
         return [token for token, token_id in self._ids.items() if token_id not in self.special_ids]
 
-    @abstractmethod
-    def unknown(self, part: str) -> GPTError:
-        """Return the error for a part that is missing from the table."""
-
-    def listed(self, separator: str) -> str:
-        plain = self._plain()
-        more = "…" if len(plain) > MAX_LISTED_TOKENS else ""
-        return separator.join(visible(token) for token in plain[:MAX_LISTED_TOKENS]) + more
-
 
 class Characters(TokenTable):
     def __init__(self, tokens: Sequence[str]) -> None:
@@ -246,10 +239,6 @@ class Characters(TokenTable):
 
     def _library_splits(self) -> list[dict[str, Any]]:
         return [library_split(r"[\s\S]")]
-
-    def unknown(self, part: str) -> GPTError:
-        n, known = len(self._plain()), self.listed("")
-        return GPTError("vocabulary.unknown_character", character=visible(part), n=n, known=known)
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -284,9 +273,6 @@ class Words(TokenTable):
             library_split(r"\s"),
             library_split("|".join([*whole, WORD.pattern])),
         ]
-
-    def unknown(self, part: str) -> GPTError:
-        return GPTError("vocabulary.unknown_word", word=part, n=len(self._plain()), known=self.listed(" "))
 
     def _known(self, word: str) -> str:
         return word if word in self._ids else word.lower() if word.lower() in self._ids else word
@@ -325,9 +311,9 @@ def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | Non
     The table may lack a few tokens, because embeddings are often padded; see MAX_PADDING.
     """
     places = (entries, *(value for value in entries.values() if isinstance(value, Mapping)))
-    found = [tokens for place in places for name in TABLES if (tokens := tokens_of(place.get(name))) is not None]
-    fitting = [tokens for tokens in found if 0 <= n_vocab - len(tokens) < MAX_PADDING]
-    return max(fitting, key=len, default=None)
+    named = (value for place in places for name, value in place.items() if TABLE.fullmatch(str(name)))
+    found = (tokens for table in named if (tokens := tokens_of(table)) is not None)
+    return max((tokens for tokens in found if 0 <= n_vocab - len(tokens) < MAX_PADDING), key=len, default=None)
 
 
 def tokens_of(table: object) -> list[str] | None:

@@ -13,8 +13,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from gpt.models.checkpoints.chat_template import ChatTemplate
-from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer
+from gpt.models.checkpoints.hugging_face_tokenizer import ChatTemplate, HuggingFaceTokenizer
 from gpt.models.checkpoints.vocabularies import find_vocabulary
 from tests.gpt.models.tokenizer_families import texts
 
