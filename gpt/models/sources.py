@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -50,7 +49,6 @@ UNTRAINED = "untrained"  # the bundled model's configuration and vocabulary with
 WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in order of preference
 # HfHubHTTPError's bases include its HTTP library's base error.
 NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
-UNREACHED = (ConnectionError, socket.gaierror)
 
 
 @dataclass(frozen=True)
@@ -228,7 +226,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
 def network_reason(error: Exception) -> object:
     """Return the reason for a failed download. Reports "no network" if the address is unreachable."""
     reason = str(error).strip().split("\n")[0]
-    if isinstance(error, (*UNREACHED, LocalEntryNotFoundError)) or reason.startswith("[Errno"):
+    if isinstance(error, ConnectionError | LocalEntryNotFoundError) or reason.startswith("[Errno"):
         return GPTError("hub.no_network")
     return reason or type(error).__name__
 

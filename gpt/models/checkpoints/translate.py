@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -97,7 +96,9 @@ def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
         known = layout = replace(layout, title=titles[0])
     weights, layout = translate(named, layout, hints.n_head)
     sizes = read_sizes(weights, layout) | read_heads(weights, layout)
-    stated = stated_options(layout, beside, entries, sizes)
+    if layout.title == NANOGPT and isinstance(model_args := entries.get(MODEL_ARGS), dict):
+        known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
+    stated = options_inside(entries, sizes.keys() - {"tie_weights"}) | options_beside(beside or {})
     if known is None and hints.names != INFER:
         told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
         raise NamesInferred("layout.inferred", layout=replace(layout, **told).to_json(), n_embd=sizes["n_embd"])
@@ -177,7 +178,8 @@ def known_layout(
     configuration, which has no option for biases. Our layout and plain state dicts have no outer module.
     """
     for layout in LAYOUTS:
-        has_roles = all(is_named(role, layout, named) for role in layout.names if role != "lm_head")
+        roles = [pattern(role, theirs).fullmatch for role, theirs in layout.names.items() if role != "lm_head"]
+        has_roles = all(any(map(matches, named)) for matches in roles)
         if has_roles and ("wpe" in layout.names or all(our_name(name, layout)[0] != name for name in named)):
             return layout
     if "wte.weight" not in named or not any(name.startswith("h.") for name in named):
@@ -205,17 +207,6 @@ def is_written_by_transformers(named: Mapping[str, Tensor], family: Layout) -> b
     """
     qkv = named.get("h.0.attn.c_attn.weight")
     return not family.transposed or (qkv is not None and qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0])
-
-
-def stated_options(
-    layout: Layout, beside: Mapping[str, Any] | None, entries: Mapping[str, object], sizes: Options
-) -> Options:
-    """Return the options found next to the weights or else in the checkpoint's other entries."""
-    model_args = entries.get(MODEL_ARGS)
-    if layout.title == NANOGPT and isinstance(model_args, dict):
-        known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
-    inside = options_inside(entries, sizes.keys() - {"tie_weights"})
-    return inside if beside is None else {**inside, **options_beside(beside)}
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:
@@ -351,11 +342,6 @@ def pattern(ours: str, theirs: str) -> re.Pattern[str]:
     """Return the pattern for a role's stored names. Groups: n, h, and leaf unless `ours` names a single weight."""
     text = re.escape(strip_wrappers(theirs)).replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\{h\}", r"(?P<h>\d+)")
     return re.compile(text + ("" if ours.endswith((".weight", ".bias")) else r"(\.(?P<leaf>weight|bias))?"))
-
-
-def is_named(role: str, layout: Layout, names: Iterable[str]) -> bool:
-    """Return whether one of the names has this role in the layout."""
-    return any(map(pattern(role, layout.names[role]).fullmatch, names))
 
 
 def our_name(name: str, layout: Layout) -> tuple[str, int]:
@@ -496,19 +482,16 @@ def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Option
             weights[name] = tuple(tensor[n_rows:] if tensor.dim() else tensor for tensor in weights[name])
     if family.normed_embedding:  # a tied head has the weights before the norm
         weights.setdefault("lm_head.weight", weights["wte.weight"])
-        weights["wte.weight"] = tuple(normed(rows, stated["norm_eps"]) for rows in weights["wte.weight"])
+        stored_embedding, eps = whole(weights["wte.weight"]), stated["norm_eps"]
+        like, width = torch.empty(stored_embedding.shape, device="meta"), stored_embedding.shape[-1:]
+        normed = Deferred(lambda dtype: rms_norm(stored_embedding.float(), width, eps=eps), like)
+        weights["wte.weight"] = (normed,)
     first: dict[str, str] = {}  # roles with the same stored name share its weights
     for role, source in {role: first.setdefault(theirs, role) for role, theirs in layout.names.items()}.items():
         ours, theirs = (each.rpartition("{n}")[2] for each in (role, source))
         shared = [] if role == source else [name for name in weights if role_of(name).startswith(f"{source}.")]
         weights |= {name.replace(theirs, ours): weights[name] for name in shared}
     return weights, layout
-
-
-def normed(rows: Tensor, eps: float) -> Tensor:
-    """Return an embedding (n, C) whose rows have a root mean square of 1, computed when it is needed."""
-    like = torch.empty(rows.shape, device="meta")
-    return Deferred(lambda dtype: rms_norm(rows.float(), rows.shape[-1:], eps=eps), like)
 
 
 def add_missing(weights: Weights, expected: Mapping[str, tuple[int, ...]], layout: Layout) -> Weights:
