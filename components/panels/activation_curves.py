@@ -11,7 +11,7 @@ from components.i18n import t
 from components.labels import ACTIVATIONS, decimal
 from components.widgets.chart import Drawing
 from gpt.config import Activation
-from gpt.experiments.layers import activation_curve, lowest_point
+from gpt.experiments.layers import activation_curve
 
 SPAN = 3.0  # the charts show [-SPAN, SPAN]
 POINTS = 241
@@ -40,4 +40,5 @@ def curves_chart(x: float) -> Drawing:
 
 @lru_cache(maxsize=1)
 def flattest() -> float:
-    return lowest_point("gelu_tanh")
+    curve = activation_curve("gelu_tanh", torch.linspace(-1, 0, 100_001, dtype=torch.float64))
+    return float(curve.x[curve.y.argmin()])

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.checks import check_token_id
 from gpt.sampling import (
     SamplingParams,
     StageName,
@@ -79,9 +78,8 @@ class TokenAtStage:
 def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: int) -> list[TokenAtStage]:
     """Follow a token's logit, probability and rank through the stages.
 
-    logits: the input to `sampling_stages`. stages: its result. Raises ValueError for an id outside the vocabulary.
+    logits: the input to `sampling_stages`. stages: its result.
     """
-    check_token_id(token_id, len(logits))
     raw = logits.detach().to("cpu", torch.float32)
     rows: list[tuple[StageName | Literal["raw"], Tensor]] = [
         ("raw", raw),

@@ -145,22 +145,22 @@ def mistake(found: tuple[str, str]) -> Mistake:
     return Mistake(right, wrong, words(found[1]))
 
 
-def inputs(**values: Callable[[Reference], Any]) -> Inputs:
-    """Return a function that computes inputs by name."""
-    return lambda reference: {name: value(reference) for name, value in values.items()}
-
-
 def weights_of(part: str, **more: Callable[[Reference], Any]) -> Inputs:
     """Return a function for inputs: the configuration, the weights of a part of the bundled model, and further ones."""
-    return inputs(
-        config=lambda reference: config_of(reference.model), weights=lambda reference: reference.weights(part), **more
-    )
+    return lambda reference: {
+        "config": config_of(reference.model),
+        "weights": reference.weights(part),
+        **{name: value(reference) for name, value in more.items()},
+    }
 
 
 def short_model(**more: Callable[[Reference], Any]) -> Inputs:
     """Return a function for inputs: configuration and weights of the short model, and further ones."""
-    config, weights = (lambda reference: config_of(reference.short)), (lambda reference: state(reference.short))
-    return inputs(config=config, weights=weights, **more)
+    return lambda reference: {
+        "config": config_of(reference.short),
+        "weights": state(reference.short),
+        **{name: value(reference) for name, value in more.items()},
+    }
 
 
 def running_means(reference: Reference) -> Tensor:

@@ -49,21 +49,6 @@ def gelu_difference(x: Tensor) -> Tensor:
     return activation_curve("gelu_tanh", x).y - activation_curve("gelu", x).y
 
 
-def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> float:
-    """Find where the slope changes from negative to positive between low and high, by bisection to 1e-12.
-
-    For GELU, this is its only stationary point, near -0.75.
-    """
-
-    def slope(x: float) -> float:
-        return activation_curve(name, torch.tensor(x)).slope.item()
-
-    while high - low > 1e-12:
-        middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    return (low + high) / 2
-
-
 @dataclass(frozen=True)
 class DropoutEffect:
     """Predictions with dropout.

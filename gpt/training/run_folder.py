@@ -62,11 +62,6 @@ class RunFolder:
         self.path = Path(path)
         self.best, self.snapshots = self.path / "best", self.path / "snapshots"
 
-    def check_free(self) -> None:
-        """Raise ValueError if the folder exists and is not empty."""
-        if self.path.exists() and any(self.path.iterdir()):
-            raise GPTError("training.out_not_empty", path=self.path)
-
     def options(self) -> dict[str, Any]:
         """Return the options of the command that started the run, or {} if they were not saved."""
         path = self.path / "options.json"
@@ -150,10 +145,10 @@ class FolderRun:
         self.options = options or {}
         self.recipe, self.folder, self.begin_with = recipe, RunFolder(out), begin_with
         self.saved = self.folder.load() if resume else None
-        if self.saved is None:
-            self.folder.check_free()
-        else:
+        if self.saved is not None:
             recipe.check_same(Recipe(**self.saved["recipe"]))
+        elif out.exists() and any(out.iterdir()):
+            raise GPTError("training.out_not_empty", path=out)
         self.data: TextDataset | StoryDataset
         tokenizer = None if begin_with is None else begin_with.tokenizer
         if characters or text is None:
