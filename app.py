@@ -47,10 +47,11 @@ def main() -> int:
     if sys.argv[1:2] == ["course"]:
         from gpt.course.command_line import main as run_course
 
-        write_books = None
+        write_books: Callable[[Path], list[Path]] | None = None
         if find_spec("gradio") is not None:
-            from components.book import write_books
+            from components import book
 
+            write_books = book.write_books
         return run_course(sys.argv[2:], f"{Path(sys.argv[0]).name} course", write_books)
     for module in COMMANDS:
         if sys.argv[1:2] == [module.partition(".")[2]]:

@@ -46,11 +46,15 @@ def frame_widget() -> gr.HTML:
 
 @Computed
 def measured(s: Any) -> PrecisionError | ValueError | None:
-    """Return the error of the model in use against its float32 copy, or why it can't be measured; None in float32."""
-    if s.loaded.precision == "fp32":
+    return error_of(s.loaded)
+
+
+def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
+    """Return a model's error against its float32 copy, or why it can't be measured; None for a float32 model."""
+    if loaded.precision == "fp32":
         return None
     try:
-        return precision_error(s.loaded)
+        return precision_error(loaded)
     except ValueError as problem:
         return problem
 
