@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -335,7 +335,7 @@ def _changes(data: Mapping[str, str | Lines], before: Sent | None, seen: Seen) -
         if isinstance(value, Lines):
             sent_lines = sent.lines.get(name)
             sent.lines[name] = value
-            kept = _common(sent_lines, value)
+            kept = _common(sent_lines or (), value)
             if sent_lines is None or kept < len(value) or len(sent_lines) > kept:
                 fields[name] = _json(value if sent_lines is None else {"$lines": kept, "add": value[kept:]})
             continue
@@ -359,13 +359,10 @@ def _signal(signal: Signal, s: Snapshot, sent: dict[Any, Sent]) -> str | None:
     return fields.get("") if not signal.by_field else _object(fields) if fields else None
 
 
-def _common(before: Lines | None, after: Lines) -> int:
+def _common(before: Sequence[str], after: Sequence[str]) -> int:
     """Return the length of the common prefix, in lines."""
-    if before is None:
-        return 0
-    return next(
-        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
-    )
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(before), len(after)))
 
 
 def _json(value: Any) -> str:

@@ -138,23 +138,17 @@ def files_menu() -> Part:
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
     """Send the page's link, or an error if the link is too long."""
-
-    def answer(content: dict[str, Any]) -> None:
-        session.change(ShareState, link={"n": next(_numbers), **content})
-
-    if session.document is None:
-        answer(message(t("error.no_text")))
-        return
     try:
+        if session.document is None:
+            raise PageError("error.no_text")
         with session.lock.reading():
             query = encode(page_values(session.snapshot()))
-    except ValueError as problem:  # an invalid seed
-        answer(message(localize_error(problem)))
-        return
-    if len(query) > MAX_LINK:
-        answer(message(t("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
-        return
-    answer(copied(query, t("share.link.copied"), t("share.manual"), query=True))
+        if len(query) > MAX_LINK:
+            raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
+        answer = copied(query, t("share.link.copied"), t("share.manual"), query=True)
+    except ValueError as problem:  # or an invalid seed
+        answer = message(localize_error(problem))
+    session.change(ShareState, link={"n": next(_numbers), **answer})
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
@@ -162,7 +156,7 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
         if sent.get("what") == "open":
             answer = message((yield from _open(session, sent)))
         elif (document := session.document) is None:
-            answer = message(t("error.no_text"))
+            raise PageError("error.no_text")
         else:
             with session.lock.reading():
                 answer = _saved(session, document, sent.get("what"))

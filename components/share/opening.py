@@ -27,7 +27,6 @@ from gpt import (
     Edits,
     Generation,
     LoadedModel,
-    SamplingParams,
     Step,
     encode_prompt,
     list_models,
@@ -126,7 +125,8 @@ def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
 def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:
     """Apply the link's settings and generate its text."""
     parameters = link.parameters
-    params = _settings(parameters)
+    values = {name: parameters.get(name, limit.default) for name, limit in LIMITS.items()}
+    params = sampling_params(**values, seed=parameters.get("seed"))
     loaded = yield from _model(session, link)
     prompt, ids = _prompt(loaded, link)
     edits, edits_on = _edits(link, loaded)
@@ -177,11 +177,6 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
         if len(document.ids) == document.n_prompt:  # the link has only a prompt, so nothing was generated
             session.throughput = session.last_action = None
     yield
-
-
-def _settings(parameters: dict[str, Any]) -> SamplingParams:
-    values = {name: parameters.get(name, limit.default) for name, limit in LIMITS.items()}
-    return sampling_params(**values, seed=parameters.get("seed"))
 
 
 def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedModel]:

@@ -136,10 +136,9 @@ function mount(root, host) {
     add("circle", { cx: end + 16, cy: last, r: 5, class: "gb-path-end" });
 
     // the predicted word, and others
-    const short = (/** @type {string} */ text) => (text.length > 12 ? `${text.slice(0, 11)}…` : text);
     write(guess, end + 30, last + 7, "gb-path-token", "start");
     write(percent(p), end + 30, last + 30, "gb-path-percent", "start");
-    if (!isNarrow) next.slice(1).forEach(([text, share], i) => write(`${short(text)}  ${percent(share)}`, end + 30, last + 58 + 24 * i, "gb-path-word", "start"));
+    if (!isNarrow) next.slice(1).forEach(([text, share], i) => write(`${cut(text)}  ${percent(share)}`, end + 30, last + 58 + 24 * i, "gb-path-word", "start"));
 
     // what the parts on the path are called
     if (head) {

@@ -183,16 +183,15 @@ def bars_off(s: Any) -> dict[str, Any]:
 
 def goes_on(s: Any) -> str:
     """Show how the text would continue with attention, if the prediction without it is shown too."""
-    return _goes_on(s, off=False) if s[HiddenState].attention_off else ""
+    return _goes_on(s[without_attention].goes_on) if s[HiddenState].attention_off else ""
 
 
 def goes_on_off(s: Any) -> str:
-    return _goes_on(s, off=True)
+    return _goes_on(s[without_attention].off_goes_on)
 
 
-def _goes_on(s: Any, *, off: bool) -> str:
-    found = s[without_attention]
-    return t("goes_on.says", text=marked(found.off_goes_on if off else found.goes_on).strip())
+def _goes_on(text: str) -> str:
+    return t("goes_on.says", text=marked(text).strip())
 
 
 def attention_label(s: Any) -> str:

@@ -84,12 +84,6 @@ def natural(document: Generation, position: int) -> int:
     return int(document.logits(position).argmax())
 
 
-def lead_sentence(view: PipelineView) -> str:
-    """Name the selected token and state the size of the vocabulary."""
-    token = quoted(view.document.tokenizer, view.document.ids[view.position])
-    return t("pipeline.lead", token=token, total=f"{len(view.logits):,}")
-
-
 def stage_table(view: PipelineView) -> list[list[str]]:
     """List the stages with the removed tokens, and the entropy and perplexity before and after."""
     head = [t(f"pipeline.{key}") for key in ("stage", "removed", "entropy", "perplexity")]
@@ -204,7 +198,12 @@ def pipeline_of(s: Any) -> PipelineView:
 
 
 def lead(s: Any) -> str | PageError:
-    return PageError("error.no_text") if s.text is None else lead_sentence(s.cached(pipeline_of))
+    """Name the selected token and state the size of the vocabulary."""
+    if s.text is None:
+        return PageError("error.no_text")
+    view = s.cached(pipeline_of)
+    token = quoted(view.document.tokenizer, view.document.ids[view.position])
+    return t("pipeline.lead", token=token, total=f"{len(view.logits):,}")
 
 
 def follow(session: Session, wanted: object) -> None:
@@ -219,17 +218,14 @@ def follow(session: Session, wanted: object) -> None:
         session.change(Chosen, followed=picked(text, [wanted]), found=picked(text, found))
 
 
-def follow_picked(session: Session, chosen: object) -> None:
-    """Follow the token picked from a list or typed. chosen: a list with one id or string."""
-    if isinstance(chosen, list) and chosen:
-        follow(session, chosen[0])
-
-
 def pipeline(*settings: Part) -> Part:
     """Return the stages, collapsed at first and drawn only while open. settings: controls above them."""
 
     def rows(of: Any) -> Any:
         return lambda s: {"rows": of(s.cached(pipeline_of))}
+
+    def pick(session: Session, chosen: object) -> None:
+        follow(session, chosen[0] if isinstance(chosen, list) and chosen else None)
 
     def to_follow(s: Any) -> list[tuple[str, int]]:
         return [] if no_text(s) else choices(s.cached(pipeline_of), still_known(s.text, s[Chosen].found))
@@ -251,7 +247,7 @@ def pipeline(*settings: Part) -> Part:
                 on=lambda session, sent: follow(session, sent.get("customdata")),
             ),
             pick_list(
-                "pipeline-follow", choices=to_follow, most=1, label="pipeline.follow", value=followed, on=follow_picked
+                "pipeline-follow", choices=to_follow, most=1, label="pipeline.follow", value=followed, on=pick
             ),
             table("pipeline-stages", draw=rows(stage_table)),
             table("pipeline-token", draw=rows(token_table)),
