@@ -246,9 +246,7 @@ def pipeline(*settings: Part) -> Part:
                 clickable=True,
                 on=lambda session, sent: follow(session, sent.get("customdata")),
             ),
-            pick_list(
-                "pipeline-follow", choices=to_follow, most=1, label="pipeline.follow", value=followed, on=pick
-            ),
+            pick_list("pipeline-follow", choices=to_follow, most=1, label="pipeline.follow", value=followed, on=pick),
             table("pipeline-stages", draw=rows(stage_table)),
             table("pipeline-token", draw=rows(token_table)),
             name="pipeline-open",
