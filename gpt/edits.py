@@ -24,7 +24,7 @@ class _ByValue:
 
     value: Tensor
 
-    def place(self) -> tuple[object, ...]:
+    def _place(self) -> tuple[object, ...]:
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
@@ -32,10 +32,10 @@ class _ByValue:
             return NotImplemented
         left, right = self.value, other.value
         same_dtype = left.dtype == right.dtype
-        return self.place() == other.place() and same_dtype and torch.equal(left, right.to(left.device))
+        return self._place() == other._place() and same_dtype and torch.equal(left, right.to(left.device))
 
     def __hash__(self) -> int:
-        return hash(self.place())
+        return hash(self._place())
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Patch(_ByValue):
     def __post_init__(self) -> None:
         check_patchable(self.name, self.head)
 
-    def place(self) -> tuple[object, ...]:
+    def _place(self) -> tuple[object, ...]:
         return self.name, self.layer, self.head, self.position, self.ids
 
 
@@ -77,7 +77,7 @@ class Steering(_ByValue):
     concept: tuple[int, float] | None = None
     activity: Callable[[Tensor], Tensor] | None = None
 
-    def place(self) -> tuple[object, ...]:
+    def _place(self) -> tuple[object, ...]:
         return self.layer, self.concept
 
     def apply(self, x: Tensor, positions: Tensor) -> Tensor:

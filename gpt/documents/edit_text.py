@@ -38,10 +38,6 @@ _PATCH = re.compile(rf"{_PLACE}=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
 MAX_QUOTED_CHARS = 40
 MAX_PATCHES = 16  # each needs a forward pass
 MAX_CONCEPTS = 16
-_LIMITS = {
-    "patches": ("edit_text.too_many_patches", MAX_PATCHES),
-    "steering": ("edit_text.too_many_concepts", MAX_CONCEPTS),
-}
 _SCALES = {"h": "head_scale", "a": "attn_scale", "f": "mlp_scale"}
 
 
@@ -75,7 +71,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
     an unknown concept. Does not check other layers and heads; see `Edits.check` and `Edits.fitting`.
     """
     require(len(text) <= MAX_TEXT_CHARS, "edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
-    found: dict[str, Any] = {name: {} for name in (*_SCALES.values(), *_LIMITS)}  # by place
+    found: dict[str, Any] = {name: {} for name in (*_SCALES.values(), "patches", "steering")}  # by place
     others = dict[str, Any]()
     for part in filter(None, text.split(",")):
         quoted = part[:MAX_QUOTED_CHARS]
@@ -104,11 +100,12 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
         else:
             raise GPTError("edit_text.unknown", part=quoted)
         require(place not in found[field], "edit_text.duplicate", part=quoted)
-        if field in _LIMITS:
-            key, limit = _LIMITS[field]
-            require(len(found[field]) < limit, key, part=quoted, limit=limit)
+        is_free = len(found["patches"]) < MAX_PATCHES or field != "patches"
+        require(is_free, "edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
+        is_free = len(found["steering"]) < MAX_CONCEPTS or field != "steering"
+        require(is_free, "edit_text.too_many_concepts", part=quoted, limit=MAX_CONCEPTS)
         found[field][place] = make()
-    return Edits(**found | others | {name: tuple(found[name].values()) for name in _LIMITS})
+    return Edits(**found | others | {name: tuple(found[name].values()) for name in ("patches", "steering")})
 
 
 def edits_as_python(edits: Edits) -> str:
