@@ -2,5 +2,5 @@
 
 Each card is one gr.HTML with pictures and small controls, declared as data. `components.parts` defines what a card can
 contain, `card` builds and wires it, and `card.js` draws it. A control names its handler, so it is declared in one
-place: `slider("x", -6, 6, 0.05, value=of the snapshot, on=handler)`.
+place: `slider("x", "label", low=-6, high=6, step=0.05, value=of the snapshot, on=handler)`.
 """

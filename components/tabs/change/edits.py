@@ -232,7 +232,6 @@ def choose_activation(session: Session, name: object) -> None:
 
 
 def drop_positions(session: Session, dropped: object) -> None:
-    """Switch the position embeddings on or off."""
     session.edits = replace(kept_edits(session), drop_positions=dropped is True)
 
 
@@ -382,7 +381,6 @@ def probabilities(s: Any, found: Effect, position: int) -> tuple[np.ndarray, np.
 
 
 def next_token_change(s: Any) -> str:
-    """Name the token whose probability changed the most."""
     found = s[effect]
     position = selected_position(s, found.text)
     tokenizer = found.text.loaded.tokenizer

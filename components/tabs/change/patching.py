@@ -122,14 +122,12 @@ def set_prompts(session: Session, clean: str, corrupted: str) -> None:
 
 
 def type_prompt(index: int, session: Session, value: object) -> None:
-    """Set the clean (0) or the corrupted (1) prompt."""
     both = [*prompts(session.snapshot())]
     both[index] = str(value or "")[:MAX_CHARACTERS]
     set_prompts(session, *both)
 
 
 def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
-    """Load an example pair of prompts, and start the sweep."""
     set_prompts(session, *pair)
     yield from sweep(session)
 
@@ -167,7 +165,6 @@ def chosen(name: str, s: Any) -> list[Any]:
 
 
 def choose_activation(session: Session, value: object) -> Iterator[None]:
-    """Choose which activation to patch, and start the sweep."""
     Patching.patched.set(session, value)  # type: ignore[attr-defined]
     yield from sweep(session)
 

@@ -162,7 +162,6 @@ def _divergence_index(s: Any) -> int:
 
 
 def first_difference(s: Any) -> str:
-    """Describe the first difference between the generated texts."""
     pair = written_pair(s)
     if pair is None or pair.read is None or s[Writing].growing is not None:
         return ""
@@ -190,7 +189,6 @@ def own(s: Any) -> str:
 
 
 def code(s: Any) -> str:
-    """Return the comparison as a Python program."""
     if no_text(s):
         return ""
     read, pair = s[text], written_pair(s)

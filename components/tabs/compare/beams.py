@@ -139,7 +139,6 @@ def shown(state: Any) -> list[Candidate]:
 
 
 def tree_lines(search: BeamSearch, candidates: Sequence[Candidate]) -> Lines:
-    """Return a line for each candidate, see `beams/beams.js`."""
     tokenizer = search.document.loaded.tokenizer
     lines = Lines()
     for each in candidates:
@@ -198,7 +197,6 @@ def finished_rows(search: BeamSearch) -> list[list[str]]:
 
 
 def chosen_sentence(s: Any) -> str:
-    """Describe the candidate that would become the document."""
     search, number = s[Beams].search, picked(s[Beams])
     if search is None or number is None or s[Beams].job is not None:
         return ""

@@ -137,7 +137,6 @@ def type_right_prompt(session: Session, prompt: object) -> None:
 
 
 def set_value(side: int, name: str, session: Session, value: object) -> None:
-    """Set one of a column's settings, clamped to its range."""
     columns = list(session.state(Compare).columns)
     if name == "model":
         if value not in (*list_models(), *session.own_models):
@@ -304,7 +303,6 @@ def status(side: int, s: Any) -> str:
 
 
 def divergence_sentence(pair: Pair) -> str:
-    """Describe the first difference between the texts, and its cause."""
     names = [short_name(document.loaded.name) for document in pair.documents]
     if not pair.comparison.same_vocabulary:
         return t("compare.vocabularies", left=names[0], right=names[1])
@@ -381,7 +379,6 @@ def _divergence_says(pair: Pair) -> str:
 
 
 def bits(value: float) -> str:
-    """Format a divergence for a sentence."""
     if value == 0 or math.isinf(value):
         return "0" if value == 0 else "∞"
     return f"{value:.2f}" if value >= 0.01 else "< 0.01"
@@ -444,7 +441,6 @@ def first_difference(s: Any) -> str | Message:
 
 
 def examples() -> Part:
-    """Return the buttons that run an example."""
     presets = [
         button(
             f"compare-{name}",
@@ -493,7 +489,6 @@ def _model(side: int) -> Any:
 
 
 def _text(side: int) -> Part:
-    """Return a column's model and text."""
     name = f"compare-{SIDES[side]}"
     model = select(
         f"{name}-model",

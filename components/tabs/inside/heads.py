@@ -255,7 +255,6 @@ def shown_window(length: int, position: int) -> slice:
 
 
 def _side(scene: Scene, rows: slice) -> dict[str, Any]:
-    """Return the tokens along one axis."""
     return {"start": rows.start, "tokens": scene.tokens(rows)}
 
 

@@ -368,6 +368,5 @@ class ExamplePass:
         self.recording = Recording.empty(document).extended(tuple(ids))
 
     def draw(self, position: int, layer: int, head: int, settings: SamplingParams) -> Data:
-        """Return the data for the flow widget."""
         scene = Scene(self.recording, position, None, layer, head, settings)
         return flow(scene, window(self.recording.length, position, EXAMPLE_ROWS)) | {"offered_rows": None}

@@ -90,7 +90,6 @@ def path(s: Any) -> Path:
 
 
 def draw(s: Any) -> dict[str, Any]:
-    """Return the data for the `machine_path` widget."""
     found = s.cached(path)
     scene = s.cached(scene_of)
     ids, final = found.ids, scene.stages(scene.document.logits(scene.position)).final

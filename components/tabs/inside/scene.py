@@ -56,7 +56,6 @@ def is_of_document(value: Any, s: Snapshot) -> bool:
 
 @tab.computed(while_writing=True, is_usable=is_of_document)
 def recorded(s: Any) -> Recording:
-    """Record the text, or the tokens that have been added to it."""
     text = s.text_read()
     recording = recorded.latest(s.snapshot) or Recording.empty(text.document, s[Chosen].max_bytes)
     ids = text.ids[: text.n_read]

@@ -81,7 +81,6 @@ def tokens(s: Any) -> dict[str, Any]:
 
 
 def tokens_sentence(s: Any) -> str:
-    """State the largest and the smallest norm after the selected layer."""
     scene = s.cached(scene_of)
     norms = _norms(scene)
     named: dict[str, object] = {}
@@ -227,7 +226,6 @@ def examples(s: Any) -> tuple[list[CorpusExample], list[list[float]]]:
 
 
 def neuron_of(s: Any) -> int:
-    """Return the neuron whose examples are shown."""
     layer, chosen = s.selection.layer, s[Chosen].neuron
     return chosen[1] if chosen is not None and chosen[0] == layer else int(s[strongest].index[0])
 
@@ -240,7 +238,6 @@ def choose_neuron(session: Session, neuron: object) -> None:
 
 
 def choose_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Show the examples of the neuron whose bar was clicked."""
     found, bar = strongest.latest(session.snapshot()), sent.get("x")
     if found is not None and type(bar) is int and 0 <= bar < len(found.index):
         choose_neuron(session, int(found.index[bar]))
@@ -251,7 +248,6 @@ def last_neuron(s: Any) -> int:
 
 
 def examples_sentence(s: Any) -> str:
-    """Name the token on which the neuron is strongest."""
     chosen, _ = s[examples]
     return t(
         "neurons.examples.says",
@@ -355,7 +351,6 @@ def positions(s: Any) -> Drawing:
 
 
 def no_positions(s: Any) -> str | None:
-    """Explain why there is no chart of position embeddings."""
     return t("places.rotary") if model_of(s).model.wpe is None else None
 
 

@@ -66,7 +66,6 @@ class Saved:
 
 
 def save_trace(session: Session) -> Iterator[None]:
-    """Offer all activations of the text for download."""
     with session.lock.reading():
         text = session.snapshot().text
     if text is None or text.n_read == 0:
@@ -88,7 +87,6 @@ def saved(s: Any) -> str | None:
 
 
 def notice(s: Any) -> str | None:
-    """Explain why the text is missing or only partly shown."""
     if s.text is None:
         return t("error.no_text")
     recording = s.ready(recorded)
