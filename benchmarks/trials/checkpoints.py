@@ -177,15 +177,8 @@ def _folders(marker: Path) -> Iterator[tuple[str, Callable[[Path], object]]]:
 
         return saved(change)
 
-    def flip(folder: Path) -> None:
-        file = folder / "model.safetensors"
-        content = bytearray(file.read_bytes())
-        content[-5] ^= 64
-        file.write_bytes(content)
-
     yield "empty", lambda folder: None
     yield "two_weights", lambda folder: [(folder / name).write_bytes(_saved({})) for name in ("a.pt", "b.pt")]
-    yield "flipped_bit", saved(flip)
     yield "huge_config", with_config(n_layer=10**9, n_embd=10**9)
     yield "text_config", saved(lambda folder: (folder / "config.json").write_text("{", encoding="utf-8"))
     yield "deep_config", saved(lambda folder: (folder / "config.json").write_text("[" * 10**6, encoding="utf-8"))

@@ -130,5 +130,6 @@ def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
 def by_file(page: Page, url: str, text: str, folder: Path) -> None:
     """Open a document that names the text as its model."""
     (folder / "a.json").write_text(json.dumps({"format": text, "model": text, "tokens": [text]}), encoding="utf-8")
+    page.locator("#more > summary").click()
     page.locator("#share-files input[type=file]").set_input_files(folder / "a.json")
     expect(page.locator("#share-files .gb-share-says")).not_to_be_empty()
