@@ -6,7 +6,7 @@ import math
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -48,23 +48,6 @@ RANGES = {
 }
 MAX_DROPOUT = 0.99
 MOST = 10**8  # of anything that is counted; with more, sizes in bytes may not fit into 64 bits
-LABELS = {
-    "n_embd": "shapes.n_embd",
-    "n_layer": "shapes.n_layer",
-    "n_head": "shapes.n_head",
-    "block_size": "shapes.block_size",
-    "vocab_size": "shapes.vocab_size",
-    "n_ff": "shapes.n_ff",
-    "n_kv_head": "shapes.n_kv_head",
-    "dropout": "shapes.dropout",
-    "tie_weights": "shapes.tie_weights",
-    "bias": "shapes.bias",
-    "qkv_bias": "shapes.qkv_bias",
-    "rotary": "shapes.rotary",
-    "rms": "shapes.rms",
-    "gated": "shapes.gated",
-    "skeleton": "shapes.skeleton",
-}
 SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "rms", "gated", "skeleton")
 OF_LATER_MODELS = ("n_kv_head", "rms", "gated")  # options that GPT-2 lacks; their controls are initially hidden
 
@@ -94,7 +77,7 @@ def check_value(name: str, value: object) -> float | bool:
         return number
     least = RANGES[name].least
     if not least <= number <= MOST or number != int(number):
-        raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least, high=f"{MOST:,}")
+        raise PageError("shapes.error.number", name=PageError(f"shapes.{name}"), low=least, high=f"{MOST:,}")
     return int(number)
 
 
@@ -146,14 +129,7 @@ def _one_of(numbers: Sequence[int]) -> int | PageError:
     return numbers[0] if len(numbers) == 1 else PageError("shapes.either", first=numbers[0], second=numbers[1])
 
 
-PARTS: dict[Part, str] = {
-    "token_embedding": "shapes.part.token_embedding",
-    "position_embedding": "shapes.part.position_embedding",
-    "attention": "shapes.part.attention",
-    "feed_forward": "shapes.part.feed_forward",
-    "norms": "shapes.part.norms",
-    "head": "shapes.part.head",
-}
+PARTS: tuple[Part, ...] = get_args(Part)
 IN_BLOCKS = ("attention", "feed_forward")
 
 
@@ -186,8 +162,8 @@ def parameter_bars(config: GPTConfig, skeleton: bool) -> dict[str, Any]:
     whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
     total = sum(counts.values())
     names, labels = [], []
-    for part, key in PARTS.items():
-        name = t(key)
+    for part in PARTS:
+        name = t(f"shapes.part.{part}")
         names.append(f"{name} × {config.n_layer}" if part in IN_BLOCKS else name)
         if counts[part] or not whole[part]:
             labels.append(f"{counts[part]:,} · {percent(counts[part] / total)}")
@@ -206,7 +182,7 @@ def parameter_bars(config: GPTConfig, skeleton: bool) -> dict[str, Any]:
     largest = max(counts, key=counts.__getitem__)
     text = t(
         "shapes.parts.says",
-        part=t(PARTS[largest]),
+        part=t(f"shapes.part.{largest}"),
         share=percent(counts[largest] / total),
         untied=f"{own:,}",
         tied=f"{own - whole['head']:,}",

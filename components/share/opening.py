@@ -162,7 +162,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
                 if time.perf_counter() - shown > UPDATE_SECONDS:
                     shown = time.perf_counter()
                     yield
-                for _ in waiting.after_token():
+                for _ in waiting.place.after_token():
                     pass
     except ValueError as problem:  # unknown ids, or a full context
         link.refuse("text")

@@ -29,23 +29,15 @@ class Admission:
     """
 
     def __init__(self, session: Session, place: Place) -> None:
-        self._session, self._place = session, place
+        self._session, self.place = session, place
 
     def __iter__(self) -> Iterator[None]:
         try:
-            for before in self._place:
+            for before in self.place:
                 self._session.progress = Message("status.waiting", {"before": before})
                 yield
         finally:
             self._session.progress = None
-
-    def after_token(self) -> Iterator[int]:
-        """Forward to `Place.after_token`."""
-        return self._place.after_token()
-
-    def rest(self) -> None:
-        """Forward to `Place.rest`."""
-        self._place.rest()
 
     def paced(
         self,
@@ -72,8 +64,8 @@ class Admission:
             due += 1 / pace() if pace() else 0.0
             seconds = max(0.0, due - time.perf_counter())
             if seconds:
-                self.rest()
-            if not rest(seconds) or not all(rest(0) for _ in self.after_token()):
+                self.place.rest()
+            if not rest(seconds) or not all(rest(0) for _ in self.place.after_token()):
                 return
 
 
@@ -81,8 +73,8 @@ class Admission:
 def admitted(session: Session, *models: LoadedModel) -> Iterator[Admission]:
     """Take a place in the models' admission queues and release it when the block ends.
 
-    Use it as `with admitted(session, loaded) as waiting: yield from waiting; ...`. Call `waiting.rest()`
-    before a pause and `waiting.after_token()` after each token.
+    Use it as `with admitted(session, loaded) as waiting: yield from waiting; ...`. Call
+    `waiting.place.rest()` before a pause and `waiting.place.after_token()` after each token.
     """
     with enter(*(loaded.engine.admission for loaded in models)) as place:
         yield Admission(session, place)

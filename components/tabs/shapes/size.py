@@ -11,7 +11,6 @@ from components.errors import PageError
 from components.i18n import t
 from components.kit import Tab, caption, column, columns, fold, picture, question, row, says, section
 from components.panels.shape_settings import (
-    LABELS,
     MAX_DROPOUT,
     OF_LATER_MODELS,
     RANGES,
@@ -190,7 +189,7 @@ def _id(name: str) -> str:
 
 
 def _options(name: str) -> dict[str, Any]:
-    label, value, on = LABELS[name], partial(control_value, name), partial(set_value, name)
+    label, value, on = f"shapes.{name}", partial(control_value, name), partial(set_value, name)
     return {"label": label, "info": f"{label}.info", "value": value, "on": on}
 
 
