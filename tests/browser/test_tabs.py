@@ -156,6 +156,16 @@ PLACE = """(each) => {
   return { top, height, onPage: top + scrollY, seen: Math.min(bottom, innerHeight) - Math.max(top, 0) };
 }"""
 
+# The left edge of the first card, and its distance from what stands above the tab.
+EDGES = """() => {
+  scrollTo(0, 0);
+  const box = (each) => each.getBoundingClientRect();
+  const boxes = (names) => [...document.querySelectorAll(names)].map(box).filter(({ height }) => height > 1);
+  const [card] = boxes(".gb-tab :is(.gb-card, .gb-growth)");
+  const above = boxes("#card-frame, #card-dock, :is(#tabs, #look, #learn, #lab) > :first-child");
+  return [card.left, card.top - Math.max(...above.map(({ bottom }) => bottom))];
+}"""
+
 
 @pytest.mark.parametrize(("width", "names"), [(1280, tuple(ANSWERED)), (390, FAR)])
 def test_the_answer_is_in_sight_of_what_is_pressed_which_stays_in_place_as_everything_else_does(
@@ -170,6 +180,8 @@ def test_the_answer_is_in_sight_of_what_is_pressed_which_stays_in_place_as_every
         control, answer = ANSWERED[name]
         pressed, shown = page.locator(control).first, page.locator(f"#{answer}")
         expect(pressed).not_to_be_empty()  # on a slow machine, nothing may move although the tab isn't drawn yet
+        page.wait_for_function(QUIET)
+        assert page.evaluate(EDGES) == [24 if width > 390 else 12, 16], name
         pressed.scroll_into_view_if_needed()
         page.wait_for_function(QUIET)
         page.evaluate("window.shifts = []")
