@@ -65,11 +65,6 @@ class TokenTree:
         for token in tokens:
             self._append(token)
 
-    @classmethod
-    def from_ids(cls, ids: Sequence[int]) -> TokenTree:
-        """Create the tree of a typed text without branches."""
-        return cls([Token(token_id, n - 1 if n else None, TYPED) for n, token_id in enumerate(ids)])
-
     def __len__(self) -> int:
         return len(self.tokens)
 

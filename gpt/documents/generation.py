@@ -20,7 +20,7 @@ from gpt.analysis.predictions import TextStatistics, TokenStatistics, text_stati
 from gpt.background import threads_for
 from gpt.cache import KVCache, with_room
 from gpt.checks import check_head, check_layer, require
-from gpt.documents.document import TYPED, Document, Origin, TokenTree, common_prefix_length
+from gpt.documents.document import TYPED, Document, Origin, Token, TokenTree, common_prefix_length
 from gpt.documents.edit_text import format_edits, parse_edits
 from gpt.documents.saved_document import SavedDocument
 from gpt.edits import Edits
@@ -113,7 +113,7 @@ class Generation(Document):
         if heal and isinstance(prompt, str):
             prompt, held = hold_back(loaded.tokenizer, prompt)
         ids = encode_prompt(loaded, prompt, special=special)
-        tree = TokenTree.from_ids(ids)
+        tree = TokenTree([Token(token_id, n - 1 if n else None, TYPED) for n, token_id in enumerate(ids)])
         super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1, dropped)
         self.held = held
         self._engine.count(self)

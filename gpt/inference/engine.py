@@ -233,8 +233,8 @@ class Engine:
                 ends = [i for i, (request, size) in enumerate(batch) if request.n_read + size == len(request.ids)]
                 logits = self.model.logits(torch.stack([states[i][-1] for i in ends])).float() if ends else None
         except BaseException as error:
-            if is_interrupt(error):
-                raise
+            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise  # Python raises the error of a Ctrl-C in the main thread, whatever that is running
             if len(texts) == 1:
                 is_full = isinstance(error, torch.OutOfMemoryError)
                 texts[0].error = GPTError("memory.text", device=self.model.device) if is_full else error
@@ -275,8 +275,3 @@ class Engine:
         caches = [request.cache for request in requests]
         steering = [() if request.edits is None else request.edits.steering for request in requests]
         return batched_hidden_states(self.model, parts, caches, self.decode_cache, steering)
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Return whether an error is a Ctrl-C, which Python raises in the main thread, whatever that is running."""
-    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()

@@ -82,7 +82,7 @@ class Replica:
             if document.edits is None and (kept := self._kept.take(document.ids)) is not None:
                 document.take_activations(kept)
             try:
-                for reply in replies(document, request, self._interval):
+                for reply in replies(document, request, lambda: REPLY_SECONDS * (self._n_running - 1)):
                     yield json.dumps(reply) + "\n"
                     if stopped.is_set():
                         return
@@ -94,9 +94,6 @@ class Replica:
             yield error_line(error)
         finally:
             self._n_running -= 1
-
-    def _interval(self) -> float:
-        return REPLY_SECONDS * (self._n_running - 1)
 
     def check_health(self) -> None:
         """Check that the engine can read a token, and free memory that has not been needed since the last check.
