@@ -194,7 +194,8 @@ def inverse_cdf(final: Tensor, u: float) -> int:
     final: (vocab_size,) probabilities. Ties are ordered by id, sums are float64, and tokens of probability 0 are never
     drawn.
     """
-    check_below_one("u", u)
+    if not 0 <= u < 1:
+        check_below_one("u", u)
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
     for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough
