@@ -33,9 +33,14 @@ from gpt.models.checkpoints import (
     ScaleUnknown,
     WeightsUnknown,
 )
+from gpt.models.checkpoints.checkpoint import READERS
+from gpt.models.checkpoints.families import FAMILIES
+from gpt.models.checkpoints.other_formats import ADAPTER_FORMAT
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Words
 from gpt.training.evaluation import losses_by_scale
 
+FORMATS = ", ".join([*ADAPTER_FORMAT, *(name for reader in READERS for name in reader.formats)])
+TITLES = ", ".join(family.title.removeprefix("Hugging Face ") for family in FAMILIES.values())
 MAX_NAMES_CHARS = 20_000
 MAX_TRIAL_CHARS = 5_000
 VOCABULARIES = {Characters: "upload.characters", Words: "upload.words", PlainIds: "upload.ids"}
@@ -94,7 +99,11 @@ NOTHING_ASKED: dict[str, Any] = {
 def build_upload(events: Events) -> tuple[Card, Card]:
     """Build the collapsed panel, wire its files, and return its cards. tabs.css hides what is collapsed."""
     with gr.Column(elem_classes="gb-card", elem_id="upload"):
-        title = Card("upload", fold("upload-open-close", "upload", caption("upload.says")), classes="")
+        title = Card(
+            "upload",
+            fold("upload-open-close", "upload", caption("upload.says", formats=FORMATS, families=TITLES)),
+            classes="",
+        )
         files = gr.File(label=t("upload.files"), file_count="multiple", elem_id="upload-files", height=144)
         events.show(files, lambda s: {"label": t("upload.files")})
         questions = Card("upload-questions", *_questions(), classes="")

@@ -368,7 +368,7 @@ WEIGHT_FILES = Reader(
     weight_files,
     read_weights,
     {
-        "Hugging Face, this project's own": "`model.safetensors`, `pytorch_model.bin` or an index of their shards",
-        "training programs": "any `.safetensors` file or file of `torch.save`, by the names of its weights",
+        "Hugging Face": "`model.safetensors`, `pytorch_model.bin` or an index of their shards",
+        "torch.save, safetensors": "any such file, by the names of its weights",
     },
 )

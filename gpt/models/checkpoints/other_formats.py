@@ -41,7 +41,7 @@ from gpt.models.checkpoints.vocabularies import PlainIds, gpt2_or_ids
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin", "adapters.safetensors")
-ADAPTER_FORMAT = {"LoRA adapter of PEFT or MLX": f"`{ADAPTER_CONFIG}` next to `{'`, `'.join(ADAPTER_WEIGHTS)}`"}
+ADAPTER_FORMAT = {"LoRA (PEFT, MLX)": f"`{ADAPTER_CONFIG}` next to `{'`, `'.join(ADAPTER_WEIGHTS)}`"}
 PART = re.compile(r"(.*)\.lora_(embedding_)?([ABab])(\.weight)?")
 EMBEDDINGS = ("wte", "embed_tokens", "embed_in")
 HEADS = ("lm_head", "embed_out")
@@ -243,7 +243,7 @@ def nanochat_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     return library_vocabulary(content, n_vocab, TOKENIZER, settings, more)
 
 
-NANOCHAT = Reader(find_model, read_nanochat, {"nanochat, October 2025": "`model_*.pt` next to `meta_*.json`"})
+NANOCHAT = Reader(find_model, read_nanochat, {"nanochat (2025-10)": "`model_*.pt` next to `meta_*.json`"})
 
 
 OPTIONS, VOCAB, MERGES = "hparams.json", "encoder.json", "vocab.bpe"
@@ -306,7 +306,7 @@ def openai_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     return library_vocabulary(content, n_vocab, VOCAB, settings, [{"content": END_OF_TEXT, "special": True}])
 
 
-OPENAI = Reader(find_index, read_openai, {"OpenAI's GPT-2": "`*.index` next to `hparams.json`"})
+OPENAI = Reader(find_index, read_openai, {"OpenAI GPT-2": "`*.index` next to `hparams.json`"})
 
 
 LLAMA2C_MAGIC = b"24ka"
