@@ -111,6 +111,7 @@ function mount(root, host) {
     const x1 = head ? x0 + Math.max(layer / 2, 24) : end; // of the look back
     const bend = Math.min(layer, 32) + 16;
     const most = Math.max(...words.map(({ share }) => share), 1e-6);
+    /** @type {[string, number][]} */ const notes = []; // above the paths
     words.forEach(({ share, look, without }, row) => {
       const y = rows[row];
       if (!share && !look) return;
@@ -124,8 +125,9 @@ function mount(root, host) {
       const along = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}`;
       const d = y === last ? `${along}H${x1}` : `${along}C${x0} ${y} ${x0} ${last} ${x1} ${last}`;
       add("path", { d, class: `gb-path-look${head && !look ? " gb-indirect" : ""}`, "stroke-width": size.toFixed(1), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
-      if (without !== null) write(t("path.without", { p: percent(without) }), left + 20, y - 7, "gb-path-note gb-cause", "start");
+      if (without !== null) notes.push([t("path.without", { p: percent(without) }), y - 7]);
     });
+    for (const [text, y] of notes) write(text, left + 20, y, "gb-path-note gb-cause", "start");
     const p = next[0][1];
     const out = THINNEST + (THICKEST - THINNEST) * p;
     add("path", { d: `M${x1} ${last}H${end + 16}`, class: "gb-path-out", "stroke-width": out.toFixed(1) });
