@@ -55,41 +55,33 @@ def out_of_range(name: str, value: object, low: object, high: object | None, *, 
 
 
 def check_switch(name: str, value: object) -> None:
-    """Require a bool."""
     require(isinstance(value, bool), "argument.switch", name=name, value=value)
 
 
 def check_above(name: str, value: object, low: float) -> None:
-    """Require a finite number above `low`."""
     require(is_number(value) and value > low, "argument.above", name=name, low=low, value=value)
 
 
 def check_below_one(name: str, value: object) -> None:
-    """Require a number of at least 0 and below 1."""
     require(is_number(value) and 0 <= value < 1, "argument.below_one", name=name, value=value)
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """Require one of `choices`."""
     require(value in choices, "argument.choice", name=name, choices=", ".join(map(str, choices)), value=value)
 
 
 def check_token_id(token_id: int, n_vocab: int) -> None:
-    """Require a token id between 0 and n_vocab - 1."""
     if not 0 <= token_id < n_vocab:
         raise GPTError("token.unknown", token=token_id, last=n_vocab - 1)
 
 
 def check_position(position: int, length: int) -> None:
-    """Require a position between 0 and length - 1."""
     require(0 <= position < length, "position.unknown", position=position, last=length - 1)
 
 
 def check_layer(layer: int, n_layer: int) -> None:
-    """Require a layer between 0 and n_layer - 1."""
     require(0 <= layer < n_layer, "layer.unknown", layer=layer, last=n_layer - 1)
 
 
 def check_head(head: int, n_head: int) -> None:
-    """Require a head between 0 and n_head - 1."""
     require(0 <= head < n_head, "head.unknown", head=head, last=n_head - 1)

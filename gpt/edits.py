@@ -96,7 +96,6 @@ def steer(x: Tensor, steering: Sequence[Steering], positions: Tensor) -> Tensor:
 
 
 def check_patchable(name: str, head: int | None = None) -> None:
-    """Raise ValueError unless name is one of PATCHABLE, or "head_out" with a head."""
     if name not in (*PATCHABLE, "head_out"):
         choices = ", ".join((*PATCHABLE, "head_out"))
         raise GPTError("patch.part", choices=choices, name=name)

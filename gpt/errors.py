@@ -39,7 +39,6 @@ class Verbatim(str):
 
 
 def quoted(value: object) -> Verbatim:
-    """Return the first MAX_QUOTED_CHARS characters of repr(value)."""
     return Verbatim(repr(value)[:MAX_QUOTED_CHARS])
 
 
@@ -50,7 +49,6 @@ def _picklable(value: object) -> object:
 
 
 def restored(kind: type[GPTError], key: str, sentence: str, values: dict[str, object]) -> GPTError:
-    """Return an error that was sent from another process."""
     error = kind.__new__(kind)
     GPTError.__init__(error, key, sentence, **values)
     return error

@@ -61,7 +61,6 @@ def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
 
 
 def gpt_of(model: AnyModel) -> GPT:
-    """Return a model's network. Raises the same errors as `with_tokenizer`."""
     return with_tokenizer(model)[0]
 
 
@@ -95,7 +94,6 @@ def encode_prompt(model: AnyModel, prompt: Prompt, *, special: bool = False) -> 
 
 
 def check_prompt_length(n: int, limit: int) -> None:
-    """Raise ValueError for a prompt longer than the context."""
     require(n <= limit, "context.prompt_too_long", n=n, excess=n - limit, limit=limit)
 
 
@@ -109,7 +107,6 @@ def token_ids(tokenizer: Vocabulary, prompt: Prompt, *, special: bool = False) -
 
 
 def is_chat(prompt: object) -> bool:
-    """Return whether a prompt is a list of messages."""
     return isinstance(prompt, list | tuple) and any(isinstance(message, Mapping) for message in prompt)
 
 

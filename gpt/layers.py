@@ -96,15 +96,12 @@ class NoNorm(nn.Identity):
     bias = None
 
     def formula(self, x: Tensor) -> Tensor:
-        """Return x itself."""
         return x
 
     def scale(self, x: Tensor) -> Tensor:
-        """Return ones: (..., width) -> (..., 1)."""
         return torch.ones_like(x[..., :1])
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
-        """Return the summand itself."""
         return part
 
 
@@ -133,7 +130,6 @@ class SquaredReLU(nn.Module):
     """The square of a rectified linear unit (arXiv 2109.08668), as in nanochat."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply it to each element."""
         return F.relu(x).square()
 
 
@@ -204,7 +200,6 @@ def attention_scores(q: Tensor, k: Tensor, scale: float, cap: float | None) -> T
 
 
 def make_norm(config: GPTConfig, width: int) -> LayerNorm | RMSNorm:
-    """Create the norm that a configuration specifies, for vectors of this width."""
     return LayerNorm(width, config.bias, config.norm_eps) if config.norm == "layer" else RMSNorm(width, config.norm_eps)
 
 

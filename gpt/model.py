@@ -111,7 +111,6 @@ class ForwardContext:
         return is_hooked or (self.trace is not None and self.trace.keeps(layer, "attn_weights"))
 
     def has_hook(self, layer: int, name: str) -> bool:
-        """Return whether a hook changes this activation."""
         return self.edits is not None and self.edits.has_hook(layer, name)
 
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
@@ -121,7 +120,6 @@ class ForwardContext:
         return self.record(layer, name, value)
 
     def record(self, layer: int | None, name: str, value: Tensor) -> Tensor:
-        """Record an activation in the trace and return it."""
         if self.trace is not None:
             self.trace.record(layer, name, value)
         return value

@@ -26,11 +26,9 @@ class Values:
         return self.tensor
 
     def linear(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """Apply a linear layer with these weights: (..., in) -> (..., out)."""
         return F.linear(x, self.unpack(), bias)
 
     def embedding(self, ids: Tensor) -> Tensor:
-        """Look up rows of these weights: (...) -> (..., C)."""
         return F.embedding(ids, self.unpack())
 
 
@@ -103,7 +101,6 @@ def ordinary(tensor: Tensor) -> Tensor:
 
 
 def freeze(model: nn.Module) -> None:
-    """Make all parameters of a model read-only."""
     frozen: dict[Tensor, ReadOnlyTensor] = {}  # tied weights stay tied
     for module in model.modules():
         for name, parameter in list(module.named_parameters(recurse=False)):
@@ -112,7 +109,6 @@ def freeze(model: nn.Module) -> None:
 
 
 def read_only_error() -> GPTError:
-    """Return the error for an attempt to change a weight."""
     return GPTError("model.read_only")
 
 

@@ -329,5 +329,4 @@ def top_ids(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def softmax(logits: np.ndarray) -> Tensor:
-    """Return the softmax over the last dimension, as a tensor of the same dtype."""
     return torch.from_numpy(logits).softmax(dim=-1)

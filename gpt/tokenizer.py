@@ -26,7 +26,6 @@ SPACES = " \u00a0"  # text fields and phones write a no-break space for a space
 
 
 def no_chat_template() -> GPTError:
-    """Return the error for a model without a chat template."""
     return GPTError("chat.none")
 
 
@@ -340,7 +339,6 @@ def bpe_tokenizer(
 
 
 def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
-    """Write a vocabulary file in tiktoken's format."""
     lines = (
         f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in sorted(ranks.items(), key=lambda t: t[1])
     )

@@ -240,7 +240,6 @@ def check_names(names: Collection[str]) -> None:
 
 
 def unknown(name: str) -> GPTError:
-    """Return the error for a name that no trace has."""
     return GPTError("trace.unknown", name=name)
 
 

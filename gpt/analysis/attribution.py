@@ -62,7 +62,6 @@ class Attribution:
 
     @property
     def total(self) -> float:
-        """Sum of all contributions."""
         parts = (self.heads, self.attn_bias, self.mlp)
         others = self.embedding + self.position + self.norm_bias + self.rest
         return others + sum(part.sum().item() for part in parts)
@@ -83,7 +82,6 @@ class NeuronAttribution:
 
     @property
     def total(self) -> float:
-        """Sum of all contributions."""
         return self.neurons.sum().item() + self.bias + self.rest
 
 

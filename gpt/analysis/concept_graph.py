@@ -224,7 +224,6 @@ class _Linear:
         return y if norm.bias is None else y + norm.bias
 
     def block(self, block: TransformerBlock, x: Tensor) -> Tensor:
-        """Apply a block, like `TransformerBlock.forward`."""
         layer, ctx = block.layer, ForwardContext.of_text(self.model.config, x, self.edits)
         ctx = replace(ctx, attention=self.attention)
         x = ctx.hook(layer, "resid_pre", x)

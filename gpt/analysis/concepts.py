@@ -139,7 +139,6 @@ class Concepts:
         return tuple(each for each in self.named if each.strength is not None)
 
     def of(self, layer: int, feature: int) -> NamedConcept | None:
-        """Return the named concept for a feature, or None if it has no name."""
         return self._by_place.get((layer, feature))
 
     def steering(self, layer: int, feature: int, strength: float) -> Steering:

@@ -108,7 +108,6 @@ class _Pair:
 
     @property
     def first(self) -> int:
-        """Position at which the texts first differ."""
         pairs = zip(self.clean, self.corrupted, strict=True)
         return next(position for position, (one, other) in enumerate(pairs) if one != other)
 

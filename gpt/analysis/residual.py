@@ -40,7 +40,6 @@ class StreamNorms:
 
 @torch.inference_mode()
 def stream_norms(trace: Trace) -> StreamNorms:
-    """Compute the norms and shares at every layer and position of a trace."""
     rows: dict[str, list[Tensor]] = {}
     for layer in trace.layers:
         names = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")

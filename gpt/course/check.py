@@ -122,7 +122,6 @@ class Checker:
 
     @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
-        """Return the answer that a program with a known mistake gives to a test."""
         return run_lines(names_with(step, mistake), test.run, self.inputs(test))
 
 
@@ -152,19 +151,16 @@ def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = 
 
 
 def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
-    """Return whether two programs gave the same result, or the same error."""
     if "error" in a or "error" in b:
         return a.get("error") == b.get("error") and a.get("message") == b.get("message")
     return agrees(a["result"], b["result"], tolerance, equal_nan=True)
 
 
 def say(en: str, zh: str, **values: object) -> Words:
-    """Fill in the placeholders of a sentence in both languages."""
     return Words(en.format(**values), zh.format(**values))
 
 
 def error_message(answer: dict[str, Any]) -> Words:
-    """Return the feedback for a program that raised an error, exited, or took too long."""
     kind, message, line, code = (answer[name] for name in ("error", "message", "line", "code"))
     if kind == "late":
         return say(
@@ -273,14 +269,12 @@ def numbers(values: Any) -> str:
 
 
 def line(step: Step, state: State, language: Language) -> str:
-    """Format a step's line in the table of results."""
     title = step.title.of(language)
     wide = sum(ord(character) > 0x2E80 for character in title)  # wide characters take two columns
     return f"  {step.key:>3} {title:<{34 - wide}} {MARKS[state]}"
 
 
 def explain(verdict: Verdict, language: Language) -> str:
-    """Explain what is wrong with a step."""
     parts = [] if verdict.problem is None else [verdict.problem.of(language)]
     if verdict.state == "gap":
         parts.append(verdict.step.says.of(language))

@@ -75,7 +75,6 @@ def place(words: Sequence[str]) -> tuple[Path, Step | None]:
 
 
 def watch(folder: Path, steps: list[Step]) -> NoReturn:
-    """Check the program whenever it is saved."""
     checker, seen = Checker(), 0.0
     while True:
         saved = (folder / PROGRAM).stat().st_mtime if language_of(folder) else 0.0
@@ -102,7 +101,6 @@ def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
 
 
 def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> argparse.Namespace:
-    """Parse the command line."""
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
     begin = commands.add_parser("start", help="create a folder with the program to fill in")

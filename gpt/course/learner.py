@@ -99,7 +99,6 @@ class LearnersGPT(GPT):
         return found
 
     def new_cache(self, batch_size: int = 1, max_length: int | None = None, **keeps: bool) -> LearnersCache:
-        """Return an empty cache for texts of this model."""
         return LearnersCache(self, batch_size, max_length, **keeps)
 
     def hidden_states(

@@ -83,12 +83,10 @@ def notebook(language: Language, part: Callable[[Step, Language], str] = Step.st
 
 
 def markdown(text: str) -> dict[str, Any]:
-    """Return a Markdown cell."""
     return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
 
 
 def code(text: str) -> dict[str, Any]:
-    """Return a code cell."""
     return {
         "cell_type": "code",
         "execution_count": None,
@@ -104,7 +102,6 @@ def as_file(document: dict[str, Any]) -> str:
 
 
 def write_notebooks(folder: Path) -> list[Path]:
-    """Write the notebook in each language to a folder, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for language in LANGUAGES:

@@ -163,7 +163,6 @@ def record(
 
 
 def run_lines(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = "") -> Answer:
-    """Run the lines of a test in the namespace of the program at `path`."""
     scope = {**names, **inputs, "torch": torch, "nn": nn, "copy_weights": copy_weights, "record": record}
     torch.manual_seed(0)
     try:
@@ -199,7 +198,6 @@ def failure(error: BaseException, path: str) -> Answer:
 
 
 def program(path: str) -> dict[str, Any]:
-    """Run a learner's program and return its namespace."""
     spec = importlib.util.spec_from_file_location("my_gpt", path)
     assert spec is not None
     assert spec.loader is not None

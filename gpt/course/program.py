@@ -25,7 +25,6 @@ from torch.nn import functional as F"""
 
 
 def find_step(key: str) -> Step:
-    """Return the step with this key. Raises ValueError for an unknown key."""
     if key not in STEPS:
         raise GPTError("course.step", step=key, steps=", ".join(STEPS))
     return STEPS[key]
@@ -39,7 +38,6 @@ def assemble(parts: list[str], language: Language) -> str:
 
 
 def solution(language: Language = "en") -> str:
-    """Return the complete program."""
     return assemble([step.solution(language) for step in STEPS.values()], language)
 
 
@@ -49,7 +47,6 @@ def stub(language: Language = "en") -> str:
 
 
 def readme(language: Language) -> str:
-    """Return the guide with a paragraph for each step."""
     steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
     guide = (Path(__file__).parent / f"guide.{language}.md").read_text(encoding="utf-8")
     return "\n".join([guide, *steps])

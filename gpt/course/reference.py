@@ -66,17 +66,14 @@ class Reference:
 
     @property
     def layer(self) -> LayerTrace:
-        """Activations of the first block."""
         return self.trace.layers[0]
 
     @property
     def attn_input(self) -> Tensor:
-        """What the attention of the first block reads."""
         return self.model.blocks[0].ln_1.formula(self.layer.resid_pre)
 
     @property
     def mlp_input(self) -> Tensor:
-        """What the feed-forward part of the first block reads."""
         return self.model.blocks[0].ln_2.formula(self.layer.resid_mid)
 
     @torch.no_grad()

@@ -63,7 +63,6 @@ class Test:
 
     @property
     def is_long(self) -> bool:
-        """Whether the test has a longer time limit than the default."""
         return self.seconds > SECONDS
 
 
@@ -96,7 +95,6 @@ class Step:
     mistakes: tuple[Mistake, ...]
 
     def solution(self, language: Language) -> str:
-        """Return the code with docstrings in one language."""
         return DOCSTRING.sub(rf'"""\{1 + LANGUAGES.index(language)}"""', self.code.strip("\n"))
 
     def stub(self, language: Language) -> str:
@@ -123,7 +121,6 @@ class Step:
 
 
 def steps(text: str, tests: Mapping[str, tuple[Test, ...]]) -> dict[str, Step]:
-    """Parse steps.md."""
     found = {}
     for part in re.split(r"^# (?=\d)", text, flags=re.MULTILINE)[1:]:
         heading, says, rest = part.split("\n\n", 2)
@@ -134,12 +131,10 @@ def steps(text: str, tests: Mapping[str, tuple[Test, ...]]) -> dict[str, Step]:
 
 
 def words(text: str) -> Words:
-    """Split a sentence and its translation."""
     return Words(*(part.strip() for part in text.split("||")))
 
 
 def mistake(found: tuple[str, str]) -> Mistake:
-    """Return a mistake. found: a difference and the hint."""
     lines = found[0].split("\n")
     right, wrong = ("\n".join(line[1:] for line in lines if line[0] == sign) for sign in "-+")
     return Mistake(right, wrong, words(found[1]))
@@ -155,7 +150,6 @@ def weights_of(part: str, **more: Callable[[Reference], Any]) -> Inputs:
 
 
 def short_model(**more: Callable[[Reference], Any]) -> Inputs:
-    """Return a function for inputs: configuration and weights of the short model, and further ones."""
     return lambda reference: {
         "config": config_of(reference.short),
         "weights": state(reference.short),
@@ -164,13 +158,11 @@ def short_model(**more: Callable[[Reference], Any]) -> Inputs:
 
 
 def running_means(reference: Reference) -> Tensor:
-    """Return the mean of each vector and those before it, computed row by row."""
     x = reference.layer.resid_pre
     return torch.stack([x[:, : t + 1].mean(dim=1) for t in range(x.shape[1])], dim=1)
 
 
 def query_key_value(reference: Reference) -> dict[str, Any]:
-    """Return the inputs of the attention in layer 0."""
     return {"q": reference.layer.attn_q, "k": reference.layer.attn_k, "v": reference.layer.attn_v}
 
 
@@ -188,7 +180,6 @@ def deep_gradients(reference: Reference) -> Tensor:
 
 
 def counting(name: Words, tied: bool) -> Test:
-    """Return a test that counts the parameters in a GPT-2 on the meta device."""
     return Test(
         name,
         f"""
@@ -200,7 +191,6 @@ with torch.device("meta"):
 
 
 def writing(name: Words, n: int) -> Test:
-    """Return a test that writes n tokens with the short model."""
     return Test(
         name,
         GENERATE,
@@ -210,7 +200,6 @@ def writing(name: Words, n: int) -> Test:
 
 
 def drawing(name: Words, **settings: float | None) -> Test:
-    """Return a test of the distribution after the first text."""
     arguments = ", ".join(f"{key}={value}" for key, value in settings.items())
     return Test(
         name,

@@ -74,7 +74,6 @@ class Comparison:
 
     @property
     def divergence_index(self) -> int | None:
-        """First position at which the texts differ."""
         return divergence_index(self.left.ids, self.right.ids) if self.comparable else None
 
     @property

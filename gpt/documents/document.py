@@ -85,7 +85,6 @@ class TokenTree:
         return [node for node, children in enumerate(self._children) if not children]
 
     def path(self, node: int) -> list[int]:
-        """Return the nodes from the root to this one."""
         return self.path_after(node, [])
 
     def path_after(self, node: int, path: Sequence[int]) -> list[int]:
@@ -99,7 +98,6 @@ class TokenTree:
         return nodes[::-1]
 
     def truncate(self, count: int) -> None:
-        """Remove all nodes except the first `count`."""
         for node in range(len(self.tokens) - 1, count - 1, -1):
             parent = self.tokens[node].parent
             if parent is not None:
@@ -107,12 +105,10 @@ class TokenTree:
         del self.tokens[count:], self.depths[count:], self._children[count:]
 
     def check(self, node: int) -> None:
-        """Raise ValueError if a node does not exist."""
         if not 0 <= node < len(self.tokens):
             raise GPTError("document.token_unknown", number=node, last=len(self.tokens) - 1)
 
     def check_room(self, count: int) -> None:
-        """Raise ValueError if `count` more nodes would exceed MAX_TOKENS."""
         if len(self.tokens) + count > MAX_TOKENS:
             raise GPTError("document.too_large", limit=MAX_TOKENS)
 
@@ -166,7 +162,6 @@ class History:
             self._current += 1
 
     def clear_redo(self) -> None:
-        """Forget the undone actions."""
         del self._ends[self._current + 1 :]
 
     def undo(self) -> End:
@@ -443,6 +438,5 @@ class Document:
 
 
 def common_prefix_length(left: Sequence[int], right: Sequence[int]) -> int:
-    """Return the length of the longest common prefix of two sequences."""
     shorter = min(len(left), len(right))
     return next((n for n in range(shorter) if left[n] != right[n]), shorter)

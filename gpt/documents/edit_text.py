@@ -134,7 +134,6 @@ def edits_as_python(edits: Edits) -> str:
 
 
 def _source(patch: Patch) -> tuple[int, ...]:
-    """Return the token ids of the text that a patch comes from."""
     if not patch.ids:
         raise GPTError("edit_text.patch_without_text")
     return patch.ids
@@ -148,6 +147,5 @@ def _concept(steering: Steering) -> tuple[int, float]:
 
 
 def _number(factor: float) -> str:
-    """Return the shortest string for a number, such as 0 instead of 0.0."""
     require(math.isfinite(factor) and abs(factor) <= MAX_FACTOR, "edit_text.number", factor=factor, limit=MAX_FACTOR)
     return repr(float(factor)).removesuffix(".0")

@@ -570,7 +570,6 @@ def patient(steps: Iterator[tuple[Generation, Step | None]]) -> Iterator[tuple[G
 
 
 def of_request(loaded: LoadedModel, request: dict[str, Any]) -> Generation:
-    """Create the document for a request in the process that generates the text."""
     edits = parse_edits(request["edits"], loaded.model, loaded.concepts)
     return Generation(loaded, request["ids"], edits=edits, dropped=request["dropped"], held=request["held"])
 
@@ -614,5 +613,4 @@ def replies(
 
 @on_gpu
 def zero_gpu_replies(loaded: LoadedModel, request: dict[str, Any]) -> Replies:
-    """Run a request in one ZeroGPU call."""
     yield from replies(of_request(gpu_copy(loaded), request), request)

@@ -111,7 +111,6 @@ class SavedDocument:
         )
 
     def check(self, loaded: LoadedModel) -> None:
-        """Raise ValueError unless the document fits a model's vocabulary and context."""
         config = loaded.model.config
         n, n_vocab = self.vocab_size, config.vocab_size
         require(n == n_vocab, "document_file.vocabulary", n=n, model=loaded.name, n_vocab=n_vocab)
@@ -133,6 +132,5 @@ class SavedDocument:
 
 
 def read_token(entry: dict[str, Any], settings: list[SamplingParams]) -> Token:
-    """Parse an entry in "tokens"."""
     params = settings[entry["settings"]] if entry["how"] == "sampled" else None
     return Token(entry["id"], entry["after"], Origin(entry["how"], params, entry.get("held", "")))

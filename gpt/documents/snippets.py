@@ -83,7 +83,6 @@ def loading_line(loaded: LoadedModel) -> tuple[str, str]:
 
 
 def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]:
-    """Return the lines that append a run of tokens with the same origin."""
     if origin.kind == "sampled":
         return [f"for _ in range({len(run)}):", "    document.step(params)"]
     if origin.kind == "typed":
@@ -103,7 +102,6 @@ def tokens_as_python(document: Generation, positions: range, *, prompt: bool = F
 
 
 def params_as_python(params: SamplingParams) -> str:
-    """Return the settings that are on as Python code."""
     return f"SamplingParams({as_arguments(params.given())})"
 
 
@@ -185,5 +183,4 @@ print(tokenizer.decode(results[0].sequences_ids[0]))
 
 
 def as_arguments(values: Mapping[str, Any]) -> str:
-    """Return Python code for keyword arguments."""
     return ", ".join(f"{name}={value!r}" for name, value in values.items())

@@ -74,7 +74,6 @@ def model_norms(model: GPT, ids: Sequence[int]) -> tuple[float, ...]:
 
 
 def random_ids(config: GPTConfig, seed: int) -> list[int]:
-    """Return min(block_size, MAX_TOKENS) + 1 random ids."""
     generator = torch.Generator().manual_seed(seed)
     n = min(config.block_size, MAX_TOKENS) + 1
     return list(torch.randint(config.vocab_size, (n,), generator=generator).tolist())
@@ -117,7 +116,6 @@ def shortcut_gradients(
 
 
 def mean_gradients(widths: list[int], seed: int, activation: Activation, shortcuts: bool) -> tuple[float, ...]:
-    """Return the mean absolute weight gradient of each layer in one network."""
     network = DeepNetwork(widths, activation, shortcuts, seed)
     with torch.enable_grad():
         x = torch.linspace(1, -1, widths[0])[None]  # (1, width)

@@ -121,7 +121,6 @@ class NormInput:
 def normalise(
     rows: Tensor, *, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0, eps: float = 1e-5, kind: Norm = "layer"
 ) -> Normalised:
-    """Normalise each row of a tensor (n, C)."""
     centred = rows - rows.mean(dim=1, keepdim=True) if kind == "layer" else rows
     standard = centred / torch.sqrt(centred.square().mean(dim=1, keepdim=True) + eps)
     return Normalised(rows, standard, standard * scale + shift)
@@ -242,6 +241,5 @@ def backward(model: GPT, ids: Tensor) -> list[Tensor]:
 
 
 def gradient_norm(tensor: Tensor) -> float:
-    """Return the norm of a tensor's gradient."""
     assert tensor.grad is not None
     return tensor.grad.norm().item()

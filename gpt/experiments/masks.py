@@ -93,7 +93,6 @@ class UnmaskedGPT(GPT):
     """A GPT that computes its loss without the causal mask."""
 
     def loss(self, idx: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean cross-entropy in nats, like `GPT.loss`."""
         return F.cross_entropy(unmasked_logits(self, idx).flatten(0, 1), targets.flatten())
 
 

@@ -76,7 +76,6 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
 
 
 def part_of(name: str) -> Part:
-    """Return the part of a model to which the parameter with this name belongs."""
     if "norm" in name or "ln_" in name:
         return "norms"
     inside: dict[str, Part] = {"attn": "attention", "mlp": "feed_forward"}
@@ -184,8 +183,6 @@ class Scaling:
 
 
 def load_scaling() -> Scaling:
-    """Load the results that `python -m tools.scaling` writes."""
-
     def curve(points: list[dict[str, float]], **numbers: Any) -> ScalingCurve:
         return ScalingCurve(points=tuple(ScalingPoint(**point) for point in points), **numbers)  # type: ignore[arg-type]
 

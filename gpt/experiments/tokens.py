@@ -78,10 +78,8 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 
 
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
-    """Measure a text's length in characters, bytes and tokens."""
     return TextCost(len(text), len(valid_text(text).encode()), len(vocabulary.encode(text)))
 
 
 def language_costs(vocabulary: Vocabulary) -> dict[str, TextCost]:
-    """Return the `TextCost` of each sample in SAMPLES."""
     return {language: text_cost(vocabulary, text) for language, text in SAMPLES.items()}

@@ -29,7 +29,6 @@ class AdmissionQueue:
 
     @property
     def n_waiting(self) -> int:
-        """Number of waiting callers."""
         return max(0, len(self._places) - self.limit)
 
     def enter(self) -> AbstractContextManager[Place]:
@@ -44,7 +43,6 @@ class AdmissionQueue:
                 place.changed.set()
 
     def check_open(self) -> None:
-        """Raise GPTError if the queue is closed."""
         require(not self.closed, "admission.closed")
 
     def join(self, place: Place) -> None:
@@ -109,7 +107,6 @@ class Place:
             queue.leave(self, rests=True)
 
     def leave(self) -> None:
-        """Leave the queues."""
         for queue in self._queues:
             queue.leave(self)
 

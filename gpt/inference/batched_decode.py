@@ -44,7 +44,6 @@ class PromptPart:
         return module.attend(q[None], k[None], v[None], ctx)[0]
 
     def finish(self) -> None:
-        """Advance the cache."""
         self.cache.advance(len(self.ids))
 
 
@@ -92,7 +91,6 @@ class StepPart:
         return y.flatten(1, 2).transpose(0, 1)
 
     def finish(self) -> None:
-        """Advance the caches."""
         new = torch.stack(self.new)  # (n_layer, R, heads, hs)
         for i, cache in zip(self.places, self.caches, strict=True):
             cache.append(new[:, i])

@@ -68,7 +68,6 @@ class ModelSpec:
 
     @classmethod
     def from_id(cls, model_id: str) -> ModelSpec:
-        """Parse a `model_id`."""
         data = json.loads(model_id)
         return cls(data["location"], data["precision"], tuple(data["hints"].items()))
 
@@ -173,11 +172,9 @@ class DeployedModel:
 
     @property
     def is_there(self) -> bool:
-        """Whether the cluster answers."""
         return self.cluster.is_there
 
     def stream(self, request: dict[str, Any]) -> Replies:
-        """Send a request, as in `Cluster.stream`."""
         return self.cluster.stream(self.spec, request)
 
 
@@ -215,7 +212,6 @@ class LocalCluster(Cluster):
         return self._process.pid
 
     def close(self) -> None:
-        """End the cluster."""
         self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(CLOSE_SECONDS)

@@ -43,13 +43,11 @@ class Block:
 
     @property
     def n_bytes(self) -> int:
-        """Memory in use, in bytes."""
         if not self.kv.is_cpu:
             return self.kv.nbytes
         return self.row_bytes * sum(row.filled for row in self._rows) // self.kv.shape[-2]
 
     def has(self, cache: KVCache) -> bool:
-        """Return whether one of the rows is a copy of this cache."""
         return any(row.cache is not None and row.cache() is cache for row in self._rows)
 
     def place(self, caches: Sequence[KVCache]) -> list[int]:
@@ -102,7 +100,6 @@ class DecodeCache:
 
     @property
     def n_bytes(self) -> int:
-        """Memory in use, in bytes."""
         return sum(block.n_bytes for block in list(self._blocks.values()))
 
     def groups(self, caches: Sequence[KVCache]) -> list[tuple[Block, list[KVCache]]]:

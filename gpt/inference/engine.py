@@ -100,7 +100,6 @@ class Engine:
 
     @property
     def document_bytes(self) -> int:
-        """Size of the activations that this model's documents keep, in bytes."""
         with self._documents_lock:
             documents = list(self._documents)
         return sum(document.n_bytes for document in documents)
@@ -159,7 +158,6 @@ class Engine:
             return self.model.logits(states).float()
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
-        """Return a context manager that sets the number of threads for a pass."""
         work = self.multiplications_per_token * n_tokens
         if self._is_large or work >= SMALL_WORK:
             return threads_for(SMALL_WORK)

@@ -225,7 +225,6 @@ def packs_float32() -> bool:
 
 
 def is_amd() -> bool:
-    """Return whether this computer has an AMD CPU."""
     try:
         return "AuthenticAMD" in CPU_INFO.read_text()
     except OSError:
@@ -233,7 +232,6 @@ def is_amd() -> bool:
 
 
 def check_packing(packing: Packing) -> None:
-    """Raise ValueError if this computer has no kernels for a packing."""
     require(torch.backends.mkldnn.is_available(), "precision.onednn", precision=packing)
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
         raise GPTError("precision.int8_cpu")
@@ -281,7 +279,6 @@ def half_dtype() -> torch.dtype:
 
 
 def has_bfloat16() -> bool:
-    """Return whether oneDNN supports bfloat16 on this CPU."""
     supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     return bool(supported()) and works(OneDNNMatrix, torch.bfloat16)
 

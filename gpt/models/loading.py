@@ -285,7 +285,6 @@ def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
-    """Return the concepts in a model's folder, or None if it has none."""
     path = folder / CONCEPTS
     if not path.is_file():
         return None
@@ -302,7 +301,6 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
 
 
 def read_dictionary(tensors: dict[str, Tensor], layer: int) -> Dictionary:
-    """Return a layer's dictionary from the tensors of a file."""
     found: dict[str, Any] = {}
     for field in fields(Dictionary):
         if (value := tensors.get(f"{layer}.{field.name}")) is None:
@@ -314,14 +312,12 @@ def read_dictionary(tensors: dict[str, Tensor], layer: int) -> Dictionary:
 
 
 def fits_model(each: Dictionary, layer: int, config: GPTConfig) -> bool:
-    """Return whether a layer's dictionary has the sizes of a model."""
     shapes, ids = {each.encoder.shape, each.decoder.shape}, torch.cat([each.tokens.flatten(), each.promotes.flatten()])
     is_known = layer < config.n_layer and int(ids.max()) < config.vocab_size
     return is_known and shapes == {(len(each.bias), config.n_embd)} and each.tints.shape[2] == WINDOW
 
 
 def read_names(path: Path, dictionaries: dict[int, Dictionary]) -> tuple[NamedConcept, ...]:
-    """Return the concepts named by hand that exist."""
     entries = read_json(path, list) if path.is_file() else []
     named = (NamedConcept(**entry | {"words": tuple(entry.get("words", ()))}) for entry in entries)
     return tuple(each for each in named if 0 <= each.feature < len(dictionaries[each.layer].bias))

@@ -77,7 +77,6 @@ def return_free_memory() -> None:
 
 
 def call_glibc(name: str, *arguments: int) -> None:
-    """Call a function of the C library, if it has it."""
     with suppress(AttributeError, OSError, TypeError):
         getattr(ctypes.CDLL(None), name)(*arguments)
 

@@ -129,7 +129,6 @@ class Registry:
             return [name for name, source in self._sources.items() if source.listed]
 
     def in_memory(self) -> list[LoadedModel]:
-        """Return the models in memory."""
         with self._lock:
             return [loaded for load in self._loads.values() if (loaded := load.loaded) is not None]
 
@@ -143,7 +142,6 @@ class Registry:
         return HUB_MODELS[name].n_parameters * DTYPES[self.precision].itemsize if name in HUB_MODELS else None
 
     def given_options(self, name: str) -> dict[str, object]:
-        """Return the hints that were given for a model, as arguments for `load_model`."""
         return {} if (source := self._sources.get(name)) is None else source.hints.given()
 
     def add(self, name_or_path: str | Path, n_head: int | None = None, *, name: str | None = None, **hints: Any) -> str:
@@ -204,7 +202,6 @@ class Registry:
                 self._forget(name)
 
     def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None, *, strength: float = 1.0) -> LoadedModel:
-        """Return a shared model; see `get_model`."""
         with self._lock:
             source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
@@ -273,7 +270,6 @@ class Registry:
         self._loads.pop(name, None)
 
     def _keep(self, loaded: LoadedModel) -> None:
-        """Make a model the most recently requested one."""
         self._loads[loaded.name] = load = Load()
         load.result.set_result(loaded)
 

@@ -251,7 +251,6 @@ def cached_folder(repo_id: str) -> Path | None:
 
 
 def fetch_weights(repo_id: str, sizes: Mapping[str, int], progress: Progress | None) -> None:
-    """Download the weights into the cache. sizes: {file: bytes}."""
     total, done = sum(sizes.values()), 0
 
     class Bar(tqdm):  # type: ignore[misc]

@@ -53,7 +53,6 @@ class Models:
 
     @serve.multiplexed(max_num_models_per_replica=MAX_MODELS)  # type: ignore[untyped-decorator]
     async def model(self, model_id: str) -> Replica:
-        """Load a model, given a `ModelSpec.model_id`."""
         replica = await asyncio.to_thread(Replica, ModelSpec.from_id(model_id))
         self._in_memory.add(replica)
         return replica

@@ -122,7 +122,6 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def default_preset(options: argparse.Namespace) -> str | None:
-    """Return the default preset for a text, or None if there is no text."""
     return "stories" if options.text else "shakespeare-cpu" if options.characters else None
 
 
@@ -210,5 +209,4 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def option_name(field: str) -> str:
-    """Return the command-line option for a field, such as --n-layer for n_layer."""
     return "--" + field.replace("_", "-")

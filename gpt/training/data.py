@@ -200,16 +200,13 @@ class TextDataset:
 
     @staticmethod
     def min_tokens(block_size: int) -> int:
-        """Return the minimum text length, in tokens."""
         return 4 * (block_size + 1)
 
     def batch(self, step: int, size: int) -> Batch:
-        """Return rows that start at random positions of the training part."""
         rng = np.random.default_rng([self.seed, step])
         return self._rows(self.training_ids, rng.integers(0, len(self.training_ids) - self.block_size, size))
 
     def batches(self, size: int, start: int = 0) -> Iterator[Batch]:
-        """Yield the batches of all updates indefinitely, from update number `start`."""
         return (self.batch(step, size) for step in count(start))
 
     def _rows(self, tokens: Tensor, starts: np.ndarray) -> Batch:
@@ -305,7 +302,6 @@ class StoryDataset:
         self.prompts = tuple(map(first_words, self.held_back[:3])) if of_poems else STORY_PROMPTS
 
     def batches(self, size: int, start: int = 0) -> Iterator[Batch]:
-        """Yield the batches of all updates indefinitely, from update number `start`."""
         for step, rows in enumerate(self._rows.batches(size, start), start):
             batch, unknown = with_repeats(rows, self.vocabulary, self._recipe, step), self.vocabulary.unknown_id
             if unknown is not None:  # the model never learns to write <unk>

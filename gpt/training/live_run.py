@@ -89,7 +89,6 @@ class LiveRun:
         self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
-        """Multiply the recipe's learning rates by a factor from the next update on."""
         with self._changed:
             self._rate_factor = factor
 
@@ -294,7 +293,6 @@ class RunQueue:
             run.close()
 
     def _start_next(self) -> None:
-        """Drop cancelled runs from the queue, and start waiting runs up to the limit."""
         self._waiting = {run: owner for run, owner in self._waiting.items() if run.state == "waiting"}
         while self._waiting and len(self._running) < self.max_running:
             run = next(iter(self._waiting))

@@ -144,7 +144,6 @@ class Recipe:
         return self.repeats_first + (self.repeats_last - self.repeats_first) * done
 
     def check_same(self, begun: Recipe) -> None:
-        """Raise ValueError unless a run that began with the recipe `begun` continues with the same one."""
         for each in fields(self):
             old, new = getattr(begun, each.name), getattr(self, each.name)
             if old != new:

@@ -122,7 +122,6 @@ class Snapshots:
         return find_vocabulary(self.folder, self.config.vocab_size)
 
     def model(self, step: int) -> GPT:
-        """Load the model after `step` updates, which must be one of `steps`."""
         return unpack_model(self.config, open_safetensors(self.folder / f"{step}.safetensors"))
 
     def save_figures(self, figures: list[SnapshotFigures]) -> None:
@@ -239,7 +238,6 @@ class RecordedRun(Snapshots):
 
 @lru_cache(maxsize=1)
 def bundled_recording() -> RecordedRun:
-    """Return the recording in the assets."""
     return RecordedRun(ASSETS)
 
 

@@ -112,7 +112,6 @@ def answer(loaded: LoadedModel, prompt: str, length: int) -> str:
 
 
 def draw_letters(rng: np.random.Generator, count: int) -> str:
-    """Return random letters, possibly with repetitions."""
     return "".join(ascii_lowercase[i] for i in rng.integers(len(ascii_lowercase), size=count))
 
 

@@ -149,7 +149,6 @@ class Trainer:
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens read so far by all processes."""
         return self.step * self.recipe.batch_size * self.recipe.block_size
 
     def learning_rate(self, factor: float = 1.0) -> float:

@@ -68,7 +68,6 @@ class Checkpoint:
 
     @property
     def adapted(self) -> list[str]:
-        """Names of the weights that an adapter changes."""
         each = [(name, part) for name, parts in self.weights.items() for part in parts if isinstance(part, Deferred)]
         return list(dict.fromkeys(name for name, part in each if isinstance(part.read, Adapted)))
 

@@ -120,7 +120,6 @@ class Reader(NamedTuple):
 
 
 def unchanged(whole: Tensor) -> Tensor:
-    """Return a tensor as it is."""
     return whole
 
 
@@ -198,7 +197,6 @@ def numbers_of(parts: Sequence[Tensor], dtype: torch.dtype = torch.float32) -> l
 
 
 def read_weights(files: list[Path], hints: Hints) -> Contents:
-    """Read weight files, with the options and the vocabulary in the same folder."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
     if config:
@@ -329,7 +327,6 @@ def tensors_in(value: object) -> StateDict:
 
 
 def module_tensors(module: Record) -> StateDict:
-    """Return the state dict of a module that was saved whole."""
     found: StateDict = {}
     waiting = [("", module)]
     while waiting:
@@ -342,7 +339,6 @@ def module_tensors(module: Record) -> StateDict:
 
 
 def as_dict(value: object) -> dict[Any, Any]:
-    """Return a dictionary, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 

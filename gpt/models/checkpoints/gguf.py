@@ -128,7 +128,6 @@ def part_names(name: str) -> list[str]:
 
 
 def split_parts(path: Path) -> list[Path]:
-    """Return all parts of a GGUF file that is split, and any other file alone."""
     parts = [path.with_name(name) for name in part_names(path.name)]
     if missing := [part.name for part in parts if not part.is_file()]:
         raise GPTError("gguf.parts", file=path.name, n=len(parts), missing=missing[0])
@@ -136,7 +135,6 @@ def split_parts(path: Path) -> list[Path]:
 
 
 def read(parts: list[Path], hints: Hints) -> Contents:
-    """Read a GGUF file."""
     file = read_gguf(parts)
     tensors = dict(file.tensors)
     factors = tensors.pop(ROPE_FACTORS, None)
@@ -308,7 +306,6 @@ class GGUFFile:
 
     @property
     def main_kind(self) -> str:
-        """The type that most of the weights are stored in."""
         return max(self.kinds, key=lambda kind: self.kinds[kind], default="F32")
 
 
@@ -329,7 +326,6 @@ def read_gguf(paths: Sequence[Path]) -> GGUFFile:
 
 
 def read_part(path: Path) -> GGUFFile:
-    """Read one file."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return Header(path, data).read()
 
@@ -360,7 +356,6 @@ class Header:
         return GGUFFile(metadata, tensors, kinds)
 
     def number(self, letter: str) -> Any:
-        """Return the next number. letter: its type, as in `struct`."""
         found = struct.unpack_from(f"<{letter}", self.data, self.at)[0]
         self.at += struct.calcsize(f"<{letter}")
         return found

@@ -56,7 +56,6 @@ class Refused(jinja2.TemplateError):
 
 
 def raise_exception(message: object) -> None:
-    """Refuse the messages. Templates call this function."""
     raise Refused(str(message))
 
 
@@ -383,7 +382,6 @@ def bytes_of_decoder(
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write a JSON file."""
     path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 

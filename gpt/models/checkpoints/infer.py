@@ -65,7 +65,6 @@ class Module:
 
 
 def infer_layout(named: Mapping[str, Tensor]) -> Layout:
-    """Infer the layout of weights whose names match no known layout."""
     inference = Inference({name: tuple(tensor.shape) for name, tensor in named.items() if tensor.is_floating_point()})
     try:
         return inference.layout()
@@ -251,7 +250,6 @@ class Inference:
 
 
 def numbers(module: Module) -> list[int]:
-    """Return the numbers in a module's name."""
     return [int(number) for number in re.findall(r"\d+", module.name)]
 
 

@@ -181,7 +181,6 @@ class Layout:
         return self.attn_scale is None and any("{h}" in name for name in self.names.values())
 
     def to_json(self) -> str:
-        """Return the contents of a layout file."""
         usual = Layout("", {})
         names = ("transposed", "qkv_order", "n_head", "attn_scale")
         other = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(usual, name)}
@@ -229,7 +228,6 @@ def check_attn_scale(value: object) -> None:
 
 
 def score_factor(value: AttnScale | None, n_embd: int, head_size: int) -> float | None:
-    """Convert `Hints.attn_scale` to `GPTConfig.attn_scale`."""
     width = {"n_embd": n_embd, "head_size": head_size}.get(str(value))
     factor = width**-0.5 if width else value
     return None if factor == head_size**-0.5 else factor  # type: ignore[return-value]
@@ -292,7 +290,6 @@ class NamesUnknown(GPTError):
 
 
 def divisors(n_embd: object) -> list[int]:
-    """Return the possible head counts for a width, up to 128."""
     assert isinstance(n_embd, int)
     return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 

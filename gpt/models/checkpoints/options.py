@@ -77,7 +77,6 @@ def quantization_of(config: Values) -> Values | None:
 
 
 def read_family_options(config: Values) -> Options:
-    """Return the options of a model in FAMILIES, under GPTConfig's names."""
     family = FAMILIES[config.get("model_type", GPT2)]
     values = {**family.defaults, **config}
     for option, only in family.required.items():
@@ -146,7 +145,6 @@ def check_value(option: str, value: object, only: object) -> None:
 
 
 def check_complete(values: Collection[str], names: Collection[str]) -> None:
-    """Raise ValueError if an option is missing."""
     if missing := [name for name in names if name not in values]:
         raise GPTError("layout.option_missing", names=", ".join(missing))
 
@@ -305,7 +303,6 @@ def places(entries: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, ob
 
 
 def our_activation(option: str, value: Any) -> str:
-    """Return our name for an activation function, by that of transformers or our own."""
     name = value.lower() if isinstance(value, str) else ""
     if name not in ACTIVATIONS:
         raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
@@ -313,7 +310,6 @@ def our_activation(option: str, value: Any) -> str:
 
 
 def is_value(ours: str, value: Any) -> bool:
-    """Return whether a value has the right type for one of our options."""
     if ours == "activation":
         return isinstance(value, str)
     if ours == "attn_scale":

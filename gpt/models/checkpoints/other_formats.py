@@ -49,7 +49,6 @@ TIED = ("tie_word_embeddings", "tie_weights")  # in transformers' config.json an
 
 
 def is_adapter(path: Path) -> bool:
-    """Return whether a path is an adapter's folder or one of its files."""
     return (path if path.is_dir() else path.parent).joinpath(ADAPTER_CONFIG).is_file() and (
         path.is_dir() or path.name in (ADAPTER_CONFIG, *ADAPTER_WEIGHTS)
     )
@@ -84,7 +83,6 @@ class Adapted:
 
 
 def adapted(weight: Tensor, change: Callable[[Tensor], Tensor]) -> Deferred:
-    """Return a weight that an adapter changes, read when it is needed."""
     return Deferred(Adapted(weight, change), torch.empty(weight.shape, device="meta"))
 
 
@@ -195,7 +193,6 @@ TEMPLATE = """{{ '<|bos|>' }}{% for message in messages %}
 
 
 def meta_of(model: Path) -> Path:
-    """Return the file with the options of a model."""
     return model.with_name(model.name.replace("model_", "meta_")).with_suffix(".json")
 
 

@@ -129,7 +129,6 @@ def read_awq(parts: Stored, config: Config) -> Tensor:
 
 
 def packed_bits(parts: Stored) -> int:
-    """Return the bits of a number in `weight_packed`."""
     return int(32 * parts["weight_packed"].shape[1] // parts["weight_shape"][1])
 
 

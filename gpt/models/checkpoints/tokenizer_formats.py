@@ -236,7 +236,6 @@ def byte_level_json(
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the tokens in a vocab.txt, one for each line."""
     return [line.removesuffix("\r") for line in read_text(path).removesuffix("\n").split("\n")]
 
 
@@ -272,7 +271,6 @@ def is_llama3(path: Path) -> bool:
 
 
 def llama3_json(path: Path) -> dict[str, Any]:
-    """Return the contents of a tokenizer.json for Llama 3's tokenizer.model."""
     ids, merges = letters_and_merges(read_ranks(path))
     control = {f"<|{name}|>": len(ids) + i for i, name in LLAMA3_MORE.items()}
     content = byte_level_json(ids | control, merges, *SPLITS["llama3"])
@@ -385,7 +383,6 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the variable-length integer at a place, and the place after it."""
     value = 0
     for shift in range(0, 70, 7):
         value |= (data[at] & 127) << shift

@@ -219,7 +219,6 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
 
 
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
-    """Combine the weights' sizes, the stated options and the hints into a configuration."""
     found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
     check_sizes(stated, found)
     known = {name: value for name, value in stated.items() if value is not None} | found
@@ -231,7 +230,6 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
 
 
 def check_sizes(stated: Options, found: Options) -> None:
-    """Raise ValueError, with both values, if the weights contradict the configuration."""
     for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
         if stated[name] not in (found[name], None):
             raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])

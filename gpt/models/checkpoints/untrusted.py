@@ -68,7 +68,6 @@ def existing(path: Path) -> Path:
 
 
 def not_readable(path: Path, error: OSError) -> GPTError:
-    """Return the error for a file that the operating system cannot read."""
     return GPTError("file.unreadable", file=path.name, reason=error.strerror or error)
 
 
@@ -78,7 +77,6 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """Read a JSON file whose outermost value has the type `kind`."""
     value = readable(path, lambda: json.loads(path.read_text("utf-8-sig")))
     if not isinstance(value, kind):
         raise GPTError("file.damaged", file=path.name, reason=type(value).__name__)

@@ -285,7 +285,6 @@ class Words(TokenTable):
 
 
 def library_split(pattern: str, behavior: str = "Isolated") -> dict[str, Any]:
-    """Return a part of a tokenizer.json that splits texts by a pattern."""
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
 
 

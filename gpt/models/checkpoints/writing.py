@@ -131,7 +131,6 @@ def save_hugging_face(
 
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:
-    """Write config.json next to the weights."""
     write_json(folder / CONFIG, config)
     shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only the owner can read
 
@@ -221,7 +220,6 @@ def rope_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
 
 
 def window_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
-    """Return the options for attention windows and for layers without rotary positions."""
     if family.window not in family.others:
         return {}
     n_layer, window = config.n_layer, config.window
