@@ -58,7 +58,7 @@ def test_another_model_scores_the_shown_text_again_or_says_why_it_cannot(drawn):
     assert shown(drawn)["loss-headline"] != before["loss-headline"]
     use(session, few)
     said = shown(drawn)
-    assert "character" in said["loss-notice"]
+    assert "does not know" in said["loss-notice"]
     assert said["loss-headline"] == ""
     use(session, get_model())
     assert shown(drawn) == before
