@@ -133,6 +133,7 @@ def test_a_link_opens_the_text_that_it_names(opened: Page, site: str) -> None:
     expect(opened.locator("#prompt textarea")).to_have_value(re.compile("^The dog"))
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_asks_for_its_heads_then_opens_and_writes(opened: Page, tmp_path: Path) -> None:
     weights = tmp_path / "mine.pt"
     torch.save(randomized(NanoGPT()).state_dict(), weights)

@@ -22,10 +22,12 @@ TEXT = "The dog ran to the park with"
 STEERING = (Steering(2, torch.linspace(-1, 1, 192)),)
 
 
+EDITED = Edits(head_scale={(0, 1): 0.0}, activation="relu", steering=STEERING)
+
+
 @pytest.fixture(
     scope="module",
-    params=[None, Edits(head_scale={(0, 1): 0.0}, activation="relu", steering=STEERING)],
-    ids=["plain", "edited"],
+    params=[pytest.param(None, id="plain"), pytest.param(EDITED, id="edited", marks=pytest.mark.thorough)],
 )
 def document(request: pytest.FixtureRequest) -> Generation:
     document = Generation(get_model(), TEXT, edits=request.param)

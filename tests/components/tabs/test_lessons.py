@@ -129,7 +129,12 @@ def test_an_answer_is_checked_and_a_wrong_one_gets_a_reply_of_its_kind(page, loa
 
 
 @pytest.mark.parametrize(
-    "lesson", [key for key, asked in QUESTIONS.items() if any(isinstance(each, NumberQuestion) for each in asked)]
+    "lesson",
+    [
+        pytest.param(key, marks=[pytest.mark.thorough] if key == "no_biases" else [])  # the slowest
+        for key, asked in QUESTIONS.items()
+        if any(isinstance(each, NumberQuestion) for each in asked)
+    ],
 )
 def test_the_right_answer_is_right_and_no_mistake_is(page, loaded, lesson):
     open_lesson(loaded, page.session, lesson)

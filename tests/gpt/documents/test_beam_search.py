@@ -56,7 +56,7 @@ def theirs(reference, ids, width, new, penalty, ends):
     return [row[:n] for row, n in zip(sequences, lengths, strict=True)], found.sequences_scores.tolist()
 
 
-@pytest.mark.parametrize("vocabulary", [Ids, SeveralEnds])
+@pytest.mark.parametrize("vocabulary", [pytest.param(Ids, marks=pytest.mark.thorough), SeveralEnds])
 def test_the_beams_and_their_scores_are_those_of_transformers(vocabulary):
     ended = Counter()
     for seed in (0, 3, 5):  # with 5, looking at only twice the width finds other beams
