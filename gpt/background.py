@@ -83,10 +83,7 @@ def lower_priority() -> None:
 
 
 def threads_for(multiplications: float) -> AbstractContextManager[None]:
-    """Use one thread inside the `with` block if it performs fewer than SMALL_WORK multiplications.
-
-    Does nothing if torch has no OpenMP library.
-    """
+    """Use one thread inside the `with` block if it performs fewer than SMALL_WORK multiplications."""
     torch.get_num_threads()  # the first call in a thread sets its number of threads, which would undo the limit
     return openmp().limit(limits=1) if multiplications < SMALL_WORK else _several_threads()
 

@@ -83,10 +83,7 @@ class KVCache:
         return self._stored.nbytes if self._sharing is None else self._stored.nbytes // len(self._sharing)
 
     def reserve(self, count: int) -> None:
-        """Allocate memory for `count` positions in total, and copy what it shares with another cache.
-
-        Raises ValueError if they exceed max_length.
-        """
+        """Allocate memory for `count` positions, at most max_length, and copy what it shares with another cache."""
         self.check_room(count - self.length)
         if self._sharing is not None and len(self._sharing) > 1:  # others use the memory after these positions
             self._stored = self._stored[..., : self.length, :]

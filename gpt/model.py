@@ -129,10 +129,7 @@ NO_CONTEXT = ForwardContext()
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head attention in which each token attends to itself and to earlier tokens: (B, T, C) -> (B, T, C).
-
-    ctx: defaults to `ForwardContext.of_text`.
-    """
+    """Multi-head attention in which each token attends to itself and to earlier tokens: (B, T, C) -> (B, T, C)."""
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()

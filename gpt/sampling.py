@@ -180,10 +180,7 @@ def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_i
 
 
 def uniform_draw(seed: int, position: int) -> float:
-    """Return a number in [0, 1) for a seed and a position: 53 bits of a hash, identical on every machine.
-
-    The number does not depend on batching or on the order of draws.
-    """
+    """Return a number in [0, 1) for a seed and a position: 53 bits of a hash, identical on every machine."""
     digest = hashlib.blake2b(f"{seed:x}:{position:x}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / 2**53
 

@@ -169,10 +169,7 @@ def neuron_logit_attribution(
 def contribution_to_logit(
     model: GPT, trace: Trace, position: int, token: int, against: int | None
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Return a function that maps summands of the final stream (..., C) to contributions (...), and the norm's scale.
-
-    Raises ValueError if an id is out of range.
-    """
+    """Return a function from summands of the final stream (..., C) to contributions (...), and the norm's scale."""
     for each in (token, against):
         if each is not None:
             check_token_id(each, model.config.vocab_size)
@@ -187,10 +184,7 @@ def head_difference(parameter: Tensor, token: int, against: int | None) -> Tenso
 
 
 def added_by_heads(block: TransformerBlock, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the vectors that the heads (nh, C) and the biases (C,) add to the residual stream at one position.
-
-    y: (nh, hs), the outputs of the heads at the position, as in `LayerTrace.head_out`.
-    """
+    """Return what the heads, whose outputs are y (nh, hs), and the biases add to the stream: (nh, C) and (C,)."""
     c_proj = block.attn.c_proj
     heads = (y[:, None] @ to_float32(c_proj.weight).T.unflatten(0, (len(y), -1)))[:, 0]  # (nh, C)
     bias = bias_of(c_proj)

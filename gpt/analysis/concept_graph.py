@@ -132,10 +132,7 @@ class Removed:
 def logits_without(
     model: GPT, concepts: Concepts, ids: Sequence[int], removed: Removed, edits: Edits | None = None
 ) -> Tensor:
-    """Return the next-token logits, (vocab_size,), without some words, features or the reconstruction error.
-
-    Later words move up to fill the gaps.
-    """
+    """Return the next-token logits, (vocab_size,), without some words, features or the reconstruction error."""
     trace, hooks = trace_text(model, ids, edits), []
     kept = [position for position in range(len(ids)) if position not in removed.words]
     by_layer: dict[int, Tensor] = {}
@@ -163,10 +160,7 @@ def _minus(vectors: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def _reader(encoder: Tensor, effect: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:
-    """Return a function that maps the stream after the node's layer to the node's contribution, up to a constant.
-
-    effect: (T, n), contribution per unit of activity.
-    """
+    """Return a function from the stream after a node's layer to the node's contribution; effect: (T, n), per unit."""
     features, positions = map(list, zip(*node.places, strict=True))
     rows = effect[positions, features, None] * encoder[features]
     return lambda x: (x[positions] * rows.to(x)).sum()

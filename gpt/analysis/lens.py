@@ -107,10 +107,7 @@ def lens_top_tokens(
     *,
     only: Sequence[int] = (),
 ) -> TopTokens:
-    """Return the k most likely tokens at one layer and position; fewer if the vocabulary is smaller.
-
-    only: see `logit_lens`.
-    """
+    """Return the k most likely tokens at one layer and position; fewer if the vocabulary is smaller."""
     logits = keep_only(lens_logits(model, trace, layer, point, position), only)
     top = logits.log_softmax(dim=-1).exp().topk(min(k, len(logits)))
     return TopTokens(top.indices, top.values)
@@ -130,10 +127,7 @@ def lens_logits(model: AnyModel, trace: Trace | Text, layer: int, point: LensPoi
 def _predictions(
     model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None, only: Sequence[int]
 ) -> list[Tensor]:
-    """Return the columns of `Lens` for states (N, C), each (N,), without the last two if no ids are chosen.
-
-    weight: the output head's weight, in float32.
-    """
+    """Return the columns of `Lens` for states (N, C), each (N,), without the last two if no ids are chosen."""
     chunks = []
     for rows, all_log_p in log_probabilities(model, model.ln_f.formula(states), weight):
         log_p = keep_only(all_log_p, only).log_softmax(dim=-1) if only else all_log_p

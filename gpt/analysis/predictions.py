@@ -62,9 +62,7 @@ def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return `kl_bits` with `states` fixed, so that their log-probabilities are computed only once.
-
-    The log-probabilities take 4 N vocab_size bytes."""
+    """Return `kl_bits` with `states` fixed, so that their log-probabilities are computed only once."""
     weight = to_float32(model.lm_head.weight)
     log_ps = [log_p for _, log_p in log_probabilities(model, states, weight)]
 

@@ -76,10 +76,7 @@ class TokenAtStage:
 
 
 def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: int) -> list[TokenAtStage]:
-    """Follow a token's logit, probability and rank through the stages.
-
-    logits: the input to `sampling_stages`. stages: its result.
-    """
+    """Follow a token's logit, probability and rank through `stages`, the result of `sampling_stages`."""
     raw = logits.detach().to("cpu", torch.float32)
     rows: list[tuple[StageName | Literal["raw"], Tensor]] = [
         ("raw", raw),

@@ -144,10 +144,7 @@ def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: E
 
 
 def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits | None = None) -> Tensor:
-    """Continue a pass from a layer's resid_pre (B, T, C) and return its hidden states (B, T, C).
-
-    edits: must not change lower layers.
-    """
+    """Continue a pass from a layer's resid_pre (B, T, C) and return its hidden states (B, T, C)."""
     ctx = ForwardContext.of_text(model.config, resid_pre, edits)
     x = resid_pre
     for block in model.h[layer:]:
@@ -168,10 +165,7 @@ def single_sequence(x: Tensor) -> Tensor:
 
 
 def traced_position(trace: Trace, position: int) -> int:
-    """Convert a possibly negative position in a trace to one counted from 0.
-
-    Raises ValueError for a position outside the trace.
-    """
+    """Convert a possibly negative position in a trace to one counted from 0. Raises ValueError outside the trace."""
     T = trace.final_norm.shape[1]
     if not -T <= position < T:
         raise GPTError("position.not_traced", position=position, last=T - 1)

@@ -207,10 +207,7 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
 
 
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
-    """Open the GPT in a learner's program as a model called `name`.
-
-    Raises ValueError if the program fails or lacks a result that the figures need. shape: see `LearnersGPT`.
-    """
+    """Open the GPT in a learner's program as a model called `name`. Raises the same errors as `LearnersGPT`."""
     model = LearnersGPT(program, reference, **shape)
     model.hidden_states(reference.idx[:1], trace=Trace())
     return LoadedModel(name, model, reference.loaded.tokenizer, torch.device("cpu"), "fp32")

@@ -28,10 +28,7 @@ Answer = dict[str, Any]  # see above
 
 
 class LearnerProcess:
-    """A Python process in isolated mode. It runs one job after another until it exits or a job takes too long.
-
-    folder: folder for the jobs, the answers and the programs' output.
-    """
+    """A Python process in isolated mode. It runs one job after another until it exits or a job takes too long."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.n_asked = folder, 0
@@ -93,10 +90,7 @@ class WrongNames(Exception):
 
 
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
-    """Copy weights into a module's parameters by name, and switch it to evaluation mode.
-
-    Raises WrongNames if the names or shapes differ.
-    """
+    """Copy weights by name, and switch to evaluation mode. Raises WrongNames if the names or shapes differ."""
     parameters = dict(module.named_parameters(remove_duplicate=False))
     problems = [f"- {name}" for name in weights if name not in parameters]
     problems += [f"+ {name}" for name in parameters if name not in weights]

@@ -50,13 +50,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Beam:
-    """A finished text.
-
-    Attributes:
-        ids: New tokens, including end-of-text.
-        score: Score of the text (see `Candidate`).
-        candidate: Index of the candidate that added the last token.
-    """
+    """A finished text: its new tokens, including end-of-text, its score, and the index of its last `Candidate`."""
 
     ids: tuple[int, ...]
     score: float

@@ -348,10 +348,7 @@ class Document:
     def _add(
         self, ids: Sequence[int], origin: Origin, after: int | None = None, *, held: str = "", joined: bool = False
     ) -> str:
-        """Add all tokens after a position as one action. White space held back there is not written a second time.
-
-        held: white space typed after the tokens.
-        """
+        """Add all tokens after a position as one action. White space held back there is not written a second time."""
         ids, before, held_after = as_token_ids(ids), self._end, held
         node = self.path[-1] if after is None else self._node(after)
         held = self.held if node == self.path[-1] else ""

@@ -145,10 +145,7 @@ class Generation(Document):
         self._newest: tuple[int, Tensor] | None = None  # the position read last and the logits after it
 
     def to_json(self) -> str:
-        """Serialise the document (see `gpt.documents.saved_document`).
-
-        Raises ValueError for hooks and for patches without ids.
-        """
+        """Serialise the document as JSON. Raises ValueError for hooks and for patches without ids."""
         edits, dropped, tokens = format_edits(self.edits or Edits()), tuple(self.dropped), tuple(self.tree.tokens)
         name, n_vocab = self.loaded.name, self.loaded.model.config.vocab_size
         held = tuple(self._held.items())
@@ -320,10 +317,7 @@ class Generation(Document):
         return self._cache.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
 
     def statistics(self, start: int = 1) -> TextStatistics:
-        """Compute statistics for the tokens read so far, starting at position `start`.
-
-        Raises ValueError if start is below 1, because nothing predicts the first token.
-        """
+        """Compute statistics for the tokens read so far, from position `start` >= 1: nothing predicts the first."""
         require(start >= 1, "generation.first_position", start=start)
         end = max(start, min(self.n_read + 1, len(self.ids)))
         found = text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])

@@ -120,10 +120,7 @@ class SavedDocument:
             loaded.tokenizer.token_bytes(token_id)
 
     def edits_for(self, loaded: LoadedModel) -> Edits | None:
-        """Compute any patches and return the edits, or None if there are no edits.
-
-        Raises ValueError if they do not fit the model.
-        """
+        """Compute any patches and return the edits, or None. Raises ValueError if they do not fit the model."""
         if not self.edits:
             return None
         edits = parse_edits(self.edits, loaded.model, loaded.concepts)

@@ -20,10 +20,7 @@ from gpt.model import GPT, ForwardContext
 
 @dataclass(frozen=True)
 class NormEffect:
-    """Mean and root mean square of a residual-stream vector before and after a layer's first norm.
-
-    The norm's weight and bias are left out.
-    """
+    """Mean and root mean square of a stream vector before and after a layer's first norm, without its weights."""
 
     mean_before: float
     mean_after: float
@@ -33,10 +30,7 @@ class NormEffect:
 
 @torch.inference_mode()
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
-    """Measure the effect of the norm before a layer's attention on the last token of a text.
-
-    In a model without this norm, the token's vector does not change.
-    """
+    """Measure the effect of the norm before a layer's attention on the last token of a text."""
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
     norm = model.blocks[layer].ln_1
     after = (before - before.mean() if isinstance(norm, LayerNorm) else before) / norm.scale(before)
@@ -46,10 +40,7 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
-    """Measure how fast each model continues a text with a KV cache.
-
-    Returns each model's median seconds per token over interleaved rounds.
-    """
+    """Measure each model's median seconds per token with a KV cache, over interleaved rounds."""
     times: list[list[float]] = [[] for _ in models]
     for _ in range(rounds):
         for model, seconds in zip(models, times, strict=True):
@@ -80,10 +71,7 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
 
 @dataclass(frozen=True)
 class BiasEffect:
-    """The number of biases in a model, including those of norms, and their effect on its loss.
-
-    loss, loss_without: loss with and without biases, in nats per token.
-    """
+    """Number of a model's biases, including those of norms, and its loss with and without them, in nats per token."""
 
     n_biases: int
     loss: float

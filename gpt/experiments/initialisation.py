@@ -42,10 +42,7 @@ class ResidualNorms:
 
 @torch.inference_mode()
 def initial_prediction(config: GPTConfig, *, seed: int = 0, std: float = INIT_STD) -> InitialPrediction:
-    """Return the prediction of an untrained model and its loss on random tokens, near ln(vocab_size).
-
-    std: standard deviation of the initial weights.
-    """
+    """Return the prediction of an untrained model and its loss on random tokens, near ln(vocab_size)."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
     for parameter in model.parameters():
         if parameter.dim() == 2:

@@ -42,10 +42,7 @@ def activation_curve(name: Activation, x: Tensor) -> Curve:
 
 
 def gelu_difference(x: Tensor) -> Tensor:
-    """Return GPT-2's approximation of GELU minus the exact function, in float64.
-
-    The difference stays below 0.0005 and is largest near |x| = 2.7.
-    """
+    """Return GPT-2's GELU minus the exact function, in float64: below 0.0005, and largest near |x| = 2.7."""
     return activation_curve("gelu_tanh", x).y - activation_curve("gelu", x).y
 
 
@@ -65,10 +62,7 @@ class DropoutEffect:
 
 @torch.inference_mode()
 def dropout_effect(model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int = 0) -> DropoutEffect:
-    """Run a text twice in each mode with dropout probability p. Does not change the model.
-
-    Raises ValueError unless 0 <= p < 1.
-    """
+    """Run a text twice in each mode with dropout probability 0 <= p < 1. Does not change the model."""
     twin = meta_model(replace(model.config, dropout=p))
     twin.load_state_dict(model.state_dict(), assign=True)
     idx = torch.tensor([list(ids)], device=model.device)

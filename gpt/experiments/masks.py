@@ -40,10 +40,7 @@ class RandomTextLosses:
 
 @torch.inference_mode()
 def future_leak(model: GPT, ids: Sequence[int], position: int, token_id: int) -> MaskEffect:
-    """Measure how each prediction changes when `token_id` replaces the token at `position`.
-
-    With the causal mask, no earlier prediction changes.
-    """
+    """Measure how each prediction changes when `token_id` replaces the token at `position`."""
     before = torch.tensor([list(ids)], device=model.device)
     after = before.clone()
     after[0, position] = token_id

@@ -56,20 +56,14 @@ class PaddedVocabulary(Vocabulary):
 
 
 def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """Return the memory needed by a float32 model and a full document: weights, KV cache with queries, final states.
-
-    A skeleton has no cache.
-    """
+    """Return the memory needed by a float32 model and a full document: weights, KV cache with queries, final states."""
     queries = config.n_layer * config.n_head * config.head_size
     cache = 0 if skeleton else cache_numbers(config) + queries
     return 4 * (count_parameters(config, skeleton=skeleton) + (cache + config.n_embd) * config.block_size)
 
 
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
-    """Return a randomly initialised GPT whose blocks and final norm are replaced by identities.
-
-    Only the embeddings and the head remain. All shapes are the same as in the complete model. generator: see `GPT`.
-    """
+    """Return a random GPT whose blocks and final norm are identities. All shapes are those of the complete model."""
     model = GPT(config.with_layers(1), generator=generator)
     model.config = config
     model.h = nn.ModuleList(IdentityBlock() for _ in range(config.n_layer))

@@ -65,10 +65,7 @@ def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightS
 
 
 def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:
-    """Count the parameters in each part, summed over the blocks. A tied head has none.
-
-    skeleton: whether identities replace blocks and norms (`gpt.experiments.random_models.skeleton`).
-    """
+    """Count the parameters in each part, summed over the blocks. A tied head has none."""
     counts = dict.fromkeys(get_args(Part), 0)
     for weight in weight_shapes(config, skeleton=skeleton):
         counts[part_of(weight.name)] += weight.n_parameters

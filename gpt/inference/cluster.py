@@ -179,10 +179,7 @@ class DeployedModel:
 
 
 class LocalCluster(Cluster):
-    """A cluster on this computer, started with `serve run` and ended with this process.
-
-    Raises ValueError if Ray is missing.
-    """
+    """A cluster on this computer, started by `serve run` and ended with this process. Raises ValueError without Ray."""
 
     def __init__(self, max_replicas: int = 4, *, min_replicas: int = 1) -> None:
         require(find_spec("ray") is not None, "cluster.no_ray")

@@ -90,10 +90,7 @@ class OneDNNMatrix(PackedMatrix):
 
 
 class Float16Matrix(PackedMatrix):
-    """float16 weights in fbgemm's format, for x86 CPUs without AVX-512, where oneDNN lacks bfloat16.
-
-    Takes float32 inputs and accumulates in float32.
-    """
+    """float16 weights in fbgemm's format, for x86 CPUs without AVX-512, where oneDNN lacks bfloat16."""
 
     def pack(self, weight: Tensor) -> Any:
         return torch.ops.quantized.linear_prepack_fp16(weight.float(), None)

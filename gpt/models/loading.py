@@ -214,10 +214,7 @@ def peak_bytes(checkpoint: Checkpoint, model: GPT, precision: Precision) -> int:
 
 
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
-    """Build the model, packing its parts once loaded, so that few of its weights are in float32 at a time.
-
-    Raises the same errors as `Checkpoint.build`.
-    """
+    """Build the model, packing its parts once loaded, so that few of its weights are in float32 at a time."""
     model = meta_model(checkpoint.config).eval()
     checkpoint.need_memory(peak_bytes(checkpoint, model, precision))
     dtypes = {"fp32": None, "half": half_dtype(), "int8": torch.float32}

@@ -82,10 +82,7 @@ def call_glibc(name: str, *arguments: int) -> None:
 
 
 def release_file_pages(tensors: Iterable[Tensor]) -> None:
-    """Release the pages of memory-mapped tensors. Reading a tensor maps its pages again.
-
-    Does nothing for other tensors, or on systems without /proc/self/maps.
-    """
+    """Release the pages of memory-mapped tensors, which reading maps again. Does nothing for other tensors."""
     spans = [whole_pages(tensor) for tensor in tensors]
     if not any(spans):
         return

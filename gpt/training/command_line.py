@@ -132,9 +132,7 @@ def begin_with(model: str | None) -> LoadedModel | None:
 
 
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
-    """Return the preset after applying the given options and the dimensions of the initial model.
-
-    Raises the same errors as `Recipe`."""
+    """Return the preset after applying the given options and the dimensions of the initial model."""
     values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
     recipe = replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
     begun = begin_with(options.init_from)

@@ -79,10 +79,7 @@ def read_text(path: Path | str) -> str:
 
 
 def read_stories(path: Path | str) -> list[str]:
-    """Read the stories in a UTF-8 file, which are separated by <|endoftext|>. Strips them and drops empty ones.
-
-    Raises the same errors as `read_text`.
-    """
+    """Read the stories in a UTF-8 file, which are separated by <|endoftext|>. Strips them and drops empty ones."""
     stories = (story.strip() for story in read_text(path).split(END_OF_TEXT))
     return [story for story in stories if story]
 
@@ -138,10 +135,7 @@ def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
 
 
 def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
-    """Return a vocabulary of <unk>, the most frequent characters in the stories in descending order, and end-of-text.
-
-    The vocabulary is smaller than vocab_size if the stories have fewer characters.
-    """
+    """Return a vocabulary of <unk>, the most frequent characters in descending order, and end-of-text."""
     found = Counter(character for story in stories for character in story).most_common(vocab_size - 2)
     return Characters(["<unk>", *(character for character, _ in found), END_OF_TEXT])
 
@@ -221,9 +215,7 @@ class TextDataset:
 
 
 def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, part: str) -> list[np.ndarray]:
-    """Return the int32 ids of each story, preceded by end-of-text. Raises ValueError if there are too few ids.
-
-    part: name of this part of the text, for the error message."""
+    """Return the int32 ids of each story, preceded by end-of-text. Raises ValueError if there are too few ids."""
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
     if n_tokens <= block_size:

@@ -98,10 +98,7 @@ Dataset = TextDataset | TaskDataset  # what a live run trains on
 
 @torch.inference_mode()
 def exact_match(model: GPT, batch: Batch) -> float:
-    """Return the fraction of rows in which every target is the most likely token.
-
-    These are the rows that greedy decoding answers correctly.
-    """
+    """Return the fraction of rows that greedy decoding answers correctly: every target is the most likely token."""
     best = model(batch.idx).argmax(dim=-1)  # (B, T)
     return ((best == batch.targets) | (batch.targets == -100)).all(dim=1).double().mean().item()
 

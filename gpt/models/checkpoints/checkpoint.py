@@ -151,10 +151,7 @@ class Checkpoint:
         return state | {name: self.weight(name, dtype) for name in parts}
 
     def _stored(self, name: str, dtype: torch.dtype = torch.float32, rows: slice = ALL) -> Tensor:
-        """Return a weight, or some rows of it. It is memory-mapped if it is stored in one part and needs no offset.
-
-        dtype: see `Deferred.read`.
-        """
+        """Return a weight, or some rows of it. It is memory-mapped if it is stored in one part and needs no offset."""
         parts = self.weights[name]
         if len(parts) > 1:
             stored = whole(numbers_of(parts, dtype))[rows]

@@ -181,10 +181,7 @@ class Deferred(Tensor):
 
 
 def numbers_of(parts: Sequence[Tensor], dtype: torch.dtype = torch.float32) -> list[Tensor]:
-    """Return tensors with those that are `Deferred` read. Views of the same tensor read it once.
-
-    dtype: See `Deferred.read`.
-    """
+    """Return tensors with those that are `Deferred` read. Views of the same tensor read it once."""
     read: dict[Callable[[torch.dtype], Tensor], Tensor] = {}
     found = []
     for part in parts:

@@ -150,10 +150,7 @@ def read(parts: list[Path], hints: Hints) -> Contents:
 
 
 def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
-    """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases.
-
-    factors: what the rotary frequencies are divided by.
-    """
+    """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases."""
     name = str(file.metadata.get("general.architecture"))
     if name not in ARCHITECTURES:
         raise GPTError("gguf.architecture", name=name, known=", ".join(ARCHITECTURES))

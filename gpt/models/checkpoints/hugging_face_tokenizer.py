@@ -78,10 +78,7 @@ def compiled(source: str) -> jinja2.Template:
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A Jinja program that converts messages to the text format that a model was trained on.
-
-    tokens: names of the control tokens that it may use, by role.
-    """
+    """A Jinja program that converts messages to the text format that a model was trained on."""
 
     source: str
     tokens: Mapping[str, str] = field(default_factory=dict)

@@ -184,10 +184,7 @@ def rope_type(rope: Values) -> Any:
 
 
 def read_windows(family: Layout, values: Values, n_layer: int, block_size: int) -> Options:
-    """Read the window and the layers without one from `layer_types` or the family's rule; {} if no layer has a window.
-
-    In Gemma, layers without a window also use different rotary angles.
-    """
+    """Read the window and the layers without one from `layer_types` or the family's rule; {} if no layer has one."""
     if family.window not in family.defaults:
         return {}
     kinds = values.get("layer_types")

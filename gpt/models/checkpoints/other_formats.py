@@ -282,10 +282,7 @@ def read_openai(files: list[Path], hints: Hints) -> Contents:
 
 
 def in_order(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0) -> dict[str, Tensor]:
-    """Return the float32 tensors that a file stores one after the other from byte `start` on, memory-mapped.
-
-    Raises ValueError if the file does not contain exactly these.
-    """
+    """Return the float32 tensors that fill the rest of a file from byte `start` on, memory-mapped."""
     sizes = [math.prod(shape) for shape in shapes.values()]
     stop, whole = start + 4 * sum(sizes), map_file(file)
     if whole.nbytes() != stop:

@@ -57,10 +57,7 @@ def dequantized(contents: Contents, file: str) -> Contents:
 
 
 def deferred(read: Read, parts: Stored, config: Config, name: str) -> Deferred:
-    """Return a quantised weight (out, in), computed in float32 when it is needed.
-
-    Computing it raises ValueError, with its name, if it does not fit its scales.
-    """
+    """Return a quantised weight (out, in), read in float32. Reading raises ValueError if its scales do not fit."""
 
     def compute(parts: Stored) -> Tensor:
         try:
@@ -74,10 +71,7 @@ def deferred(read: Read, parts: Stored, config: Config, name: str) -> Deferred:
 
 
 def scheme_of(parts: Stored, config: Config) -> tuple[str, Read] | None:
-    """Return the name of the scheme in which a module's weight is stored, as in `Contents.stored_as`, and its reader.
-
-    Returns None if the weight is not quantised.
-    """
+    """Return the name and the reader of the scheme in which a module's weight is quantised, or None if it is not."""
     weight, bits = parts.get("weight"), config.get("bits", 4)
     if any(".quant_state" in name for name in parts):
         return ("NF4" if any("nf4" in name for name in parts) else "FP4", read_four_bits)

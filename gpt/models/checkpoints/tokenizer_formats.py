@@ -174,10 +174,7 @@ def token_name(value: object) -> str | None:
 
 
 def put_around_texts(content: dict[str, Any], ids: Mapping[str, int], first: str | None, last: str | None) -> None:
-    """Change the contents of a tokenizer.json so that it puts control tokens before and after each text.
-
-    A token without an id is left out.
-    """
+    """Make a tokenizer.json put control tokens before and after each text, except for those without an id."""
 
     before, after = ([name] if name is not None and name in ids else [] for name in (first, last))
     if before or after:

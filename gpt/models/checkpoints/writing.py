@@ -375,10 +375,7 @@ def save_gguf(
 
 
 def gguf_candidates(config: GPTConfig, layout: str) -> Iterator[tuple[dict[str, Any], Layout, GPTConfig]]:
-    """Yield the metadata, the family and its configuration for the architectures that may express a configuration.
-
-    layout: The layout that the model was read from. Its family is tried first.
-    """
+    """Yield the metadata, the family and its configuration for the architectures that may express a configuration."""
     architectures = {model_type: name for name, model_type in gguf.ARCHITECTURES.items()}
     for model_type, _, theirs in equivalents(config, layout):
         if (name := architectures.get(model_type)) is None:
