@@ -24,7 +24,11 @@ class GPTError(ValueError):
 
     def __init__(self, key: str, sentence: str | None = None, /, **values: object) -> None:
         self.key, self.sentence = key, SENTENCES[key] if sentence is None else sentence
-        self.values = {name: _picklable(value) for name, value in values.items()}
+        kept = (str, Number, GPTError, type(None))
+        self.values = {
+            name: x if isinstance(x, kept) else Verbatim(x.__name__ if isinstance(x, type) else x)
+            for name, x in values.items()
+        }
         super().__init__(self.sentence.format(**self.values))
 
     def __reduce__(self) -> tuple[Callable[..., GPTError], tuple[object, ...]]:
@@ -40,12 +44,6 @@ class Verbatim(str):
 
 def quoted(value: object) -> Verbatim:
     return Verbatim(repr(value)[:MAX_QUOTED_CHARS])
-
-
-def _picklable(value: object) -> object:
-    if value is None or isinstance(value, (str, Number, GPTError)):
-        return value
-    return Verbatim(value.__name__ if isinstance(value, type) else value)
 
 
 def restored(kind: type[GPTError], key: str, sentence: str, values: dict[str, object]) -> GPTError:

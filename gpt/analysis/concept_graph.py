@@ -149,14 +149,10 @@ def logits_without(
         error[0] = 0
         by_layer[last] = by_layer.get(last, torch.zeros_like(error)) + error
     for layer, vectors in by_layer.items():
-        hooks.append(Hook("resid_post", layer, _minus(vectors[kept])))
+        hooks.append(Hook("resid_post", layer, lambda x, vectors=vectors[kept]: x - vectors.to(x)))  # type: ignore[misc]
     idx = torch.tensor([[ids[position] for position in kept]], device=model.device)
     edits = edits or Edits()
     return model(idx, edits=replace(edits, hooks=(*edits.hooks, *hooks)))[0, -1].float()
-
-
-def _minus(vectors: Tensor) -> Callable[[Tensor], Tensor]:
-    return lambda x: x - vectors.to(x)
 
 
 def _reader(encoder: Tensor, effect: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:

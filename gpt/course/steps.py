@@ -6,12 +6,11 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
-from torch import Tensor
 
 from gpt.course.reference import LEARNING_RATE, TRAINING_STEPS, Reference, config_of, state
 from gpt.experiments.initialisation import DeepNetwork, shortcut_gradients
@@ -157,11 +156,6 @@ def short_model(**more: Callable[[Reference], Any]) -> Inputs:
     }
 
 
-def running_means(reference: Reference) -> Tensor:
-    x = reference.layer.resid_pre
-    return torch.stack([x[:, : t + 1].mean(dim=1) for t in range(x.shape[1])], dim=1)
-
-
 def query_key_value(reference: Reference) -> dict[str, Any]:
     return {"q": reference.layer.attn_q, "k": reference.layer.attn_k, "v": reference.layer.attn_v}
 
@@ -171,12 +165,6 @@ def deep_layers(reference: Reference) -> dict[str, Any]:
     network = DeepNetwork([3] * 5 + [1], "gelu_tanh", shortcuts=True, seed=123)
     weights = {name.removeprefix("layers."): value for name, value in network.state_dict().items()}
     return {"weights": weights, "widths": [3] * 5 + [1]}
-
-
-def deep_gradients(reference: Reference) -> Tensor:
-    """Return the mean absolute gradients without and with shortcuts, (2, 5)."""
-    found = shortcut_gradients(seed=123)
-    return torch.tensor([found.without, found.with_shortcuts])
 
 
 def counting(name: Words, tied: bool) -> Test:
@@ -296,7 +284,9 @@ result = embed(idx, wte, wpe)
         Test(
             Words("running means of real vectors", "真实向量的累计平均"),
             "result = mean_of_past(x)",
-            running_means,
+            lambda reference: (
+                reference.layer.resid_pre.cumsum(1) / torch.arange(1, 1 + reference.idx.shape[1])[:, None]
+            ),
             lambda reference: {"x": reference.layer.resid_pre},
         ),
     ),
@@ -356,7 +346,7 @@ for shortcuts in (False, True):
     rows.append(torch.stack([layer.weight.grad.abs().mean() for layer in network]))
 result = torch.stack(rows)
 """,
-            deep_gradients,
+            lambda reference: torch.tensor(astuple(shortcut_gradients(seed=123))),  # (2, 5)
             deep_layers,
             tolerance=1e-8,
         ),

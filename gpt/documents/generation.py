@@ -410,7 +410,8 @@ class Generation(Document):
         elif left == 0:
             reason = "max_new_tokens"
         if left is not None and reason in ("max_new_tokens", "context_full"):
-            text += self.incomplete_text()
+            text += self._decoder.finish()  # replacement characters for an incomplete one
+            self._restart_decoder()  # a later token may complete it
         position = len(self.dropped) + len(self.ids) - 1
         token_id, probability, rank, entropy, u = draw
         seconds = time.perf_counter() - began
@@ -427,12 +428,6 @@ class Generation(Document):
         self._cache, self._states, self._newest = other._cache, other._states, None
         self._n_read = min(common_prefix_length(self.ids, other.ids), other.n_read)
         self._cache.crop(self._n_read)
-
-    def incomplete_text(self) -> str:
-        """Return replacement characters for an incomplete character at the end."""
-        text = self._decoder.finish()
-        self._restart_decoder()  # a later token may complete the character
-        return text
 
     def _cut(self, length: int) -> None:
         if length < self.n_read:

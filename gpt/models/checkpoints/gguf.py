@@ -146,7 +146,8 @@ def read(parts: list[Path], hints: Hints) -> Contents:
             lambda: gguf_tokenizer(file.metadata, n_vocab, parts[0].name) or PlainIds(n_vocab), n_vocab
         )
 
-    return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=file.main_kind)
+    main = max(file.kinds, key=lambda kind: file.kinds[kind], default="F32")
+    return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=main)
 
 
 def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
@@ -300,10 +301,6 @@ class GGUFFile:
     metadata: dict[str, Any]
     tensors: dict[str, Tensor]
     kinds: dict[str, int]
-
-    @property
-    def main_kind(self) -> str:
-        return max(self.kinds, key=lambda kind: self.kinds[kind], default="F32")
 
 
 def bits_of(kind: str) -> int:

@@ -150,7 +150,11 @@ class HuggingFaceTokenizer(Vocabulary):
         places = {place_of_space(part) for part in encoders}
         self.spaces_each_part = "each" in places
         changes_start = places - {"none"} or any(map(removes_edges, encoders))
-        self._continuing = with_start_unchanged(tokenizer) if changes_start else tokenizer
+        self._continuing = tokenizer
+        if changes_start:
+            stored = json.loads(tokenizer.to_str())
+            parts = {key: unchanged_start(stored.get(key)) for key in ("normalizer", "pre_tokenizer")}
+            self._continuing = tokenizers.Tokenizer.from_str(json.dumps(stored | parts))
         self._encode_names_as_characters()
         added = {i: token for i, token in tokenizer.get_added_tokens_decoder().items() if i < n_vocab}
         control = {i: token for i, token in added.items() if token.special or token.content in named}
@@ -163,7 +167,8 @@ class HuggingFaceTokenizer(Vocabulary):
         self.bytes_of = [found.get(i) for i in range(n_vocab)]
         unused = {i for i, data in enumerate(self.bytes_of) if data is None}
         self.special_ids = frozenset(unused | control.keys())
-        self.unknown_id = self._id_of(unknown_token(content["model"]) or "")
+        model, place = content["model"], content["model"].get("unk_id")  # the place is Unigram's
+        self.unknown_id = self._id_of(model["vocab"][place][0] if place is not None else model.get("unk_token") or "")
         beyond = {i for i in found if i >= n_vocab}
         self._never = self.special_ids.union(beyond) - {self.unknown_id}
         whole = tokenizer.post_process(tokenizers.Tokenizer(WordLevel({"a": 0}, "a")).encode("a"))
@@ -325,14 +330,6 @@ def with_ids(vocab: Any, ids: Mapping[str, int]) -> Any:
     return [*vocab, *([names.get(i, f"{MARK}{i}"), lowest] for i in after)]
 
 
-def with_start_unchanged(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Return a copy of a tokenizer that adds and removes no space at the start of a text."""
-    content = json.loads(tokenizer.to_str())
-    return tokenizers.Tokenizer.from_str(
-        json.dumps(content | {key: unchanged_start(content.get(key)) for key in ("normalizer", "pre_tokenizer")})
-    )
-
-
 def unchanged_start(part: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a part of a tokenizer.json so that it adds and removes no space, or None if it does nothing else."""
     if part is None or part["type"] == "Prepend" or removes_edges(part):
@@ -401,12 +398,6 @@ def ids_of_tokens(model: Mapping[str, Any], file: str) -> dict[str, int]:
     ids = {pair[0]: i for i, pair in enumerate(vocab)} if isinstance(vocab, list) else vocab
     require(ids and len(set(ids.values())) == len(vocab), "vocabulary.ids", file=file)
     return ids
-
-
-def unknown_token(model: Mapping[str, Any]) -> str | None:
-    """Return the token for what the vocabulary lacks, or None."""
-    place = model.get("unk_id")  # in Unigram
-    return model.get("unk_token") if place is None else model["vocab"][place][0]
 
 
 def usual_decoder(content: Mapping[str, Any], tokens: Iterable[str]) -> Any:

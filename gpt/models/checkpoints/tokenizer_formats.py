@@ -111,7 +111,7 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
         tokens = {"bos_token": "</s>", "eos_token": "</s>", **tokens} if family == "opt" else tokens
     elif file == VOCAB_TXT:
         content, tokens = bert_json(lines_of(folder / file), settings), BERT_TOKENS | tokens
-    elif is_llama3(folder / file):
+    elif (folder / file).read_bytes().startswith(b"IQ== 0\n"):  # "!", the first token of Llama 3's ranks, in base64
         content, tokens, starts = llama3_json(folder / file), LLAMA3_TOKENS | tokens, True
         generation = {"eos_token_id": [content["model"]["vocab"][name] for name in LLAMA3_ENDS]} | generation
     else:
@@ -259,12 +259,6 @@ def bert_json(tokens: list[str], settings: Mapping[str, Any]) -> dict[str, Any]:
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "model": {**model, "max_input_chars_per_word": 100},
     }
-
-
-def is_llama3(path: Path) -> bool:
-    """Return whether a tokenizer.model has tiktoken's format, as Meta's of Llama 3. It begins with "!" in base64."""
-    with path.open("rb") as file:
-        return file.read(7) == b"IQ== 0\n"
 
 
 def llama3_json(path: Path) -> dict[str, Any]:

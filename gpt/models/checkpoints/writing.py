@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -358,8 +358,13 @@ def save_gguf(
     config, factors = network.config, rope_factors(network.config)
     for metadata, family, theirs in gguf_candidates(config, layout or getattr(model, "layout", "")):
         tensors = to_weights(network, family, theirs)
-        if tensors is not None and is_same(config, read_back(metadata, tensors, factors, config)):
-            break
+        if tensors is None:
+            continue
+        with suppress(ValueError):
+            found = GPTConfig(**read_family_options(gguf.read_config(gguf.GGUFFile(metadata, tensors, {}), factors)))
+            found = found if factors is None else replace(found, rotary_scaling=config.rotary_scaling)  # by the factors
+            if is_same(config, found):
+                break
     else:
         raise GPTError("gguf.no_architecture")
     if metadata["general.architecture"] in OWN_HEAD and config.tie_weights:
@@ -417,17 +422,6 @@ def gguf_options(family: Layout, config: GPTConfig) -> dict[str, Any]:
         found[gguf.WINDOW] = config.window
         found |= {gguf.PATTERN: windows} if "sliding_window_pattern" in family.others else {}
     return {key: gguf.shortest(value) if isinstance(value, float) else value for key, value in found.items()}
-
-
-def read_back(
-    metadata: dict[str, Any], tensors: dict[str, Tensor], factors: Tensor | None, config: GPTConfig
-) -> GPTConfig:
-    """Return the configuration that a reader finds in a file, or the default one if it finds none."""
-    try:
-        found = GPTConfig(**read_family_options(gguf.read_config(gguf.GGUFFile(metadata, tensors, {}), factors)))
-    except ValueError:
-        return GPTConfig()
-    return found if factors is None else replace(found, rotary_scaling=config.rotary_scaling)  # the same factors
 
 
 def rope_factors(config: GPTConfig) -> Tensor | None:
