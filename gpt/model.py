@@ -237,8 +237,6 @@ class TransformerBlock(nn.Module):
 
     (B, T, C) -> (B, T, C). With pre_norm, each reads a normalised copy of the residual stream. With parallel, both read
     the same copy. With post_norm, their outputs are normalised before they are added.
-
-    ctx: defaults to `ForwardContext.of_text`.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:

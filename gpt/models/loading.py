@@ -260,17 +260,13 @@ def save_concepts(folder: Path, concepts: Concepts) -> None:
             if (value := getattr(dictionary, name)) is None:
                 continue
             if name in MATRICES:
-                tensors[f"{layer}.{name}"], tensors[f"{layer}.{name}{SCALE}"] = int8_rows(value)
+                scale = (value.abs().amax(dim=1) / 127).half().clamp(min=torch.finfo(torch.float16).tiny)  # (n,)
+                rows = (value / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
+                tensors |= {f"{layer}.{name}": rows, f"{layer}.{name}{SCALE}": scale}
             else:
                 value = torch.as_tensor(value)
                 tensors[f"{layer}.{name}"] = (value.half() if value.is_floating_point() else value).contiguous()
     save_file(tensors, folder / CONCEPTS)
-
-
-def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantise a matrix to int8 (n, C) with a float16 scale per row (n,)."""
-    scale = (weight.abs().amax(dim=1) / 127).half().clamp(min=torch.finfo(torch.float16).tiny)
-    return (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8), scale
 
 
 def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:

@@ -84,9 +84,7 @@ class Registry:
     """Loads each model once and shares it, within a memory budget.
 
     A model is in use as long as something references the result of `get`. When memory is needed, unused models are
-    evicted, the least recently requested first.
-
-    Takes the same parameters as `configure`.
+    evicted, the least recently requested first. Takes the same parameters as `configure`.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -131,9 +131,6 @@ class HuggingFaceTokenizer(Vocabulary):
 
     Encodes names of control tokens in a text as characters, never as control tokens. Omits characters that the
     vocabulary cannot represent. Model ids without a token become control tokens such as "<50300>".
-
-    Attributes:
-        bytes_of: Bytes for each id; None for ids without a token.
     """
 
     def __init__(
