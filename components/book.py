@@ -102,7 +102,6 @@ glassbox course watch my-gpt</pre>
 
 
 def chapter(step: Step, checker: Checker) -> str:
-    """Return a step's chapter as HTML: instructions, code, expected values and exercises."""
     results = [(test.name.of(_language()), checker.expected(test)) for test in step.tests]
     rows = "".join(
         f"<tr><th scope=row>{escape(name)}{cells(result)}"
@@ -124,7 +123,6 @@ def chapter(step: Step, checker: Checker) -> str:
 
 
 def answers_of(step: Step) -> str:
-    """Return the answers to a step's exercises as HTML."""
     answers = "".join(f"<li>{answer}</li>" for _, answer in exercises_of(step))
     return f"<h3>{step.key}&ensp;{escape(step.title.of(_language()))}</h3><ol>{answers}</ol>"
 

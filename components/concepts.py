@@ -252,7 +252,6 @@ def has_desk(s: Any) -> bool:
 
 
 def steer_data(s: Any) -> dict[str, Any]:
-    """Return the data for the `steer` widget: a slider for each offered concept, and what the sliders change."""
     if not has_desk(s):
         return {"sliders": []}
     concepts, on = concepts_of(s), turned(s.text.document)

@@ -133,7 +133,6 @@ def layer_head_name(place: Sequence[int]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join names into a list for use inside a sentence."""
     return t("list.comma").join(names)
 
 

@@ -61,7 +61,6 @@ class Part:
     draw: Draw | None = None
 
     def described(self) -> dict[str, Any]:
-        """Return the description from which the page builds the part."""
         node: dict[str, Any] = {"kind": self.kind, **self.fixed}
         if self.name:
             node["name"] = self.name
@@ -166,12 +165,10 @@ def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes
 
 
 def title(key: str) -> Part:
-    """Return the page's title."""
     return _sentence("page-title", key, {})
 
 
 def question(key: str, **values: object) -> Part:
-    """Return a card's title."""
     return _sentence("question", key, values)
 
 

@@ -63,7 +63,6 @@ class TwoTexts:
             document.read()
 
     def lines(self, side: int) -> Lines:
-        """Return the lines of one text for a token strip."""
         document = self.documents[side]
         return document_lines(document, self._statistics) if document.n_read else Lines()
 
@@ -118,7 +117,6 @@ def token_lines(
 
 
 def prompt_lines(tokenizer: Vocabulary, ids: Sequence[int]) -> Lines:
-    """Return a prompt's lines, without statistics."""
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
 
 

@@ -49,7 +49,6 @@ def _cells(z: np.ndarray, low: float, high: float, colours: tuple[Colour, ...], 
 
 
 def _written(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Return options that show text in each cell."""
     return {"text": texts, "texttemplate": "%{text}", "textfont": SMALL | {"color": LIGHT["text"]}}
 
 

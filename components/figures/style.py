@@ -163,7 +163,6 @@ def axis(title: str = "", *, zero: bool = False, **options: Any) -> Options:
 
 
 def bare_axis(title: str = "", **options: Any) -> Options:
-    """Return an axis without a grid or ticks."""
     bare = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
     return bare | ({"title": {"text": escape(title)}} if title else {}) | options
 

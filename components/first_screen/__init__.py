@@ -172,7 +172,6 @@ def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
 
 
 def _card(s: Snapshot) -> str:
-    """Return the HTML of the text, the next-token bars and the buttons."""
     text, predicted = box(s), bars(s)
     temperature, high = s.settings.temperature, LIMITS["temperature"].high
     lines = [json.loads(line) for line in text["lines"]]

@@ -50,7 +50,6 @@ def speaking(language: Language, *, exact: bool) -> Iterator[None]:
 
 
 def spoken() -> Language:
-    """Return the language of texts made in this context."""
     return _speaking.get()[0]
 
 
@@ -77,7 +76,6 @@ def t(key: str, **values: object) -> str:
 
 
 def in_all_languages(key: str, **values: object) -> dict[Language, str]:
-    """Return the text for a key in every language."""
     texts = {}
     for language in LANGUAGES:
         with speaking(language, exact=False):

@@ -48,7 +48,6 @@ class Hidden:
 
 @panel.computed
 def hidden(s: Any) -> Hidden:
-    """Return the hidden values of the selected token in the selected layer."""
     text, layer, position = s.text_read(), s.selection.layer, s.position
     return Hidden(text, layer, position, *hidden_values(text.loaded.model, text.ids[: position + 1], layer))
 

@@ -87,7 +87,6 @@ def of_model(s: Any) -> NormInput:
 
 
 def rows(s: Any) -> Rows:
-    """Return the normalised rows, two at most."""
     scale, shift, eps = s[Chosen].scale, s[Chosen].shift, EPS[s[Chosen].eps]
     if s[Chosen].source == "example":
         numbers = normalise(linear_relu_rows(), scale=scale, shift=shift, eps=eps)
@@ -105,7 +104,6 @@ def rows(s: Any) -> Rows:
 
 
 def answer(s: Any) -> str:
-    """Return the last row's mean and variance at each stage."""
     shown = s.cached(rows)
     stages = zip(("", "new_", "last_"), _stages(shown.numbers).values(), strict=True)
     values: dict[str, str] = {}
@@ -132,7 +130,6 @@ def numbers(s: Any) -> dict[str, Any]:
 
 
 def note(s: Any) -> str:
-    """Return the formula for the displayed norm."""
     return t(f"norm.note.{s.text.config.norm if reads_model(s) and not no_text(s) else 'layer'}")
 
 

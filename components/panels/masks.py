@@ -78,7 +78,6 @@ def replaced_position(s: Any) -> int:
 
 @panel.computed
 def leak(s: Any) -> Leak:
-    """Replace a token."""
     check_length(s)
     model, ids, position = s.text.loaded.model, list(beginning(s.text)), replaced_position(s)
     other = runner_up(model, ids, position)
@@ -87,7 +86,6 @@ def leak(s: Any) -> Leak:
 
 @panel.computed
 def padded(s: Any) -> MaskEffect:
-    """Add padding."""
     check_length(s)
     loaded, n_padding, side = s.text.loaded, s[Chosen].padding_length, s[Chosen].side
     ids = beginning(s.text)[: max(0, loaded.model.config.block_size - n_padding)]

@@ -21,8 +21,6 @@ panel = Panel("placement")
 
 @panel.state
 class Chosen:
-    """Both models' number of blocks and seed."""
-
     layers: int = setting(24, low=2, high=48)
     seed: int = setting(0, low=0, high=100)
 

@@ -31,8 +31,6 @@ panel = Panel("bpe")
 
 
 class Vocabularies(NamedTuple):
-    """The vocabularies of the bundled model and of GPT-2."""
-
     own: Tokenizer
     gpt2: Tokenizer
 
@@ -80,7 +78,6 @@ def checked_word(typed: object, tokenizer: Tokenizer) -> str:
 
 
 def merge_summary(steps: list[MergeStep], word: str) -> str:
-    """Summarise a word: its tokens, and the number of bytes, merges and tokens."""
     parts = steps[-1].parts
     return t(
         "bpe.says",

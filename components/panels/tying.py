@@ -40,7 +40,6 @@ def config_of(s: Any) -> GPTConfig:
 
 
 def answer(s: Any) -> str:
-    """State the parameter counts with and without tying, starting with the current state."""
     config = config_of(s)
     tied, untied = (count_parameters(replace(config, tie_weights=tied)) for tied in (True, False))
     sides = [(t("tying.state.tied"), f"{tied:,}"), (t("tying.state.untied"), f"{untied:,}")]

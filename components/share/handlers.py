@@ -66,8 +66,6 @@ COLUMNS = ("id", "token", "logit", "raw_probability", "final_probability")
 
 @dataclass(frozen=True)
 class File:
-    """A file for the browser to save."""
-
     name: str
     mime: str
     content: str

@@ -123,7 +123,6 @@ def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
 
 
 def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:
-    """Apply the link's settings and generate its text."""
     parameters = link.parameters
     values = {name: parameters.get(name, limit.default) for name, limit in LIMITS.items()}
     params = sampling_params(**values, seed=parameters.get("seed"))
@@ -223,7 +222,6 @@ def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ..
 
 
 def _select(session: Session, document: Generation, link: LinkRequest, tabs: Sequence[str]) -> None:
-    """Set the link's selection and open its tab."""
     parameters = link.parameters
     config = document.loaded.model.config
     limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}

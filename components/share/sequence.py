@@ -78,6 +78,5 @@ def open_sequence(session: Session, link: str, at: int = 0) -> Stop:
 
 
 def sequence_values(s: Snapshot) -> dict[str, str | int]:
-    """Return the open sequence as link values."""
     state = s.state(SequenceState)
     return {"class": state.link, "stop": state.at + 1} if state.link else {}

@@ -53,7 +53,6 @@ def _adopt(session: Session, document: Generation, prompt: str, action: LastActi
 
 
 def remark(session: Session) -> Message | None:
-    """Return the notice for the current text, if there is one."""
     document = session.document
     if document is None:
         return None

@@ -42,7 +42,6 @@ class DocumentLock:
             return self.turn
 
     def end(self, turn: int) -> None:
-        """Mark the stream with this turn as ended."""
         with self._turns:
             if self._stream == turn:
                 self._stream = None

@@ -88,7 +88,6 @@ def sharpest_head(document: Generation) -> tuple[int, int]:
 
 
 def initial_prompt(document: Generation) -> str:
-    """Return the document's prompt as text."""
     prompt = plain_text(document.loaded.tokenizer, document.ids[: document.n_prompt])
     return prompt + document.held_after(document.n_prompt - 1)
 

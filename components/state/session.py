@@ -341,7 +341,6 @@ class Session:
         return ArchivedDocument(self.prompt, text, name, document.to_json(), document.history.copy(), unwritten)
 
     def close(self) -> None:
-        """Stop the stream and release the session's resources."""
         self.drop_pending()
         self.lock.take()
         self.resources.close()

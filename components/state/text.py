@@ -19,7 +19,6 @@ Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
 
 
 def shading_named(name: object) -> Shading | None:
-    """Return the shading with this name, or None for anything else."""
     return next((each for each in get_args(Shading) if each == name), None)
 
 

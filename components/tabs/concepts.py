@@ -182,7 +182,6 @@ def active_features(s: Any) -> dict[str, Any]:
 
 
 def lead(s: Any) -> str:
-    """Name the concepts that are active at the selected token."""
     query = s[Chosen].search
     if s.text is None:
         return t("error.no_text")
@@ -223,7 +222,6 @@ def strength(s: Any) -> dict[str, Any]:
 
 
 def bars(s: Any) -> dict[str, Any]:
-    """Show the next-token probabilities with the turned-up concepts, in front of those without them."""
     name = t("concepts.bars")
     if s.text is None or s.text.n_read == 0:
         return no_bars(name)

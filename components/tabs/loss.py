@@ -211,7 +211,6 @@ def explanation(s: Any) -> str:
 
 
 def strip(s: Any) -> dict[str, Any]:
-    """Show the text, shaded by surprisal, with the probability and rank of each token after the first."""
     shown = shown_text(s)
     statistics = [(None, None), *((loss.probability, loss.rank) for loss in shown.result.losses)]
     return {
@@ -236,7 +235,6 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
 
 
 def token(s: Any) -> str:
-    """Describe the selected token: its probability, and the most likely tokens in its place."""
     shown = shown_text(s)
     tokenizer, result, position = shown.loaded.tokenizer, shown.result, selected(s, shown)
     name = quoted(tokenizer, result.ids[position])

@@ -245,7 +245,6 @@ class Matters(Goal):
         return Verdict("matters", values, token == int(falls.argmax()))
 
     def after(self, reading: Reading) -> Tensor:
-        """Return the prediction without the picked token."""
         token, ids = reading.answer.token, reading.ids
         return reading.before if token is None else reading.predicted([*ids[:token], *ids[token + 1 :]])
 
@@ -274,7 +273,6 @@ class Leads(Goal):
 
     @torch.inference_mode()
     def after(self, reading: Reading) -> Tensor:
-        """Return the logit lens's prediction after the picked layer."""
         if (layer := reading.answer.layer) is None:
             return reading.before
         model = reading.loaded.model

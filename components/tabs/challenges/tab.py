@@ -106,7 +106,6 @@ def latest(s: Any) -> Judged | None:
 
 
 def note(s: Any) -> str:
-    """Explain which model judges the answers if another one is chosen."""
     if s.model == DEFAULT_MODEL:
         return ""
     return t("challenges.other", model=short_name(s.model), usual=short_name(DEFAULT_MODEL))
@@ -158,7 +157,6 @@ def draw_head(s: Any) -> dict[str, Any]:
 
 
 def draw_foot(s: Any) -> dict[str, Any]:
-    """Show the verdict on the answer, and the hint."""
     challenge, found, problem = opened(s), latest(s), None
     if challenge is None:
         return {"open": None}
@@ -247,7 +245,6 @@ def append_token(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_box(s: Any) -> dict[str, Any]:
-    """Show the text box, shaded by probability if the goal is about the loss."""
     state, found = s[Play], latest(s)
     typed = state.answer.text
     data = EMPTY | {"document": state.challenge, "edited": state.edited, "unwritten": typed}
@@ -269,7 +266,6 @@ def draw_box(s: Any) -> dict[str, Any]:
 
 
 def draw_bars(s: Any) -> dict[str, Any]:
-    """Show the most likely next tokens before and after the visitor's interventions."""
     title, found = t("bars.question"), latest(s)
     if found is None:
         return no_bars(title)
@@ -290,7 +286,6 @@ def pick_token(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_text(s: Any) -> dict[str, Any]:
-    """Show the text and its arcs, unless the goal uses the text box or the feature list."""
     found = latest(s)
     if found is None or found.challenge.goal.tool in ("text", "feature"):
         return arcs_data([], "")
@@ -313,7 +308,6 @@ def pick_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_heads(s: Any) -> dict[str, Any]:
-    """Show a thumbnail of each head's attention."""
     found = latest(s)
     if found is None:
         return {}
@@ -365,7 +359,6 @@ def pick_layer(session: Session, layer: object) -> None:
 
 
 def tool(s: Any) -> str:
-    """Explain how to use the goal's controls."""
     challenge = opened(s)
     key = "" if challenge is None else f"challenges.tool.{challenge.goal.tool}"
     return t(key) if has_text(key) else ""

@@ -185,7 +185,6 @@ def dropped(s: Any) -> str:
 
 
 def status(s: Any) -> str | Message | None:
-    """Show the progress, or describe the experiment whose edits are in force."""
     if s[Editing].job is not None:
         return s[Editing].job.progress
     if s[Writing].job is not None and s.progress is not None:
@@ -356,7 +355,6 @@ def select_bar(session: Session, sent: dict[str, Any]) -> None:
 
 
 def bars(s: Any) -> dict[str, Any]:
-    """Plot the most probable next tokens at the selected position, before and after the edits, on a shared axis."""
     title = t("change.bars.question")
     if no_text(s):
         return no_bars(title)
@@ -466,7 +464,6 @@ def legend(s: Any) -> str:
 
 
 def effect_section() -> Part:
-    """Build the chart of next-token probabilities before and after the edits, pinned beside the switches."""
     return section(
         predictions("change-bars", selectable=False, draw=bars),
         says("change-legend", legend, kind="caption"),

@@ -126,7 +126,6 @@ def _document(searched: Generation, session: Session) -> Generation:
 
 
 def root_text(search: BeamSearch) -> str:
-    """Return the label of the tree's root, which is the end of the text."""
     tokenizer = search.document.loaded.tokenizer
     before = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-MAX_ROOT_CHARS:])
     return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"

@@ -288,7 +288,6 @@ def _select(session: Session, position: object, side: int | None) -> None:
 
 
 def status(side: int, s: Any) -> str:
-    """State a column's model, number of tokens and seed, and why generation ended."""
     pair = pair_of(s)
     if pair is None:
         return ""
@@ -385,7 +384,6 @@ def bits(value: float) -> str:
 
 
 def bars(side: int, s: Any) -> dict[str, Any]:
-    """Show the most probable next tokens at one column's selected position, before and after applying its settings."""
     pair, title = shown_pair(s), t(f"compare.bars.{SIDES[side]}")
     if pair is None:
         return no_bars()
@@ -430,7 +428,6 @@ def strip(side: int, s: Any) -> dict[str, Any]:
 
 
 def first_difference(s: Any) -> str | Message:
-    """Show the progress of the comparison, or the first difference between the texts."""
     measured, pair = s[Compare].measured, shown_pair(s)
     if s.progress is not None:
         return s.progress

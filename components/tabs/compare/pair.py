@@ -78,7 +78,6 @@ class Pair(TwoTexts):
         return ids[after] if after < len(ids) else None
 
     def stages(self, side: int, position: int) -> Stages:
-        """Return the next-token distribution at a position in a column, under that column's settings."""
         document = self.documents[side]
         previous_ids = document.ids[: position + 1]
         return distribution(document.logits(position), self.params[side], previous_ids=previous_ids)

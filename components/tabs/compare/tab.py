@@ -96,6 +96,5 @@ tab.cards(
 
 
 def build_compare(events: Events, opened: gr.Tab) -> None:
-    """Build and wire the tab. Each part runs an example the first time it is opened."""
     tab.build(events)
     events.on(opened.select, open_tab, queue="model")

@@ -68,7 +68,6 @@ def strongest(s: Any) -> Neurons:
 
 
 def tokens(s: Any) -> dict[str, Any]:
-    """Show the recorded text as tokens, shaded by the norm of the residual stream after the selected layer."""
     scene = s.cached(scene_of)
     recording, document, norms = scene.recording, scene.document, _norms(scene)
     unknown = [(None, None)] * recording.length
@@ -90,7 +89,6 @@ def tokens_sentence(s: Any) -> str:
 
 
 def norms(s: Any) -> Drawing:
-    """Plot the norms of the stream and of the branch outputs at the selected position."""
     scene = s.cached(scene_of)
     found = s[stream]
     parts = {"post": found.resid_post, "attn": found.attn_out, "mlp": found.mlp_out}
@@ -134,7 +132,6 @@ def shares(s: Any) -> Drawing:
 
 
 def neurons(s: Any) -> Drawing:
-    """Plot the strongest neurons in the selected layer, before and after the activation function."""
     scene = s.cached(scene_of)
     found = s[strongest]
     activation = ACTIVATIONS[activation_of(scene.document)]
@@ -209,7 +206,6 @@ class Corpus:
 @tab.computed
 @torch.inference_mode()
 def corpus(s: Any) -> Corpus:
-    """Find the strongest examples of each neuron in the selected layer."""
     loaded, layer = model_of(s), s.selection.layer
     texts = texts_for(loaded)
     with threads_for(sum(map(len, texts)) * multiplications_per_token(loaded.model)):
@@ -260,7 +256,6 @@ def examples_sentence(s: Any) -> str:
 
 
 def example_snippets(s: Any) -> dict[str, Any]:
-    """Show the tokens around the strongest ones, shaded by the activation."""
     chosen, values = s[examples]
     shown = []
     for example, its in zip(chosen, values, strict=True):

@@ -92,7 +92,6 @@ def _path(module: str) -> Path:
 
 
 def _imports(block: str, used: set[str]) -> str:
-    """Return the imports of used names."""
     nodes = [node for node in ast.parse(block).body if isinstance(node, ast.Import | ast.ImportFrom)]
     for node in nodes:
         node.names = [alias for alias in node.names if (alias.asname or alias.name) in used]

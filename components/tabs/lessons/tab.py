@@ -109,7 +109,6 @@ def lesson_key(s: Any) -> str | None:
 
 
 def path(loaded: LoadedModel, s: Any) -> dict[str, Any]:
-    """Return the open lesson's title and text, and the list of lessons."""
     lesson = BY_KEY.get(s[Open].lesson)
     opened = (
         {}
@@ -150,7 +149,6 @@ def code_and_questions(s: Any) -> dict[str, Any]:
 
 
 def listing(found: Excerpt) -> dict[str, Any]:
-    """Return an excerpt from the source, with its location."""
     place = (found.file, found.name, t("lessons.line", line=found.line))
     return {"caption": " · ".join(place), "lines": found.lines}
 
@@ -318,7 +316,6 @@ def problem(s: Any) -> ValueError | None:
 
 
 def strip(s: Any) -> dict[str, Any]:
-    """Show the tokens in the generated text."""
     return {"lines": shown(s).strip, "doc": s[Open].lesson}
 
 

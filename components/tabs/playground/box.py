@@ -267,7 +267,6 @@ def settle(session: Session, action: LastAction = READY) -> None:
 
 
 def box(s: Any) -> dict[str, Any]:
-    """Show the text in the box, the likely next token, and the words that the prediction depends on."""
     lines, data = Lines(), EMPTY | {"chat": s.chat, "unwritten": s.unwritten, "generating": s.generating}
     data |= {"lines": lines, "edited": s.answered, "n": s.handled.get(CLICKS, 0)}
     if s.text is None or s.written is None:

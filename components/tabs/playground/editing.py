@@ -94,7 +94,6 @@ def undo(session: Session) -> None:
 
 
 def redo(session: Session) -> None:
-    """Redo the last undone action."""
     if session.redo_stack and not (session.document is not None and session.document.can_redo):
         return_to(session, session.redo_stack, session.undo_stack, Message("status.redone"))
         return
@@ -258,8 +257,6 @@ def _label(document: Generation, line: _Line) -> str:
 
 
 def draw(s: Any) -> dict[str, Any]:
-    """Show how the selected token was sampled, or explain why there is nothing to show."""
-
     def said(text: str, pieces: Sequence[Any] = ()) -> dict[str, Any]:
         return {"text": text, "pieces": list(pieces)}
 
@@ -358,7 +355,6 @@ def dropped(s: Any) -> str:
 
 
 def prompt_count(s: Any) -> Said:
-    """Show the number of tokens in the box, or why its text cannot be encoded."""
     if s.loaded is None:
         return ""
     limit = s.loaded.model.config.block_size

@@ -370,7 +370,6 @@ def _n_given(document: Generation) -> int:
 
 
 def _end_unless_pending(session: Session, turn: int) -> None:
-    """End the turn of a stream that will not run."""
     if session.pending is None or session.pending.turn != turn:
         session.lock.end(turn)
 
@@ -379,7 +378,6 @@ def _end_unless_pending(session: Session, turn: int) -> None:
 
 
 def status(s: Any) -> str:
-    """Return the progress, the run, the last action or, until a word is hidden, what a click on one does."""
     if s.progress is not None:
         return t(s.progress.key, **s.progress.values)
     if s.text is None:

@@ -83,7 +83,6 @@ def asked(s: Any) -> str:
 
 
 def learned(s: Any) -> dict[str, Any]:
-    """Show a new visitor how the recorded model learned to write."""
     return growth_data(t("hero.learned"), recorded_texts())
 
 
@@ -199,7 +198,6 @@ def attention_label(s: Any) -> str:
 
 
 def switch_attention(session: Session) -> None:
-    """Show or hide the prediction without attention beside the one with attention."""
     session.change(HiddenState, attention_off=not session.state(HiddenState).attention_off)
 
 
@@ -280,7 +278,6 @@ def main_word_name(s: Any) -> str:
 
 
 def hide_label(s: Any) -> str:
-    """Return the label of the button that hides the word named in the sentence, or shows all words."""
     if s.cached(hidden_words):
         return t("hide.none")
     word = s.cached(main_word_name)

@@ -151,7 +151,6 @@ def _end(value: float, unit: Unit) -> str:
 
 
 def sentence(view: PipelineView) -> str:
-    """Summarise what the stages remove, and how they change the followed token's probability."""
     whole, first, last = view.stages[-1], view.rows[0], view.rows[-1]
     caption = t(
         "pipeline.says" if whole.n_removed else "pipeline.says.all",
@@ -190,7 +189,6 @@ def _number(value: float) -> str:
 
 
 def pipeline_of(s: Any) -> PipelineView:
-    """Return the stages at the selected position."""
     text, known = s.text_read(), s[Chosen].followed
     followed = still_known(text, known)
     token = followed[0] if followed else natural(text.document, s.position)
@@ -198,7 +196,6 @@ def pipeline_of(s: Any) -> PipelineView:
 
 
 def lead(s: Any) -> str | PageError:
-    """Name the selected token and state the size of the vocabulary."""
     if s.text is None:
         return PageError("error.no_text")
     view = s.cached(pipeline_of)

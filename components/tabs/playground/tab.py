@@ -60,7 +60,6 @@ def build_playground(events: Events, frame: Frame, open_film: Handler, *, upload
 
 
 def _write(open_film: Handler) -> tuple[Part, ...]:
-    """Return the text, the next token and its reason, and the buttons that continue the text."""
     typing = {
         "input": Action(box.type_text, "typing", latest=True, early=box.take_typed),
         "select": Action(box.select, latest=True),
@@ -130,7 +129,6 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
 
 
 def show_more(session: Session) -> None:
-    """Show or hide the controls that a first visit doesn't need."""
     session.change(MoreControls, open=not session.state(MoreControls).open)
 
 
@@ -139,7 +137,6 @@ def _more_label(s: Any) -> str:
 
 
 def _controls() -> Part:
-    """Return the attention heatmap, the sampling settings, and the text with its branches."""
     return column(
         row(
             section(*_attention(), classes="gb-live"),
@@ -153,7 +150,6 @@ def _controls() -> Part:
 
 
 def _offer(s: Any) -> str:
-    """Return the label of the button that switches to a model that fits the text."""
     model = s.cached(generation.offered_model)
     return "" if model is None else t("knows.switch", model=short_name(model))
 
@@ -269,7 +265,6 @@ def _setting(name: str) -> dict[str, Any]:
 
 
 def _text() -> tuple[Part, ...]:
-    """Return the branches, the undo buttons and a collapsed section with the token strip and manual edits."""
     shading = choice(
         "shading",
         choices=lambda s: [(t(f"strip.shading.{kind}"), kind) for kind in get_args(Shading)],

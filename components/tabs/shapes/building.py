@@ -220,7 +220,6 @@ def status_sentence(built: Built, running: bool) -> str:
 
 
 def stages_chart(built: Built) -> Drawing:
-    """Plot the tensor shapes in a forward pass, with bars as wide as each stage's vectors."""
     n_layer, skeleton = built.shape.config.n_layer, built.shape.skeleton
     last = f"h.{n_layer - 1}"
     names, shapes = [], []
@@ -343,6 +342,5 @@ def shapes_card(models: RandomModels, example: Generation | None) -> Callable[[]
 
 
 def build_shapes(events: Events, opened: gr.Tab, example: Generation) -> None:
-    """Build and wire the tab. example: the page's first text."""
     tab.build(events, shapes_card(RandomModels(), example))
     events.on(opened.select, open_tab, queue="model")

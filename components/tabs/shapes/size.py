@@ -131,7 +131,6 @@ def set_value(name: str, session: Session, value: object) -> None:
 
 
 def cost_sentence(shape: Shape) -> str:
-    """State the FLOPs per token at the beginning and at the end of the context."""
     last = shape.config.block_size - 1
     first, end = (flops_per_token(shape.config, position, skeleton=shape.skeleton) for position in (0, last))
     return t(

@@ -25,7 +25,6 @@ GOAL = 0.99
 
 
 def curve_chart(shown: Shown) -> Drawing:
-    """Plot the losses and shares over the steps, with the displayed step marked."""
     run, progress = shown.run, shown.progress
     n_vocab = run.dataset.vocabulary.n_vocab
     keys = ("step", "loss", "training", "held_back", "copy", "rate", "shares")
@@ -124,7 +123,6 @@ def _recorded_sentence(shown: Shown, run: RecordedRun) -> tuple[str, str]:
 
 
 def choose_step(film: Film, session: Session, sent: dict[str, Any]) -> None:
-    """Show the step that was clicked in the curve."""
     step, shown = sent.get("x"), film.shown(session.snapshot())
     if shown is None or not is_number(step) or not 0 <= step <= shown.progress.steps:
         return

@@ -186,7 +186,6 @@ def samples_rows(shown: Shown) -> dict[str, Any]:
 
 
 def overview(shown: Shown) -> dict[str, Any]:
-    """Show all heads' attention on the example at the displayed step."""
     evaluation, layer, head = shown.evaluation, shown.layer, shown.head
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
     weights = evaluation.attn_weights.astype(np.float32)
@@ -202,7 +201,6 @@ def overview(shown: Shown) -> dict[str, Any]:
 
 
 def heatmap(shown: Shown) -> Drawing:
-    """Show one head's attention on the example at the displayed step, with the selected row framed."""
     evaluation, layer, head, row = shown.evaluation, shown.layer, shown.head, shown.position
     ids, vocabulary = shown.run.dataset.example, shown.run.dataset.vocabulary
     weights = evaluation.attn_weights[layer, head].astype(np.float32)
@@ -219,8 +217,6 @@ def heatmap(shown: Shown) -> Drawing:
 
 
 def player_card(film: Film) -> Callable[[], Card]:
-    """Return the card with the scrubber over the evaluations, and what the model wrote if it has learned a text."""
-
     def draw(s: Any) -> dict[str, Any]:
         shown = film.shown(s)
         assert shown is not None

@@ -28,7 +28,6 @@ class Learned(FilmState):
 
 @tab.computed
 def recorded(s: Any) -> RecordedRun:
-    """Load the run from the assets."""
     return bundled_recording()
 
 
@@ -41,7 +40,6 @@ RECORDED = Film("learned", Learned, _find, needs=(recorded,))
 
 
 def about(s: Any) -> str:
-    """Name the run."""
     run = s[recorded]
     config = run.config
     return t(

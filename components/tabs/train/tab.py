@@ -291,7 +291,6 @@ def task_card() -> Callable[[], Card]:
 
 
 def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Callable[[], Card]:
-    """Return the controls for the model's configuration and recipe, and the buttons that control a run."""
     rate = number_box(
         "train-rate",
         whole=False,

@@ -41,13 +41,11 @@ ERROR = "error"  # key of the reconstruction error in the later layer
 @tab.computed
 @about
 def causes(s: Any, e: Explained) -> Causes:
-    """Measure the words and heads that the prediction depends on."""
     p = e.prediction
     return causes_of(e.model, e.tokenizer, p.previous, p.token, e.edits, held=p.held)
 
 
 def falls(s: Any) -> Falls:
-    """Return how far the explained token's probability falls without each word and head."""
     return falls_of(s[causes], s[explained].prediction.previous, s.settings.sampling())
 
 
@@ -172,13 +170,11 @@ def parts(e: Explained, found: CauseFlow | ConceptGraph) -> dict[str, str]:
 
 
 def hidden_by(found: CauseFlow | ConceptGraph, off: Container[str]) -> frozenset[int]:
-    """Return the positions of the words that are switched off."""
     words = found.words if isinstance(found, ConceptGraph) else [fall.place for fall in found.words]
     return frozenset(position for word in words if word_key(word) in off for position in word)
 
 
 def off_of(s: Any, e: Explained, found: CauseFlow | ConceptGraph) -> list[str]:
-    """Return the keys of the flow's parts that are switched off."""
     prediction, off = s[Chosen].off
     return [key for key in parts(e, found) if key in off] if prediction == e.prediction else []
 

@@ -73,7 +73,6 @@ class Prediction:
 
 
 def choices(name: str, values: tuple[str, ...]) -> Callable[[Snapshot], dict[str, str]]:
-    """Return the values of a setting with their labels."""
     return lambda s: {value: t(f"why.{name}.{value}") for value in values}
 
 
@@ -120,7 +119,6 @@ class TracedText:
 
     @property
     def end(self) -> int:
-        """The position after the last traced one."""
         return self.first + self.trace.final_norm.shape[1]
 
     @property
@@ -145,7 +143,6 @@ class Explained(TracedText):
 
     @property
     def token_name(self) -> str:
-        """The explained token, quoted for a sentence."""
         return quoted(self.tokenizer, self.prediction.token)
 
     @property
@@ -181,7 +178,6 @@ def traced(s: Any) -> TracedText:
 
 @tab.computed
 def explained(s: Any) -> Explained:
-    """Return the prediction after the selected position, with the trace around it."""
     return Explained(**vars(s[traced]), prediction=predict(s.text, s.position, question_of(s).token))
 
 
@@ -209,7 +205,6 @@ def about(function: Callable[[Any, Explained], T]) -> Callable[[Any], T]:
 
 
 def latest(session: Session) -> Explained | None:
-    """Return what the page explains."""
     found: Explained | None = session.snapshot()[explained]
     return found
 
@@ -285,7 +280,6 @@ def against(s: Any) -> int:
 
 
 def choose_against(session: Session, token: object) -> None:
-    """Compare with another token or with none."""
     s, e = session.snapshot(), latest(session)
     if e is None or type(token) is not int:
         return

@@ -57,7 +57,6 @@ def stage_name(stage: LensPoint, layer: int) -> str:
 
 @about
 def lens_map(s: Any, e: Explained) -> Drawing:
-    """Plot a map of each layer's predictions around the position."""
     found, stage, layer = s[lens], s[Chosen].stage, lens_row(s, e)
     at = LENS_POINTS.index(stage)
     best, p, entropy = (values[:, at].tolist() for values in (found.token, found.probability, found.entropy))

@@ -127,7 +127,6 @@ def shade(sizes: np.ndarray | None) -> str:
 
 
 def strip(s: Any) -> dict[str, Any]:
-    """Show the text, shaded by each token's share of the influence."""
     e = s[explained]
     ids = e.text.ids
     return {
@@ -145,7 +144,6 @@ def method_says(s: Any, e: Explained) -> str:
 
 @about
 def influence(s: Any, e: Explained) -> Drawing:
-    """Plot the probability without each word or, for the gradient, the tokens with the largest influence."""
     if s[Chosen].method == "hidden":
         found = s.cached(falls)
         return fall_bars(e, found) if found.all_words else None
@@ -154,7 +152,6 @@ def influence(s: Any, e: Explained) -> Drawing:
 
 
 def fall_bars(e: Explained, falls: Falls) -> Drawing:
-    """Plot the probability without each word, for the words with the largest effects."""
     ids = e.prediction.previous
     order = sorted(falls.all_words, key=lambda fall: -abs(fall.probability - falls.probability))[:MAX_BARS]
     order.sort(key=lambda fall: fall.probability)
@@ -190,7 +187,6 @@ def influence_bars(e: Explained, values: np.ndarray) -> Drawing:
 
 @about
 def trouble(s: Any, e: Explained) -> str:
-    """Explain why there is no influence to show."""
     if s[Chosen].method == "hidden":
         return "" if s.cached(falls).all_words else t("why.influence.one")
     limit = longest_gradient(e.model.config)
@@ -228,7 +224,6 @@ def attribution(s: Any, e: Explained) -> Attribution:
 
 @about
 def parts_bars(s: Any, e: Explained) -> Drawing:
-    """Plot each part's contribution to the logit, with the sum in the caption."""
     found: Attribution = s[attribution]
     other = question_of(s).against
     heads, mlp = found.heads.cpu().numpy(), found.mlp.cpu().numpy()
@@ -322,7 +317,6 @@ def fitting(s: Any, e: Explained) -> Selection:
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked head in all tabs."""
     session.select(layer=sent.get("y"), head=sent.get("x"))
 
 

@@ -45,7 +45,6 @@ def table(*rows: tuple[object, ...]) -> list[list[str]]:
 
 
 def groups(gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
-    """Return both models' values, keyed by the models' displayed names."""
     return {words("llama.gpt2"): gpt2, words("llama.llama"): llama}
 
 

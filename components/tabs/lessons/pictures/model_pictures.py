@@ -356,7 +356,6 @@ def weights(s: Any) -> tuple[LoadedModel, np.ndarray]:
 
 @computed
 def poems(s: Any) -> dict[str, str]:
-    """Return the poem that the model writes with and without the chosen head."""
     loaded, found = get_model(POEMS_MODEL), {}
     with admitted(loaded):
         for name, edits in (("with", None), ("without", Edits(head_scale={HEADS[s[Open].choice]: 0.0}))):

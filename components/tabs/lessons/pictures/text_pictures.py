@@ -61,7 +61,6 @@ def scored(s: Any) -> TextScore:
 
 
 def loss(s: Any) -> Drawing:
-    """Plot the surprisal of each token in a text."""
     tokenizer, read = s[Open].loaded.tokenizer, s[scored]
     bits = np.array([loss.surprisal for loss in read.losses])
     names = [visible(token_text(tokenizer, token_id)) for token_id in read.ids[1:]]
@@ -120,7 +119,6 @@ def sampling(s: Any) -> Drawn:
 
 
 def bars(document: Generation, params: SamplingParams) -> Drawn:
-    """Show the likeliest tokens after a document's prompt, with a sentence on what the settings do to them."""
     tokenizer, ids = document.tokenizer, document.ids[: document.n_prompt]
     stages = distribution(document.logits(len(ids) - 1), params, previous_ids=ids)
     raw, final, kept = stages.raw.numpy(), stages.final.numpy(), stages.kept.numpy()
