@@ -102,10 +102,7 @@ class Frame:
 
 
 def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Frame:
-    """Build the frame: title and purpose, model picker, language switch, menu; below them the text and a Stop button.
-
-    pick_model, select_token, stop: handlers.
-    """
+    """Build the frame: title, purpose, model picker, language switch, menu; below them the text and a Stop button."""
     client = gr.HTML(visible="hidden", elem_id="client")
     updates = frame_widget()
     model = select(

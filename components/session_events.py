@@ -51,10 +51,7 @@ def wire_session(
     openings: Mapping[Language, Session],
     places: Places,
 ) -> Any:
-    """Wire these events and return the one that fires once the page has opened its link.
-
-    openings: the sessions that visitors start with, by language.
-    """
+    """Wire these events and return the one that fires once the page has opened its link."""
     events.renderer.signals.extend((*SIGNALS, address_view(places)))
 
     def arrive(session_id: str, arrived: str, request: gr.Request) -> Any:

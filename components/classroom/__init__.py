@@ -284,10 +284,7 @@ PRIVATE = (ClassState, ShareState)  # states hidden from followers
 
 @dataclass(frozen=True)
 class Classroom:
-    """Handlers for the events of a class.
-
-    is_open: whether pages may be followed.
-    """
+    """Handlers for the events of a class."""
 
     events: Events
     places: Places

@@ -68,8 +68,6 @@ def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[
     """Apply the query in the page's address; an empty query changes nothing.
 
     A query that only names a sequence opens one of its stops.
-
-    tabs: ids of the existing tabs; pages: the tabs' pages, by the parameter that names them.
     """
     link = LinkRequest(*decode(query))
     if "class" in link.parameters:

@@ -62,7 +62,6 @@ class BuildState:
     Attributes:
         verdicts: Verdicts from the last check, in the order of the steps, up to the first failure.
         opening: Whether the job opens a model instead of checking.
-        notice: The latest error.
     """
 
     verdicts: tuple[Verdict, ...] = ()

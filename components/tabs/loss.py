@@ -78,10 +78,8 @@ class Loss:
 
     Attributes:
         text: Text in the box; None for the example.
-        measured: The last text that was measured.
         picked: A selected position, and the text in which it was selected.
         run: Number of runs so far.
-        notice: The latest error.
     """
 
     text: str | None = setting(None, most=MAX_CHARACTERS + 1)

@@ -283,9 +283,7 @@ class Leads(Goal):
 class Twin(Goal):
     """Patch in another text's residual stream at one token and layer to get the other text's prediction.
 
-    Attributes:
-        text: The other text, which differs in one token.
-        layers: The layers to choose from.
+    text: the other text, which differs in one token.
     """
 
     text: str

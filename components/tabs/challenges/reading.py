@@ -30,11 +30,8 @@ class Answer:
     """The visitor's answer to a challenge.
 
     Attributes:
-        text: The text in the box.
-        off: Heads that are switched off.
         tried: Heads that have been switched off while all others were on.
         head, token, layer, feature: The latest picks; `token` is a position.
-        turned: Concepts with their strengths.
     """
 
     text: str
@@ -52,7 +49,6 @@ class Reading:
     """One forward pass of the unedited model over an answer's text.
 
     Attributes:
-        start: The initial text of the challenge.
         before: Next-token probabilities, (vocab_size,).
         held: White space at the end of the text, with which the next token begins.
     """
@@ -123,7 +119,6 @@ class Verdict:
 
     Attributes:
         key, values: Key of the sentence `challenge.now.<key>`, and the values for its placeholders.
-        done: Whether the goal has been reached.
         score: Score of a successful answer, for goals that can be exceeded.
     """
 
@@ -147,7 +142,6 @@ class Goal(ABC):
     Attributes:
         tool: The kind of input that the goal requires.
         layers: The layers to choose from; () for all.
-        shows_bars, has_arcs: Whether the page shows the next-token bars and the arcs.
     """
 
     tool: ClassVar[Tool]

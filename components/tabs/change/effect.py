@@ -37,7 +37,6 @@ class ReadText:
     """A text with the unedited model's states, unaffected by later changes to the document.
 
     Attributes:
-        source: Identifies the text.
         ids: All tokens; the model has read the first n_read.
         states: Final-norm states, (n_read, C).
         own: Whether the text differs from the one in Write.

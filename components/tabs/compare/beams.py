@@ -39,11 +39,9 @@ class Beams:
     """What was chosen and found.
 
     Attributes:
-        begun: Whether a search has ever started.
         search: The latest search, which grows in place.
         depth: Number of steps shown while it runs.
         chosen: Selected candidate; None for the best one.
-        notice: A notice or error about the latest search.
     """
 
     width: int = setting(3, low=1, high=8)

@@ -76,16 +76,13 @@ class Compare:
     """What was chosen and written.
 
     Attributes:
-        part: The open part of the tab.
         prompt: Prompt for both parts; None for Write's prompt.
         right_prompt: Prompt for the right column; None if it equals the left one.
-        columns: Settings for each column.
         length: Number of new tokens.
         ran: Inputs to the last run.
         pair: The generated texts, which grow in place.
         pair_version: Incremented whenever the pair changes.
         measured: Number of positions compared so far and in total, during the measurement.
-        notice: A notice or error about the latest run.
     """
 
     part: str = "sides"

@@ -70,9 +70,7 @@ class Scene:
 
     Attributes:
         position: The selected position, clamped to the last recorded one.
-        key: The selected key position, or None.
         head: The selected head; the first one if the average of all is selected.
-        settings: The sampling settings.
     """
 
     recording: Recording

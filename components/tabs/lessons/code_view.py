@@ -35,7 +35,6 @@ class Excerpt:
 
     Attributes:
         file: Path relative to the project.
-        name: Name of the definition or the lesson.
         line: 1-based number of the first line.
         lines: The tokens in each line.
     """

@@ -33,12 +33,10 @@ class Destination:
     """A place in the app, which opens with the text of the lesson's figure.
 
     Attributes:
-        tab: Id of the tab.
         shape, skeleton: Configuration for the Shapes tab, and whether to show its skeleton.
         settings: Values for Write's sliders, keyed by name.
         sliders: For each setting that follows the figure, the slider ("a" or "b") that provides its value.
         selects_head: Whether to select the figure's layer and head.
-        head: A layer and head to select.
         model: Name of the model that continues the text; "" for the lessons' default model.
         text: A text that replaces the figure's; "" to keep it.
     """
@@ -61,7 +59,6 @@ class Lesson:
     Attributes:
         key: Identifies its texts (`lesson.<key>.title` and so on), its figure, its link, and the section
             of `gpt.experiments.minimal` that it prints.
-        part: The part of the course that it belongs to.
         topic: Number of its topic among the twenty topics of building a GPT from scratch; searchable in the list.
         code: Definitions that run in this app, as "module:name".
         panels: The panels below its figure, or in place of a figure.

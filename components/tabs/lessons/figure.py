@@ -116,7 +116,6 @@ class Picture:
     Attributes:
         draw: Returns the content, or only the chart.
         text: Initial text; None for no text box.
-        choices: The switch's choices.
         takes_time: Returns whether drawing the figure would currently take several seconds.
     """
 

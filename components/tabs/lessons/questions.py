@@ -73,7 +73,6 @@ class NumberQuestion:
 
     Attributes:
         expected: Computes the number from the model and the figure; returns None until the figure is drawn.
-        tolerance: Largest accepted error.
         unit: Unit of the expected number, such as 0.01 for percent. Answers may omit it.
         mistakes: Wrong numbers with their own replies, `lesson.<key>.wrong.<n>`, with n counted from 1.
     """

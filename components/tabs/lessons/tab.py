@@ -79,10 +79,7 @@ def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
 
 
 def open_lesson(loaded: LoadedModel, session: Session, key: object) -> bool:
-    """Open a lesson with its initial controls, unless already open. Returns False if there is no lesson with this key.
-
-    `loaded` is the model for figures.
-    """
+    """Open a lesson with its initial controls, unless it is open. Returns False if there is no lesson with this key."""
     if not isinstance(key, str) or key not in BY_KEY:
         return False
     if session.state(Open).lesson != key:

@@ -75,7 +75,6 @@ class Built:
         model: Name of the trained model.
         documents, lines: Keys of the random and the trained model's documents, and the lines of their token strips.
         n_tokens: Number of tokens generated with random weights.
-        finished: Whether both texts are complete.
         job: The job that built it; None for the sample.
     """
 
@@ -93,14 +92,7 @@ class Built:
 
 @tab.state
 class Building:
-    """What was built.
-
-    Attributes:
-        built: The latest model.
-        job: The active build.
-        tried: The choice that it builds.
-        notice: The latest build's error.
-    """
+    """What was built. tried: the choice that `job` builds."""
 
     built: Built | None = None
     job: Job | None = None

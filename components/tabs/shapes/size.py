@@ -55,7 +55,6 @@ class Choice:
 
     Attributes:
         base: The configuration that the controls were last set to.
-        values: Value of each control.
         shape: The last valid configuration.
         problem: Why the current values are invalid, or None.
     """

@@ -232,10 +232,7 @@ def player_card(film: Film) -> Callable[[], Card]:
 
 
 def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
-    """Return the card with the pictures of the displayed step.
-
-    machine: runs the forward pass over the example.
-    """
+    """Return the card with the pictures of the displayed step."""
 
     @Computed
     def passed(s: Any) -> MachinePass | None:

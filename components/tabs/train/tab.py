@@ -67,7 +67,6 @@ class Train(FilmState):
     Attributes:
         rate: The maximum learning rate as typed; None if it is not a number.
         seconds: The time limit, in seconds.
-        notice: An error or a message.
     """
 
     task: str = choices.KINDS[0]
