@@ -159,6 +159,7 @@ def is_seen(falls: Falls, without: Fall) -> bool:
 def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary) -> str:
     """Return a sentence naming the word whose removal lowers the probability of `token` most. ids: the text's ids.
 
+    If others leave the same probability, as it is shown, the sentence says that several words decide.
     If that is a punctuation mark or a word of grammar, name the strongest word with a meaning of its own as well.
     """
     name, p, best = quoted(tokenizer, token), percent(falls.probability), main_word(falls, ids, tokenizer)
@@ -172,7 +173,8 @@ def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Voc
     def values(fall: Fall) -> dict[str, str]:
         return {"word": word_name(tokenizer, ids, fall.place), "without": percent(fall.probability)}
 
-    sentence = t("why.because", token=name, p=p, **values(best))
+    tied = [fall for fall in falls.words if is_seen(falls, fall) and percent(fall.probability) == percent(best.probability)]
+    sentence = t("why.because.several" if len(tied) > 1 else "why.because", token=name, p=p, **values(best))
     second = None if means(best) else next((fall for fall in falls.words if means(fall) and is_seen(falls, fall)), None)
     return sentence if second is None else sentence + t("why.because.meaning", **values(second))
 

@@ -175,26 +175,26 @@ def status(s: Any) -> Message | None:
 
 def headline(s: Any) -> str:
     shown = shown_text(s)
-    total = shown.result.score
+    choices, vocab_size = shown.result.score.perplexity, shown.loaded.model.config.vocab_size
     return t(
-        "loss.headline",
-        loss=f"{total.loss:.4f}",
-        perplexity=f"{total.perplexity:,.2f}",
-        bits=f"{total.bits_per_byte:.3f}",
+        "loss.says" if choices <= vocab_size else "loss.misled",
+        model=short_name(shown.loaded.name),
+        choices=f"{choices:,.0f}",
+        vocab_size=f"{vocab_size:,}",
     )
 
 
 def explanation(s: Any) -> str:
     shown = shown_text(s)
     result, config = shown.result, shown.loaded.model.config
-    choices = result.score.perplexity
+    total = result.score
     text = t(
-        "loss.says" if choices <= config.vocab_size else "loss.misled",
-        model=short_name(shown.loaded.name),
-        choices=f"{choices:,.0f}",
-        vocab_size=f"{config.vocab_size:,}",
+        "loss.headline",
+        loss=f"{total.loss:.4f}",
+        perplexity=f"{total.perplexity:,.2f}",
+        bits=f"{total.bits_per_byte:.3f}",
     )
-    text += t("loss.counted", n=f"{len(result.ids):,}", bytes=f"{result.score.n_bytes:,}")
+    text += t("loss.counted", n=f"{len(result.ids):,}", bytes=f"{total.n_bytes:,}")
     if result.n_windows == 1:
         text += t("loss.fits", limit=f"{config.block_size:,}")
     else:

@@ -65,7 +65,7 @@ export function drawArcs(svg, copy, arcs, selected, pulses, lastOf) {
   const lineHeight = parseFloat(getComputedStyle(svg).lineHeight);
   const letters = parseFloat(getComputedStyle(goal).fontSize);
   const gap = round(0.1 * lineHeight);
-  const between = lineHeight - goal.getClientRects()[0].height + 4; // px of room over a line that isn't the first
+  const between = Math.max(6, lineHeight - goal.getClientRects()[0].height - 2); // px of room over a line that isn't the first
   const isNarrow = matchMedia("(max-width: 900px)").matches; // there is no room in the right margin
   const rising = [...arcs].sort((a, b) => a[1] - b[1]);
   const paths = rising.flatMap(([position, weight], i) => {

@@ -23,7 +23,7 @@ import { t } from "./i18n.js";
 import { percent } from "./labels.js";
 import { defineWidget } from "./runtime.js";
 
-const [TOP, ROW, GAP, FOOT] = [72, 28, 12, 84]; // px above the rows, of a row, for words that are left out, and below
+const [TOP, ROW, GAP, FOOT] = [72, 28, 12, 112]; // px above the rows, of a row, for words that are left out, and below
 const NARROW = 640; // px
 const [THINNEST, THICKEST] = [2, 8]; // px, of the path
 
@@ -79,7 +79,7 @@ function mount(root, host) {
 
     // names, in the order of computation
     write(t("path.words"), left - 8, 24, "gb-path-name", "end");
-    if (!isNarrow) write(t("path.numbers"), left + 52, 24, "gb-path-name");
+    if (!isNarrow) write(t("path.numbers"), left + 8, TOP - 8, "gb-path-note");
     write(t("path.layers", { n: n_layer, last: n_layer - 1 }), (start + end) / 2, 24, "gb-path-name");
     write(t("path.next"), end + 24, 24, "gb-path-name", "start");
     if (!isNarrow) {
@@ -111,27 +111,30 @@ function mount(root, host) {
     const x1 = head ? x0 + Math.max(layer / 2, 24) : end; // of the look back
     const bend = Math.min(layer, 32) + 16;
     const most = Math.max(...words.map(({ share }) => share), 1e-6);
-    /** @type {[string, number][]} */ const notes = []; // above the paths
-    words.forEach(({ share, look, without }, row) => {
-      const y = rows[row];
-      if (!share && !look) return;
+    const main = words.findIndex(({ without }) => without !== null);
+    let dashed = false;
+    const order = [...words.keys()].sort((a, b) => Number(a === main) - Number(b === main)); // the main reason in front
+    for (const row of order) {
+      const [{ share, look }, y] = [words[row], rows[row]];
+      if (!share && !look) continue;
       if (together && y !== last) {
         const d = `M${left + 8} ${y}C${(start + end) / 2} ${y} ${(start + end) / 2} ${last} ${end} ${last}`;
         add("path", { d, class: "gb-path-look", "stroke-width": (1 + (3 * share) / most).toFixed(1), "stroke-opacity": (0.25 + (0.5 * share) / most).toFixed(2) });
-        return;
+        continue;
       }
-      const strong = Math.max(share / most, y === last ? 0.1 : 0);
+      const strong = row === main ? 1 : Math.max((0.3 * share) / most, y === last ? 0.1 : 0);
+      const isDashed = head !== null && !look && row !== main;
+      dashed ||= isDashed;
       const size = THINNEST + (THICKEST - THINNEST) * strong;
       const along = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}`;
       const d = y === last ? `${along}H${x1}` : `${along}C${x0} ${y} ${x0} ${last} ${x1} ${last}`;
-      add("path", { d, class: `gb-path-look${head && !look ? " gb-indirect" : ""}`, "stroke-width": size.toFixed(1), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
-      if (without !== null) notes.push([t("path.without", { p: percent(without) }), y - 7]);
-    });
-    for (const [text, y] of notes) write(text, left + 20, y, "gb-path-note gb-cause", "start");
+      add("path", { d, class: `gb-path-look${isDashed ? " gb-indirect" : ""}`, "stroke-width": size.toFixed(1), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
+    }
+    if (main >= 0) write(t("path.without", { p: percent(words[main].without ?? 0) }), left + (isNarrow ? 14 : 20), rows[main] - 7, "gb-path-note gb-cause", "start");
+    if (dashed) write(t(words[main]?.look ? "path.dashed" : "path.dashed.main", { word: words[main]?.text ?? "" }), 4, bottom + 96, "gb-path-note", "start");
     const p = next[0][1];
     const out = THINNEST + (THICKEST - THINNEST) * p;
     add("path", { d: `M${x1} ${last}H${end + 16}`, class: "gb-path-out", "stroke-width": out.toFixed(1) });
-    const main = words.findIndex(({ share }) => share === most);
     const y = main < 0 ? last : rows[main];
     const d = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}C${x0} ${y} ${x0} ${last} ${x1} ${last}H${end + 16}`;
     add("path", { d, class: "gb-pulse", pathLength: 1 });

@@ -72,7 +72,6 @@ def path(s: Any) -> Path:
         raise Pending
     words = words_of(scene.tokenizer, found.ids)
     index = {word.start: i for i, word in enumerate(words)}
-    shares = [(index[fall.place[0]], 1 - fall.probability / falls.probability) for fall in falls.words[:MAX_CAUSES]]
     head = next((fall for fall in falls.heads if is_seen(falls, fall)), None)
     looks = [0.0] * len(words)
     if head is not None:
@@ -80,6 +79,8 @@ def path(s: Any) -> Path:
         weights = scene.recording.attn_weights(layer, scene.position, scene.position + 1)[number, 0]
         looks = [float(weights[word.start : word.stop].sum()) for word in words]
     main = main_word(falls, found.ids, scene.tokenizer)
+    first = sorted(falls.words, key=lambda fall: fall is not main)[:MAX_CAUSES]
+    shares = [(index[fall.place[0]], 1 - fall.probability / falls.probability) for fall in first]
     if main is None:  # every word counts a little, for or against
         shares = [(index[fall.place[0]], abs(1 - fall.probability / falls.probability)) for fall in falls.all_words]
     causes = [(i, share) for i, share in shares if share >= (MIN_CAUSE if main else 0.0)]

@@ -66,8 +66,8 @@ from gpt.analysis.tracing import trace_text
 from gpt.tokenizer import start_ids
 
 _RIBBONS = """<figure class="gb-ribbons" hidden>
-<svg role="group"></svg>
 <figcaption><p aria-live="polite"></p><button type="button" hidden></button></figcaption>
+<svg role="group"></svg>
 </figure>"""
 
 

@@ -132,22 +132,20 @@ function mount(root, host) {
 
     const padding = isNarrow ? 16 : 40;
     // the labels, which make a column as wide as the longest, and the ribbons' widths
-    const labels = columns.map(({ nodes }) =>
-      nodes.map(({ name, short, number }) => {
-        const text = (isNarrow && short) || name;
-        const tail = number === undefined ? "" : ` ${isNarrow ? "" : "→ "}${percent(number)}`;
-        const label = svg.appendChild(write(text + tail, 0, 0, "", "middle"));
-        fit(label, text, tail, box - padding);
-        return label;
-      }),
+    const texts = columns.map(({ nodes }) =>
+      nodes.map(({ name, short, number }) => [(isNarrow && short) || name, number === undefined ? "" : ` → ${percent(number)}`]),
     );
-    const widths = labels.map((column) => Math.max(...column.map((label) => label.getComputedTextLength())) + padding);
-    const gap = (width - end - widths.reduce((sum, each) => sum + each, 0)) / columns.length;
-    const left = widths.map((_, c) => widths.slice(0, c).reduce((sum, each) => sum + each + gap, 0));
+    const labels = texts.map((column) => column.map(([text, tail]) => svg.appendChild(write(text + tail, 0, 0, "", "middle"))));
+    const widest = () => labels.map((column) => Math.max(...column.map((label) => label.getComputedTextLength())) + padding);
+    const total = (/** @type {number[]} */ sizes) => sizes.reduce((sum, each) => sum + each, 0);
+    if (total(widest()) > box * columns.length) labels.forEach((column, c) => column.forEach((label, i) => fit(label, texts[c][i][0], texts[c][i][1], box - padding)));
+    const widths = widest();
+    const gap = (width - end - total(widths)) / columns.length;
+    const left = widths.map((_, c) => total(widths.slice(0, c)) + c * gap);
     const right = left.map((x, c) => x + widths[c]);
     const last = columns.length - 1;
     const into = columns[last].nodes.map(({ adds }) => Math.abs(adds));
-    const unit = Math.min(WIDTH_ALL / (into.reduce((sum, size) => sum + size, 0) || 1), WIDEST / Math.max(...into, 1e-9));
+    const unit = Math.min(WIDTH_ALL / (total(into) || 1), WIDEST / Math.max(...into, 1e-9));
     const { places, ribbons, writes, height } = arrange(
       columns.map(({ nodes }, c) => nodes.map(({ adds }) => Math.max(c === last ? LEAST : 0, Math.abs(adds) * unit))),
       edges.map(([column, from, to, size]) => [column, from, to, size * unit]),

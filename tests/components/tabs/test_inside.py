@@ -173,7 +173,7 @@ def test_the_path_names_the_word_the_head_and_the_token_of_the_measured_causes()
     assert shown["next"][0] == ["outside", pytest.approx(falls.probability, abs=1e-3)]
     said = inside.shown("path-says")["text"]
     assert "“raining” is the main reason" in said
-    assert f"Layer {shown['head'][0]}, head {shown['head'][1]} looks back from “play”" in said
+    assert f"Layer {shown['head'][0]}, attention head {shown['head'][1]} looks back from “play”" in said
     select_in_path(inside.session, {"layer": 2, "head": 1})
     state = inside.session.snapshot()
     assert (state.selection.layer, state.selection.head, state.state(Chosen).step) == (2, 1, "numbers")

@@ -37,7 +37,7 @@ def use(session, loaded):
 
 
 def test_the_example_is_scored_when_the_tab_is_first_opened_and_never_in_place_of_a_text(drawn):
-    assert "nats per token" in shown(drawn)["loss-headline"]
+    assert "nats per token" in shown(drawn)["loss-says"]
     Loss.text.set(drawn.session, "The dog")
     assert not drawn.is_waiting
     assert loss.text_in_box(drawn.session.snapshot()) == "The dog"
@@ -66,13 +66,13 @@ def test_another_model_scores_the_shown_text_again_or_says_why_it_cannot(drawn):
 
 def test_the_three_numbers_agree_and_the_most_surprising_token_is_selected(drawn):
     said = measured(drawn, "Tom saw a big dog. The dog raised the interest rates.")
-    nats, perplexity = re.search(r"([\d.]+) nats .* perplexity ([\d,.]+) ", said["loss-headline"]).groups()
+    nats, perplexity = re.search(r"([\d.]+) nats .* perplexity ([\d,.]+) ", said["loss-says"]).groups()
     assert math.log(float(perplexity.replace(",", ""))) == pytest.approx(float(nats), abs=1e-3)
     losses = drawn.session.state(Loss).measured.result.losses
     strip = drawn.views["loss-strip"]
     assert losses[strip["selected"] - 1].surprisal == max(loss.surprisal for loss in losses)
     assert strip["shade"] == shade_value([0.0, *(loss.surprisal for loss in losses)])
-    assert "as unsure as if it had to pick one of" in said["loss-says"]
+    assert "as unsure as if it had to pick one of" in said["loss-headline"]
     assert "The text fits into the context of 256" in said["loss-says"]
     assert said["loss-status"] == ""
 
