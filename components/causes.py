@@ -173,8 +173,9 @@ def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Voc
     def values(fall: Fall) -> dict[str, str]:
         return {"word": word_name(tokenizer, ids, fall.place), "without": percent(fall.probability)}
 
-    tied = [fall for fall in falls.words if is_seen(falls, fall) and percent(fall.probability) == percent(best.probability)]
-    sentence = t("why.because.several" if len(tied) > 1 else "why.because", token=name, p=p, **values(best))
+    left = [percent(fall.probability) for fall in falls.words if is_seen(falls, fall)]
+    is_tied = left.count(percent(best.probability)) > 1
+    sentence = t("why.because.several" if is_tied else "why.because", token=name, p=p, **values(best))
     second = None if means(best) else next((fall for fall in falls.words if means(fall) and is_seen(falls, fall)), None)
     return sentence if second is None else sentence + t("why.because.meaning", **values(second))
 

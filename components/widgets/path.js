@@ -130,7 +130,7 @@ function mount(root, host) {
       const d = y === last ? `${along}H${x1}` : `${along}C${x0} ${y} ${x0} ${last} ${x1} ${last}`;
       add("path", { d, class: `gb-path-look${isDashed ? " gb-indirect" : ""}`, "stroke-width": size.toFixed(1), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
     }
-    if (main >= 0) write(t("path.without", { p: percent(words[main].without ?? 0) }), left + (isNarrow ? 14 : 20), rows[main] - 7, "gb-path-note gb-cause", "start");
+    if (main >= 0) write(t("path.without", { p: percent(words[main].without ?? 0) }), left + (isNarrow ? 14 : 20), rows[main] - 9, "gb-path-note gb-cause", "start");
     if (dashed) write(t(words[main]?.look ? "path.dashed" : "path.dashed.main", { word: words[main]?.text ?? "" }), 4, bottom + 96, "gb-path-note", "start");
     const p = next[0][1];
     const out = THINNEST + (THICKEST - THINNEST) * p;

@@ -130,7 +130,7 @@ function mount(root, host) {
     parts.clear();
     setAll(svg, { width, "aria-label": name });
 
-    const padding = isNarrow ? 16 : 40;
+    const padding = isNarrow ? 12 : 40;
     // the labels, which make a column as wide as the longest, and the ribbons' widths
     const texts = columns.map(({ nodes }) =>
       nodes.map(({ name, short, number }) => [(isNarrow && short) || name, number === undefined ? "" : ` → ${percent(number)}`]),
