@@ -271,7 +271,7 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
 
     def trained_name(s: Any) -> str:
         built = shown(s)
-        return "" if built is None else t("shapes.trained", model=short_name(built.model))
+        return t("shapes.trained", model=short_name(s.model if built is None else built.model))
 
     def strip(side: int, s: Any) -> dict[str, Any]:
         built = shown(s)
