@@ -36,8 +36,7 @@ export function fits(query, item, n, topic) {
 
 /** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
-  /** @type {{list: "lessons" | "challenges", keys: string[], topics: number[]}} */
-  const { list, keys, topics } = host.options;
+  const { list, keys, topics } = /** @type {{list: "lessons" | "challenges", keys: string[], topics: number[]}} */ (host.options);
   const [words, kept] = [WORDS[list], { lessons, challenges }[list]];
   const [back, on, film, items, summary] = [".gb-back", ".gb-on", ".gb-film-link", "ol", "summary"].map((name) => find(root, name));
   const contents = find(root, "details", HTMLDetailsElement);
