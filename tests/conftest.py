@@ -17,7 +17,7 @@ from gpt.model import GPT
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
 from tests.gpt.family_configs import FAMILIES, randomized
 
-settings.register_profile("quick", max_examples=20, deadline=None)
+settings.register_profile("quick", max_examples=10, deadline=None)
 settings.register_profile("thorough", max_examples=100, deadline=None)
 settings.load_profile("quick")
 DRAWN_SEEDS = Random(0)  # seeds of texts for which none is given
