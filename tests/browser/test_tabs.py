@@ -188,7 +188,10 @@ def test_the_answer_is_in_sight_of_what_is_pressed_which_stays_in_place_as_every
         before = pressed.evaluate(PLACE)
         pressed.click()
         expect(shown).to_be_visible()
-        page.wait_for_function(QUIET)
+        if name == "train":  # the page changes until the run ends
+            expect(shown.locator(".main-svg").first).to_be_visible()
+        else:
+            page.wait_for_function(QUIET)
         shift = page.evaluate("window.shifts.reduce((sum, each) => sum + each, 0)")
         after = pressed.evaluate(PLACE) if pressed.count() and pressed.is_visible() else before
         result = shown.evaluate(PLACE)
