@@ -75,7 +75,7 @@ class Events:
         Args:
             trigger: A component's event, such as `button.click`, a dependency (`event.then`), or a list of events.
             inputs: Components whose values to pass; for a widget, the unchecked dict that it last sent with this event;
-                for `client`, the unchecked text that `js` returns in its place.
+                for `client`, the unchecked value that `js` returns in its place.
             payload: Also pass the dict that the event itself carries, unchecked. Not for "always_last", because gradio
                 repeats the first event's payload there.
             js: JavaScript function that runs in the browser first; it takes the inputs and returns them as a list.

@@ -110,7 +110,7 @@ def network(host: str) -> str:
 
 
 def _known(arrived: str) -> dict[str, Any]:
-    with suppress(ValueError):
+    with suppress(ValueError, TypeError):
         known = json.loads(arrived)
         return known if isinstance(known, dict) else {}
     return {}

@@ -209,6 +209,8 @@ def layer_bars(
         tip="+.3f",
         height=320,
     )
+    for bars in drawn["data"]:
+        bars["hovertemplate"] = bars["hovertemplate"].removeprefix("%{x}: ")  # most layers have no name
     place = {"width": 0.6, "offset": -0.3, "showlegend": False}
     drawn["data"].append(_bars(np.arange(len(ends)), floats([x for _, x in ends]), "", LIGHT["muted"], "+.3f", **place))
     return drawn

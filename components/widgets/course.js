@@ -30,7 +30,7 @@ const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox],
 export function fits(query, item, n, topic) {
   const number = /^\s*(#?)\s*(\d+)\s*$/.exec(query);
   if (number) return Number(number[2]) === topic || (!number[1] && Number(number[2]) === n);
-  const text = `${item.title} ${item.says} ${item.part} ${item.words}`.toLowerCase();
+  const text = [item.title, item.says, item.part, item.words].filter(Boolean).join(" ").toLowerCase();
   return query.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 

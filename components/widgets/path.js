@@ -123,7 +123,7 @@ function mount(root, host) {
         continue;
       }
       const strong = row === main ? 1 : Math.max((0.3 * share) / most, y === last ? 0.1 : 0);
-      const isDashed = head !== null && !look && row !== main;
+      const isDashed = main >= 0 && head !== null && !look && row !== main;
       dashed ||= isDashed;
       const size = THINNEST + (THICKEST - THINNEST) * strong;
       const along = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}`;

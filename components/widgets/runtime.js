@@ -26,7 +26,7 @@ import { Store } from "./store.js";
  * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
  *
  * @typedef {object} Call  the declaration of a widget in Python
- * @property {string} widget  its module's name: "tokens", or "lesson/head" for one of several in a folder
+ * @property {string} widget  its module's name, such as "tokens"
  * @property {string} view  its view's name
  * @property {string} id
  * @property {Record<string, any>} options

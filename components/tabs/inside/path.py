@@ -83,7 +83,8 @@ def path(s: Any) -> Path:
     shares = [(index[fall.place[0]], 1 - fall.probability / falls.probability) for fall in first]
     if main is None:  # every word counts a little, for or against
         shares = [(index[fall.place[0]], abs(1 - fall.probability / falls.probability)) for fall in falls.all_words]
-    causes = [(i, share) for i, share in shares if share >= (MIN_CAUSE if main else 0.0)]
+    named = None if main is None else index[main.place[0]]  # whatever it is worth
+    causes = [(i, share) for i, share in shares if i == named or share >= (MIN_CAUSE if main else 0.0)]
     measured = s.ready(added)
     scores = measured.scores if measured is not None and measured[:2] == found[:2] else [0.0]
     writer = max(range(0 if head is None else head.place[0], len(scores)), key=scores.__getitem__, default=0)

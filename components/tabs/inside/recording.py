@@ -101,7 +101,8 @@ class Recording:
 
     def _store(self, trace: Trace, start: int) -> None:
         """Pool the activations of a pass that begins at position `start`."""
-        found = {name: rows_of(value) for name, value in trace.tensors.items()}
+        names = (*RECORDED, *RECORDED_GATED, *RECORDED_OUTSIDE, "mlp_pre")
+        found = {name: rows_of(value) for name, value in trace.tensors.items() if name.rpartition(".")[2] in names}
         activation = ACTIVATIONS[activation_of(self.document)]
         for layer, traced in enumerate(trace.layers):
             pre, post = (found[f"layers.{layer}.mlp_{name}"] for name in ("pre", "post"))

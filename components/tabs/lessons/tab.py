@@ -66,7 +66,6 @@ def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
             columns(
                 column(figure_part(loaded.model.config), instead, classes="gb-lesson-picture", min_width=320),
                 section(body, classes="gb-lesson-text", grow=1),
-                classes="gb-lesson-columns",
             ),
             below,
             classes="",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -139,14 +138,14 @@ def type_text(session: Session, text: object) -> None:
 
 
 def take_file(session: Session, path: str | None) -> None:
-    """Read an uploaded file and delete it."""
+    """Read the chosen file; gradio deletes it later. path: None once it is removed."""
     if not path:
+        session.change(Train, uploaded=None)
         return
     try:
         session.change(Train, uploaded=choices.read_text_file(path), text="", notice=None)
     except ValueError as problem:
         session.change(Train, uploaded=None, notice=problem)
-    Path(path).unlink(missing_ok=True)
 
 
 def take_code(session: Session) -> None:
@@ -375,7 +374,7 @@ def build_train(events: Events, machine: Machine, write: Callable[[Session], Ite
             )
             shown = Card("train-shown", whose, classes="")
         loss = curve_card(OWN, progress_of)()
-    events.on(file.upload, take_file, [file])
+    events.on(file.change, take_file, [file])
     add_cards(
         events,
         {tab.name: [task, code, run, shown, loss, player_card(OWN)(), film_card(OWN, machine)(), scaling_card()()]},

@@ -187,9 +187,11 @@ def switch(session: Session, sent: dict[str, Any]) -> None:
     if e is None or found is None:
         return
     clicked = {key for key in parts(e, found) if key == sent.get("key")}
-    off = frozenset[str]() if sent.get("all") is True else clicked ^ {*off_of(s, e, found)}
+    prediction, before = s[Chosen].off
+    before = before if prediction == e.prediction else frozenset()  # of both flows
+    off = before - parts(e, found).keys() if sent.get("all") is True else before ^ clicked
     if len(hidden_by(found, off)) <= e.prediction.position:  # at least one token must remain
-        session.change(Chosen, off=(e.prediction, frozenset(off)))
+        session.change(Chosen, off=(e.prediction, off))
 
 
 @tab.computed

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from components.errors import PageError
 from components.figures.bars import signed_bars
 from components.figures.lines import path_lines
 from components.figures.maps import lens_heatmap
@@ -178,12 +179,19 @@ def watch(session: Session, wanted: object) -> None:
         text = session.snapshot().text
     if text is None or text.n_read == 0 or not isinstance(wanted, list):
         return
-    entries = (
-        found_tokens(text, session.selection, each, 1)[0] if isinstance(each, str) and each else each
-        for each in wanted[:MAX_WATCHED]
-    )
-    ids = dict.fromkeys(each for each in entries if type(each) is int and 0 <= each < text.config.vocab_size)
+    ids: dict[int, None] = {}
+    unknown: PageError | None = None
+    for each in wanted[:MAX_WATCHED]:
+        try:
+            found = found_tokens(text, session.selection, each, 1)[0] if isinstance(each, str) and each else each
+        except PageError as problem:
+            unknown = problem
+            continue
+        if type(found) is int and 0 <= found < text.config.vocab_size:
+            ids[found] = None
     session.change(Chosen, watched=picked(text, ids))
+    if unknown is not None:
+        raise unknown
 
 
 def watched(s: Any) -> list[int]:

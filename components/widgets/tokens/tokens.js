@@ -222,7 +222,7 @@ function mount(root, host) {
   function showTip(chip) {
     const index = indexOf(chip);
     const token = tokens[index];
-    if (!token) return;
+    if (!token) return hideTip();
     /** @type {[string, string][]} */
     const rows = [...token.unseen];
     if (isExact()) rows.push([t("strip.id"), String(token.id)]);
