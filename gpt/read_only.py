@@ -1,4 +1,4 @@
-"""Tensors that store their values in a format of their own. They can be read and computed with, but not changed."""
+"""Read-only weights: tensors that can be read and computed with, but refuse to be changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpt.errors import GPTError
 
 
 class Values:
-    """The values of a `ReadOnlyTensor`, stored in an ordinary tensor. Subclasses pack them."""
+    """The values of a `ReadOnlyTensor`, stored in an ordinary tensor. Subclasses store them in other formats."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
@@ -33,7 +33,7 @@ class Values:
 
 
 class ReadOnlyTensor(Tensor):
-    """A tensor whose values are stored in a format of their own. Raises an error on any attempt to change it.
+    """A tensor whose values may be stored in a format of their own. Raises ValueError on any attempt to change it.
 
     Computations unpack the values, except for F.linear and F.embedding, which use the methods of `Values`. Views, such
     as a row, are read-only too. Can be a parameter of a module. A copy, or a pickled and restored tensor, is ordinary.
@@ -85,7 +85,7 @@ class ReadOnlyTensor(Tensor):
                 given.get(each.name) for each in schema.arguments if each.alias_info and each.alias_info.is_write
             ]
             if any(isinstance(each, ReadOnlyTensor) for each in tree_leaves(written)):
-                raise GPTError("model.read_only")
+                raise read_only_error()
         given_args, given_kwargs = tree_map_only(ReadOnlyTensor, ordinary, (args, kwargs))
         result = function(*given_args, **given_kwargs)
         if not (isinstance(args[0], ReadOnlyTensor) and any(each.alias_info for each in schema.returns)):
@@ -100,6 +100,18 @@ def ordinary(tensor: Tensor) -> Tensor:
     return tensor.stored.unpack() if isinstance(tensor, ReadOnlyTensor) else tensor
 
 
+def freeze(model: nn.Module) -> None:
+    frozen: dict[Tensor, ReadOnlyTensor] = {}  # tied weights stay tied
+    for module in model.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            if not isinstance(parameter, ReadOnlyTensor):
+                setattr(module, name, frozen.setdefault(parameter, ReadOnlyTensor(Values(parameter.detach()))))
+
+
+def read_only_error() -> GPTError:
+    return GPTError("model.read_only")
+
+
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     x, bias = ordinary(x), None if bias is None else ordinary(bias)
     return weight.stored.linear(x, bias) if isinstance(weight, ReadOnlyTensor) else F.linear(x, weight, bias)
@@ -109,19 +121,34 @@ def _embedding(ids: Tensor, weight: ReadOnlyTensor, *_: Any, **__: Any) -> Tenso
     return weight.stored.embedding(ids)
 
 
+def _reader(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that reads the memory of the unpacked values. A NumPy array becomes read-only."""
+
+    def read(tensor: ReadOnlyTensor, *args: Any, **kwargs: Any) -> Any:
+        found = function(tensor.stored.unpack(), *args, **kwargs)
+        if hasattr(found, "setflags"):
+            found.setflags(write=False)
+        return found
+
+    return read
+
+
 def _set(tensor: Tensor, value: object = True, *, requires_grad: bool = True) -> Tensor:
     """Accept only what changes nothing: the tensor itself as its data, or no gradient."""
     if value is not tensor and value is not False and requires_grad:
-        raise GPTError("model.read_only")
+        raise read_only_error()
     return tensor
+
+
+def _refuse(*_: Any, **__: Any) -> Any:
+    raise read_only_error()
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     F.linear: _linear,
     F.embedding: _embedding,
-    Tensor.numpy: lambda tensor, **options: ordinary(tensor).numpy(**options),
-    Tensor.__array__: lambda tensor, *dtype: ordinary(tensor).__array__(*dtype),
-    Tensor.tolist: lambda tensor: ordinary(tensor).tolist(),
+    **{function: _reader(function) for function in (Tensor.numpy, Tensor.__array__, Tensor.tolist)},
+    **dict.fromkeys((Tensor.data_ptr, Tensor.__dlpack__, Tensor.share_memory_), _refuse),  # they give away the memory
     Tensor.requires_grad_: _set,
     vars(TensorBase)["data"].__set__: _set,
     vars(TensorBase)["requires_grad"].__set__: _set,

@@ -32,6 +32,7 @@ from gpt.models.checkpoints import Checkpoint
 from gpt.models.checkpoints.tokenizer_formats import suggested_sampling
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.memory import return_free_memory
+from gpt.read_only import freeze
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
@@ -162,7 +163,8 @@ def build(
 
     untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether the
     parameters are ordinary and have gradients; by default, they are packed if `can_pack` returns True. deployed: the
-    deployment that generates text, if any; in float32, weights then stay memory-mapped (see `Checkpoint.build_mapped`).
+    deployment that generates text, if any; all parameters are then read-only, because a change would not reach it, and
+    in float32 they stay memory-mapped (see `Checkpoint.build_mapped`).
 
     Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.
@@ -178,7 +180,9 @@ def build(
         return LoadedModel(name, model, checkpoint.tokenizer, device, precision, *known, is_adapted)
 
     if deployed is not None and precision == "fp32" and not untrained:
-        return finished(checkpoint.build_mapped())
+        model = checkpoint.build_mapped()
+        freeze(model)
+        return finished(model)
     packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
         raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
@@ -196,6 +200,8 @@ def build(
     except torch.OutOfMemoryError:
         raise GPTError("memory.device", model=name, device=device) from None
     model.requires_grad_(trainable)
+    if deployed is not None:
+        freeze(model)
     with torch.inference_mode(), threads_for(multiplications_per_token(model)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
             raise GPTError("checkpoint.logits_not_finite", model=name)
@@ -244,11 +250,13 @@ def with_adapted(name: str, loaded: LoadedModel, checkpoint: Checkpoint) -> Load
 def gpu_copy(loaded: LoadedModel) -> LoadedModel:
     """Return a copy of the model on the GPU that ZeroGPU provides during a call. The first call creates the copy.
 
-    The shared model stays on the CPU, where documents can be inspected without waiting for a GPU. The copy is created
-    when the model is loaded, because a Space must place its models on "cuda" at start-up.
+    The shared model stays on the CPU, where documents can be inspected without waiting for a GPU. Its weights become
+    read-only, because a change would not reach the copy. The copy is created when the model is loaded, because a Space
+    must place its models on "cuda" at start-up.
     """
     if loaded.model not in _copies:
         _copies[loaded.model] = deepcopy(loaded.model).to(GPU_DEVICE)
+        freeze(loaded.model)
     return replace(loaded, model=_copies[loaded.model], device=torch.device(GPU_DEVICE))
 
 

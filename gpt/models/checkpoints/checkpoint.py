@@ -104,7 +104,7 @@ class Checkpoint:
         model.load_state_dict(state, strict=False, assign=True)
         if self.config.tie_weights:
             model.lm_head.weight = model.wte.weight
-        return model.requires_grad_(False)
+        return model
 
     @property
     def n_copied_bytes(self) -> int:
