@@ -110,12 +110,12 @@ def generate_batch(
     loaded = as_loaded(model)
     seeds = [(with_seed(params).seed or 0) + i for _ in prompts for i in range(n)] if seeds is None else seeds
     documents = [Generation(loaded, prompt, heal=heal, special=special) for prompt in prompts for _ in range(n)]
-    texts = list(zip(documents, seeds, strict=True))
+    texts = list(zip(documents, [replace(params, seed=seed) for seed in seeds], strict=True))
     del documents  # each is freed with its batch
     new_ids: list[list[int]] = []
     while texts:
         batch, texts = texts[:MAX_TEXTS], texts[MAX_TEXTS:]
-        runs = [document.steps(replace(params, seed=seed), max_new_tokens) for document, seed in batch]
+        runs = [document.steps(seeded, max_new_tokens) for document, seeded in batch]
         made: list[list[int]] = [[] for _ in batch]
         for steps in together([document for document, _ in batch], runs):
             for ids, step in zip(made, steps, strict=True):

@@ -4,7 +4,7 @@ from typing import Any
 
 from gpt.config import GPTConfig, RotaryScaling
 
-CONTEXT = 4096  # longest text of the page, also for models trained on longer texts
+CONTEXT = 4096  # longest text of the page by default, also for models trained on longer texts
 
 
 def pythia(n_layer: int, n_head: int, n_embd: int) -> GPTConfig:

@@ -279,7 +279,8 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     """
     if p is None or p == 1:
         return logits
-    ascending = np.sort(logits)
+    finite = np.sort(logits[logits > -math.inf])  # few after top-k
+    ascending = np.concatenate([np.full(len(logits) - len(finite), -math.inf, logits.dtype), finite])
     cumulative = softmax(ascending).cumsum(dim=0).numpy()
     removed = min(int(cumulative.searchsorted(np.float32(1 - p), side="right")), len(logits) - 1)
     return keep_from(logits, ascending[removed], len(logits) - removed)

@@ -36,7 +36,10 @@ def nearest_tokens(model: GPT, token: int, k: int = 10) -> NearestTokens:
 
 @torch.inference_mode()
 def position_similarity(model: GPT) -> Tensor:
-    """Return the cosine similarities of position embeddings, (block_size, block_size). Raises ValueError if none."""
+    """Return the cosine similarities of learned position embeddings, (block_size, block_size).
+
+    Raises ValueError for a model without them.
+    """
     if model.wpe is None:
         raise GPTError("analysis.no_position_embeddings")
     wpe = F.normalize(to_float32(model.wpe.weight), dim=-1)

@@ -100,10 +100,9 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
         else:
             raise GPTError("edit_text.unknown", part=quoted)
         require(place not in found[field], "edit_text.duplicate", part=quoted)
-        is_free = len(found["patches"]) < MAX_PATCHES or field != "patches"
-        require(is_free, "edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
-        is_free = len(found["steering"]) < MAX_CONCEPTS or field != "steering"
-        require(is_free, "edit_text.too_many_concepts", part=quoted, limit=MAX_CONCEPTS)
+        n = len(found[field])
+        require(field != "patches" or n < MAX_PATCHES, "edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
+        require(field != "steering" or n < MAX_CONCEPTS, "edit_text.too_many_concepts", part=quoted, limit=MAX_CONCEPTS)
         found[field][place] = make()
     return Edits(**found | others | {name: tuple(found[name].values()) for name in ("patches", "steering")})
 

@@ -234,7 +234,7 @@ class Generation(Document):
         with suppress(ConnectionLost, GPTError), closing(deployed.stream(self.request(SamplingParams(), 0))) as found:
             for reply in found:
                 if reply is not None:
-                    self._keep_reply(reply)
+                    self._keep_reply(reply["start"], states_of(reply))
                 if reply is not None or time.monotonic() > end:
                     return
 
@@ -296,8 +296,8 @@ class Generation(Document):
     def without(self, positions: Collection[int]) -> Generation:
         """Return a new document without the tokens at these positions of the current text.
 
-        The other tokens keep their origins, except that the first one counts as typed. Does not copy branches,
-        activations, because all positions change, and edits at a position. Raises ValueError if no token remains.
+        The other tokens keep their origins, except that the first one counts as typed. Branches, edits at a position, and
+        activations (all positions change) are not copied. Raises ValueError if no token remains.
         """
         nodes = [node for position, node in enumerate(self.path) if position not in positions]
         return self._part(nodes, None if self.edits is None else self.edits.for_any_text(), self.dropped)
@@ -417,10 +417,10 @@ class Generation(Document):
         seconds = time.perf_counter() - began
         return Step(token_id, text, probability, rank, entropy, position, u, reason, seconds)
 
-    def _keep_reply(self, reply: dict[str, Any]) -> None:
+    def _keep_reply(self, start: int, states: Tensor) -> None:
         """Keep the states in a reply (see `replies`), as far as the text reaches."""
-        n, states = self.n_read, np.frombuffer(bytearray(b64decode(reply["states"])), FLOAT32)
-        self._keep_states(reply["start"], torch.from_numpy(states).view(-1, self._states.shape[1]))
+        n = self.n_read
+        self._keep_states(start, states.view(-1, self._states.shape[1]))
         self._engine.n_tokens += self.n_read - n
 
     def take_activations(self, other: Generation) -> None:
@@ -434,6 +434,10 @@ class Generation(Document):
             self._cache.crop(min(length, self._cache.length))
             self._newest, self._n_read = None, length
         super()._cut(length)
+
+
+def states_of(reply: dict[str, Any]) -> Tensor:
+    return torch.from_numpy(np.frombuffer(bytearray(b64decode(reply["states"])), FLOAT32))
 
 
 def statistics_of(logits: Tensor, token_id: int) -> TokenStatistics:
@@ -522,6 +526,7 @@ def _remote_stream(
                     if reply is None:
                         yield document, None
                         continue
+                    states = states_of(reply)
                     for draw in reply["draws"]:
                         if document.stopped:
                             return
@@ -531,7 +536,7 @@ def _remote_stream(
                         joined = not slides and document.path[-1] == last_node
                         left = None if left is None else left - 1
                         step = document.append_draw(Draw(*draw), params, began, joined=joined, left=left, slides=slides)
-                        document._keep_reply(reply)
+                        document._keep_reply(reply["start"], states)
                         last_node, losses = document.path[-1], 0
                         yield document, step
                         if step.finish_reason is not None or left is None:

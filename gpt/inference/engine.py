@@ -110,7 +110,7 @@ class Engine:
             self._documents.add(document)
 
     def trim(self) -> None:
-        """Free copies that no pass has needed since the last call."""
+        """Free copies of texts. The next pass copies again what it needs."""
         with self._pass_lock:
             self.decode_cache.trim()
 

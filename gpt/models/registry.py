@@ -207,9 +207,10 @@ class Registry:
                 raise GPTError("model.unknown", name=str(name)[:MAX_NAME_CHARS], models=known)
             load = self._loads.get(name)
             if load is None:
-                load = self._loads[name] = Load()
+                load = Load()
                 load.thread = threading.Thread(target=self._run, args=(name, source, load), daemon=True)
                 load.thread.start()
+                self._loads[name] = load
             self._loads.move_to_end(name)
         loaded = load.wait(progress)
         return loaded if strength == 1 else self._at_strength(loaded, strength)

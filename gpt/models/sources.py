@@ -258,13 +258,17 @@ def fetch_weights(repo_id: str, sizes: Mapping[str, int], progress: Progress | N
             nonlocal done
             done += n
             if progress is not None:
-                progress(done, total)
+                progress(min(done, total), total)
             return super().update(n)
 
-    if progress is not None:
-        progress(done, total)
-    for name in sizes:
+    before = 0
+    for name, size in sizes.items():
+        if progress is not None:
+            progress(before, total)
         hf_hub_download(repo_id, name, tqdm_class=None if progress is None else Bar)
+        before = done = before + size  # also if the file was there, or partly
+    if progress is not None:
+        progress(total, total)
 
 
 def available_device(device: str | torch.device) -> torch.device:

@@ -58,7 +58,7 @@ class Models:
         return replica
 
     async def __call__(self, request: Request) -> StreamingResponse:
-        """Continue a text; the request and the lines of the answer are those of `replies` in `gpt.documents`."""
+        """Continue a text; the request and the lines of the answer are those of `gpt.documents.generation.replies`."""
         try:
             replica, asked = await self.model(serve.get_multiplexed_model_id()), await request.json()
         except Exception as error:

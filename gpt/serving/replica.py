@@ -96,7 +96,7 @@ class Replica:
             self._n_running -= 1
 
     def check_health(self) -> None:
-        """Check that the engine can read a token, and free memory that has not been needed since the last check.
+        """Check that the engine can read a token, and free copies of texts.
 
         Raises TimeoutError after HEALTH_SECONDS.
         """

@@ -198,7 +198,8 @@ class HuggingFaceTokenizer(Vocabulary):
 
     @cached_property
     def _name(self) -> Any:
-        return regex.compile(rf"(\L<names>)(?!{MARK})", names=list(self.special_names) or [MARK])
+        names = list(self.special_names)
+        return regex.compile(rf"(\L<names>)(?!{MARK})" if names else "((?!))", names=names)
 
     def _encode_parts(self, parts: list[str], *, is_start: bool) -> list[int]:
         for i in range(1, len(parts), 2):

@@ -272,7 +272,9 @@ def read_openai(files: list[Path], hints: Hints) -> Contents:
     """
     folder, data = files[0].parent, files[0].with_suffix(".data-00000-of-00001")
     options = read_json(folder / OPTIONS, dict)
-    stored = in_order(existing(data), readable(folder / OPTIONS, lambda: dict(sorted(openai_shapes(options).items()))))
+    stored = split_file(
+        existing(data), readable(folder / OPTIONS, lambda: dict(sorted(openai_shapes(options).items())))
+    )
     tensors = {}
     for name, tensor in stored.items():
         module, _, leaf = re.sub(r"^h(\d+)/", r"h/\1/", name).replace("/", ".").rpartition(".")
@@ -281,7 +283,7 @@ def read_openai(files: list[Path], hints: Hints) -> Contents:
     return Contents(tensors, partial(openai_vocabulary, folder), config, folder=folder)
 
 
-def in_order(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0) -> dict[str, Tensor]:
+def split_file(file: Path, shapes: Mapping[str, tuple[int, ...]], start: int = 0) -> dict[str, Tensor]:
     """Return the float32 tensors that fill the rest of a file from byte `start` on, memory-mapped."""
     sizes = [math.prod(shape) for shape in shapes.values()]
     stop, whole = start + 4 * sum(sizes), map_file(file)
@@ -355,7 +357,7 @@ def read_llama2c(files: list[Path], hints: Hints) -> Contents:
     if header is None:
         raise GPTError("file.damaged", file=files[0].name, reason="header")
     tensors: dict[str, Tensor] = {}
-    for name, tensor in in_order(files[0], dict(parts_of_llama2c(*header)), LLAMA2C_HEADER[header[0]]).items():
+    for name, tensor in split_file(files[0], dict(parts_of_llama2c(*header)), LLAMA2C_HEADER[header[0]]).items():
         if not name.startswith("freqs"):  # angles, which follow from the options
             blocks = tensor.unbind() if "{n}" in name else [tensor]
             tensors |= {f"{name.format(n=number)}.weight": block for number, block in enumerate(blocks)}

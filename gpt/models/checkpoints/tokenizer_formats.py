@@ -128,7 +128,8 @@ def read_hugging_face_tokenizer(folder: Path, file: str, n_vocab: int) -> Huggin
         if settings.get("add_bos_token", starts) is True:
             roles = ("bos_token", roles[1])
         put_around_texts(content, vocab, *(tokens.get(role) for role in roles))
-    ends = generation.get("eos_token_id", model.get("eos_token_id"))
+    ends = generation.get("eos_token_id")
+    ends = model.get("eos_token_id") if ends is None else ends
     end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
     chat = read_chat_template(folder, settings, tokens)
     return library_vocabulary(content, n_vocab, file, TokenizerSettings(tokens, end_ids, chat), more)

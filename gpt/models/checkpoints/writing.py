@@ -462,7 +462,7 @@ def vocabulary_metadata(vocabulary: Vocabulary | None) -> dict[str, Any]:
         found = byte_level(ids | special, [" ".join(pair) for pair in merges], "gpt-2", dict.fromkeys(special, CONTROL))
         roles = {"bos_token": vocabulary.eot_id, "eos_token": vocabulary.eot_id}
     elif isinstance(vocabulary, HuggingFaceTokenizer):
-        found = library_vocabulary(vocabulary)
+        found = library_metadata(vocabulary)
         ids = vocabulary._tokenizer.get_vocab()
         roles = {role: ids.get(name) for role, name in vocabulary.settings.tokens.items()}
         if roles.get("eos_token") is None:
@@ -486,7 +486,7 @@ def byte_level(ids: dict[str, int], merges: list[str], pre: str, kinds: dict[str
     return {"model": "gpt2", "pre": pre, "tokens": tokens, "token_type": types, "merges": merges}
 
 
-def library_vocabulary(vocabulary: HuggingFaceTokenizer) -> dict[str, Any]:
+def library_metadata(vocabulary: HuggingFaceTokenizer) -> dict[str, Any]:
     """Return the metadata for a vocabulary of the `tokenizers` library. Raises ValueError if it is of another kind."""
     content = json.loads(vocabulary._tokenizer.to_str())
     model, normalizer, pre_tokenizer = content["model"], content["normalizer"], content["pre_tokenizer"]
