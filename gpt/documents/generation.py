@@ -296,8 +296,8 @@ class Generation(Document):
     def without(self, positions: Collection[int]) -> Generation:
         """Return a new document without the tokens at these positions of the current text.
 
-        The other tokens keep their origins, except that the first one counts as typed. Branches, edits at a position, and
-        activations (all positions change) are not copied. Raises ValueError if no token remains.
+        The other tokens keep their origins, except that the first one counts as typed. Branches, edits at a position,
+        and activations (all positions change) are not copied. Raises ValueError if no token remains.
         """
         nodes = [node for position, node in enumerate(self.path) if position not in positions]
         return self._part(nodes, None if self.edits is None else self.edits.for_any_text(), self.dropped)
