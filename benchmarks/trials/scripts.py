@@ -122,7 +122,7 @@ def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.locator("#compare-length input[type=number]").fill("2")
     page.locator("#compare-prompt textarea").fill(text)
-    page.locator("#compare-generate").click()
+    page.locator("#compare-start").click()
     for side in ("left", "right"):
         expect(page.locator(f"#compare-{side}-strip .gb-strip")).to_contain_text(text)
 

@@ -139,11 +139,12 @@ def job_buttons(
     queue: Queue,
     primary: bool = False,
     answer: str = "",
+    ends: bool = False,
 ) -> Part:
     """Return the buttons that start and stop the job in a state's field `job`, at most one of which is enabled.
 
     label: catalogue key of the Start button. able: whether it is enabled while nothing runs. primary, answer: see
-    `button`.
+    `button`. ends: whether a stopped job still shows its last results, instead of being cancelled.
     """
 
     def runs(s: Any) -> bool:
@@ -152,9 +153,10 @@ def job_buttons(
     def can_start(s: Any) -> bool:
         return not runs(s) and (able is None or able(s))
 
+    halt: Queue = "interactive" if ends else "stop"
     return parts.row(
         parts.button(f"{name}-start", label, start, queue=queue, enabled=can_start, primary=primary, answer=answer),
-        parts.button(f"{name}-stop", "stop", partial(stop, state), queue="stop", enabled=runs),
+        parts.button(f"{name}-stop", "stop", partial(stop, state), queue=halt, enabled=runs),
         classes="gb-buttons gb-short",
     )
 

@@ -17,7 +17,7 @@ SETTLED = {  # by tab, an element that is present once its pictures are drawn
     "inside": "#path .gb-path-end",
     "why": "#why-parts .main-svg",
     "change": "#change-original .gb-chip",
-    "compare": "#compare-generate:enabled",
+    "compare": "#compare-start:enabled",
     "activations": "#curves .main-svg",
     "train": "#scaling-tokens .main-svg",
     "lessons": "#lesson-body pre code",

@@ -33,7 +33,7 @@ MODELS = (*BUNDLED, SMALL)
 FAMILIES = ("gpt_neox", "gemma3", "olmo2", "smollm3")  # which together have every kind of block
 # Buttons that replace the text or open another tab, whose work goes on after the event, or that take seconds.
 NOT_PRESSED = ("example-", "use-", "undo", "redo", "clear", "change-keep", "beams-adopt", "open-film", "shape-start")
-NOT_PRESSED += ("compare-generate", "compare-seeds", "compare-temperatures", "train-", "notebook-", "positions-start")
+NOT_PRESSED += ("compare-start", "compare-seeds", "compare-temperatures", "train-", "notebook-", "positions-start")
 NOT_PRESSED += ("masks-start", "kernels-", "layers-", "change-try-costliest", "learned-save", "trace-save")
 
 

@@ -6,9 +6,10 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
+from components import kit
 from components.api.arguments import checked_text
+from components.errors import NothingToShow
 from components.i18n import t
-from components.kit import Panel, button, caption, column, question, row, says, section, setting, slider
 from components.labels import decimal, marked, token_text
 from components.parts import Lines, Part
 from components.state.admission import Admission
@@ -17,7 +18,7 @@ from components.state.adoption import load_with_progress
 from components.state.jobs import Job, run_steps
 from components.state.session import Session
 from components.state.snapshot import Message
-from components.tabs.compare.columns import prompts, run_and_stop
+from components.tabs.compare.columns import prompts
 from components.text_views import short_name
 from components.widgets.simple import table
 from components.widgets.widget import to_json, widget
@@ -31,7 +32,7 @@ SEARCHES = AdmissionQueue(4)  # a running search keeps all beams' keys and value
 MAX_ROOT_CHARS = 9  # maximum length of the root's label
 
 
-panel = Panel("beams")
+panel = kit.Panel("beams")
 
 
 @panel.state
@@ -44,9 +45,9 @@ class Beams:
         chosen: Selected candidate; None for the best one.
     """
 
-    width: int = setting(3, low=1, high=8)
-    penalty: float = setting(1.0, low=-2, high=3, step=0.1)
-    length: int = setting(10, low=1, high=40)
+    width: int = kit.setting(3, low=1, high=8)
+    penalty: float = kit.setting(1.0, low=-2, high=3, step=0.1)
+    length: int = kit.setting(10, low=1, high=40)
     begun: bool = False
     search: BeamSearch | None = None
     depth: int = 0
@@ -91,58 +92,48 @@ def _show_step(session: Session) -> Iterator[None]:
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
     """Select the clicked candidate. `sent` is an unvalidated browser payload."""
-    found, candidate = session.state(Beams).search, sent.get("candidate")
-    if found is not None and type(candidate) is int and 0 <= candidate < len(found.candidates):
+    search, candidate = session.state(Beams).search, sent.get("candidate")
+    if search is not None and type(candidate) is int and 0 <= candidate < len(search.candidates):
         session.change(Beams, chosen=candidate)
 
 
 def adopt(session: Session) -> None:
-    """Make the selected candidate the document, with its tokens marked as chosen by hand, and open Write."""
-    state = session.state(Beams)
-    candidate = picked(state)
-    if state.search is None or candidate is None:
+    """Make the selected candidate the document, with its tokens marked as chosen by hand, and open Write.
+
+    If the visitor's document has the same prompt, its branches are kept.
+    """
+    search, candidate = session.state(Beams).search, picked(session.state(Beams))
+    if search is None or candidate is None:
         return
-    searched = state.search.document
-    document = _document(searched, session)
-    document.append(*state.search.ids(candidate), after=len(searched.ids) - 1)
+    searched = search.document
+    document = Generation(searched.loaded, searched.prompt_ids, held=searched.held)
+    with session.changing():
+        own = session.document
+        if own is not None and own.loaded is searched.loaded and own.edits == searched.edits:
+            document = own.copy() if own.prompt_ids == searched.prompt_ids else document
+    document.append(*search.ids(candidate), after=len(searched.ids) - 1)
     prompt = plain_text(document.tokenizer, document.prompt_ids) + searched.held
     adopt_document(session, document, prompt, Message("beams.adopted"))
     session.tab = "playground"
 
 
-def _document(searched: Generation, session: Session) -> Generation:
-    """Return a document with the search's prompt.
-
-    If the visitor's document has the same prompt, returns a copy of it, including its branches.
-    """
-    with session.changing():
-        own = session.document
-        same = own is not None and own.loaded is searched.loaded and own.edits == searched.edits
-        if own is not None and same and own.prompt_ids == searched.prompt_ids:
-            return own.copy()
-    return Generation(searched.loaded, searched.prompt_ids, held=searched.held)
+def found(s: Any) -> BeamSearch:
+    search: BeamSearch | None = s[Beams].search
+    if search is None:
+        raise NothingToShow
+    return search
 
 
 def root_text(search: BeamSearch) -> str:
-    tokenizer = search.document.loaded.tokenizer
-    before = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-MAX_ROOT_CHARS:])
+    document = search.document
+    before = "".join(token_text(document.tokenizer, i) for i in document.ids[-MAX_ROOT_CHARS:])
     return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"
 
 
 def shown(state: Any) -> list[Candidate]:
     """Return the search's candidates; while it runs, those of the steps shown."""
-    candidates = [] if state.search is None else list(state.search.candidates)
-    return [each for each in candidates if each.depth <= state.depth] if state.job is not None else candidates
-
-
-def tree_lines(search: BeamSearch, candidates: Sequence[Candidate]) -> Lines:
-    tokenizer = search.document.loaded.tokenizer
-    lines = Lines()
-    for each in candidates:
-        numbers = [float(f"{value:.6g}") for value in (each.log_probability, each.total, each.score)]
-        parent = -1 if each.parent is None else each.parent
-        lines.append(to_json([parent, token_text(tokenizer, each.token_id), each.depth, *numbers, each.outcome]))
-    return lines
+    candidates: list[Candidate] = list(state.search.candidates)
+    return candidates if state.job is None else [each for each in candidates if each.depth <= state.depth]
 
 
 def best(candidates: Sequence[Candidate]) -> int | None:
@@ -153,60 +144,6 @@ def best(candidates: Sequence[Candidate]) -> int | None:
     return next((each.number for each in candidates if each.depth == depth and each.outcome == "kept"), None)
 
 
-def text(search: BeamSearch, number: int) -> str:
-    """Quote the new tokens up to a candidate, with visible line breaks."""
-    tokenizer = search.document.loaded.tokenizer
-    written = "".join(token_text(tokenizer, token_id) for token_id in search.ids(number))
-    return f"“{marked(written)}”"
-
-
-def status_sentence(search: BeamSearch, *, stopped: bool) -> str:
-    caption = t(
-        "beams.status",
-        model=short_name(search.document.loaded.name),
-        n=search.candidates[-1].depth if search.candidates else 0,
-        candidates=len(search.candidates),
-        dropped=sum(each.outcome == "pruned" for each in search.candidates),
-    )
-    return caption + (t("beams.status.stopped") if stopped else "")
-
-
-def best_sentence(search: BeamSearch, candidates: Sequence[Candidate]) -> str:
-    number = best(candidates)
-    if number is None:
-        return ""
-    found = search.candidates[number]
-    values = {"text": text(search, number), "total": decimal(found.total, 2)}
-    if found.outcome != "finished":
-        return t("beams.unfinished", **values)
-    return t("beams.best", n=found.depth, score=decimal(found.score, 3), **values)
-
-
-def finished_rows(search: BeamSearch) -> list[list[str]]:
-    if not search.finished:
-        return []
-    keys = ("beams.table.text", "beams.table.tokens", "beams.total", "beams.score")
-    rows = [[t(key) for key in keys]]
-    for beam in search.finished:
-        total = search.candidates[beam.candidate].total
-        rows.append([text(search, beam.candidate), str(len(beam.ids)), decimal(total, 2), decimal(beam.score, 3)])
-    return rows
-
-
-def chosen_sentence(s: Any) -> str:
-    search, number = s[Beams].search, picked(s[Beams])
-    if search is None or number is None or s[Beams].job is not None:
-        return ""
-    found = search.candidates[number]
-    return t(
-        "beams.chosen",
-        text=text(search, number),
-        n=found.depth,
-        outcome=t(f"beams.outcome.{found.outcome}"),
-        total=decimal(found.total, 2),
-    )
-
-
 def picked(state: Any) -> int | None:
     """Return the clicked candidate or, by default, the best one; None if there are no candidates."""
     if state.search is None or not state.search.candidates:
@@ -214,73 +151,105 @@ def picked(state: Any) -> int | None:
     return best(state.search.candidates) if state.chosen is None else state.chosen
 
 
+def text(search: BeamSearch, number: int) -> str:
+    """Quote the new tokens up to a candidate, with visible line breaks."""
+    written = "".join(token_text(search.document.tokenizer, i) for i in search.ids(number))
+    return f"“{marked(written)}”"
+
+
 def tree(s: Any) -> dict[str, Any]:
-    state, found = s[Beams], s[Beams].search
-    if found is None:
-        return {"search": "", "root": "", "chosen": None, "best": None, "done": True, "lines": Lines()}
-    candidates = shown(state)
+    search, candidates = found(s), shown(s[Beams])
+    lines = Lines()
+    for each in candidates:
+        numbers = [float(f"{value:.6g}") for value in (each.log_probability, each.total, each.score)]
+        parent, name = -1 if each.parent is None else each.parent, token_text(search.document.tokenizer, each.token_id)
+        lines.append(to_json([parent, name, each.depth, *numbers, each.outcome]))
     return {
-        "search": f"{id(found):x}",
-        "root": root_text(found),
-        "chosen": state.chosen,
+        "search": f"{id(search):x}",
+        "root": root_text(search),
+        "chosen": s[Beams].chosen,
         "best": best(candidates),
-        "done": found.done and len(candidates) == len(found.candidates),
-        "lines": tree_lines(found, candidates),
+        "done": search.done and len(candidates) == len(search.candidates),
+        "lines": lines,
     }
 
 
-def summary(s: Any) -> str:
-    state = s[Beams]
-    return "" if state.search is None else best_sentence(state.search, shown(state))
+def best_sentence(s: Any) -> str:
+    search, number = found(s), best(shown(s[Beams]))
+    if number is None:
+        return ""
+    candidate = search.candidates[number]
+    values = {"text": text(search, number), "total": decimal(candidate.total)}
+    if candidate.outcome != "finished":
+        return t("beams.unfinished", **values)
+    return t("beams.best", n=candidate.depth, score=decimal(candidate.score, 3), **values)
 
 
 def status(s: Any) -> str | Message:
-    state = s[Beams]
     if s.progress is not None:
         return s.progress
-    if state.search is None:
+    search = found(s)
+    if s[Beams].job is not None:
+        return t("beams.running", n=s[Beams].depth, total=search.max_depth)
+    sentence = t(
+        "beams.status",
+        model=short_name(search.document.loaded.name),
+        n=search.candidates[-1].depth if search.candidates else 0,
+        candidates=len(search.candidates),
+        dropped=sum(each.outcome == "pruned" for each in search.candidates),
+    )
+    return sentence if search.done else sentence + t("beams.status.stopped")
+
+
+def chosen_sentence(s: Any) -> str:
+    search, number = found(s), picked(s[Beams])
+    if number is None or s[Beams].job is not None:
         return ""
-    if state.job is not None:
-        return t("beams.running", n=state.depth, total=state.search.max_depth)
-    return status_sentence(state.search, stopped=not state.search.done)
+    candidate = search.candidates[number]
+    outcome = t(f"beams.outcome.{candidate.outcome}")
+    values = {"text": text(search, number), "n": candidate.depth, "total": decimal(candidate.total)}
+    return t("beams.chosen", outcome=outcome, **values)
 
 
 def finished(s: Any) -> dict[str, Any]:
-    state = s[Beams]
-    return {"rows": [] if state.search is None or state.job is not None else finished_rows(state.search)}
-
-
-def can_adopt(s: Any) -> bool:
-    return s[Beams].job is None and picked(s[Beams]) is not None
+    search = found(s)
+    if s[Beams].job is not None or not search.finished:
+        raise NothingToShow
+    rows = [[t(key) for key in ("beams.table.text", "beams.table.tokens", "beams.total", "beams.score")]]
+    for beam in search.finished:
+        total = search.candidates[beam.candidate].total
+        rows.append([text(search, beam.candidate), str(len(beam.ids)), decimal(total), decimal(beam.score, 3)])
+    return {"rows": rows}
 
 
 def beam_search() -> Part:
     sliders = [
-        slider(Beams.width, "beams.width", info="beams.width.info"),
-        slider(Beams.penalty, "beams.penalty", info="beams.penalty.info"),
-        slider(Beams.length, "beams.length", info="beams.length.info"),
+        kit.slider(each, f"beams.{each.name}", info=f"beams.{each.name}.info")
+        for each in (Beams.width, Beams.penalty, Beams.length)
     ]
-    return column(
-        section(
-            question("beams.question"),
-            caption("beams.lead"),
-            row(
-                *sliders,
-                run_and_stop("beams-search", "beams.search", search, "beams-stop", Beams, answer="beams-tree"),
-                classes="gb-compare-run",
-            ),
-            says("beams-notice", lambda s: s[Beams].notice, kind="notice"),
+    options: dict[str, Any] = {"queue": "model", "primary": True, "answer": "beams-tree", "ends": True}
+    buttons = kit.job_buttons("beams", "beams.search", search, Beams, **options)
+    return kit.column(
+        kit.section(
+            kit.question("beams.question"),
+            kit.caption("beams.lead"),
+            kit.row(*sliders, buttons, classes="gb-compare-run"),
+            kit.says("beams-notice", lambda s: s[Beams].notice, kind="notice"),
             beams("beams-tree", draw=tree, on=choose),
-            says("beams-says", summary),
-            says("beams-status", status, kind="status"),
-            row(
-                says("beams-chosen", chosen_sentence, kind="caption"),
-                button("beams-adopt", "beams.adopt", adopt, enabled=can_adopt),
+            kit.says("beams-says", best_sentence),
+            kit.says("beams-status", status, kind="status"),
+            kit.row(
+                kit.says("beams-chosen", chosen_sentence, kind="caption"),
+                kit.button("beams-adopt", "beams.adopt", adopt, enabled=can_adopt),
                 classes="gb-compare-chosen",
             ),
         ),
-        section(question("beams.table.question"), table("beams-table", draw=finished)),
+        kit.section(kit.question("beams.table.question"), table("beams-table", draw=finished)),
     )
+
+
+def can_adopt(s: Any) -> bool:
+    return s[Beams].job is None and picked(s[Beams]) is not None
 
 
 _TEMPLATE = """<figure class="gb-beams">
@@ -298,4 +267,5 @@ def beams(name: str, **wired: Any) -> Part:
 
     View data: see `beams/beams.js`.
     """
-    return widget("beams", name, template=_TEMPLATE, **wired)
+    nothing = {"search": "", "root": "", "chosen": None, "best": None, "done": True, "lines": Lines()}
+    return widget("beams", name, template=_TEMPLATE, empty=nothing, **wired)

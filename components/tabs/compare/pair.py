@@ -31,11 +31,6 @@ class Pair(TwoTexts):
         self.prompts, self.comparison = prompts, Comparison(left, right, *params)
         self.positions: list[int | None] = [None, None]
 
-    def measure(self) -> Iterator[int]:
-        """Compare the predictions at each position that both models have read, yielding the number compared so far."""
-        while self.comparison.measure(CHUNK):
-            yield len(self.comparison.divergences)
-
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
         """Generate both texts in lockstep, one token of each per step, until both end."""
         left, right = self.documents
@@ -78,6 +73,5 @@ class Pair(TwoTexts):
         return ids[after] if after < len(ids) else None
 
     def stages(self, side: int, position: int) -> Stages:
-        document = self.documents[side]
-        previous_ids = document.ids[: position + 1]
-        return distribution(document.logits(position), self.params[side], previous_ids=previous_ids)
+        document, params = self.documents[side], self.params[side]
+        return distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])

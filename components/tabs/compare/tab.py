@@ -7,11 +7,8 @@ from typing import Any
 
 import gradio as gr
 
+from components import kit
 from components.events import Events
-from components.i18n import t
-from components.kit import caption, card, case, column, question, row, section, title_row
-from components.limits import MAX_CHARACTERS
-from components.parts import choice, text_box
 from components.state.session import Session
 from components.tabs.compare.beams import Beams, beam_search, search
 from components.tabs.compare.columns import (
@@ -25,14 +22,10 @@ from components.tabs.compare.columns import (
     type_right_prompt,
 )
 
-PARTS = {"sides": side_by_side, "beams": beam_search}
-
 
 def open_part(session: Session, part: object) -> Iterator[None]:
     """Open a part of the tab. The beam search runs an example the first time it is opened."""
-    if part not in PARTS:
-        return
-    session.change(Compare, part=part)
+    Compare.part.set(session, part)  # type: ignore[attr-defined]
     if part == "beams" and not session.state(Beams).begun:
         yield from search(session)
 
@@ -44,52 +37,34 @@ def open_tab(session: Session) -> Iterator[None]:
         yield from generate(session)
 
 
-def open_name(s: Any) -> str:
-    return str(s[Compare].part)
-
-
-def _shows_sides(s: Any) -> bool:
-    return open_name(s) == "sides"
+def shows_sides(s: Any) -> bool:
+    return bool(s[Compare].part == "sides")
 
 
 tab.cards(
-    card(
+    kit.card(
         "compare",
-        section(
-            title_row(
-                question("compare.question"),
-                choice(
-                    "compare-part",
-                    choices=lambda s: [(t(f"compare.{each}"), each) for each in PARTS],
-                    label="compare.part",
-                    value=open_name,
-                    on=open_part,
-                    queue="model",
-                ),
+        kit.section(
+            kit.title_row(
+                kit.question("compare.question"),
+                kit.choice(Compare.part, "compare.part", on=open_part, queue="model"),
             ),
-            caption("compare.says"),
-            column(examples(), grow=0, min_width=0, name="compare-examples", show=_shows_sides),
-            row(
-                text_box(
-                    "compare-prompt",
-                    label="prompt",
-                    max_length=MAX_CHARACTERS,
-                    value=lambda s: prompts(s)[0],
-                    on=type_prompt,
-                ),
-                text_box(
-                    "compare-right-prompt",
-                    label="compare.right_prompt",
+            kit.caption("compare.says"),
+            kit.column(examples(), grow=0, min_width=0, name="compare-examples", show=shows_sides),
+            kit.row(
+                kit.text_box(Compare.prompt, "prompt", value=lambda s: prompts(s)[0], on=type_prompt),
+                kit.text_box(
+                    Compare.right_prompt,
+                    "compare.right_prompt",
                     info="compare.right_prompt.info",
-                    max_length=MAX_CHARACTERS,
                     value=lambda s: prompts(s)[1],
                     on=type_right_prompt,
-                    show=_shows_sides,
+                    show=shows_sides,
                 ),
                 classes="gb-compare-prompts",
             ),
         ),
-        case("compare-open", open_name, {name: make() for name, make in PARTS.items()}),
+        kit.case("compare-open", lambda s: s[Compare].part, {"sides": side_by_side(), "beams": beam_search()}),
         classes="gb-compare",
     )
 )
