@@ -224,8 +224,8 @@ def finished(s: Any) -> dict[str, Any]:
 
 def beam_search() -> Part:
     sliders = [
-        kit.slider(each, f"beams.{each.name}", info=f"beams.{each.name}.info")
-        for each in (Beams.width, Beams.penalty, Beams.length)
+        kit.slider(getattr(Beams, name), f"beams.{name}", info=f"beams.{name}.info")
+        for name in ("width", "penalty", "length")
     ]
     options: dict[str, Any] = {"queue": "model", "primary": True, "answer": "beams-tree", "ends": True}
     buttons = kit.job_buttons("beams", "beams.search", search, Beams, **options)
