@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import cos, sin
+from math import cos, log10, sin
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -367,10 +367,10 @@ def scaling_curves(
     y_title: str,
     moments: bool = False,
 ) -> Figure:
-    """Draw the loss against a quantity on logarithmic axes. `star` is a separate labelled point.
+    """Draw the loss against a quantity on logarithmic axes, without a legend. `star` is a separate point.
 
     others: lines for another architecture, with the last models' colours and open markers. moments: whether the
-    lines stand for moments during training instead of models; early ones are lighter.
+    lines stand for moments during training instead of models; early ones are lighter, and each has its name above it.
     """
     tip = {"hovertemplate": "%{x:.3s}: %{y:.3f}"}
     data = []
@@ -390,8 +390,13 @@ def scaling_curves(
         data,
         axis(x_title, type="log", tickformat="~s", dtick=1),
         axis(y_title, type="log", tickvals=ticks),
-        height=320 + 40 * len(others),  # the legend is above the plot
-        margin=(48, 12, 64, 44),
+        height=320,
+        margin=(48, 12, 24, 44),
+        showlegend=False,
+        annotations=[
+            note(escape(line.name), x=log10(line.x[0]), y=log10(line.y[0]), xanchor="left", yanchor="bottom", yshift=4)
+            for line in (models if moments else ())
+        ],
     )
 
 

@@ -287,8 +287,8 @@ tab.cards(
     card(
         "change",
         columns(
-            column(edits_section(), texts_section(), divergence_section(), grow=3, min_width=300),
-            effect_section(),
+            column(edits_section(), divergence_section(), min_width=300),
+            column(effect_section(), texts_section(), min_width=300),
             classes="gb-change",
         ),
         patching_section(),

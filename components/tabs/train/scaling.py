@@ -122,6 +122,15 @@ def _drawn(
     return figure, text
 
 
+def legend(found: Scaling) -> str:
+    """Name the markers of the first two charts, see `scaling_curves`."""
+    parts = Parts.of(found)
+    sizes = dict(
+        zip(("small", "middle", "large"), (short(curve.block_parameters) for curve in parts.curves), strict=True)
+    )
+    return t("scaling.legend", **sizes, bundled=t("scaling.bundled"))
+
+
 def limitations(found: Scaling) -> str:
     parts = Parts.of(found)
     end, (fewest, most) = parts.bundled.points[-1], parts.tokens
@@ -164,6 +173,7 @@ def scaling_card() -> Callable[[], Card]:
         "scaling",
         question("scaling.question"),
         lead("scaling.lead"),
+        says("scaling-legend", lambda s: legend(load_scaling()), kind="caption"),
         columns(*charts),
         says("scaling-honest", lambda s: limitations(load_scaling()), kind="caption"),
     )
