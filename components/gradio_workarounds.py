@@ -7,14 +7,14 @@ import asyncio
 import json
 import time
 from collections import Counter
-from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
 from gradio.blocks import Blocks
+from gradio.mcp import GradioMCPServer
 from gradio.queueing import Queue
 from gradio.state_holder import SessionState, StateHolder
+from mcp import types
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.limits import MAX_UNREAD_ANSWERS, UNREAD_SECONDS
@@ -22,7 +22,6 @@ from gpt import __version__
 
 LINGER_SECONDS = 20.0  # how long an idle stream stays open; shorter than a typical proxy timeout
 _AGENTS = (b"x-gradio-user", b"mcp")  # header of the client through which gradio's MCP server calls this server
-_CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_completed"'
 
 
 def look_less_often(queue: Queue) -> None:
@@ -33,138 +32,119 @@ def look_less_often(queue: Queue) -> None:
     queue.sleep_when_free, queue.progress_update_sleep_when_free = 0.01, 0.1
 
 
-@dataclass(eq=False)
-class Stream:
-    """A response stream.
+class Answers:
+    """ASGI middleware for what gradio 6.31 keeps of its clients.
 
-    pending: ids of unanswered events; joined: set by each new event. started: whether the headers have been sent.
-    """
+    It keeps a session's response stream open between events, for LINGER_SECONDS or, for agents, until the server stops.
+    Gradio closes the stream once every event is answered. If the browser sends an event at that moment, the response
+    waits for the next stream, which only another event opens.
 
-    pending: set[str] = field(default_factory=set)
-    joined: asyncio.Event = field(default_factory=asyncio.Event)
-    started: bool = False
-
-
-class LingeringStream:
-    """ASGI middleware that keeps a session's response stream open between events.
-
-    The stream stays open for LINGER_SECONDS or, for agents, until the server stops.
-
-    Gradio 6.31 closes the stream once every event is answered. If the browser sends an event at that moment, the
-    response waits for the next stream, which only another event opens.
+    It also makes gradio keep nothing about a client beyond the answers that it is waiting for. Gradio copies every
+    component on the page for each client, and keeps every answer that nobody fetches.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._streams: dict[str, Stream] = {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        if path.endswith("/queue/join"):
-            await self._join(scope, receive, send)
-        elif path.endswith("/queue/data"):
-            await self._stream(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
-
-    async def _join(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Record a new event's id before the browser receives the response to its request."""
-        request, answer = bytearray(), bytearray()
-
-        async def read() -> Message:
-            message = await receive()
-            request.extend(message.get("body", b""))
-            return message
-
-        async def note(message: Message) -> None:
-            answer.extend(message.get("body", b""))
-            if message["type"] == "http.response.body" and not message.get("more_body"):
-                stream = self._streams.get(_field(request, "session_hash"))
-                if stream and (event_id := _field(answer, "event_id")):
-                    stream.pending.add(event_id)
-                    stream.joined.set()
-            await send(message)
-
-        await self.app(scope, read, note)
-
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward gradio's consecutive streams for a session as a single stream."""
-        session = _session_hash(scope)
-        stream = self._streams[session] = Stream()
-        stopped, seconds = scope["app"].stop_event, None if _AGENTS in scope["headers"] else LINGER_SECONDS
-        try:
-            while end := await self._answers(stream, scope, receive, send):
-                if not (stream.pending or await _joins(stream, receive, stopped, seconds)):
-                    for message in end:
-                        await send(message)
-                    return
-        finally:
-            if self._streams.get(session) is stream:
-                del self._streams[session]
-
-    async def _answers(self, stream: Stream, scope: Scope, receive: Receive, send: Send) -> list[Message]:
-        """Forward one of gradio's streams except for its final messages, and return these, or [] if the client left."""
-        end: list[Message] = []
-
-        async def pass_on(message: Message) -> None:
-            body = message.get("body", b"")
-            if end or body.startswith(_CLOSE):
-                end.append(message)
-                return
-            if body.startswith(_COMPLETED):
-                stream.pending.discard(_field(body.removeprefix(b"data: "), "event_id"))
-            if message["type"] != "http.response.start" or not stream.started:
-                stream.started = True
-                await send(message)
-
-        await self.app(dict(scope), receive, pass_on)
-        return end
-
-
-class NoSessions:
-    """ASGI middleware that makes gradio keep nothing about a client beyond the answers that it is waiting for.
-
-    Gradio 6.31 copies every component on the page for each client and keeps what each endpoint last returned, for the
-    last 10,000 clients; the page keeps its visitors' state itself. Gradio also keeps every answer that nobody fetches.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+        self._joined: dict[str, asyncio.Event] = {}  # by session with an idle stream; set by a new event
         self._listening = Counter[str]()  # open streams by session
         self._unread: dict[str, float] = {}  # since when the answers of a session have been waiting, oldest first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             page = scope["app"].get_blocks()
-            scope["app"].state_holder = page.state_holder = _OneState(page)
+            scope["app"].state_holder = _OneState(page)
+            if page.mcp_server_obj is not None:
+                improve_tools(page.mcp_server_obj)
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         queue = scope["app"].get_blocks()._queue
-        session = _listens_to(scope, queue)
+        session = listens_to(scope, queue)
         self._listening[session] += 1
         try:
-            await self.app(scope, receive, send)
+            if scope["path"].endswith("/queue/data"):
+                await self._stream(scope, receive, send, session)
+            else:
+                await self.app(scope, receive, send)
         finally:
             self._listening[session] -= 1
             self._listening = +self._listening
             self._forget(queue)
+        for session, joined in self._joined.items():
+            if queue.pending_event_ids_session.get(session):
+                joined.set()
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send, session: str) -> None:
+        """Forward gradio's consecutive streams for a session as a single stream."""
+        end: list[Message] = []  # the last messages of gradio's stream
+        has_started = False
+
+        async def pass_on(message: Message) -> None:
+            nonlocal has_started
+            if end or message.get("body", b"").startswith(b'data: {"msg":"close_stream"'):
+                end.append(message)
+            elif message["type"] != "http.response.start" or not has_started:
+                has_started = True
+                await send(message)
+
+        await self.app(dict(scope), receive, pass_on)
+        while end and await self._joins(scope, receive, session):
+            end.clear()
+            await self.app(dict(scope), receive, pass_on)
+        for message in end:
+            await send(message)
+
+    async def _joins(self, scope: Scope, receive: Receive, session: str) -> bool:
+        """Return whether there is an event before the stream has to end, the client leaves or the server stops."""
+        events = scope["app"].get_blocks()._queue.pending_event_ids_session
+        if not events.get(session):
+            joined = self._joined[session] = asyncio.Event()
+            ends = joined.wait(), _left(receive), scope["app"].stop_event.wait()
+            tasks = [asyncio.ensure_future(end) for end in ends]
+            seconds = None if _AGENTS in scope["headers"] else LINGER_SECONDS
+            await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+            if self._joined.get(session) is joined:
+                del self._joined[session]
+        return bool(events.get(session))
 
     def _forget(self, queue: Queue) -> None:
         """Forget the sessions that wait for nothing, and answers that nobody has fetched."""
-        now, unread = time.monotonic(), list[str]()
+        now, unread = time.monotonic(), dict[str, float]()
         for session, events in list(queue.pending_event_ids_session.items()):
             if session in self._listening or any(event in queue.event_ids_to_events for event in events):
                 continue
             if events:
-                unread.append(session)
+                unread[session] = self._unread.get(session, now)
             else:
                 _drop(queue, session)
-        self._unread = {each: since for each, since in self._unread.items() if each in unread}
-        self._unread |= {each: now for each in unread if each not in self._unread}
-        for number, (session, since) in enumerate(list(self._unread.items())):
-            if now - since > UNREAD_SECONDS or number < len(self._unread) - MAX_UNREAD_ANSWERS:
+        self._unread = dict(sorted(unread.items(), key=lambda each: each[1]))
+        for number, (session, since) in enumerate(self._unread.items()):
+            if now - since > UNREAD_SECONDS or number < len(unread) - MAX_UNREAD_ANSWERS:
                 _drop(queue, session)
+
+
+def listens_to(scope: Scope, queue: Queue) -> str:
+    """Return the session whose answers a request reads, or "" if it reads none."""
+    path = scope["path"].rstrip("/")
+    if scope["method"] != "GET":
+        return ""
+    if path.endswith("/queue/data"):
+        return parse_qs(scope["query_string"].decode()).get("session_hash", [""])[0]
+    event = path.rpartition("/")[2] if "/call/" in path else ""
+    return next((session for session, ids in queue.pending_event_ids_session.items() if event in ids), "")
+
+
+def _drop(queue: Queue, session: str) -> None:
+    queue.pending_event_ids_session.pop(session, None)
+    queue.pending_messages_per_session.pop(session, None)
+
+
+async def _left(receive: Receive) -> None:
+    """Wait until the client has disconnected."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class _OneState(StateHolder):
@@ -182,9 +162,6 @@ class _OneState(StateHolder):
 class _InitialState(SessionState):
     """A page's initial state, which ignores every change."""
 
-    def __init__(self, page: Blocks) -> None:
-        super().__init__(SimpleNamespace(default_config=page.default_config, blocks=()))  # type: ignore[arg-type]
-
     def __setitem__(self, key: int, value: object) -> None:
         pass
 
@@ -195,116 +172,38 @@ class _InitialState(SessionState):
         pass
 
 
-def _listens_to(scope: Scope, queue: Queue) -> str:
-    """Return the session whose answers a request reads, or "" if it reads none."""
-    path = scope["path"].rstrip("/")
-    if scope["method"] != "GET":
-        return ""
-    if path.endswith("/queue/data"):
-        return _session_hash(scope)
-    if "/call/" in path:
-        event = path.rpartition("/")[2]
-        return next((session for session, ids in queue.pending_event_ids_session.items() if event in ids), "")
-    return ""
+def improve_tools(server: GradioMCPServer) -> None:
+    """Make the tools of an MCP server say that they only read, and return JSON, also as structured content.
+
+    Gradio 6.31 returns results as Python writes them, and the version of the package mcp.
+    """
+    handlers = server.mcp_server.request_handlers
+    list_tools, call_tool = handlers[types.ListToolsRequest], handlers[types.CallToolRequest]
+    hints = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+
+    async def listed(request: Any) -> Any:
+        answer = await list_tools(request)
+        for tool in answer.root.tools:
+            tool.annotations = types.ToolAnnotations(**hints)
+        return answer
+
+    async def called(request: Any) -> Any:
+        answer = await call_tool(request)
+        if not answer.root.isError:
+            [content] = answer.root.content
+            content.text, answer.root.structuredContent = structured(content.text)
+        return answer
+
+    server.mcp_server.version = __version__
+    handlers[types.ListToolsRequest], handlers[types.CallToolRequest] = listed, called
 
 
-def _session_hash(scope: Scope) -> str:
-    return parse_qs(scope["query_string"].decode()).get("session_hash", [""])[0]
-
-
-def _drop(queue: Queue, session: str) -> None:
-    queue.pending_event_ids_session.pop(session, None)
-    queue.pending_messages_per_session.pop(session, None)
-
-
-async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event, seconds: float | None) -> bool:
-    """Return whether an event joins within `seconds` and before the browser disconnects or the server stops."""
-    stream.joined.clear()
-    tasks = [asyncio.ensure_future(end) for end in (stream.joined.wait(), _left(receive), stopped.wait())]
-    await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
-    return bool(stream.pending)
-
-
-async def _left(receive: Receive) -> None:
-    """Wait until the client has disconnected."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-def _field(text: bytes | bytearray, name: str) -> str:
-    """Parse a JSON object and return one of its fields as a string, or "" if there is no such field."""
+def structured(text: str) -> tuple[str, dict[str, Any]]:
+    """Return a result as JSON, and as an object; a generated text is left unchanged."""
     try:
-        found = json.loads(text)
-    except ValueError:
-        return ""
-    return str(found.get(name, "")) if isinstance(found, dict) else ""
-
-
-PATHS = ("/gradio_api/mcp", "/gradio_api/mcp/http")
-ANNOTATIONS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-_DATA = b"data: "
-
-
-class AgentAnswers:
-    """Middleware that rewrites the MCP server's messages, whether sent as an event stream or one at a time."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"].rstrip("/") not in PATHS:
-            await self.app(scope, receive, send)
-            return
-        start: Message | None = None  # held back until the length of a rewritten message is known
-
-        async def rewritten(message: Message) -> None:
-            nonlocal start
-            if message["type"] == "http.response.start":
-                start = message
-                return
-            body = message.get("body", b"")
-            if body.lstrip().startswith(b"{"):
-                body = rewrite(body)
-            elif _DATA in body:
-                body = b"\n".join(
-                    _DATA + rewrite(line[len(_DATA) :]) if line.startswith(_DATA) else line
-                    for line in body.split(b"\n")
-                )
-            if start is not None:
-                length = str(len(body)).encode()
-                headers = [(n, length if n == b"content-length" else value) for n, value in start["headers"]]
-                await send({**start, "headers": headers})
-                start = None
-            await send({**message, "body": body})
-
-        await self.app(scope, receive, rewritten)
-
-
-def rewrite(text: bytes) -> bytes:
-    """Rewrite the result in a JSON message, leaving other content unchanged."""
-    try:
-        message = json.loads(text)
-        result = message["result"]
-    except (ValueError, KeyError, TypeError):
-        return text
-    if "serverInfo" in result:
-        result["serverInfo"]["version"] = __version__
-    for tool in result.get("tools", ()):
-        tool["annotations"] = ANNOTATIONS
-    if "content" in result and not result.get("isError"):
-        result |= structured(result["content"])
-    return json.dumps(message, ensure_ascii=False).encode()
-
-
-def structured(content: list[dict[str, Any]]) -> dict[str, Any]:
-    """Convert a result's content to JSON and add it as structured content; a generated text is added unchanged."""
-    try:
-        value = ast.literal_eval(content[0]["text"])
-    except (ValueError, SyntaxError, KeyError, IndexError):
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
         value = None
     if not isinstance(value, dict | list):  # a generated text, even if it looks like a number
-        return {"content": content, "structuredContent": {"result": content[0].get("text", "") if content else ""}}
-    text = [{**content[0], "text": json.dumps(value, ensure_ascii=False)}]
-    return {"content": text, "structuredContent": value if isinstance(value, dict) else {"result": value}}
+        return text, {"result": text}
+    return json.dumps(value, ensure_ascii=False), value if isinstance(value, dict) else {"result": value}

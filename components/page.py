@@ -17,7 +17,7 @@ from components.classroom import wire_class
 from components.events import Events
 from components.first_screen import SCREEN, FirstScreen, first_screen
 from components.frame import build_frame, measured
-from components.gradio_workarounds import AgentAnswers, LingeringStream, NoSessions, look_less_often
+from components.gradio_workarounds import Answers, look_less_often
 from components.i18n import LANGUAGES, t
 from components.limits import (
     MAX_CONCURRENT_EVENTS,
@@ -192,9 +192,7 @@ def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict
     """
     middleware = [
         Middleware(RequestLimits, uploads=uploads, api_key=api_key),
-        Middleware(AgentAnswers),
-        Middleware(LingeringStream),
-        Middleware(NoSessions),
+        Middleware(Answers),
         Middleware(FirstScreen, head=f"{HEAD}<style>{CSS}</style>"),
     ]
     return {

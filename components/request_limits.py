@@ -11,49 +11,36 @@ import errno
 import hmac
 import inspect
 import json
-from collections.abc import Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from gradio.blocks import Blocks
 from gradio.data_classes import PredictBody
 from pydantic import ValidationError
-from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from components.gradio_workarounds import listens_to
 from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
 from components.monitoring import count_refusal
 
 MAX_NAME_CHARS = 50  # maximum number of characters that an error message quotes from an unknown name
 _PREFIX = "/gradio_api/"
-_NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
+_NAMED, _JOIN, _UPLOAD = "call/v2", "queue/join", "upload"
 _CALLS = (_NAMED, "call", "run", "api")  # the last three take all values as a list
 # First segments of the routes used by the page, gradio_client and MCP; all other routes are closed.
 _OPEN = {
     *("queue", "call", "run", "api", "cancel", "reset", "heartbeat", "startup-events", "theme.css"),
     *("info", "openapi.json", "app_id", "user", "login_check", "upload", "upload_progress", "mcp"),
 }
-_UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's response, with status 200
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """The response to a rejected request, with a status of 400 or higher.
+class Refusal(Exception):
+    """Ends a request with a status of 400 or higher and a sentence."""
 
-    The body is {"error": sentence}, or only the sentence, which the page shows.
-    """
-
-    status: int
-    sentence: str
-    is_plain: bool = False
-
-    async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = scope["path"].removeprefix(_PREFIX).partition("/")[0]
-        count_refusal(self.status, route if route in _OPEN else "closed")
-        kind = PlainTextResponse if self.is_plain else JSONResponse
-        await kind(self.sentence if self.is_plain else {"error": self.sentence}, self.status)(scope, receive, send)
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class RequestLimits:
@@ -75,93 +62,64 @@ class RequestLimits:
             await self.app(scope, receive, send)
             return
         path = path.removeprefix(_PREFIX)
-        route, _, name = path.rpartition("/")
-        if not _is_open(path):
-            await Refusal(404, "this address is closed").send(scope, receive, send)
-        elif scope["method"] == "GET" and (path == _EVENTS or route.startswith("call/")):
-            await self._send_events(scope, receive, send)
-        elif scope["method"] != "POST":
-            await self.app(scope, receive, send)
-        elif path == _UPLOAD:
-            await self._upload(scope, receive, send)
-        else:
-            async with self._agents if path in ("mcp", "mcp/http") else nullcontext():
-                await self._call(scope, receive, send, path if path == _JOIN else route, name)
-
-    async def _call(self, scope: Scope, receive: Receive, send: Send, route: str, name: str) -> None:
-        body = await _read(receive, MAX_BODY_BYTES)
-        if body is None:
-            refusal: Refusal | None = Refusal(413, f"a call may have at most {MAX_BODY_BYTES:,} bytes")
-        elif any(name == b"content-type" and b"json" not in value for name, value in scope["headers"]):
-            refusal = Refusal(415, "a call needs the header Content-Type: application/json")
-        elif self._key is not None and not self._has_key(scope) and _is_call(scope, route, body):
-            refusal = Refusal(401, "this address needs a key: send the header Authorization: Bearer KEY")
-        else:
-            refusal = _refusal(scope["app"].get_blocks(), route, name, body)
-        if refusal:
-            await refusal.send(scope, receive, send)
-        else:
-            await self.app(scope, _replay(without_surrogates(body or b""), receive), send)
-
-    def _has_key(self, scope: Scope) -> bool:
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(given, self._key or b"")
-
-    async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward an upload if it is within the limits and fits on the disk."""
-        if not self.uploads:
-            body = await _read(receive, MAX_UPLOAD_BYTES)
-            if body is None:
-                refusal = Refusal(413, f"an upload may have at most {MAX_UPLOAD_BYTES:,} bytes", is_plain=True)
-                await refusal.send(scope, receive, send)
-                return
-            delete_oldest(scope["app"].get_blocks().upload_file_set, MAX_UPLOADED_BYTES - len(body))
-            receive = _replay(body, receive)
+        is_agent = scope["method"] == "POST" and path in ("mcp", "mcp/http")
         try:
-            await self.app(scope, receive, send)
+            async with self._agents if is_agent else nullcontext():
+                await self.app(scope, await self._checked(scope, receive, path), send)
         except OSError as problem:
-            if problem.errno != errno.ENOSPC:
+            if problem.errno != errno.ENOSPC or path != _UPLOAD:
                 raise
-            await Refusal(507, "the disk of the server is full", is_plain=True).send(scope, receive, send)
+            await _refuse(Refusal(507, "the disk of the server is full"), path)(scope, receive, send)
+        except Refusal as refusal:
+            await _refuse(refusal, path)(scope, receive, send)
 
-    async def _send_events(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward the events for a call or a session, or send status 404 if the call is unknown."""
-        start: Message | None = None
-        unknown = False
-
-        async def checked(message: Message) -> None:
-            nonlocal start, unknown
-            if message["type"] == "http.response.start":
-                start = message
-                return
-            if start is not None:
-                unknown = message.get("body", b"").startswith(_UNKNOWN_EVENT)
-                if not unknown:
-                    await send(start)
-                start = None
-            if not unknown:
-                await send(message)
-
+    async def _checked(self, scope: Scope, receive: Receive, path: str) -> Receive:
+        """Return what provides the request's body. Raises Refusal."""
+        blocks: Blocks = scope["app"].get_blocks()
+        if not _is_open(path):
+            raise Refusal(404, "this address is closed")
+        is_answer = scope["method"] == "GET" and path.startswith(("queue/data", "call/"))
+        if is_answer and listens_to(scope, blocks._queue) not in blocks._queue.pending_messages_per_session:
+            raise Refusal(404, "there is no call with this event_id")  # gradio's response has the status 200
+        if scope["method"] != "POST" or (path == _UPLOAD and self.uploads):
+            return receive
+        limit, name = (MAX_UPLOAD_BYTES, "an upload") if path == _UPLOAD else (MAX_BODY_BYTES, "a call")
+        body = await _read(receive, limit)
+        if body is None:
+            raise Refusal(413, f"{name} may have at most {limit:,} bytes")
+        if path == _UPLOAD:
+            delete_oldest(blocks.upload_file_set, MAX_UPLOADED_BYTES - len(body))
+            return _replay(body, receive)
+        if any(name == b"content-type" and b"json" not in value for name, value in scope["headers"]):
+            raise Refusal(415, "a call needs the header Content-Type: application/json")
         try:
-            await self.app(scope, receive, checked)
-        except RuntimeError as problem:  # raised by starlette when gradio fails after its response has started
-            if not isinstance(problem.__cause__, HTTPException):
-                raise
-            if not unknown:
-                await send({"type": "http.response.body"})
-        if unknown:
-            await Refusal(404, "there is no call with this event_id").send(scope, receive, send)
+            given = json.loads(body)
+        except ValueError:
+            raise Refusal(400, "the body is not JSON") from None
+        except RecursionError:
+            raise Refusal(400, "the body is nested too deeply") from None
+        event = given.get("fn_index") if path == _JOIN and isinstance(given, dict) else None
+        function = blocks.fns.get(event) if type(event) is int else None
+        if function is None or function.api_visibility == "public":  # otherwise an event of the page
+            key = dict(scope["headers"]).get(b"authorization", b"")
+            if self._key is not None and not hmac.compare_digest(key, self._key):
+                raise Refusal(401, "this address needs a key: send the header Authorization: Bearer KEY")
+        if path == _JOIN:
+            if function is None or function.fn is None:
+                raise Refusal(404, f"there is no event with fn_index {str(event)[:20]}")
+            check_call(blocks, "", str(function.api_name), given)
+        elif (route := path.rpartition("/")[0]) in _CALLS:
+            check_call(blocks, route, path.rpartition("/")[2], given)
+        return _replay(without_surrogates(body), receive)
 
 
-def _is_call(scope: Scope, route: str, body: bytes) -> bool:
-    """Return whether a request calls an endpoint or a tool rather than sending a page event."""
-    if route != _JOIN:
-        return True
-    try:
-        function = scope["app"].get_blocks().fns.get(json.loads(body)["fn_index"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return True
-    return function is None or function.api_visibility == "public"
+def _refuse(refusal: Refusal, path: str) -> ASGIApp:
+    """Return the response: {"error": sentence} or, for an upload, only the sentence, which the page shows."""
+    route, sentence = path.partition("/")[0], str(refusal)
+    count_refusal(refusal.status, route if route in _OPEN else "closed")
+    if path == _UPLOAD:
+        return PlainTextResponse(sentence, refusal.status)
+    return JSONResponse({"error": sentence}, refusal.status)
 
 
 def _is_open(path: str) -> bool:
@@ -178,8 +136,6 @@ async def _read(receive: Receive, limit: int) -> bytes | None:
     body, more = bytearray(), True
     while more and len(body) <= limit:
         message = await receive()
-        if message["type"] == "http.disconnect":
-            break
         body += message.get("body", b"")
         more = message.get("more_body", False)
     return None if len(body) > limit else bytes(body)
@@ -219,87 +175,55 @@ def delete_oldest(files: set[str], limit: int) -> None:
         total -= size
 
 
-def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | None:
-    """Return the refusal for an invalid call, or None if the call is valid."""
-    try:
-        given = json.loads(body)
-    except ValueError:
-        return Refusal(400, "the body is not JSON")
-    except RecursionError:
-        return Refusal(400, "the body is nested too deeply")
-    if route not in (_JOIN, *_CALLS):
-        return None
-    functions = blocks.fns
-    endpoints = {str(each.api_name): each for each in functions.values() if each.api_visibility == "public"}
-    index = given.get("fn_index") if isinstance(given, dict) and route != _NAMED else None
-    if route == _JOIN:  # from the page or gradio_client
-        if type(index) is not int or index not in functions or functions[index].fn is None:
-            return Refusal(404, f"there is no event with fn_index {str(index)[:20]}")
-        name = str(functions[index].api_name)
-        if functions[index] not in endpoints.values():
-            problem = _body_problem(given) or _file_problem(list(given.values()), blocks.upload_file_set)
-            return Refusal(400, problem) if problem else None
-    elif name not in endpoints:
-        known = ", ".join(f"/{each}" for each in endpoints)
-        return Refusal(404, f"there is no endpoint /{name[:MAX_NAME_CHARS]}: there are {known}")
-    elif index is not None:
-        return Refusal(400, f"/{name} is called by its name, without fn_index")
-    function = endpoints[name].fn
-    assert function is not None
-    parameters = inspect.signature(function).parameters
-    problem = _named_problem(given, parameters) if route == _NAMED else _ordered_problem(given, len(parameters))
-    if problem:
-        taken = (each if p.default is p.empty else f"{each}={json.dumps(p.default)}" for each, p in parameters.items())
-        return Refusal(400, f"{problem}: /{name} takes {', '.join(taken)}")
-    problem = ("" if route == _NAMED else _body_problem(given)) or _file_problem(
-        list(given.values()), blocks.upload_file_set
-    )
-    return Refusal(400, problem) if problem else None
+def check_call(blocks: Blocks, route: str, name: str, given: object) -> None:
+    """Raise Refusal for a call of an unknown endpoint, or with values that it does not take.
 
-
-def _body_problem(given: object) -> str:
-    """Return the reason gradio cannot handle a call's body, or "" if it can."""
-    try:
-        body = PredictBody.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}"
-    if len(body.session_hash or "") > MAX_NAME_CHARS:
-        return f"session_hash may have at most {MAX_NAME_CHARS} characters"
-    return ""
-
-
-def _file_problem(value: object, uploaded: set[str]) -> str:
-    """Return the problem with a value that names a file that was not uploaded, or "" if there is none.
-
-    Gradio copies or fetches each file that a value names, so only uploaded files are allowed.
+    route: one of _CALLS, or "" for an event, which is an endpoint's or the page's.
     """
-    if isinstance(value, list):
-        return next(filter(None, (_file_problem(each, uploaded) for each in value)), "")
-    if not isinstance(value, dict):
+    endpoints = {str(each.api_name): each.fn for each in blocks.fns.values() if each.api_visibility == "public"}
+    function = endpoints.get(name)
+    if route and function is None:
+        known = ", ".join(f"/{each}" for each in endpoints)
+        raise Refusal(404, f"there is no endpoint /{name[:MAX_NAME_CHARS]}: there are {known}")
+    if function is not None:
+        parameters = inspect.signature(function).parameters.values()
+        taken = (p.name if p.default is p.empty else f"{p.name}={json.dumps(p.default)}" for p in parameters)
+        if problem := _problem(route, given, inspect.signature(function)):
+            raise Refusal(400, f"{problem}: /{name} takes {', '.join(taken)}")
+    if route != _NAMED:
+        try:
+            body = PredictBody.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise Refusal(400, f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from None
+        if len(body.session_hash or "") > MAX_NAME_CHARS:
+            raise Refusal(400, f"session_hash may have at most {MAX_NAME_CHARS} characters")
+    if _names_unknown_file(given, blocks.upload_file_set):
+        raise Refusal(400, "a file must have been uploaded")
+
+
+def _problem(route: str, given: object, signature: inspect.Signature) -> str:
+    """Return the problem with an endpoint's arguments, or "" if there is none."""
+    if route == _NAMED:
+        if not isinstance(given, dict):
+            return "the arguments come as one JSON object"
+        try:
+            signature.bind(**given)
+        except TypeError as problem:
+            return str(problem)[:100]
         return ""
-    if "path" in value and not (str(value["path"]) in uploaded and isinstance(value.get("meta", {}), dict)):
-        return "a file must have been uploaded"
-    return _file_problem(list(value.values()), uploaded)
-
-
-def _named_problem(given: object, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return the problem with a call's named arguments, or "" if there is none."""
-    if not isinstance(given, dict):
-        return "the arguments come as one JSON object"
-    for name in given:
-        if name not in parameters:
-            return f"there is no argument {json.dumps(name[:MAX_NAME_CHARS])}"
-    for name, parameter in parameters.items():
-        if name not in given and parameter.default is parameter.empty:
-            return f'the argument "{name}" is missing'
-    return ""
-
-
-def _ordered_problem(given: object, expected: int) -> str:
-    """Return the problem with a call's positional values, or "" if there is none."""
     if not isinstance(given, dict) or not isinstance(given.get("data"), list):
         return 'the values come as {"data": [...]}'
-    if len(given["data"]) != expected:
-        return f"{expected} values are needed, not {len(given['data'])}, as only {_NAMED} fills in defaults"
-    return ""
+    if route and "fn_index" in given:
+        return "an endpoint is called by its name, without fn_index"
+    n, expected = len(given["data"]), len(signature.parameters)
+    return "" if n == expected else f"{expected} values are needed, not {n}, as only {_NAMED} fills in defaults"
+
+
+def _names_unknown_file(value: object, uploaded: set[str]) -> bool:
+    """Return whether a value names a file that was not uploaded: gradio copies or fetches each file that is named."""
+    if isinstance(value, dict):
+        if "path" in value and not (str(value["path"]) in uploaded and isinstance(value.get("meta", {}), dict)):
+            return True
+        value = list(value.values())
+    return isinstance(value, list) and any(_names_unknown_file(each, uploaded) for each in value)

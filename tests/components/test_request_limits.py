@@ -41,6 +41,7 @@ def url() -> Iterator[str]:
 
 TAKES = "/shout takes text, times=2"
 NEEDS = "as only call/v2 fills in defaults: " + TAKES
+UNNUMBERED = "an endpoint is called by its name, without fn_index: " + TAKES
 NO_ENDPOINT = "there is no endpoint /whisper: there are /shout"
 
 
@@ -50,13 +51,18 @@ NO_ENDPOINT = "there is no endpoint /whisper: there are /shout"
         ("call/shout", {"data": ["a"]}, 400, f"2 values are needed, not 1, {NEEDS}"),
         ("run/shout", {"data": []}, 400, f"2 values are needed, not 0, {NEEDS}"),
         ("api/shout", {"data": "a"}, 400, 'the values come as {"data": [...]}: ' + TAKES),
-        ("call/v2/shout", {}, 400, f'the argument "text" is missing: {TAKES}'),
+        ("call/v2/shout", {}, 400, f"missing a required argument: 'text': {TAKES}"),
         ("call/v2/shout", ["a"], 400, f"the arguments come as one JSON object: {TAKES}"),
-        ("call/v2/shout", {"text": "a", "time": 2}, 400, f'there is no argument "time": {TAKES}'),
+        ("call/v2/shout", {"text": "a", "time": 2}, 400, f"got an unexpected keyword argument 'time': {TAKES}"),
         ("call/whisper", {"data": ["a", 2]}, 404, NO_ENDPOINT),
         ("call/v2/whisper", {"text": "a"}, 404, NO_ENDPOINT),
         ("run/predict", {"data": [], "fn_index": 1}, 404, "there is no endpoint /predict: there are /shout"),
-        ("run/shout", {"data": [], "fn_index": 1}, 400, "/shout is called by its name, without fn_index"),
+        (
+            "run/shout",
+            {"data": [], "fn_index": 1},
+            400,
+            UNNUMBERED,
+        ),
         ("queue/join", {"data": [], "fn_index": 0, "session_hash": "a"}, 400, f"2 values are needed, not 0, {NEEDS}"),
         ("queue/join", {"data": [], "fn_index": 99, "session_hash": "a"}, 404, "there is no event with fn_index 99"),
     ],
