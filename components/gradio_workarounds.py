@@ -177,14 +177,14 @@ def improve_tools(server: GradioMCPServer) -> None:
 
     Gradio 6.31 returns results as Python writes them, and the version of the package mcp.
     """
-    handlers = server.mcp_server.request_handlers
+    handlers: dict[Any, Any] = server.mcp_server.request_handlers
     list_tools, call_tool = handlers[types.ListToolsRequest], handlers[types.CallToolRequest]
-    hints = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+    hints = types.ToolAnnotations(readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False)
 
     async def listed(request: Any) -> Any:
         answer = await list_tools(request)
         for tool in answer.root.tools:
-            tool.annotations = types.ToolAnnotations(**hints)
+            tool.annotations = hints
         return answer
 
     async def called(request: Any) -> Any:
