@@ -166,7 +166,7 @@ def position_of(strength: float) -> float:
 
 def steer(session: Session, steering: Sequence[Steering]) -> None:
     """Replace the steering of the session's document, and read its text again."""
-    with session.changing():
+    with session.lock.changing():
         if (document := session.document) is not None:
             document.edit(replace(document.edits or Edits(), steering=tuple(steering)))
             document.read()

@@ -50,7 +50,7 @@ from components.tabs.inside.scene import tab as inside
 from components.tabs.inside.tab import open_step
 from components.tabs.lessons.tab import OtherTabs, lesson_key, lessons, open_lesson
 from components.tabs.playground.editing import select_token
-from components.tabs.playground.generation import pick_model, prepare_prompt, stop, written
+from components.tabs.playground.generation import pick_model, stop, write_prompt
 from components.tabs.playground.prediction import hide_main
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.building import build_shapes
@@ -110,7 +110,7 @@ def build_app(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
         )  # must come first, because it resets the queue
         look_less_often(app._queue)
-        frame = build_frame(written(pick_model), select_token, stop)
+        frame = build_frame(pick_model, select_token, stop)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
             with tab("playground"):
@@ -143,7 +143,7 @@ def build_app(
                 with tab("compare") as compare:
                     build_compare(events, compare)
                 with tab("train"):
-                    build_train(events, ExamplePass, written(prepare_prompt))
+                    build_train(events, ExamplePass, write_prompt)
                 with tab("shapes") as shapes:
                     build_shapes(events, shapes, text)
                 with tab("loss"):

@@ -133,7 +133,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     params = with_seed(params)
     session.settings = Settings(**sampling_values(params), length=length, seed=typed_seed, pace=session.settings.pace)
     turn = session.lock.begin()
-    with session.lock.beginning(turn):
+    with session.lock.settling(turn):
         if session.can_undo:  # the current text was edited, so keep it for undo
             session.push_undo()
         session.document, session.prompt, session.finish_reason = document, prompt, None
@@ -152,7 +152,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     try:
         with admitted(session, loaded) as waiting:
             yield from waiting
-            for made in session.lock.steps(turn, measured(written, params.seed, shown, session.set_throughput)):
+            for made in session.lock.steps(turn, measured(written, params.seed, shown, session)):
                 session.progress = waiting_for_cluster(loaded) if made is None else None
                 if made is not None:
                     session.finish_reason = made.finish_reason or "max_new_tokens"

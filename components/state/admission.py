@@ -86,13 +86,8 @@ def waiting_for_cluster(loaded: LoadedModel) -> Message:
     return Message("status.cluster_away" if away else "status.cluster_busy")
 
 
-def measured(
-    steps: Iterator[S],
-    seed: int | None,
-    began: float,
-    report: Callable[[Throughput], None] = lambda throughput: None,
-) -> Iterator[S]:
-    """Pass on the steps during generation, calling `report` with the current throughput before each one.
+def measured(steps: Iterator[S], seed: int | None, began: float, session: Session | None = None) -> Iterator[S]:
+    """Pass on the steps of a generation, and store the throughput up to each of them in the session, if there is one.
 
     Args:
         steps: May contain None, which is not a step (see `gpt.documents.generation.stream`).
@@ -105,7 +100,8 @@ def measured(
             if not count:
                 FIRST_TOKEN.observe(first)
             count, seconds = count + 1, seconds + step.seconds
-            report(Throughput(seed, count, seconds, first))
+            if session is not None:
+                session.throughput = Throughput(seed, count, seconds, first)
         yield step
 
 

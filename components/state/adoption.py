@@ -17,7 +17,7 @@ def adopt(session: Session, document: Generation, prompt: str, action: LastActio
 
     prompt: the new text in the prompt box.
     """
-    with session.changing():
+    with session.lock.changing():
         session.push_undo(session.unwritten)
         _adopt(session, document, prompt, action)
 
@@ -29,7 +29,7 @@ def return_to(
 
     Does nothing if `source` is empty.
     """
-    with session.changing():
+    with session.lock.changing():
         if not source:  # another event has emptied it
             return
         back = source.pop()

@@ -64,20 +64,27 @@ class DocumentLock:
         with self._writing:
             yield self.turn == turn
 
-    def steps(self, turn: int, steps: Iterator[T]) -> Iterator[T]:
-        """Iterate over the steps while the stream has its turn, taking each step under the lock."""
+    @contextmanager
+    def settling(self, turn: int | None = None) -> Iterator[bool]:
+        """Hold the lock as in `writing`, but for what may shorten the document or runs the model on unread tokens.
+
+        A stream that has the turn keeps it and waits.
+        """
+        with self._writing, self._shortening:
+            yield self.turn == turn
+
+    def steps(self, turn: int, steps: Iterator[T], *, shorten: bool = False) -> Iterator[T]:
+        """Iterate over the steps while the stream has its turn, taking each step under the lock.
+
+        shorten: whether a step may shorten the document.
+        """
+        hold = self.settling if shorten else self.writing
         while True:
-            with self.writing(turn) as has_turn:
+            with hold(turn) as has_turn:
                 made = [*islice(steps, 1)] if has_turn else []
             if not made:
                 return
             yield made[0]
-
-    @contextmanager
-    def beginning(self, turn: int) -> Iterator[bool]:
-        """Hold the lock as in `writing`, but for a stream's first step, which may shorten the document."""
-        with self._writing, self._shortening:
-            yield self.turn == turn
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -90,12 +97,6 @@ class DocumentLock:
             self._turns.wait_for(lambda: self._stream is None, MAX_STREAM_WAIT_SECONDS)
         with self._writing, self._shortening:
             self.take()  # stops a stream that began during the wait
-            yield
-
-    @contextmanager
-    def settling(self) -> Iterator[None]:
-        """Hold the lock for running the model on unread tokens; a stream that has the turn keeps it and waits."""
-        with self._writing, self._shortening:
             yield
 
     @contextmanager

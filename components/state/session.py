@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -12,18 +11,17 @@ from typing import Any, TypeVar
 from components.i18n import Language
 from components.limits import MAX_ARCHIVED_BYTES
 from components.state.document_lock import DocumentLock
-from components.state.settings import Settings
-from components.state.snapshot import LastAction, Message, Snapshot, Throughput
-from components.state.text import HiddenWords, Selection, Text, TokenStatisticsCache
-from components.state.typed_text import TypedText, shown_text, version_of
-from gpt import Edits, FinishReason, Generation, SamplingParams, Step
+from components.state.snapshot import Shown, Snapshot
+from components.state.text import HiddenWords, Selection, Text, Version
+from components.state.typed_text import TypedText, shown_text
+from gpt import Edits, Generation
 from gpt.documents.document import History
 from gpt.tokenizer import is_chat
 
 S = TypeVar("S")
 # Fields of a snapshot that are copied as they are.
-COPIED = {each.name for each in fields(Snapshot) if each.init} - {
-    *("text", "written", "hidden", "chat", "generating", "states", "handled", "_cache"),
+COPIED = {each.name for each in fields(Snapshot)} - {
+    *("text", "written", "hidden", "generating", "states", "handled", "_cache"),
 }
 
 
@@ -49,46 +47,13 @@ class ArchivedDocument:
         return document
 
 
-@dataclass(frozen=True)
-class PendingGeneration:
-    """A generation run prepared by one event and carried out by the next.
-
-    length: maximum number of new tokens. began: start time from time.perf_counter(). slides: whether the
-    first token is dropped for each new one once the context is full.
-    """
-
-    document: Generation
-    params: SamplingParams
-    length: int
-    turn: int
-    began: float
-    slides: bool = False
-
-
-def newest(archived: list[ArchivedDocument]) -> list[ArchivedDocument]:
-    """Return the newest documents up to MAX_ARCHIVED_BYTES together, but at least one."""
-    sizes = [*accumulate(len(each.file) for each in reversed(archived))]
-    return archived[-max(1, sum(size <= MAX_ARCHIVED_BYTES for size in sizes)) :]
-
-
-class Session:
+class Session(Shown):
     """One visitor's document, selection and settings, and the state of each tab.
 
-    prompt: the document's prompt. typed: the last text from the box.
-    edited: time of the last key press in the box, in ms on the browser's clock. answered: time of the last key press
-        before the current text.
-    model: name of the chosen model; loaded: the model in use, which differs while the chosen one loads.
     chat: whether the next text in the box is a chat message.
-    tab: id of the open tab; inner_tabs: id of the inner tab that was left last, by enclosing tab.
-    film: name of the film's open beat, or None if the film is closed.
-    link_opened: whether the loaded page's link has been opened. navigated: time of the newest tab click, Back
-        or Forward, in ms on the browser's clock.
-    query: search text for the vocabulary.
-    numbers: whether the page shows all digits, and seeds, ids and speeds.
-    special: whether names of control tokens in typed text become control tokens.
+    edited: time of the last key press in the box, in ms on the browser's clock.
+    inner_tabs: id of the inner tab that was left last, by enclosing tab.
     hidden: the words that are hidden from the model.
-    edits: the interventions made in the "Change it" tab.
-    progress: a message about the task in progress. notice: a remark about the text, or an error.
     undo_stack, redo_stack: replaced documents, newest last.
     resources: closed with the session.
     address: the browser's network address, "" if unknown.
@@ -111,33 +76,18 @@ class Session:
         language: Language = "en",
         id: str = "",
     ) -> None:
-        self.id, self.language, self.tab = id, language, "playground"
+        super().__init__(id, language, prompt=prompt, selection=selection or Selection(), edits=edits or Edits())
+        if document is not None:
+            self.loaded, self.model = document.loaded, document.loaded.name
+        self.document = document
+        self.chat, self.edited, self.address, self.picking = False, 0.0, "", ""
         self.inner_tabs: dict[str, str] = {}
-        self.address = ""
-        self.film: str | None = None
-        self.link_opened, self.navigated = False, 0.0
-        self.document, self.prompt = document, prompt
-        self.typed: TypedText | None = None
-        self.edited = self.answered = 0.0
-        self.loaded = None if document is None else document.loaded
-        self.chat = False
-        self.model = "" if document is None else document.loaded.name
-        self.own_models: tuple[str, ...] = ()
-        self.settings, self.selection = Settings(), selection or Selection()
-        self.pending: PendingGeneration | None = None
-        self.picking = ""
-        self.throughput: Throughput | None = None
-        self.finish_reason: FinishReason | None = None
-        self.last_action: LastAction | None = None
-        self.progress: Message | None = None
-        self.notice: Message | Exception | None = None
-        self.query, self.numbers, self.special = "", False, False
+        self._typed: TypedText | None = None
+        self._edits_on: tuple[tuple[int, ...], Version | None] = (), None
         self.hidden = HiddenWords()
-        self._visible: tuple[tuple[int, int], frozenset[int], Text] | None = None
+        self._visible: tuple[Version, frozenset[int], Text] | None = None
         self._visible_lock = threading.Lock()
-        self.edits = edits or Edits()
-        self.edits_on = ()
-        self.token_statistics, self.lock = TokenStatisticsCache(), DocumentLock()
+        self.lock = DocumentLock()
         self.undo_stack: list[ArchivedDocument] = []
         self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
@@ -157,13 +107,9 @@ class Session:
 
     def change(self, cls: type[S], **changes: Any) -> S:
         """Replace fields in the state of a tab or panel and return the new state."""
-        return self.revise(cls, lambda before: changes)
-
-    def revise(self, cls: type[S], changes: Callable[[S], Mapping[str, Any]]) -> S:
-        """Like `change`, with fields computed from the current state, which no other thread changes meanwhile."""
         with self._states_lock:
             before: Any = self._states.get(cls) or cls()
-            changed: Any = replace(before, **changes(before))
+            changed: Any = replace(before, **changes)
             self._states[cls] = changed
             return changed
 
@@ -185,37 +131,24 @@ class Session:
             self.handled[card, queue] = number
             return True
 
-    def take_step(self, document: Generation, step: Step) -> None:
-        """Show a step from the writing stream, and the document to which it was appended."""
-        self.document, self.finish_reason = document, step.finish_reason
-        self.token_statistics.add(document, step)
-        if step.finish_reason is not None:
-            document.read()  # keeps the next-token bars up to date
-
     def snapshot(self) -> Snapshot:
         """Return an immutable copy of the session. Hold `lock.reading()` while reading more of its text.
 
         If words are hidden, the model reads the text without them once.
         """
         with self.lock.reading():
-            return self._snapshot()
-
-    def _snapshot(self) -> Snapshot:
-        written, hidden, text = self._texts()
-        with self._states_lock:
-            states, handled = dict(self._states), dict(self.handled)
-        copied = {name: getattr(self, name) for name in COPIED}
-        chat, generating = self.is_chat, self.lock.streaming
-        return Snapshot(
-            text=text,
-            written=written,
-            hidden=hidden,
-            chat=chat,
-            generating=generating,
-            states=states,
-            handled=handled,
-            **copied,
-        )
+            written, hidden, text = self._texts()
+            with self._states_lock:
+                states, handled = dict(self._states), dict(self.handled)
+            return Snapshot(
+                text=text,
+                written=written,
+                hidden=hidden,
+                generating=self.lock.streaming,
+                states=states,
+                handled=handled,
+                **{name: getattr(self, name) for name in COPIED},
+            )
 
     def _texts(self) -> tuple[Text | None, frozenset[int], Text | None]:
         """Return the text as written, the hidden positions in it, and the text as the model reads it."""
@@ -231,24 +164,20 @@ class Session:
                 self._visible = written.version, hidden, written.without(hidden)
             return written, hidden, self._visible[2]
 
-    def select(self, *, position: object = None, layer: object = None, head: object = None) -> bool:
-        """Set the selection. Return False, changing nothing, if the position, layer or head does not exist.
+    def select(self, **values: object) -> bool:
+        """Set the selection's `position`, `layer` or `head`. Return False, changing nothing, if one does not exist.
 
-        position: in the text as the model reads it, without hidden words.
+        position: in the text as the model reads it, without hidden words. A value of None is left out.
         """
-        document, text = self.document, None
-        if document is None:
+        chosen: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+        with self.lock.reading():
+            _, _, text = self._texts()
+        if text is None:
             return False
-        if self.hidden.positions:
-            with self.lock.reading():
-                _, _, text = self._texts()
-        config, n = document.loaded.model.config, len(document.ids if text is None else text.ids)
-        limits = {"position": n, "layer": config.n_layer, "head": config.n_head}
-        given = {"position": position, "layer": layer, "head": head}
-        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        limits = {"position": len(text.ids), "layer": text.config.n_layer, "head": text.config.n_head}
         if not all(type(value) is int and 0 <= value < limits[name] for name, value in chosen.items()):
             return False
-        if "position" in chosen and text is not None:
+        if "position" in chosen:
             chosen["position"] = text.as_written(chosen["position"])
         self.selection = replace(self.selection, **chosen)
         return True
@@ -277,14 +206,19 @@ class Session:
         return bool(self.redo_stack) or (self.document is not None and self.document.can_redo)
 
     @property
+    def version(self) -> Version | None:
+        """Version of the document's text, see `Text`."""
+        return None if self.document is None else (self.document.key, self.document.path[-1])
+
+    @property
     def edits_on(self) -> tuple[int, ...]:
         """Token ids of a prompt for the edits; empty if they apply to the document's text, or once that has changed."""
         ids, version = self._edits_on
-        return ids if ids and version == version_of(self._text()) else ()
+        return ids if version == self.version else ()
 
     @edits_on.setter
     def edits_on(self, ids: tuple[int, ...]) -> None:
-        self._edits_on = ids, version_of(self._text())
+        self._edits_on = ids, self.version
 
     @property
     def is_chat(self) -> bool:
@@ -292,48 +226,41 @@ class Session:
         return self.chat if self.document is None else is_chat(self.document.tokenizer, self.document.prompt_ids)
 
     @property
+    def typed(self) -> TypedText | None:
+        """The last text from the box, or None once the document has changed in another way."""
+        typed = self._typed
+        return typed if typed is not None and typed.version == self.version else None
+
+    @property
     def unwritten(self) -> str | None:
-        """Return the text in the box if it did not become the document, or else None."""
-        typed = self.typed and self.typed.at(self._text())
+        """The text in the box if it did not become the document, or else None."""
+        typed = self.typed
         return None if typed is None or typed.is_current else typed.text
 
     @property
     def next_prompt(self) -> str:
-        """Return the text in the box if it did not become the document, or else the document's prompt."""
-        return self.prompt if self.unwritten is None else self.unwritten
+        """The text in the box if it did not become the document, or else the document's prompt."""
+        unwritten = self.unwritten
+        return self.prompt if unwritten is None else unwritten
 
     def set_typed(self, text: str | None, *, is_current: bool = True, **more: Any) -> None:
         """Record the text in the box. None makes the box show the document and discards typed text.
 
         is_current: whether it has become the document's text. more: further fields of `TypedText`.
         """
-        version = version_of(self._text())
-        self.typed = None if text is None else TypedText(text, version, is_current, **more)
+        self._typed = None if text is None else TypedText(text, self.version, is_current, **more)
         self.answered = self.edited
 
-    def _text(self) -> Text | None:
-        return None if self.document is None else Text.of(self.document)
-
-    def set_throughput(self, throughput: Throughput) -> None:
-        self.throughput = throughput
-
-    def drop_pending(self) -> None:
-        pending, self.pending = self.pending, None
-        if pending is not None:
-            self.lock.end(pending.turn)
-
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Hold the lock for an edit to the document, as in `DocumentLock.changing`, and drop the pending generation."""
-        self.drop_pending()
-        with self.lock.changing():
-            yield
-
     def push_undo(self, unwritten: str | None = None) -> None:
-        """Archive the document on the undo stack and clear the redo stack. unwritten: see `ArchivedDocument`."""
+        """Archive the document on the undo stack and clear the redo stack. unwritten: see `ArchivedDocument`.
+
+        The oldest ones are dropped once they have more than MAX_ARCHIVED_BYTES together.
+        """
         self.redo_stack.clear()
         if self.document is not None:
-            self.undo_stack = newest([*self.undo_stack, self.archived(self.document, unwritten)])
+            stack = [*self.undo_stack, self.archived(self.document, unwritten)]
+            sizes = accumulate(len(each.file) for each in reversed(stack))
+            self.undo_stack = stack[-max(1, sum(size <= MAX_ARCHIVED_BYTES for size in sizes)) :]
 
     def archived(self, document: Generation, unwritten: str | None = None) -> ArchivedDocument:
         """Return the session's document in archived form. unwritten: see `ArchivedDocument`."""
@@ -341,7 +268,6 @@ class Session:
         return ArchivedDocument(self.prompt, text, name, document.to_json(), document.history.copy(), unwritten)
 
     def close(self) -> None:
-        self.drop_pending()
         self.lock.take()
         self.resources.close()
         self.document, self.loaded, self._states, self.sent, self._visible = None, None, {}, {}, None

@@ -50,49 +50,70 @@ class Throughput:
 LastAction = Message  # the last edit since the text was generated
 
 
-@dataclass(frozen=True)
-class Snapshot:
+@dataclass(eq=False)
+class Shown:
+    """What a session shows, and its snapshots copy. Each value is replaced as a whole, never changed.
+
+    tab: id of the open tab. film: name of the film's open beat, or None if the film is closed.
+    link_opened: whether the loaded page's link has been opened. navigated: time of the newest tab click, Back or
+        Forward, in ms on the browser's clock.
+    model: name of the chosen model; loaded: the model in use, which differs while the chosen one loads.
+    own_models: names of the models trained by the visitor.
+    prompt: the document's prompt. answered: time of the last key press before the current text in the box.
+    progress: a message about the task in progress. notice: a remark about the text, or an error.
+    query: search text for the vocabulary.
+    numbers: whether the page shows all digits, and seeds, ids and speeds.
+    special: whether names of control tokens in typed text become control tokens.
+    edits: the interventions made in the "Change it" tab.
+    """
+
+    id: str = ""
+    language: Language = "en"
+    tab: str = "playground"
+    film: str | None = None
+    link_opened: bool = False
+    navigated: float = 0.0
+    model: str = ""
+    loaded: LoadedModel | None = None
+    own_models: tuple[str, ...] = ()
+    prompt: str = ""
+    answered: float = 0.0
+    settings: Settings = field(default_factory=Settings)
+    selection: Selection = field(default_factory=Selection)
+    throughput: Throughput | None = None
+    finish_reason: FinishReason | None = None
+    last_action: LastAction | None = None
+    progress: Message | None = None
+    notice: Message | Exception | None = None
+    query: str = ""
+    numbers: bool = False
+    special: bool = False
+    edits: Edits = field(default_factory=Edits)
+    token_statistics: TokenStatisticsCache = field(default_factory=TokenStatisticsCache)
+
+
+@dataclass(eq=False)
+class Snapshot(Shown):
     """An immutable copy of a session, from which views are drawn.
 
     text: the text as the model reads it, without hidden words. written: the text as written. hidden: the hidden
-    positions in it. The two texts are the same object if no word is hidden.
+    positions in it. The two texts are the same object if no word is hidden. The others are as in `Session`.
     """
 
-    id: str
-    language: Language
-    tab: str
-    film: str | None
-    link_opened: bool
-    navigated: float
-    model: str
-    own_models: tuple[str, ...]
-    text: Text | None
-    written: Text | None
-    hidden: frozenset[int]
-    prompt: str
-    typed: TypedText | None
-    answered: float
-    chat: bool
-    settings: Settings
-    selection: Selection
-    generating: bool
-    can_undo: bool
-    can_redo: bool
-    throughput: Throughput | None
-    finish_reason: FinishReason | None
-    last_action: LastAction | None
-    progress: Message | None
-    notice: Message | Exception | None
-    query: str
-    numbers: bool
-    special: bool
-    edits: Edits
-    edits_on: tuple[int, ...]
-    loaded: LoadedModel | None = field(compare=False)
-    token_statistics: TokenStatisticsCache = field(compare=False)
-    states: dict[Any, object] = field(compare=False)
-    handled: dict[tuple[str, str], int] = field(default_factory=dict, compare=False)
-    _cache: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    text: Text | None = None
+    written: Text | None = None
+    hidden: frozenset[int] = frozenset()
+    generating: bool = False
+    is_chat: bool = False
+    typed: TypedText | None = None
+    unwritten: str | None = None
+    next_prompt: str = ""
+    can_undo: bool = False
+    can_redo: bool = False
+    edits_on: tuple[int, ...] = ()
+    states: dict[Any, object] = field(default_factory=dict)
+    handled: dict[tuple[str, str], int] = field(default_factory=dict)
+    _cache: dict[Any, Any] = field(default_factory=dict)
 
     def state(self, cls: type[S]) -> S:
         """Return the current state of a tab or panel, given its dataclass."""
@@ -136,17 +157,6 @@ class Snapshot:
         the model, with or without edits, (vocab_size,).
         """
         return distribution(logits, self.settings.sampling(), previous_ids=ids)
-
-    @property
-    def unwritten(self) -> str | None:
-        """Return the text in the box if it did not become the document, or else None."""
-        typed = self.typed and self.typed.at(self.written)
-        return None if typed is None or typed.is_current else typed.text
-
-    @property
-    def next_prompt(self) -> str:
-        """Return the text in the box if it did not become the document, or else the document's prompt."""
-        return self.prompt if self.unwritten is None else self.unwritten
 
     @property
     def position(self) -> int | None:

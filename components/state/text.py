@@ -14,6 +14,7 @@ from gpt.analysis.predictions import TokenStatistics
 from gpt.documents.document import Token, common_prefix_length
 from gpt.tokenizer import Vocabulary
 
+Version = tuple[int, int]  # the document's key, and the last node of its current path
 NEWEST = -1  # follows the last token as the text grows
 Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
 
@@ -52,7 +53,7 @@ class Text:
     document: Generation = field(compare=False, repr=False)
     ids: tuple[int, ...] = field(compare=False, repr=False)
     n_read: int
-    version: tuple[int, int]  # the document's key, and the last node of its current path
+    version: Version
     kept: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     @classmethod

@@ -8,11 +8,9 @@ from itertools import accumulate
 
 from components.i18n import is_exact, t
 from components.labels import token_text, visible
-from components.state.text import Text
+from components.state.text import Version
 from gpt import Generation
 from gpt.tokenizer import TextDecoder, Vocabulary, is_chat, prompt_ids, start_ids
-
-Version = tuple[int, int]  # version of a `Text`
 
 
 @dataclass(frozen=True)
@@ -21,24 +19,16 @@ class TypedText:
 
     version: version of the document to which it was compared, or None if there was none; the text is outdated once the
     document has another version. is_current: whether it became that document's text. n_after: number of characters that
-    a chat template added after it. run: the run of edits to which it belongs (see `typing.Typed`); can_undo: whether
-    there is something to undo for this run.
+    a chat template added after it. run: the run of edits to which it belongs (see `components.tabs.playground.box`),
+    None if it was not typed; can_undo: whether there is something to undo for this run.
     """
 
     text: str
     version: Version | None
     is_current: bool
     n_after: int = 0
-    run: float = 0
+    run: float | None = None
     can_undo: bool = False
-
-    def at(self, text: Text | None) -> TypedText | None:
-        """Return this text, or None if it is outdated."""
-        return self if self.version == version_of(text) else None
-
-
-def version_of(text: Text | None) -> Version | None:
-    return None if text is None else text.version
 
 
 def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -76,7 +75,7 @@ def test_every_tab_draws_every_choice_before_and_after_another_model_is_picked(
         again = session.copy()
         set_run(again)
         again.set_typed(first_prompt(get_model(other)), is_current=False)
-        [*generation.written(partial(generation.pick_model, name=other))(again)]
+        [*generation.pick_model(again, other)]
         assert again.document.loaded.name == other, again.notice
         for tab in tabs_of(renderer):
             draw(renderer, again, tab)

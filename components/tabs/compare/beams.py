@@ -107,7 +107,7 @@ def adopt(session: Session) -> None:
         return
     searched = search.document
     document = Generation(searched.loaded, searched.prompt_ids, held=searched.held)
-    with session.changing():
+    with session.lock.changing():
         own = session.document
         if own is not None and own.loaded is searched.loaded and own.edits == searched.edits:
             document = own.copy() if own.prompt_ids == searched.prompt_ids else document

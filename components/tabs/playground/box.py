@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from components.api.arguments import checked_text
@@ -15,7 +15,7 @@ from components.state.adoption import remark
 from components.state.hidden import CLICKS, hide
 from components.state.session import Session
 from components.state.snapshot import LastAction, Message
-from components.state.text import NEWEST, Text
+from components.state.text import NEWEST
 from components.state.typed_text import kept_tokens, offered_text, rest_ids, shown_text, shown_tokens, words_of
 from components.tabs.playground.prediction import arcs, effects, stages_of, tab
 from components.widgets.composer import EMPTY, box_line
@@ -47,35 +47,42 @@ class Typed(NamedTuple):
     run: float
 
 
+def model_of(session: Session) -> LoadedModel:
+    """Return the model that reads the text in the box."""
+    return get_model(session.model) if session.document is None else session.document.loaded
+
+
+def changed(session: Session, change: Callable[[LoadedModel], object]) -> Iterator[None]:
+    """Wait for the model, change the text, and let the model read it."""
+    loaded = model_of(session)
+    with admitted(session, loaded) as waiting:
+        yield from waiting
+        with session.lock.changing():
+            change(loaded)
+            if session.document is not None:
+                session.document.read()
+
+
 def type_text(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     """Make the text in the box the document, and predict its next token.
 
-    Newer text replaces text that is still waiting. Text that the model cannot read leaves the document unchanged,
-    and the page explains why. For `sent`, see `read_box`.
+    Newer text replaces text that is still waiting. For `sent`, see `read_box`.
     """
-    typed = read_box(session, sent)
-    if not typed:
-        return
-    loaded = get_model(session.model) if session.document is None else session.document.loaded
-    with admitted(session, loaded) as waiting:
-        yield from waiting
-        with session.changing(), suppress(ValueError):  # the page shows the number of tokens or the unknown character
-            if session.answered < session.edited == typed[-1].edited:
-                take_all(session, loaded, typed)
-                if session.document is not None:
-                    session.document.read()
+
+    def take(loaded: LoadedModel) -> None:
+        if session.answered < session.edited == typed[-1].edited:
+            take_all(session, loaded, typed)
+
+    if typed := read_box(session, sent):
+        yield from changed(session, take)
 
 
 def take_typed(session: Session, sent: dict[str, Any]) -> None:
-    """Make the text in the box the document without running the model, before an action that changes the text.
-
-    Text that the model cannot read leaves the document unchanged. For `sent`, see `read_box`.
-    """
-    if not (typed := read_box(session, sent)):
-        return
-    loaded = get_model(session.model) if session.document is None else session.document.loaded
-    with session.changing(), suppress(ValueError):
-        take_all(session, loaded, typed)
+    """Make the text in the box the document without running the model, before an action that changes the text."""
+    if typed := read_box(session, sent):
+        loaded = model_of(session)
+        with session.lock.changing():
+            take_all(session, loaded, typed)
 
 
 def read_box(session: Session, sent: dict[str, Any]) -> list[Typed]:
@@ -97,37 +104,61 @@ def read_box(session: Session, sent: dict[str, Any]) -> list[Typed]:
     return typed
 
 
-def take_all(session: Session, loaded: LoadedModel, typed: Sequence[Typed]) -> bool:
-    """Take each text in turn, see `take_text`. Returns whether the newest fits into the context."""
-    for text, _, run in typed[:-1]:
-        with suppress(ValueError):
+def take_all(session: Session, loaded: LoadedModel, typed: Sequence[Typed]) -> None:
+    """Take each text in turn, see `take_text`. Text that the model cannot read leaves the document unchanged."""
+    for text, _, run in typed:
+        with suppress(ValueError):  # the page shows the number of tokens or the unknown character
             take_text(session, loaded, text, run)
-    return take_text(session, loaded, typed[-1].text, typed[-1].run)
 
 
-def take_text(session: Session, loaded: LoadedModel, typed: str, run: float = 0) -> bool:
-    """Make the typed text the document without running the model. Returns False if it exceeds the context.
+class Edit(NamedTuple):
+    """A typed text as tokens: the document's first `keep` tokens, then `ids`.
+
+    held: white space at its end (see `gpt.tokenizer.hold_back`). n_after: number of characters that the template of a
+    chat puts after a new message.
+    """
+
+    keep: int
+    ids: list[int]
+    held: str = ""
+    n_after: int = 0
+
+
+def take_text(
+    session: Session,
+    loaded: LoadedModel,
+    typed: str,
+    run: float | None = None,
+    *,
+    fresh: bool = False,
+    chat: bool | None = None,
+) -> bool:
+    """Make the text the document without running the model. Returns False if it exceeds the context.
 
     The caller must hold the lock. Text typed after generated tokens becomes a branch of their document; any other text
     is a prompt. Consecutive edits of the same run form one action for `undo`; if they restore the text before them,
     there is no action. Raises ValueError for characters outside the vocabulary, leaving the document unchanged.
+
+    run: see `Typed`; None if the text was not typed. fresh: whether to begin a new document in any case. chat: whether
+    a prompt is a chat message; defaults to what the present one is.
     """
-    document, before, replaced = session.document, session.typed, session.unwritten
-    shown = None if document is None else Text.of(document)
-    is_new_run = before is None or before.at(shown) is None or before.run != run
+    document, before, replaced, special = session.document, session.typed, session.unwritten, session.special
+    is_new_run = run is None or before is None or before.run != run
     goes_on = before is not None and before.can_undo and not is_new_run
-    special = session.special
-    names = special and bool(session.prompt)
-    if document is not None and document.loaded is not loaded:
+    if document is not None and (fresh or document.loaded is not loaded):
         document = None
-    if document is None or replaced is not None or typed != shown_text(document, names=names):
-        _clear_redo(session)
-    replaced = replaced if is_new_run else None
-    session.chat = session.is_chat
+    names = special and bool(session.prompt)
+    shown = None if document is None else shown_text(document, names=names)
+    if replaced is not None or typed != shown:
+        session.redo_stack.clear()
+        if session.document is not None:
+            session.document.history.clear_redo()
+    if not is_new_run or replaced == typed:
+        replaced = None
+    session.chat = session.is_chat if chat is None else chat
     session.set_typed(typed, is_current=False, run=run, can_undo=goes_on)
-    tokenizer = loaded.tokenizer
     checked_text("prompt", typed)
-    if document is not None and typed == shown_text(document, names=names):
+    if document is not None and typed == shown:
         if replaced is not None:
             _archive(session, document, replaced)
         _take(session, typed, run, can_undo=goes_on or replaced is not None)
@@ -139,98 +170,61 @@ def take_text(session: Session, loaded: LoadedModel, typed: str, run: float = 0)
         session.document, session.prompt = back.restored(), back.prompt
         _take(session, typed, run, can_undo=False)
         return True
-    if session.chat and tokenizer.is_chat and typed:
-        return _take_chat(session, loaded, document, typed, run, goes_on=goes_on)
-    text, held = hold_back(tokenizer, typed)
-    if document is not None and not is_prompt:
-        keep, rest = kept_tokens(document, text, special=special, names=names)
-        if keep > _n_typed(document) or (keep and not rest):
-            if replaced is not None:
-                _archive(session, document, replaced)
-            new = rest_ids(tokenizer, document.ids[:keep], rest, special=special)
-            document.retype(new, keep, held, joined=goes_on)
-            _take(session, typed, run, can_undo=True)
-            return True
-    ids = prompt_ids(tokenizer, text, special=special)
-    if len(ids) > loaded.model.config.block_size:
-        session.change(Box, too_long=len(ids))
-        return False
-    if not (goes_on and is_prompt):
-        session.push_undo(replaced)
-    keep = common_prefix_length(ids, document.ids) if document is not None and is_prompt else 0
-    if not typed and (session.chat or not start_ids(tokenizer)):
-        session.document = None
-    elif document is not None and keep:
-        document.retype(ids[keep:], keep, held)
+    tokenizer, is_message = loaded.tokenizer, bool(session.chat and loaded.tokenizer.is_chat and typed)
+    if is_message:
+        edit = chat_edit(tokenizer, document, typed)
     else:
-        session.document = Generation(loaded, typed, edits=kept_edits(session, loaded), special=special)
-    session.prompt, session.model = typed, loaded.name
-    _take(session, typed, run, can_undo=True)
-    return True
-
-
-def _take_chat(
-    session: Session, loaded: LoadedModel, document: Generation | None, text: str, run: float, *, goes_on: bool
-) -> bool:
-    """Like `take_text`, but for a chat; see `chat_edit`."""
-    edit = chat_edit(loaded.tokenizer, document, text)
-    if (n := edit.keep + len(edit.ids)) > loaded.model.config.block_size:
+        edit = plain_edit(tokenizer, document, typed, special=special, names=names)
+    is_branch, n = edit.keep > 0 and not is_prompt, edit.keep + len(edit.ids)
+    if n > loaded.model.config.block_size + is_branch:
         session.change(Box, too_long=n)
         return False
-    is_prompt = document is not None and _is_prompt(document)
-    if (is_prompt or not edit.keep) and not (goes_on and is_prompt):
-        session.push_undo()
-    if document is not None and edit.keep:
+    if document is not None and is_branch:
+        if replaced is not None:
+            _archive(session, document, replaced)
+    elif not (goes_on and is_prompt):
+        session.push_undo(replaced)
+    if not typed and (session.chat or not start_ids(tokenizer)):
+        document = None
+    elif document is not None and edit.keep:
         document.retype(edit.ids, edit.keep, edit.held, joined=goes_on)
     else:
-        document = session.document = Generation(loaded, edit.ids, edits=kept_edits(session, loaded))
-        session.model = loaded.name
-    session.prompt = message_of(loaded.tokenizer, document.ids) or text
-    _take(session, text, run, can_undo=True, n_after=edit.n_after)
+        document = Generation(loaded, edit.ids, edits=kept_edits(session, loaded), held=edit.held)
+    session.document, session.model = document, loaded.name
+    if document is not None and is_message:
+        session.prompt = message_of(tokenizer, document.ids) or typed
+    elif not is_branch:
+        session.prompt = typed
+    _take(session, typed, run, can_undo=True, n_after=edit.n_after)
     return True
+
+
+def plain_edit(tokenizer: Vocabulary, document: Generation | None, typed: str, *, special: bool, names: bool) -> Edit:
+    """Return the change that a typed text makes to a text. special, names: see `kept_tokens`."""
+    text, held = hold_back(tokenizer, typed)
+    if document is not None and not _is_prompt(document):
+        keep, rest = kept_tokens(document, text, special=special, names=names)
+        n = len(document.ids)
+        n_typed = next((i for i in range(n) if document.origin(i).kind != "typed"), n)
+        if keep > n_typed or (keep and not rest):
+            return Edit(keep, rest_ids(tokenizer, document.ids[:keep], rest, special=special), held)
+        document = None
+    ids = prompt_ids(tokenizer, text, special=special)
+    keep = 0 if document is None else common_prefix_length(ids, document.ids)
+    return Edit(keep, ids[keep:], held)
 
 
 def switch_chat(session: Session, on: object) -> Iterator[None]:
     """Turn the prompt into a chat message, or back into a prompt, and predict the next token."""
-    loaded = get_model(session.model) if session.document is None else session.document.loaded
-    with admitted(session, loaded) as waiting:
-        yield from waiting
-        with session.changing():
-            text = checked_text("prompt", plain_prompt(session))
-            chat = bool(on) and loaded.tokenizer.is_chat
-            if chat == session.is_chat:
-                return
-            if text:
-                document = new_document(loaded, text, chat=chat)
-                session.push_undo()
-                session.document, session.prompt = document, text
-                session.set_typed(None)
-                document.read()
-            elif chat:  # a chat does not begin with the start-of-text token
-                session.document, session.prompt = None, ""
-                session.set_typed(None)
-            session.chat = chat
-            settle(session)
 
+    def switch(loaded: LoadedModel) -> None:
+        document, chat = session.document, bool(on) and loaded.tokenizer.is_chat
+        if chat == session.is_chat:
+            return
+        message = None if chat or document is None else message_of(loaded.tokenizer, document.ids)
+        take_text(session, loaded, session.next_prompt if message is None else message, fresh=True, chat=chat)
 
-def plain_prompt(session: Session) -> str:
-    """Return the text in the box or, in a chat, the first message."""
-    document = session.document
-    if document is not None and session.is_chat:
-        message = message_of(document.tokenizer, document.ids)
-        return session.prompt if message is None else message
-    return session.next_prompt
-
-
-def new_document(loaded: LoadedModel, text: str, *, chat: bool) -> Generation:
-    """Create a document from a prompt, or a chat from its first message. Raises the same errors as `Generation`."""
-    return Generation(loaded, loaded.tokenizer.encode_message(text) if chat and text else text)
-
-
-def _clear_redo(session: Session) -> None:
-    session.redo_stack.clear()
-    if session.document is not None:
-        session.document.history.clear_redo()
+    yield from changed(session, switch)
 
 
 def _archive(session: Session, document: Generation, replaced: str) -> None:
@@ -239,18 +233,12 @@ def _archive(session: Session, document: Generation, replaced: str) -> None:
     document.history = History(document.path[-1])
 
 
-def _n_typed(document: Generation) -> int:
-    """Return the number of tokens before the first one that was not typed."""
-    n = len(document.ids)
-    return next((i for i in range(n) if document.origin(i).kind != "typed"), n)
-
-
 def _is_prompt(document: Generation) -> bool:
     """Return whether the document consists only of its prompt, without branches."""
     return len(document.tree) == len(document.prompt_ids) == len(document.ids)
 
 
-def _take(session: Session, typed: str, run: float, *, can_undo: bool, n_after: int = 0) -> None:
+def _take(session: Session, typed: str, run: float | None, *, can_undo: bool, n_after: int = 0) -> None:
     session.set_typed(typed, is_current=True, n_after=n_after, run=run, can_undo=can_undo)
     settle(session)
 
@@ -260,6 +248,8 @@ def settle(session: Session, action: LastAction = READY) -> None:
     session.throughput = session.finish_reason = None
     session.last_action, session.notice = action, remark(session)
     session.selection = replace(session.selection, position=NEWEST)
+    if session.document is not None:
+        session.selection = session.selection.clamped_to(session.document.loaded.model.config, position=NEWEST)
     session.change(Box, too_long=0)
 
 
@@ -267,7 +257,7 @@ def settle(session: Session, action: LastAction = READY) -> None:
 
 
 def box(s: Any) -> dict[str, Any]:
-    lines, data = Lines(), EMPTY | {"chat": s.chat, "unwritten": s.unwritten, "generating": s.generating}
+    lines, data = Lines(), EMPTY | {"chat": s.is_chat, "unwritten": s.unwritten, "generating": s.generating}
     data |= {"lines": lines, "edited": s.answered, "n": s.handled.get(CLICKS, 0)}
     if s.text is None or s.written is None:
         return data
@@ -278,7 +268,7 @@ def box(s: Any) -> dict[str, Any]:
     for position, (token_id, piece) in enumerate(zip(ids, pieces, strict=True)):
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
         lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))
-    typed = s.typed and s.typed.at(s.written)
+    typed = s.typed
     stages = s.cached(stages_of)
     is_last = s.position == len(s.text.ids) - 1
     best_id = None if stages is None or not is_last else int(stages.final.argmax())
@@ -330,21 +320,7 @@ def select(session: Session, sent: dict[str, Any]) -> None:
         session.selection = replace(session.selection, position=position)
 
 
-@dataclass(frozen=True)
-class ChatEdit:
-    """A typed text as tokens: the document's first `keep` tokens, then `ids`.
-
-    n_after: number of characters that the template puts after a new message. held: white space typed at the end of an
-    answer (see `gpt.tokenizer.hold_back`).
-    """
-
-    keep: int
-    ids: list[int]
-    n_after: int = 0
-    held: str = ""
-
-
-def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) -> ChatEdit:
+def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) -> Edit:
     """Return the change that a typed text makes to a chat.
 
     Control tokens are kept where the text still contains their names; text typed between them is encoded as characters.
@@ -353,10 +329,12 @@ def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) ->
     Raises:
         ValueError: If the template fails.
     """
-    ids, special = ([] if document is None else document.ids), tokenizer.special_ids
-    shown = shown_tokens(tokenizer, ids)
-    keep, start = _control_tokens_before(shown, ids, special, typed)
-    last, end = _control_tokens_after(shown, ids, special, typed, keep, start)
+    ids = [] if document is None else document.ids
+    shown, controls = shown_tokens(tokenizer, ids), [token_id in tokenizer.special_ids for token_id in ids]
+    keep, start = _unchanged(shown, controls, typed)
+    backwards = [text[::-1] for text in reversed(shown[keep:])]
+    n_last, n_end = _unchanged(backwards, controls[keep:][::-1], typed[start:][::-1])
+    last, end = len(ids) - n_last, len(typed) - n_end
     middle = typed[start:end]
     if document is None or (keep == 0 and last == len(ids)):
         return _message(tokenizer, 0, typed, first=True)
@@ -364,10 +342,10 @@ def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) ->
         return _message(tokenizer, keep, middle, first=False)
     given = range(last, next((i for i in range(last, len(ids)) if document.origin(i).kind != "typed"), len(ids)))
     if given:
-        return ChatEdit(keep, tokenizer.encode_continuation(middle) + ids[given.start : given.stop])
+        return Edit(keep, tokenizer.encode_continuation(middle) + ids[given.start : given.stop])
     text, held = hold_back(tokenizer, typed[:end])
     keep, rest = kept_tokens(document, text)
-    return ChatEdit(keep, rest_ids(tokenizer, ids[:keep], rest) if rest else [], held=held)
+    return Edit(keep, rest_ids(tokenizer, ids[:keep], rest) if rest else [], held)
 
 
 def message_of(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
@@ -378,41 +356,21 @@ def message_of(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
     return text[len(before) : end] if text.startswith(before) and end >= 0 else None
 
 
-def _message(tokenizer: Vocabulary, keep: int, text: str, *, first: bool) -> ChatEdit:
+def _message(tokenizer: Vocabulary, keep: int, text: str, *, first: bool) -> Edit:
     ids = tokenizer.encode_message(text, first=first)
     end = next((i for i, token_id in enumerate(ids) if token_id in tokenizer.eot_ids), len(ids))
     if not first and not tokenizer.decode(ids[:end]).strip():  # the previous turn has ended; Llama 2 adds a space
         ids = ids[end + 1 :]
-    return ChatEdit(keep, ids, len(tokenizer.chat_frame(first=first)[1]))
+    return Edit(keep, ids, n_after=len(tokenizer.chat_frame(first=first)[1]))
 
 
-def _control_tokens_before(
-    shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str
-) -> tuple[int, int]:
-    """Count the unchanged leading tokens and characters, up to and including the last unchanged control token."""
+def _unchanged(shown: Sequence[str], controls: Sequence[bool], typed: str) -> tuple[int, int]:
+    """Count the leading tokens and characters that are unchanged, up to and including the last control token."""
     found, end = (0, 0), 0
-    for i, text in enumerate(shown):
+    for number, (text, is_control) in enumerate(zip(shown, controls, strict=True), 1):
         if not typed.startswith(text, end):
             break
         end += len(text)
-        if ids[i] in special:
-            found = i + 1, end
-    return found
-
-
-def _control_tokens_after(
-    shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str, keep: int, start: int
-) -> tuple[int, int]:
-    """Return the position at which the unchanged control tokens at the end begin, as token and character indices.
-
-    The search skips the first `keep` tokens and `start` characters. If it finds nothing, both indices are the full
-    length.
-    """
-    found, at = (len(ids), len(typed)), len(typed)
-    for i in range(len(ids) - 1, keep - 1, -1):
-        if at - len(shown[i]) < start or not typed.endswith(shown[i], start, at):
-            break
-        at -= len(shown[i])
-        if ids[i] in special:
-            found = i, at
+        if is_control:
+            found = number, end
     return found

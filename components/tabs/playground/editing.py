@@ -75,7 +75,7 @@ def undo(session: Session) -> None:
     restores the previous document.
     """
     if session.document is not None and (unwritten := session.unwritten) is not None:
-        with session.changing():
+        with session.lock.changing():
             session.redo_stack.append(session.archived(session.document, unwritten))
             session.set_typed(None)
             settle(session, Message("status.undone"))
@@ -154,7 +154,7 @@ def _change(session: Session, change: Callable[[Generation], LastAction | None],
     whether the action is a new one, which clears what can be redone. While the box contains a text that has not become
     the document, the page is stale, and there are no new actions.
     """
-    with session.changing():
+    with session.lock.changing():
         document = session.document
         if document is None or (new and session.unwritten is not None):
             return

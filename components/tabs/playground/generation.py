@@ -8,29 +8,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from components.api.arguments import checked_text
-from components.concepts import kept_edits
 from components.i18n import t
-from components.state.admission import Admission, admitted, measured, min_update_interval, waiting_for_cluster
+from components.state.admission import admitted, measured, min_update_interval, waiting_for_cluster
 from components.state.adoption import load_with_progress, remark
 from components.state.example import encodable_text, fitting_text
 from components.state.hidden import show_all
 from components.state.knowledge import fitting_model, is_known_to
-from components.state.session import PendingGeneration, Session
+from components.state.session import Session
 from components.state.settings import LIMITS, clamped, sampling_values
 from components.state.snapshot import Message, Throughput
 from components.state.text import NEWEST
 from components.state.typed_text import name_spans, rest_ids, shown_tokens
-from components.tabs.playground.box import Box
+from components.tabs.playground.box import READY, Box, changed, take_text
 from components.text_views import count_sentence
 from components.widgets.widget import Said
-from gpt import Generation, LoadedModel, Step, get_model, list_models
+from gpt import Generation, LoadedModel, SamplingParams, Step, get_model, list_models
 from gpt.documents.generation import stream
 from gpt.models.sources import POEMS, STORIES, corpus_of
-from gpt.tokenizer import hold_back, is_chat, plain_text, prompt_ids, start_ids
+from gpt.tokenizer import is_chat, plain_text
 
 UPDATE_SECONDS = 0.05  # minimum time between page updates
-_END = object()
 
 
 def tail_length(block_size: int) -> int:
@@ -38,26 +35,28 @@ def tail_length(block_size: int) -> int:
     return max(1, block_size // 2)
 
 
-def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
-    """Make a handler that prepares generation with `prepare` and then runs it."""
-
-    def write(session: Session, *values: Any) -> Iterator[None]:
-        try:
-            yield from prepare(session, *values)
-            yield from generate(session)
-        finally:
-            finish(session)
-
-    return write
+Begin = Callable[[LoadedModel], Generation | None]
 
 
-def prepare(session: Session) -> Iterator[None]:
-    """Prepare to continue the text in the box from its end; see `generate`."""
-    yield from _prepare(session, partial(_text_of_box, session))
+def go_on(session: Session) -> Iterator[None]:
+    """Continue the text in the box from its end."""
+    yield from write(session, partial(_text_of_box, session))
 
 
-def prepare_again(session: Session) -> Iterator[None]:
-    """Prepare to continue the prompt. The tokens after it remain as a branch."""
+def go_on_here(session: Session) -> Iterator[None]:
+    """Continue after the selected token. The tokens after it remain as a branch."""
+
+    def begin(loaded: LoadedModel) -> Generation | None:
+        document, position = session.document, session.selection.position
+        if document is not None and 0 <= position < len(document.ids) - 1:
+            document.go_back(position)
+        return document
+
+    yield from write(session, begin)
+
+
+def write_again(session: Session) -> Iterator[None]:
+    """Continue the prompt. The tokens after it remain as a branch."""
 
     def begin(loaded: LoadedModel) -> Generation | None:
         document = _text_of_box(session, loaded)
@@ -65,79 +64,65 @@ def prepare_again(session: Session) -> Iterator[None]:
             document.go_back(n_given - 1)
         return document
 
-    yield from _prepare(session, begin)
+    yield from write(session, begin)
 
 
-def prepare_here(session: Session) -> Iterator[None]:
-    """Prepare to continue after the selected token. The tokens after it remain as a branch."""
-    here = session.document
-    if here is None:
-        session.notice = Message("error.no_text")
-        return
-
-    def begin(loaded: LoadedModel) -> Generation | None:
-        if session.document is not here:
-            return None
-        if 0 <= session.selection.position < len(here.ids) - 1:
-            here.go_back(session.selection.position)
-        return here
-
-    yield from _prepare(session, begin)
+def write_prompt(session: Session, text: str | None = None) -> Iterator[None]:
+    """Continue a new document with this prompt, by default the text in the box."""
+    yield from write(session, lambda loaded: _new(session, loaded, session.next_prompt if text is None else text))
 
 
-def prepare_prompt(session: Session, text: str | None = None) -> Iterator[None]:
-    """Start a new document with the text in the box as its prompt, and prepare to continue it.
+def write_example(text: str, session: Session) -> Iterator[None]:
+    """Continue the part of an example that the model can encode."""
+    yield from write(session, lambda loaded: _new(session, loaded, encodable_text(loaded, text)))
 
-    text: fills the box first.
-    """
-    replaced = None if text is None else session.unwritten
-    if text is not None:
-        session.set_typed(text, is_current=False)
-    yield from _prepare(session, lambda loaded: _start(session, loaded, session.next_prompt, replaced))
+
+def write_tail(session: Session) -> Iterator[None]:
+    """Continue the end of an overlong prompt, half a context long."""
+    loaded = get_model(session.model)
+    ids = loaded.tokenizer.encode(session.next_prompt)
+    tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
+    yield from write_prompt(session, tail.lstrip("\ufffd"))
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
-    """Prepare to generate with another model, unless it is the one in use or being loaded."""
+    """Continue the text with another model, unless it is the one in use or being loaded."""
     if name == session.picking or (session.document is not None and name == session.document.loaded.name):
         return
     session.picking = session.model = name
     try:
-        yield from _prepare(session, lambda loaded: _start(session, loaded, fitting_text(loaded, session.next_prompt)))
+        yield from write(session, lambda loaded: _new(session, loaded, fitting_text(loaded, session.next_prompt)))
     finally:
-        session.picking = ""
+        if session.picking == name:
+            session.picking = ""
 
 
-def prepare_example(text: str, session: Session) -> Iterator[None]:
-    """Fill the box with the part of an example that the model can encode, and prepare to continue it."""
-    document = session.document
-    if document is not None and document.loaded.name == session.model:
-        text = encodable_text(document.loaded, text)
-    yield from prepare_prompt(session, text)
+def write_fitting(session: Session) -> Iterator[None]:
+    """Continue the text with the first listed model that fits it."""
+    name = fitting_model(list_models(), session.next_prompt)
+    if name is not None:
+        yield from pick_model(session, name)
 
 
-def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]) -> Iterator[None]:
-    """Load the model, and prepare to continue the document that `begin` returns, if any.
+def write(session: Session, begin: Begin) -> Iterator[None]:
+    """Load the chosen model, and continue the document that `begin` returns, if any.
 
-    If this fails or is cancelled, the model in use is chosen again.
+    If the model does not come, or this is cancelled before it does, the model in use is chosen again.
     """
     turn, began = session.lock.begin(), time.perf_counter()
-    chosen, is_usable = session.model, False
+    chosen, is_usable, document = session.model, False, None
     _reset(session)
+    session.progress = Message("status.reading")
     try:
-        session.progress = Message("status.reading")
         yield
         params = session.settings.sampling_with_seed()
         loaded = yield from load_with_progress(session, chosen)
-        with session.lock.beginning(turn) as has_turn:
-            if has_turn and (document := begin(loaded)) is not None:
-                session.selection = replace(session.selection, position=NEWEST)
-                session.redo_stack.clear()
-                slides = document.full
-                if slides:
-                    session.push_undo()
-                length = session.settings.length
-                session.pending = PendingGeneration(document, params, length, turn, began, slides)
+        with session.lock.settling(turn) as has_turn:
+            if has_turn:
+                document = _begin(session, loaded, begin)
         is_usable = True
+        if document is not None:
+            yield from _generate(session, document, params, turn, began)
     except ValueError as problem:
         session.notice = problem
     finally:
@@ -145,70 +130,58 @@ def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]
         used = session.loaded if session.document is None else session.document.loaded
         if not is_usable and used is not None and session.model == chosen:
             session.model = used.name
-        _end_unless_pending(session, turn)
+        session.lock.end(turn)
+        finish(session)
 
 
-def generate(session: Session) -> Iterator[None]:
-    """Run the prepared generation once it is admitted. Updates the page after each token, or less often under load."""
-    pending, session.pending = session.pending, None
-    if pending is None:
-        return
-    try:
-        with admitted(session, pending.document.loaded) as waiting:
-            for _ in waiting:
-                yield
-                with session.lock.writing(pending.turn) as has_turn:
-                    if not has_turn:
-                        return
-            yield from _generate_steps(session, pending, waiting)
-    finally:
-        session.lock.end(pending.turn)
+def _begin(session: Session, loaded: LoadedModel, begin: Begin) -> Generation | None:
+    document = begin(loaded)
+    if document is not None:
+        session.selection = replace(session.selection, position=NEWEST)
+        session.redo_stack.clear()
+        if document.full:
+            session.push_undo()
+    elif not session.state(Box).too_long:
+        session.notice = Message("error.no_text")
+    return document
 
 
-def _generate_steps(session: Session, pending: PendingGeneration, admission: Admission) -> Iterator[None]:
-    document, lock = pending.document, session.lock
-    with lock.writing(pending.turn) as has_turn:
-        if not has_turn:
-            return
-        document.read()
-        session.throughput = Throughput(pending.params.seed)
-    yield
-
-    params, length = pending.params, pending.length
+def _generate(
+    session: Session, document: Generation, params: SamplingParams, turn: int, began: float
+) -> Iterator[None]:
+    """Continue the document once it is admitted. Updates the page after each token, or less often under load."""
+    lock, slides = session.lock, document.full
 
     def made() -> Iterator[Step | None]:
         nonlocal document
-        for current, step in stream(document, params, length, slides=pending.slides):
+        document.read()
+        session.throughput = Throughput(params.seed)
+        yield None
+        for current, step in stream(document, params, session.settings.length, slides=slides):
             document = current
+            session.progress = waiting_for_cluster(document.loaded) if step is None else None
+            if step is not None:
+                session.document, session.finish_reason = document, step.finish_reason
+                session.token_statistics.add(document, step)
+            if step is not None and step.finish_reason is not None:
+                document.read()  # keeps the next-token bars up to date
             yield step
-
-    steps = measured(made(), params.seed, pending.began, session.set_throughput)
-
-    def taken() -> Iterator[Step | None]:
-        while True:
-            with (lock.beginning if pending.slides else lock.writing)(pending.turn) as has_turn:
-                latest: Any = next(steps, _END) if has_turn else _END
-                if latest is _END:
-                    return
-                session.progress = waiting_for_cluster(document.loaded) if latest is None else None
-                if latest is not None:
-                    session.take_step(document, latest)
-            yield latest
 
     def interval() -> float:
         return max(min_update_interval(document.loaded), UPDATE_SECONDS)
 
-    rest = partial(lock.rest, pending.turn)
-    try:
-        for step, is_due in admission.paced(taken(), rest, lambda: session.settings.pace, interval):
+    with admitted(session, document.loaded) as waiting:
+        for _ in waiting:
+            yield
+            if lock.turn != turn:
+                return
+        steps = lock.steps(turn, measured(made(), params.seed, began, session), shorten=slides)
+        for step, is_due in waiting.paced(steps, partial(lock.rest, turn), lambda: session.settings.pace, interval):
             if is_due or (step is not None and step.finish_reason is not None):
                 yield
-    finally:
-        session.progress = None
 
 
 def stop(session: Session) -> None:
-    session.drop_pending()
     session.lock.take()
     finish(session)
 
@@ -230,26 +203,21 @@ def full_speed(session: Session) -> None:
 
 
 def step(session: Session) -> Iterator[None]:
+    """Continue the text in the box by one token."""
     params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
         yield from waiting
-        with session.changing():
-            session.notice = None
-            show_all(session)
-            session.change(Box, too_long=0)
-            document = _text_of_box(session, loaded)
+        with session.lock.changing():
+            _reset(session)
+            document = _begin(session, loaded, partial(_text_of_box, session))
             if document is None:
                 return
-            session.redo_stack.clear()
             if document.full:
-                session.push_undo()
                 document = session.document = document.without_first()
             steps = document.steps(params, 1)
-            for made in measured(steps, params.seed, time.perf_counter(), session.set_throughput):
+            for made in measured(steps, params.seed, time.perf_counter(), session):
                 document.read()
                 session.finish_reason = None if made.finish_reason == "max_new_tokens" else made.finish_reason
-            session.selection = replace(session.selection, position=NEWEST)
-            session.notice = remark(session)
 
 
 def switch_special(session: Session, on: object) -> Iterator[None]:
@@ -257,108 +225,53 @@ def switch_special(session: Session, on: object) -> Iterator[None]:
 
     If the prompt has such a name, it becomes a new document; otherwise, only text typed at the end is read again.
     """
+
+    def read_again(loaded: LoadedModel) -> None:
+        document = session.document
+        if document is None or name_spans(loaded.tokenizer, session.prompt):
+            take_text(session, loaded, session.prompt, fresh=True)
+            return
+        n = len(document.ids)
+        kept = next((i + 1 for i in range(n - 1, -1, -1) if document.origin(i).kind != "typed"), 0)
+        if 0 < kept < n:
+            text = "".join(shown_tokens(document.tokenizer, document.ids, names=True)[kept:])
+            ids = rest_ids(document.tokenizer, document.ids[:kept], text, special=session.special)
+            document.retype(ids, kept, document.held)
+            session.set_typed(None)
+
     session.special = on is True
-    if session.document is None:
-        return
-    loaded = session.document.loaded
-    with admitted(session, loaded) as waiting:
-        yield from waiting
-        with session.changing():
-            document: Generation | None = session.document
-            if document is None:
-                return
-            if name_spans(loaded.tokenizer, session.prompt):
-                document = _start(session, loaded, session.prompt)
-            elif 0 < (n := _n_unchanged(document)) < len(document.ids):
-                text = "".join(shown_tokens(document.tokenizer, document.ids, names=True)[n:])
-                ids = rest_ids(document.tokenizer, document.ids[:n], text, special=session.special)
-                document.retype(ids, n, document.held)
-                session.set_typed(None)
-            if document is not None:
-                document.read()
+    if session.document is not None:
+        yield from changed(session, read_again)
 
 
-def _n_unchanged(document: Generation) -> int:
-    """Return the number of tokens before those typed at the end."""
-    n = len(document.ids)
-    return next((i + 1 for i in range(n - 1, -1, -1) if document.origin(i).kind != "typed"), 0)
-
-
-def clear(session: Session) -> None:
-    """Start an empty document. The model predicts from it only if the vocabulary has a start-of-text token."""
-    loaded = get_model(session.model) if session.document is None else session.document.loaded
-    with session.changing():
-        if session.document is None or not _is_empty(session.document) or session.unwritten is not None:
-            session.push_undo(session.unwritten)
-        session.chat = session.is_chat
-        session.throughput = session.last_action = session.finish_reason = session.notice = None
-        edits = kept_edits(session, loaded)
-        session.prompt, session.document = "", None
-        session.set_typed(None)
-        if start_ids(loaded.tokenizer) and not session.chat:
-            session.document = Generation(loaded, "", edits=edits)
-            session.document.read()
-        session.selection = replace(session.selection, position=NEWEST)
-        session.change(Box, too_long=0)
-
-
-def prepare_tail(session: Session) -> Iterator[None]:
-    """Keep only the end of an overlong prompt, half a context long, and prepare to continue it."""
-    loaded = get_model(session.model)
-    ids = loaded.tokenizer.encode(session.next_prompt)
-    tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
-    yield from prepare_prompt(session, tail.lstrip("\ufffd"))
+def clear(session: Session) -> Iterator[None]:
+    """Empty the text. The model predicts from nothing only if the vocabulary has a start-of-text token."""
+    yield from changed(session, lambda loaded: take_text(session, loaded, ""))
 
 
 def _reset(session: Session) -> None:
     """Clear the status before a new run."""
-    session.finish_reason = session.throughput = session.pending = session.notice = None
+    session.finish_reason = session.throughput = session.notice = None
     show_all(session)
-    session.last_action = Message("status.ready")
+    session.last_action = READY
     session.change(Box, too_long=0)
 
 
 def _text_of_box(session: Session, loaded: LoadedModel) -> Generation | None:
-    """Return the document with the text in the box, or None if it exceeds the context.
-
-    Raises ValueError if the text has characters outside the vocabulary.
-    """
+    """Return the document with the text in the box. Returns and raises the same as `_new`."""
     document = session.document
     if document is not None and document.loaded is loaded and session.next_prompt == session.prompt:
         session.notice = remark(session)
         return document
-    return _start(session, loaded, session.next_prompt)
+    return _new(session, loaded, session.next_prompt)
 
 
-def _start(session: Session, loaded: LoadedModel, text: str, replaced: str | None = None) -> Generation | None:
-    """Put a new document with this prompt into the session. Returns None if the prompt is too long.
+def _new(session: Session, loaded: LoadedModel, text: str) -> Generation | None:
+    """Return a new document with this prompt, or None if it exceeds the context or is empty without a start token.
 
-    replaced: a text in the box that had not become the document, and that this prompt replaces.
+    Raises ValueError if the text has characters outside the vocabulary.
     """
-    prompt, chat = checked_text("prompt", text), session.is_chat and loaded.tokenizer.is_chat
-    message = loaded.tokenizer.encode_message(prompt) if chat and prompt else None
-    if message is None:
-        n = len(prompt_ids(loaded.tokenizer, hold_back(loaded.tokenizer, prompt)[0], special=session.special))
-    else:
-        n = len(message)
-    session.set_typed(text, is_current=False)
-    if n > loaded.model.config.block_size:
-        session.change(Box, too_long=n)
-        return None
-    given, edits = prompt if message is None else message, kept_edits(session, loaded)
-    document = Generation(loaded, given, edits=edits, special=session.special)
-    session.push_undo(replaced)
-    session.chat = chat
-    session.document, session.prompt, session.model = document, prompt, loaded.name
-    session.set_typed(None)
-    session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)
-    session.notice = remark(session)
-    return document
-
-
-def _is_empty(document: Generation) -> bool:
-    """Return whether a document has no characters in any branch."""
-    return len(document.tree) == len(document.prompt_ids) and not document.text
+    return session.document if take_text(session, loaded, text, fresh=True) else None
 
 
 def _n_given(document: Generation) -> int:
@@ -367,11 +280,6 @@ def _n_given(document: Generation) -> int:
     if not is_chat(document.tokenizer, document.ids):
         return n_prompt
     return next((i + 1 for i in range(n - 1, n_prompt - 1, -1) if document.origin(i).kind == "typed"), n_prompt)
-
-
-def _end_unless_pending(session: Session, turn: int) -> None:
-    if session.pending is None or session.pending.turn != turn:
-        session.lock.end(turn)
 
 
 # The lines about the text
@@ -422,7 +330,7 @@ def literal(s: Any) -> str:
 
 def named(s: Any) -> str | None:
     """Return the name of a control token that the text contains as characters, unless the text is a chat."""
-    if s.written is None or s.chat:
+    if s.written is None or s.is_chat:
         return None
     tokenizer = s.written.tokenizer
     text = plain_text(tokenizer, s.written.ids) if s.unwritten is None else s.unwritten
@@ -434,13 +342,6 @@ def offered_model(s: Any) -> str | None:
     if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
         return None
     return fitting_model(list_models(), s.next_prompt)
-
-
-def prepare_fitting(session: Session) -> Iterator[None]:
-    """Prepare to generate with the first listed model that fits the text."""
-    name = fitting_model(list_models(), session.next_prompt)
-    if name is not None:
-        yield from pick_model(session, name)
 
 
 # The settings

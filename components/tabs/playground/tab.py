@@ -96,9 +96,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
         ),
         row(
             row(
-                _run(
-                    "generate", generation.written(generation.prepare), enabled=lambda s: not s.generating, primary=True
-                ),
+                _run("generate", generation.go_on, enabled=lambda s: not s.generating, primary=True),
                 button("stop", "stop", generation.stop, queue="stop", enabled=lambda s: s.generating, primary=True),
                 button(
                     "full-speed",
@@ -111,7 +109,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
             check_box(
                 "chat",
                 label="chat",
-                value=lambda s: s.chat,
+                value=lambda s: s.is_chat,
                 on=box.switch_chat,
                 queue="model",
                 show=lambda s: s.loaded is not None and s.loaded.tokenizer.is_chat,
@@ -163,7 +161,7 @@ def _notices() -> tuple[Part, ...]:
             button(
                 "use-model",
                 _offer,
-                generation.written(generation.prepare_fitting),
+                generation.write_fitting,
                 queue="model",
                 show=lambda s: s.cached(generation.offered_model) is not None,
             ),
@@ -183,7 +181,7 @@ def _notices() -> tuple[Part, ...]:
             button(
                 "use-tail",
                 lambda s: t("prompt.use_tail", n=generation.tail_length(s.loaded.model.config.block_size)),
-                generation.written(generation.prepare_tail),
+                generation.write_tail,
                 queue="model",
                 show=lambda s: s[box.Box].too_long > 0 and s.loaded is not None,
             )
@@ -294,7 +292,7 @@ def _text() -> tuple[Part, ...]:
             _run("step", generation.step, enabled=lambda s: not s.generating),
             _run("undo", editing.undo, enabled=lambda s: s.can_undo),
             _run("redo", editing.redo, enabled=lambda s: s.can_redo and not s.generating),
-            _run("again", generation.written(generation.prepare_again), enabled=can_go_on),
+            _run("again", generation.write_again, enabled=can_go_on),
             _run("clear", generation.clear),
             classes="gb-small",
         ),
@@ -308,7 +306,7 @@ def _text() -> tuple[Part, ...]:
             draw("draw", draw=editing.draw),
             row(
                 _run("back", editing.go_back, enabled=editing.is_earlier),
-                button("go_on", "go_on", generation.written(generation.prepare_here), queue="model", enabled=can_go_on),
+                button("go_on", "go_on", generation.go_on_here, queue="model", enabled=can_go_on),
                 classes="gb-small",
             ),
             typed,
@@ -328,5 +326,4 @@ def _examples() -> Part:
 
 
 def _example(key: str, prompt: str) -> Part:
-    write = generation.written(partial(generation.prepare_example, prompt))
-    return button(key.replace(".", "-"), key, write, queue="model")
+    return button(key.replace(".", "-"), key, partial(generation.write_example, prompt), queue="model")

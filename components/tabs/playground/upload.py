@@ -19,7 +19,7 @@ from components.kit import Panel, button, caption, choice, fold, row, says, sele
 from components.labels import ACTIVATIONS
 from components.parts import Part
 from components.state.session import Session
-from components.tabs.playground.generation import prepare_prompt, written
+from components.tabs.playground.generation import write_prompt
 from components.widgets.simple import table
 from components.widgets.widget import Said
 from gpt import LoadedModel, add_upload, get_model
@@ -134,7 +134,7 @@ def _questions() -> tuple[Part, ...]:
         choice(
             Upload.scale, "upload.scale", info="upload.scale.info", labelled=True, show=lambda s: bool(s[Upload].widths)
         ),
-        row(button("upload-open", "upload.open", written(open_upload), queue="model"), classes="gb-buttons"),
+        row(button("upload-open", "upload.open", open_upload, queue="model"), classes="gb-buttons"),
         says("upload-message", message, kind="notice"),
         table("upload-names", draw=names_table, words_from=1),
         text_box(Upload.layout, "upload.layout", info="upload.layout.info", show=lambda s: s[Upload].asks_names),
@@ -177,7 +177,7 @@ def open_upload(session: Session) -> Iterator[None]:
     else:
         session.model, session.loaded = name, get_model(name)
         session.change(Upload, **NOTHING_ASKED, message=None, opened=session.loaded)
-        yield from prepare_prompt(session)
+        yield from write_prompt(session)
 
 
 def try_scales(session: Session, text: str) -> Iterator[None]:

@@ -95,9 +95,6 @@ def test_back_shows_tab_selection_and_film_again_and_leaves_the_text(session, pl
 def test_back_undoes_a_change_of_the_model_and_forward_brings_it_again(session, places):
     first = list(session.document.ids)
     list(generation.pick_model(session, "untrained"))
-    session.lock.end(session.pending.turn)
-    session.drop_pending()
-    session.document.read()
     assert named(session, places)["model"] == "untrained"
     go(session, places, "", 10)
     assert (session.model, list(session.document.ids)) == ("stories", first)

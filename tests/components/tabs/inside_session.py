@@ -115,7 +115,7 @@ class Inside:
 
     def write(self, *ids: int) -> None:
         """Append tokens."""
-        with self.session.changing():
+        with self.session.lock.changing():
             self.session.document.append(*ids)
             self.session.document.read()
 

@@ -50,7 +50,7 @@ def write(session: Session, text: str | None) -> list[int]:
     """Type a text, unless it is None, and continue it."""
     if text is not None:
         take_typed(session, box(session, text))
-    run(generation.written(generation.prepare)(session))
+    run(generation.go_on(session))
     return ids(session)
 
 

@@ -40,7 +40,7 @@ def document(byte_tokenizer: Tokenizer) -> Generation:
 
 def diverge(inside: Inside) -> None:
     """Replace the text after its first tokens."""
-    with inside.session.changing():
+    with inside.session.lock.changing():
         inside.session.document.append(7, after=3)
         inside.session.document.read()
 
@@ -93,7 +93,7 @@ def test_a_new_token_is_the_only_one_that_the_model_reads_and_pictures_wait_for_
     assert not any(views[name].get("waiting") for name in ("flow", "heads"))
     assert inside.shown("flow")["total"] == len(document.ids)
     assert read == [1]
-    with inside.session.changing():
+    with inside.session.lock.changing():
         document.append(6, after=3)
         document.read()
     inside.drawn.update()
@@ -108,7 +108,7 @@ def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(document:
     assert inside.drawn.update(compute=False)[PICTURES[part]]["waiting"]
     for _ in compute(inside.session, recorded):
         pass
-    with inside.session.changing():
+    with inside.session.lock.changing():
         document.undo()
         document.read()
     assert inside.drawn.update(compute=False)[PICTURES[part]]["waiting"], "overwritten"

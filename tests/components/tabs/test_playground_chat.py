@@ -78,14 +78,14 @@ def test_the_switch_turns_the_prompt_into_a_message_and_back(session: Session, l
     type_in(session, "Once upon")
     assert ids(session) == loaded.tokenizer.encode("Once upon")
     run(switch_chat(session, True))
-    assert session.snapshot().chat
+    assert session.snapshot().is_chat
     assert ids(session) == chat(loaded, "Once upon")
     write(session, None)
     run(switch_chat(session, False))
-    assert not session.snapshot().chat
+    assert not session.snapshot().is_chat
     assert ids(session) == loaded.tokenizer.encode("Once upon")
     editing.undo(session)
-    assert session.snapshot().chat
+    assert session.snapshot().is_chat
 
 
 def test_an_edit_inside_a_message_keeps_the_control_tokens(session: Session, loaded: LoadedModel) -> None:
@@ -123,7 +123,8 @@ def test_what_is_typed_after_an_answer_is_the_next_message(session: Session, loa
     n = len(ids(session))
     write(session, None)
     assert len(ids(session)) > n
-    run(generation.prepare_again(session))
+    run(generation.write_again(session))
+    editing.undo(session)
     assert len(ids(session)) == n
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,7 +13,8 @@ import torch
 from components.share.link import document_values
 from components.state import admission
 from components.state.example import example
-from components.state.session import PendingGeneration, Session
+from components.state.session import Session
+from components.state.settings import Settings
 from components.tabs.playground import editing, generation
 from components.tabs.playground.box import Box
 from components.tabs.playground.editing import dropped
@@ -54,18 +54,18 @@ def letters(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("change", [generation.stop, generation.clear, editing.undo])
-def test_a_prepared_generation_that_was_stopped_does_not_run(
-    session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
+def test_a_generation_that_is_stopped_before_its_first_token_adds_none(
+    session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], Iterator[None] | None]
 ) -> None:
-    monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
+    monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 0)
     type_in(session, "The dog")
-    run(generation.prepare(session))
+    steps = generation.go_on(session)
+    next(steps)
     assert session.lock.streaming
-    change(session)
+    run(change(session) or ())
     assert not session.lock.streaming
     before = None if session.document is None else ids(session)
-    assert run(generation.generate(session)) == 0  # the event may already be on its way
-    assert session.pending is None
+    run(steps)
     assert before == (None if session.document is None else ids(session))
 
 
@@ -81,11 +81,11 @@ def test_a_step_adds_one_token_and_begins_anew_where_the_prompt_has_changed(sess
 def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(session: Session) -> None:
     first = ids(session)
     type_in(session, "The dog ran. " * 100)
-    run(generation.prepare(session))
+    run(generation.go_on(session))
     assert "more than the 256" in drawn(session, "notice")["text"]
     assert ids(session) == first
     assert session.state(Box).too_long > 256
-    run(generation.prepare_tail(session))
+    run(generation.write_tail(session))
     assert session.document.n_prompt <= 128
 
 
@@ -94,7 +94,6 @@ def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Sessio
     assert "might begin with" in drawn(session, "notice")["text"]
     assert session.document.n_prompt == 1
     run(generation.pick_model(session, "untrained"))
-    run(generation.generate(session))
     assert "never been trained" in drawn(session, "notice")["text"]
 
 
@@ -119,7 +118,7 @@ def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Ses
     type_in(session, "The dog")
     first = ids(session)
     session.settings = session.settings.with_value("seed", seed)
-    run(generation.prepare(session))
+    run(generation.go_on(session))
     assert "seed" in drawn(session, "notice")["text"].lower()
     assert ids(session) == first
     assert not session.lock.streaming
@@ -133,10 +132,8 @@ def test_a_model_picked_twice_begins_once(session: Session) -> None:
     next(first)
     assert run(generation.pick_model(session, "untrained")) == 0
     run(first)
-    pending = session.pending
-    assert session.document.loaded.name == pending.document.loaded.name == "untrained"
+    assert session.document.loaded.name == "untrained"
     assert run(generation.pick_model(session, "untrained")) == 0
-    assert session.pending is pending
 
 
 @pytest.mark.parametrize("has_text", [True, False])
@@ -166,9 +163,6 @@ def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(sess
     assert session.prompt == "The dog ran"
 
 
-# Selection
-
-
 # Many visitors generating at once
 
 
@@ -188,8 +182,7 @@ def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Sessio
     generation.set_value("pace", session, pace)
     session.settings = session.settings.with_value("seed", "3")
     type_in(session, PROMPT)
-    run(generation.prepare(session))
-    assert run(generation.generate(session)) == 3  # the prompt, the first token, and the end
+    assert run(generation.go_on(session)) == 4  # the page that waits, the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4
     assert session.finish_reason == "max_new_tokens"
 
@@ -213,9 +206,7 @@ def full(tmp_path: Path) -> Iterator[Session]:
 
 
 def go_on(session: Session) -> None:
-    list(generation.prepare_here(session))
-    list(generation.generate(session))
-    generation.finish(session)
+    list(generation.go_on_here(session))
 
 
 def test_continue_drops_a_token_for_each_new_one_and_shows_it(full):
@@ -258,7 +249,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> tuple[LoadedModel, FakeCluster]:
 def remote(model: tuple[LoadedModel, FakeCluster]) -> Session:
     """A session that is about to generate."""
     remote = new_session(as_read(model[0], "Once upon a time"))
-    remote.pending = PendingGeneration(remote.document, PARAMS, LENGTH, remote.lock.begin(), time.perf_counter())
+    remote.settings = Settings(temperature=1, seed="3", length=LENGTH, pace=0)
     return remote
 
 
@@ -266,7 +257,8 @@ def test_the_page_says_that_the_cluster_is_away_and_writes_on_when_it_is_back(
     remote: Session, model: tuple[LoadedModel, FakeCluster]
 ) -> None:
     model[1].is_there = False
-    frames = generation.generate(remote)
+    frames = generation.write(remote, lambda loaded: remote.document)
+    next(frames)  # the page that waits
     next(frames)  # the prompt
     next(frames)
     assert drawn(remote, "status")["text"].startswith("The cluster that runs the model is unreachable.")

@@ -157,8 +157,7 @@ def test_after_what_the_model_wrote_typing_is_a_branch_and_the_prompt_stays(sess
     assert [session.document.origin(i).kind for i in range(2, 8)] == ["sampled"] * 3 + ["typed"] * 3
     assert len(drawn(session, "tree")["lanes"]) == 0
     type_in(session, text[:-1])
-    run(generation.prepare(session))
-    run(generation.generate(session))
+    run(generation.go_on(session))
     assert session.document.n_prompt == 2
     assert len(drawn(session, "tree")["lanes"]) == 2
     editing.undo(session)
@@ -178,7 +177,7 @@ def test_an_outdated_or_repeated_text_changes_nothing(session: Session) -> None:
     assert shown(session) == "The dog"
 
 
-@pytest.mark.parametrize("replace", [generation.clear, editing.undo, partial(generation.prepare_example, "The cat")])
+@pytest.mark.parametrize("replace", [generation.clear, editing.undo, partial(generation.write_example, "The cat")])
 def test_the_box_shows_a_text_that_has_replaced_what_was_typed(session: Session, replace: Any) -> None:
     type_in(session, "The dog")
     run(replace(session) or ())
