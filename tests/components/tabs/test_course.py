@@ -12,7 +12,7 @@ import torch
 from components.state.example import example, opening
 from components.state.session import Session
 from components.tabs.course import MY_GPT, BuildState, cards, check, open_example, open_mine, tab, window, wrong_cell
-from components.tabs.playground.generation import prepare_prompt, written
+from components.tabs.playground.generation import write_prompt
 from components.text_views import model_choices
 from gpt import get_model, list_models
 from gpt.course.check import with_mistake
@@ -86,7 +86,7 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
         assert session.state(BuildState).notice is None
         assert (session.model, session.tab) == ("no-residual", "playground")
         assert ("Without shortcuts · the course's GPT, broken", "no-residual") in model_choices()
-        list(written(prepare_prompt)(session))
+        list(write_prompt(session))
         assert session.document is not None
         assert session.document.loaded.name == "no-residual"
         assert len(session.document.ids) > session.document.n_prompt
