@@ -35,7 +35,7 @@ LESSONS = """
 from glassbox_gpt.components.tabs.lessons.code_view import excerpt, printed
 from glassbox_gpt.components.tabs.lessons.course import LESSONS
 for lesson in LESSONS:
-    for code in lesson.code:
+    for code in lesson.code.split():
         printed(lesson.key)
         assert excerpt(code).file.startswith("glassbox_gpt/"), excerpt(code).file
 """

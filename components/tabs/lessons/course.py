@@ -5,21 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from components.panels import (
-    feed_forward,
-    initialisation,
-    kv_cache,
-    layer_norm,
-    masks,
-    norm_placement,
-    notebook,
-    positions,
-    shortcuts,
-    skeleton,
-    tokenizer,
-    tying,
-)
-from components.parts import Part
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
@@ -60,20 +45,16 @@ class Lesson:
         key: Identifies its texts (`lesson.<key>.title` and so on), its figure, its link, and the section
             of `gpt.experiments.minimal` that it prints.
         topic: Number of its topic among the twenty topics of building a GPT from scratch; searchable in the list.
-        code: Definitions that run in this app, as "module:name".
-        panels: The panels below its figure, or in place of a figure.
+        code: Definitions that run in this app, as "module:name", separated by spaces.
         beat: Name of the film beat that shows it; "" for none.
-        words: Synonyms in all languages; searchable in the list.
     """
 
     key: str
     part: Chapter
     topic: int
-    code: tuple[str, ...]
+    code: str
     place: Destination
-    panels: tuple[Part, ...] = ()
     beat: str = ""
-    words: str = ""
 
 
 # A configuration small enough to draw interactively.
@@ -82,363 +63,140 @@ SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd
 POEM = "国破山河在，城春草木深。\n感时花溅泪，恨别鸟惊心。\n"
 HEADS = {"counts": (1, 5), "rhymes": (4, 3), "above": (4, 5)}
 
+WRITE, INSIDE, TRAIN, WHY = map(Destination, ("playground", "inside", "train", "why"))
+HEAD = Destination("inside", selects_head=True)
+LLAMA = Destination("inside", model=LLAMA_MODEL)
+VERSE = Destination("inside", model=POEMS_MODEL, text=POEM, head=HEADS["counts"])
+GREEDY = Destination("playground", settings={"temperature": 0})
+SAMPLING = Destination("playground", sliders={"temperature": "a", "top_k": "b"})
+GPT2_SHAPE = Destination("shapes", PRESETS["gpt2"])
+
 LESSONS: tuple[Lesson, ...] = (
-    Lesson(
-        "tokenizer",
-        "vectors",
-        2,
-        ("gpt.experiments.tokens:merge_steps",),
-        Destination("playground"),
-        (tokenizer.SECTION,),
-        beat="rows",
-        words="BPE byte-pair encoding tiktoken 字节对编码 分词",
-    ),
-    Lesson(
-        "merges",
-        "vectors",
-        2,
-        ("gpt.experiments.tokens:split_words",),
-        Destination("playground"),
-        beat="rows",
-        words="BPE byte-pair encoding train tokenizer vocabulary 字节对编码 训练分词器 词表 合并",
-    ),
-    Lesson(
-        "embedding",
-        "vectors",
-        10,
-        ("gpt.model:GPT.hidden_states_in",),
-        Destination("inside"),
-        beat="rows",
-        words="wte word vector lookup 词嵌入 词向量 词元嵌入",
-    ),
-    Lesson(
-        "positions",
-        "vectors",
-        20,
-        ("gpt.experiments.positions:sinusoidal_positions",),
-        Destination("inside"),
-        (positions.SECTION,),
-        beat="rows",
-        words="wpe positional encoding sinusoidal learned 位置嵌入 位置编码 正弦",
-    ),
-    Lesson(
-        "configuration",
-        "vectors",
-        1,
-        ("gpt.config:GPTConfig",),
-        Destination("shapes", PRESETS["gpt2"]),
-        words="config hyperparameter preset context window 超参数 上下文长度",
-    ),
-    Lesson(
-        "layer_norm",
-        "layers",
-        4,
-        ("gpt.layers:LayerNorm.formula", "gpt.layers:LayerNorm.forward"),
-        Destination("inside"),
-        (layer_norm.SECTION,),
-        beat="ask",
-        words="LayerNorm normalization variance 归一化 方差",
-    ),
+    Lesson("tokenizer", "vectors", 2, "gpt.experiments.tokens:merge_steps", WRITE, beat="rows"),
+    Lesson("merges", "vectors", 2, "gpt.experiments.tokens:split_words", WRITE, beat="rows"),
+    Lesson("embedding", "vectors", 10, "gpt.model:GPT.hidden_states_in", INSIDE, beat="rows"),
+    Lesson("positions", "vectors", 20, "gpt.experiments.positions:sinusoidal_positions", INSIDE, beat="rows"),
+    Lesson("configuration", "vectors", 1, "gpt.config:GPTConfig", GPT2_SHAPE),
+    Lesson("layer_norm", "layers", 4, "gpt.layers:LayerNorm.formula gpt.layers:LayerNorm.forward", INSIDE, beat="ask"),
     Lesson(
         "activations",
         "layers",
         5,
-        ("gpt.layers:GELU.formula", "gpt.layers:GELU.forward"),
+        "gpt.layers:GELU.formula gpt.layers:GELU.forward",
         Destination("activations"),
         beat="neurons",
-        words="activation function nonlinearity SiLU 激活函数 非线性",
     ),
-    Lesson(
-        "feed_forward",
-        "layers",
-        6,
-        ("gpt.model:FeedForward.forward",),
-        Destination("inside", selects_head=True),
-        (feed_forward.SECTION,),
-        beat="neurons",
-        words="FFN MLP neurons 前馈网络 神经元",
-    ),
-    Lesson(
-        "average",
-        "attention",
-        8,
-        ("gpt.model:causal_mask",),
-        Destination("inside"),
-        words="mean of the past causal mask bag of words 平均 因果掩码",
-    ),
-    Lesson(
-        "dot_products",
-        "attention",
-        8,
-        ("gpt.layers:attention_scores",),
-        Destination("inside", selects_head=True),
-        beat="answer",
-        words="similarity dot product softmax scores 点积 相似度 注意力分数",
-    ),
+    Lesson("feed_forward", "layers", 6, "gpt.model:FeedForward.forward", HEAD, beat="neurons"),
+    Lesson("average", "attention", 8, "gpt.model:causal_mask", INSIDE),
+    Lesson("dot_products", "attention", 8, "gpt.layers:attention_scores", HEAD, beat="answer"),
     Lesson(
         "queries",
         "attention",
         8,
-        (
-            "gpt.model:CausalSelfAttention.__init__",
-            "gpt.model:CausalSelfAttention.forward",
-        ),
-        Destination("inside", selects_head=True),
+        "gpt.model:CausalSelfAttention.__init__ gpt.model:CausalSelfAttention.forward",
+        HEAD,
         beat="ask",
-        words="QKV query key value head scaled 查询 键 值 缩放",
     ),
-    Lesson(
-        "attention",
-        "attention",
-        8,
-        ("gpt.model:CausalSelfAttention.eager_attention",),
-        Destination("inside", selects_head=True),
-        beat="answer",
-        words="multi-head MHA causal mask previous-token head 多头注意力 因果掩码",
-    ),
-    Lesson(
-        "verse",
-        "attention",
-        8,
-        ("gpt.edits:Edits.scale_heads",),
-        Destination("inside", model=POEMS_MODEL, text=POEM, head=HEADS["counts"]),
-        beat="answer",
-        words="poem head switch ablation counting position Chinese 古诗 律诗 对仗 数数 关掉头 消融",
-    ),
-    Lesson(
-        "shortcuts",
-        "model",
-        7,
-        ("gpt.experiments.initialisation:DeepNetwork.forward",),
-        Destination("why"),
-        (shortcuts.SECTION,),
-        beat="add",
-        words="skip connection residual connection vanishing gradient 残差连接 快捷连接 跳跃连接 梯度消失",
-    ),
+    Lesson("attention", "attention", 8, "gpt.model:CausalSelfAttention.eager_attention", HEAD, beat="answer"),
+    Lesson("verse", "attention", 8, "gpt.edits:Edits.scale_heads", VERSE, beat="answer"),
+    Lesson("shortcuts", "model", 7, "gpt.experiments.initialisation:DeepNetwork.forward", WHY, beat="add"),
     Lesson(
         "block",
         "model",
         9,
-        (
-            "gpt.model:TransformerBlock.forward",
-            "gpt.experiments.layers:PostNormBlock.forward",
-        ),
-        Destination("inside"),
-        (norm_placement.SECTION,),
+        "gpt.model:TransformerBlock.forward gpt.experiments.layers:PostNormBlock.forward",
+        INSIDE,
         beat="add",
-        words="layer pre-norm post-norm residual stream 残差流 层",
     ),
-    Lesson(
-        "model",
-        "model",
-        10,
-        ("gpt.model:GPT.__init__",),
-        Destination("why"),
-        beat="layers",
-        words="decoder-only transformer logits head lm_head logit lens 解码器 输出头",
-    ),
+    Lesson("model", "model", 10, "gpt.model:GPT.__init__", WHY, beat="layers"),
     Lesson(
         "skeleton",
         "model",
         3,
-        (
-            "gpt.experiments.random_models:IdentityBlock.forward",
-            "gpt.experiments.random_models:skeleton",
-        ),
+        "gpt.experiments.random_models:IdentityBlock.forward gpt.experiments.random_models:skeleton",
         Destination("shapes", PRESETS["gpt2"], skeleton=True),
-        (skeleton.SECTION,),
-        words="placeholder dummy identity shapes 占位 恒等映射 形状",
     ),
-    Lesson(
-        "initialisation",
-        "model",
-        12,
-        ("gpt.model:GPT.__init__", "gpt.model:GPT.init_weights"),
-        Destination("shapes", PRESETS["gpt2"]),
-        (tying.SECTION, initialisation.SECTION),
-        words="weight sharing tied embeddings initialization 权重绑定 权重共享 初始化",
-    ),
-    Lesson(
-        "parameters",
-        "model",
-        11,
-        ("gpt.experiments.shapes:parameter_parts",),
-        Destination("shapes", UNTIED_124M),
-        words="124M size memory count MiB 参数量 内存",
-    ),
-    Lesson(
-        "untrained",
-        "model",
-        16,
-        ("gpt.models.loading:build",),
-        Destination("shapes"),
-        (notebook.SECTION,),
-        words="random weights gibberish seed 随机权重 乱码",
-    ),
-    Lesson(
-        "batches",
-        "loss",
-        13,
-        ("gpt.training.trainer:Batch.of_rows", "gpt.training.data:TextDataset.batch"),
-        Destination("train"),
-        words="targets shift get_batch dataloader data set 目标 批次 错位 数据集",
-    ),
-    Lesson(
-        "loss",
-        "loss",
-        13,
-        ("gpt.model:GPT.loss",),
-        Destination("loss"),
-        words="cross-entropy cross entropy perplexity surprisal negative log likelihood 交叉熵 困惑度",
-    ),
-    Lesson(
-        "greedy",
-        "generation",
-        14,
-        ("gpt.generate:generate_greedy",),
-        Destination("playground", settings={"temperature": 0}),
-        beat="next",
-        words="argmax autoregressive crop context next token 自回归 贪心 截断",
-    ),
+    Lesson("initialisation", "model", 12, "gpt.model:GPT.__init__ gpt.model:GPT.init_weights", GPT2_SHAPE),
+    Lesson("parameters", "model", 11, "gpt.experiments.shapes:parameter_parts", Destination("shapes", UNTIED_124M)),
+    Lesson("untrained", "model", 16, "gpt.models.loading:build", Destination("shapes")),
+    Lesson("batches", "loss", 13, "gpt.training.trainer:Batch.of_rows gpt.training.data:TextDataset.batch", TRAIN),
+    Lesson("loss", "loss", 13, "gpt.model:GPT.loss", Destination("loss")),
+    Lesson("greedy", "generation", 14, "gpt.generate:generate_greedy", GREEDY, beat="next"),
     Lesson(
         "sampling",
         "generation",
         15,
-        (
-            "gpt.sampling:STAGES",
-            "gpt.sampling:stage_logits",
-            "gpt.sampling:keep_top_k",
-            "gpt.sampling:inverse_cdf",
-        ),
-        Destination("playground", sliders={"temperature": "a", "top_k": "b"}),
+        "gpt.sampling:STAGES gpt.sampling:stage_logits gpt.sampling:keep_top_k gpt.sampling:inverse_cdf",
+        SAMPLING,
         beat="draw",
-        words="temperature top-k top k top-p nucleus softmax multinomial 温度 采样 随机",
     ),
+    Lesson("small", "generation", 18, "gpt.model:GPT.hidden_states", Destination("shapes", SMALL)),
+    Lesson("optimizer", "training", 19, "gpt.training.trainer:make_optimizers", TRAIN),
+    Lesson("training", "training", 19, "gpt.training.trainer:Trainer.update", TRAIN),
     Lesson(
-        "small",
-        "generation",
-        18,
-        ("gpt.model:GPT.hidden_states",),
-        Destination("shapes", SMALL),
-        (masks.SECTION,),
-        words="padding attention mask batch left padding 填充 掩码 占位",
+        "schedule", "training", 19, "gpt.training.recipe:Recipe.lr_factor gpt.training.trainer:Trainer.update", TRAIN
     ),
-    Lesson(
-        "optimizer",
-        "training",
-        19,
-        ("gpt.training.trainer:make_optimizers",),
-        Destination("train"),
-        words="Adam AdamW SGD momentum weight decay gradient descent Muon 优化器 动量 权重衰减 梯度下降",
-    ),
-    Lesson(
-        "training",
-        "training",
-        19,
-        ("gpt.training.trainer:Trainer.update",),
-        Destination("train"),
-        words="training loop validation held-out overfitting character-level nanoGPT 验证集 过拟合 训练循环",
-    ),
-    Lesson(
-        "schedule",
-        "training",
-        19,
-        ("gpt.training.recipe:Recipe.lr_factor", "gpt.training.trainer:Trainer.update"),
-        Destination("train"),
-        words="learning rate warmup warm-up cosine decay gradient clipping 学习率 预热 余弦 梯度裁剪",
-    ),
-    Lesson(
-        "dropout",
-        "training",
-        10,
-        (
-            "gpt.layers:Dropout.formula",
-            "gpt.model:FeedForward.forward",
-        ),
-        Destination("train"),
-        words="regularization eval mode model.eval 正则化 随机失活",
-    ),
+    Lesson("dropout", "training", 10, "gpt.layers:Dropout.formula gpt.model:FeedForward.forward", TRAIN),
     Lesson(
         "layouts",
         "use",
         17,
-        (
-            "gpt.models.checkpoints.layouts:BOOK_NAMES",
-            "gpt.models.checkpoints.writing:transposed",
-        ),
-        Destination("playground"),
-        words="pretrained checkpoint load weights Hugging Face nanoGPT state_dict Conv1D 预训练 加载权重",
+        "gpt.models.checkpoints.layouts:BOOK_NAMES gpt.models.checkpoints.writing:transposed",
+        WRITE,
     ),
-    Lesson(
-        "next",
-        "use",
-        20,
-        (
-            "gpt.cache:KVCache.update",
-            "gpt.model:CausalSelfAttention.sdpa_attention",
-        ),
-        Destination("playground"),
-        (kv_cache.PREFILL, kv_cache.KERNELS),
-        words="KV cache SDPA flash attention FlashAttention speed KV 缓存 键值缓存 速度",
-    ),
+    Lesson("next", "use", 20, "gpt.cache:KVCache.update gpt.model:CausalSelfAttention.sdpa_attention", WRITE),
     Lesson(
         "concepts",
         "use",
         20,
-        (
-            "gpt.analysis.concepts:Dictionary.activity",
-            "gpt.analysis.concepts:Dictionary.reconstruction",
-        ),
+        "gpt.analysis.concepts:Dictionary.activity gpt.analysis.concepts:Dictionary.reconstruction",
         Destination("concepts"),
-        words="sparse autoencoder SAE feature dictionary steering superposition 稀疏自编码器 特征 字典 叠加",
     ),
-    Lesson(
-        "rotary",
-        "llama",
-        20,
-        (
-            "gpt.rotary:apply_rotary",
-            "gpt.model:CausalSelfAttention.forward",
-        ),
-        Destination("inside", model=LLAMA_MODEL),
-        beat="ask",
-        words="RoPE rotary position embedding relative 旋转位置编码 相对位置",
-    ),
-    Lesson(
-        "rms_norm",
-        "llama",
-        4,
-        ("gpt.layers:RMSNorm.formula", "gpt.layers:make_norm"),
-        Destination("inside", model=LLAMA_MODEL),
-        beat="ask",
-        words="RMS root mean square normalization 均方根归一化",
-    ),
-    Lesson(
-        "swiglu",
-        "llama",
-        6,
-        ("gpt.model:FeedForward.forward",),
-        Destination("inside", model=LLAMA_MODEL),
-        beat="neurons",
-        words="GLU SiLU gated swish 门控 前馈",
-    ),
-    Lesson(
-        "grouped_queries",
-        "llama",
-        8,
-        ("gpt.model:CausalSelfAttention.__init__",),
-        Destination("inside", model=LLAMA_MODEL),
-        beat="answer",
-        words="GQA MQA multi-query attention 分组查询注意力 多查询",
-    ),
-    Lesson(
-        "no_biases",
-        "llama",
-        11,
-        ("gpt.experiments.architectures:bias_effect",),
-        Destination("inside", model=LLAMA_MODEL),
-        beat="layers",
-        words="bias Llama block 偏置",
-    ),
+    Lesson("rotary", "llama", 20, "gpt.rotary:apply_rotary gpt.model:CausalSelfAttention.forward", LLAMA, beat="ask"),
+    Lesson("rms_norm", "llama", 4, "gpt.layers:RMSNorm.formula gpt.layers:make_norm", LLAMA, beat="ask"),
+    Lesson("swiglu", "llama", 6, "gpt.model:FeedForward.forward", LLAMA, beat="neurons"),
+    Lesson("grouped_queries", "llama", 8, "gpt.model:CausalSelfAttention.__init__", LLAMA, beat="answer"),
+    Lesson("no_biases", "llama", 11, "gpt.experiments.architectures:bias_effect", LLAMA, beat="layers"),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}
+
+# Synonyms in all languages; searchable in the list.
+SYNONYMS = {
+    "tokenizer": "BPE byte-pair encoding tiktoken 字节对编码 分词",
+    "merges": "BPE byte-pair encoding train tokenizer vocabulary 字节对编码 训练分词器 词表 合并",
+    "embedding": "wte word vector lookup 词嵌入 词向量 词元嵌入",
+    "positions": "wpe positional encoding sinusoidal learned 位置嵌入 位置编码 正弦",
+    "configuration": "config hyperparameter preset context window 超参数 上下文长度",
+    "layer_norm": "LayerNorm normalization variance 归一化 方差",
+    "activations": "activation function nonlinearity SiLU 激活函数 非线性",
+    "feed_forward": "FFN MLP neurons 前馈网络 神经元",
+    "average": "mean of the past causal mask bag of words 平均 因果掩码",
+    "dot_products": "similarity dot product softmax scores 点积 相似度 注意力分数",
+    "queries": "QKV query key value head scaled 查询 键 值 缩放",
+    "attention": "multi-head MHA causal mask previous-token head 多头注意力 因果掩码",
+    "verse": "poem head switch ablation counting position Chinese 古诗 律诗 对仗 数数 关掉头 消融",
+    "shortcuts": "skip connection residual connection vanishing gradient 残差连接 快捷连接 跳跃连接 梯度消失",
+    "block": "layer pre-norm post-norm residual stream 残差流 层",
+    "model": "decoder-only transformer logits head lm_head logit lens 解码器 输出头",
+    "skeleton": "placeholder dummy identity shapes 占位 恒等映射 形状",
+    "initialisation": "weight sharing tied embeddings initialization 权重绑定 权重共享 初始化",
+    "parameters": "124M size memory count MiB 参数量 内存",
+    "untrained": "random weights gibberish seed 随机权重 乱码",
+    "batches": "targets shift get_batch dataloader data set 目标 批次 错位 数据集",
+    "loss": "cross-entropy cross entropy perplexity surprisal negative log likelihood 交叉熵 困惑度",
+    "greedy": "argmax autoregressive crop context next token 自回归 贪心 截断",
+    "sampling": "temperature top-k top k top-p nucleus softmax multinomial 温度 采样 随机",
+    "small": "padding attention mask batch left padding 填充 掩码 占位",
+    "optimizer": "Adam AdamW SGD momentum weight decay gradient descent Muon 优化器 动量 权重衰减 梯度下降",
+    "training": "training loop validation held-out overfitting character-level nanoGPT 验证集 过拟合 训练循环",
+    "schedule": "learning rate warmup warm-up cosine decay gradient clipping 学习率 预热 余弦 梯度裁剪",
+    "dropout": "regularization eval mode model.eval 正则化 随机失活",
+    "layouts": "pretrained checkpoint load weights Hugging Face nanoGPT state_dict Conv1D 预训练 加载权重",
+    "next": "KV cache SDPA flash attention FlashAttention speed KV 缓存 键值缓存 速度",
+    "concepts": "sparse autoencoder SAE feature dictionary steering superposition 稀疏自编码器 特征 字典 叠加",
+    "rotary": "RoPE rotary position embedding relative 旋转位置编码 相对位置",
+    "rms_norm": "RMS root mean square normalization 均方根归一化",
+    "swiglu": "GLU SiLU gated swish 门控 前馈",
+    "grouped_queries": "GQA MQA multi-query attention 分组查询注意力 多查询",
+    "no_biases": "bias Llama block 偏置",
+}

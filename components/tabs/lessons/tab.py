@@ -22,9 +22,9 @@ from components.state.session import Session
 from components.state.settings import MoreControls
 from components.state.snapshot import Message
 from components.tabs.lessons.code_view import Excerpt, excerpt, printed
-from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson
+from components.tabs.lessons.course import BY_KEY, LESSONS, SYNONYMS, Lesson
 from components.tabs.lessons.figure import EXAMPLE, MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Open, Picture, Reply, checked_ids
-from components.tabs.lessons.pictures import PICTURES
+from components.tabs.lessons.pictures import PANELS, PICTURES
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.widgets.simple import course, predictions, table
 from components.widgets.tokens import tokens
@@ -55,7 +55,7 @@ def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
         queue="model",
         on_input=answer,
     )
-    panels = {lesson.key: column(*lesson.panels) for lesson in LESSONS if lesson.panels}
+    panels = {key: column(*sections) for key, sections in PANELS.items()}
     instead = case("lesson-instead", lesson_key, {key: part for key, part in panels.items() if key not in PICTURES})
     below = case("lesson-below", lesson_key, {key: part for key, part in panels.items() if key in PICTURES})
     tab = Tab("lessons")
@@ -123,7 +123,7 @@ def path(loaded: LoadedModel, s: Any) -> dict[str, Any]:
                 "title": t(f"lesson.{each.key}.title"),
                 "says": lesson_text(each, "says", loaded),
                 "part": t(f"lessons.part.{each.part}"),
-                "words": each.words,
+                "words": SYNONYMS[each.key],
             }
             for each in LESSONS
         ],
@@ -137,7 +137,7 @@ def code_and_questions(s: Any) -> dict[str, Any]:
     return {
         "open": lesson.key,
         "idea": [listing(printed(lesson.key))],
-        "code": [listing(excerpt(code)) for code in lesson.code],
+        "code": [listing(excerpt(code)) for code in lesson.code.split()],
         "questions": [question_data(lesson, n, s) for n in range(1, len(QUESTIONS[lesson.key]) + 1)],
         "show": t("lessons.answer"),
         "place": t(f"lessons.open.{lesson.place.tab}"),
