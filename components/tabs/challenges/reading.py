@@ -1,17 +1,17 @@
-"""A visitor's answer to a challenge, the model's forward pass over its text, and the goal that judges it."""
+"""A visitor's answer to a challenge, the model's forward pass over its text, and the verdict."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from components.errors import PageError
+from components.i18n import t
 from components.labels import Later, percent, quoted
 from components.next_tokens import at_one
 from gpt import Edits, LoadedModel, Patch, Trace, trace_text
@@ -22,6 +22,8 @@ from gpt.sampling import keep_only
 from gpt.tokenizer import Vocabulary, hold_back, prompt_ids
 
 Head = tuple[int, int]  # (layer, head)
+# What a visitor uses; "place" means a token and a layer.
+Tool = Literal["text", "token", "head", "switches", "layer", "place", "concepts", "feature"]
 MAX_TOKENS = 96
 
 
@@ -84,6 +86,9 @@ class Reading:
         assert self.loaded.concepts is not None  # the bundled model has some
         return self.loaded.concepts
 
+    def name(self, token_id: int | Tensor) -> Later:
+        return Later(quoted, self.tokenizer, int(token_id))
+
     @torch.inference_mode()
     def predicted(self, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
         """Return the next-token probabilities after a text under the given interventions, (vocab_size,)."""
@@ -109,23 +114,19 @@ class Reading:
         return copy_circuit(self.trace, self.ids)
 
 
-# "place" means a token and a layer.
-Tool = Literal["text", "token", "head", "switches", "layer", "place", "concepts", "feature"]
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The verdict on an answer.
 
-    Attributes:
-        key, values: Key of the sentence `challenge.now.<key>`, and the values for its placeholders.
-        score: Score of a successful answer, for goals that can be exceeded.
+    key, values: the sentence `challenge.now.<key>`, and the values for its placeholders; a float is a probability.
+    score: of a successful answer, for goals that can be exceeded.
     """
 
-    key: str
-    values: dict[str, Any] = field(default_factory=dict)
-    done: bool = False
-    score: int | None = None
+    def __init__(self, key: str, done: bool = False, score: int | None = None, **values: Any) -> None:
+        self.key, self.done, self.score, self.values = key, done, score, values
+
+    def __str__(self) -> str:
+        shown = {name: percent(value) if isinstance(value, float) else value for name, value in self.values.items()}
+        return t(f"challenge.now.{self.key}", **shown)
 
 
 class Arc(NamedTuple):
@@ -134,47 +135,3 @@ class Arc(NamedTuple):
     start: int
     end: int
     weight: float
-
-
-class Goal(ABC):
-    """A challenge's goal.
-
-    Attributes:
-        tool: The kind of input that the goal requires.
-        layers: The layers to choose from; () for all.
-    """
-
-    tool: ClassVar[Tool]
-    shows_bars: ClassVar[bool] = True
-    has_arcs: ClassVar[bool] = False
-    layers: tuple[int, ...] = ()
-
-    def edits(self, reading: Reading) -> Edits:
-        return Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0))
-
-    def after(self, reading: Reading) -> Tensor:
-        """Return the next-token probabilities under the visitor's interventions, (vocab_size,)."""
-        return reading.after(self.edits(reading))
-
-    @abstractmethod
-    def judge(self, reading: Reading, after: Tensor) -> Verdict:
-        """Judge an answer. `after` is the result of `Goal.after`."""
-
-    def arcs(self, reading: Reading) -> list[Arc]:
-        return []
-
-    def marked(self, reading: Reading) -> tuple[Head, ...]:
-        return ()
-
-
-def first_id(tokenizer: Vocabulary, word: str) -> int:
-    """Return the id of the first token of a word that continues a text."""
-    return tokenizer.encode_continuation(word)[0]
-
-
-def name(reading: Reading, token_id: int | Tensor) -> Later:
-    return Later(quoted, reading.tokenizer, int(token_id))
-
-
-def share(p: float) -> Later:
-    return Later(percent, p)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from torch import Tensor
 
 from components.concepts import concept_name, sliders, strengths
-from components.errors import localize_error
-from components.i18n import has_text, t
+from components.errors import NothingToShow, localize_error
+from components.i18n import t
 from components.kit import Tab, caption, card, column, columns, says
 from components.labels import visible_token
 from components.next_tokens import best, no_bars, token_bars
@@ -21,7 +20,7 @@ from components.state.reads import Pending, is_ready
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
-from components.tabs.challenges.goals import BY_KEY, CHALLENGES, Challenge, LowerLoss, probabilities, strongest
+from components.tabs.challenges.goals import BY_KEY, CHALLENGES, Challenge, lower_loss, probabilities, strongest
 from components.tabs.challenges.reading import Answer, Reading, Tool, Verdict
 from components.text_views import short_name
 from components.widgets.composer import EMPTY, box_line, composer
@@ -93,8 +92,8 @@ def judged(s: Any) -> Judged | None:
     if challenge is None:
         return None
     reading = Reading.of(get_model(), challenge.text, answer)
-    after = challenge.goal.after(reading)
-    return Judged(challenge, reading, after, challenge.goal.judge(reading, after))
+    after = challenge.after(reading)
+    return Judged(challenge, reading, after, challenge.judge(reading, after))
 
 
 def latest(s: Any) -> Judged | None:
@@ -103,6 +102,13 @@ def latest(s: Any) -> Judged | None:
         s[judged]  # so that it is computed
     found: Judged | None = s.snapshot[judged]
     return found if found is not None and found.challenge is opened(s) else None
+
+
+def shown(s: Any) -> Judged:
+    found = latest(s)
+    if found is None:
+        raise NothingToShow
+    return found
 
 
 def note(s: Any) -> str:
@@ -148,8 +154,8 @@ def draw_head(s: Any) -> dict[str, Any]:
     challenge = opened(s)
     return {
         "open": None if challenge is None else challenge.key,
-        "title": "" if challenge is None else t(f"challenge.{challenge.key}.title"),
-        "says": "" if challenge is None else t(f"challenge.{challenge.key}.goal"),
+        "title": challenge and t(f"challenge.{challenge.key}.title"),
+        "says": challenge and t(f"challenge.{challenge.key}.goal"),
         "items": [
             {"title": t(f"challenge.{each.key}.title"), "part": t(f"challenges.{each.group}")} for each in CHALLENGES
         ],
@@ -164,11 +170,10 @@ def draw_foot(s: Any) -> dict[str, Any]:
         s[judged]
     except (Pending, ValueError) as error:
         problem = error
-    verdict = "" if found is None else t(f"challenge.now.{found.verdict.key}", **found.verdict.values)
     later = CHALLENGES[CHALLENGES.index(challenge) + 1 :]
     return {
         "open": challenge.key,
-        "verdict": localize_error(problem) if isinstance(problem, ValueError) else verdict,
+        "verdict": localize_error(problem) if isinstance(problem, ValueError) else str(found.verdict if found else ""),
         "solved": found is not None and found.verdict.done,
         "tried": s[Play].answer != Answer(challenge.text),
         "score": None if found is None else found.verdict.score,
@@ -182,33 +187,25 @@ def draw_foot(s: Any) -> dict[str, Any]:
 # Which tools a challenge needs
 
 
-Piece = Literal["typing", "pictures", "switches", "bars", "turning", "features"]
-PIECES: dict[Tool, Piece] = {
-    "text": "typing",
-    "head": "pictures",
-    "switches": "switches",
-    "layer": "switches",
-    "place": "switches",
-    "concepts": "turning",
-    "feature": "features",
-}
+def where(piece: str, tools: tuple[Tool, ...], part: Part, *parts: Part, **layout: Any) -> Part:
+    """Return a column that is on the page while the open challenge has one of these tools."""
+
+    def has_tool(s: Any) -> bool:
+        challenge = opened(s)
+        return challenge is not None and challenge.tool in tools
+
+    return column(part, *parts, name=f"challenge-{piece}", show=has_tool, min_width=300, **layout)
 
 
-def shows(piece: Piece, s: Any) -> bool:
+def has_bars(s: Any) -> bool:
     challenge = opened(s)
-    if challenge is None:
-        return False
-    return challenge.goal.shows_bars if piece == "bars" else PIECES.get(challenge.goal.tool) == piece
-
-
-def where(piece: Piece, *parts: Part, **layout: Any) -> Part:
-    return column(*parts, name=f"challenge-{piece}", show=partial(shows, piece), **layout)
+    return challenge is not None and challenge.bars
 
 
 def found_for(session: Session, *tools: Tool) -> Judged | None:
     """Return the latest result if the open challenge has one of these tools."""
     found = latest(session.snapshot())
-    return found if found is not None and found.challenge.goal.tool in tools else None
+    return found if found is not None and found.challenge.tool in tools else None
 
 
 def is_index(value: object, count: int) -> TypeGuard[int]:
@@ -230,7 +227,7 @@ def type_text(session: Session, sent: dict[str, Any]) -> None:
     """
     state, text, edited = session.state(Play), sent.get("text"), sent.get("edited")
     challenge = BY_KEY.get(state.challenge)
-    if challenge is None or challenge.goal.tool != "text" or sent.get("document") != challenge.key:
+    if challenge is None or challenge.tool != "text" or sent.get("document") != challenge.key:
         return
     if isinstance(text, str) and isinstance(edited, int | float) and edited > state.edited:
         attempt(session, replace(state.answer, text=text[:MAX_CHARS]), edited=edited)
@@ -250,17 +247,17 @@ def draw_box(s: Any) -> dict[str, Any]:
     data = EMPTY | {"document": state.challenge, "edited": state.edited, "unwritten": typed}
     if found is None:
         return data
-    reading, goal = found.reading, found.challenge.goal
+    reading, challenge = found.reading, found.challenge
     tints: list[float | None] = [None] * len(reading.ids)
-    if isinstance(goal, LowerLoss):
+    if challenge.goal is lower_loss:
         tints = [None, *probabilities(reading).tolist()]
     tokens = shown_tokens(reading.tokenizer, reading.ids)
     offered = offered_text(reading.tokenizer, reading.ids, int(found.after.argmax()), reading.held)
     return data | {
         "lines": [box_line(token, tint) for token, tint in zip(tokens, tints, strict=True)],
         "unwritten": None if typed == reading.answer.text else typed,
-        "selected": len(reading.ids) - 1 if goal.shows_bars else -1,
-        "ghost": offered if goal.shows_bars else "",
+        "selected": len(reading.ids) - 1 if challenge.bars else -1,
+        "ghost": offered if challenge.bars else "",
         "held": reading.held,
     }
 
@@ -270,7 +267,7 @@ def draw_bars(s: Any) -> dict[str, Any]:
     if found is None:
         return no_bars(title)
     before, after, tokenizer = found.reading.before.numpy(), found.after.numpy(), found.reading.tokenizer
-    writes = found.challenge.goal.tool == "text"
+    writes = found.challenge.tool == "text"
     ids = best(after, before, MAX_BARS).tolist()
     given = {"text": "", "sends": {}} if writes else {"text": t("challenges.bars")}
     return token_bars(title, tokenizer, ids, before, after, "challenges.bar", label=visible_token, **given)
@@ -286,16 +283,15 @@ def pick_token(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_text(s: Any) -> dict[str, Any]:
-    found = latest(s)
-    if found is None or found.challenge.goal.tool in ("text", "feature"):
-        return arcs_data([], "")
-    reading, goal = found.reading, found.challenge.goal
-    picks = goal.tool in ("token", "place")
+    reading, challenge = shown(s).reading, shown(s).challenge
+    if challenge.tool in ("text", "feature"):
+        raise NothingToShow
+    picks = challenge.tool in ("token", "place")
     return arcs_data(
         shown_tokens(reading.tokenizer, reading.ids),
         t("challenges.text"),
-        arcs=goal.arcs(reading),
-        is_flat=not goal.has_arcs,
+        arcs=challenge.arcs(reading) if challenge.arcs else (),
+        is_flat=challenge.arcs is None,
         selectable=picks,
         selected=reading.answer.token if picks and reading.answer.token is not None else -1,
     )
@@ -308,13 +304,11 @@ def pick_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_heads(s: Any) -> dict[str, Any]:
-    found = latest(s)
-    if found is None:
-        return {}
-    layers, n = found.reading.trace.layers, len(found.reading.ids)
+    reading = shown(s).reading
+    layers, n = reading.trace.layers, len(reading.ids)
     weights = np.stack([each.attn_weights[0].float().cpu().numpy() for each in layers])  # (n_layer, n_head, T, T)
     levels = np.round(255 * weights).astype(np.uint8)
-    layer, head = found.reading.answer.head or (-1, -1)
+    layer, head = reading.answer.head or (-1, -1)
     content = {"layer": layer, "head": head, "text": t("challenges.heads")}
     return heads_data([levels[..., row, : row + 1] for row in range(n)], np.zeros((*weights.shape[:2], 3)), content)
 
@@ -334,21 +328,21 @@ def switch_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_switches(s: Any) -> dict[str, Any]:
-    found = latest(s)
-    if found is None or found.challenge.goal.tool != "switches":
-        return switches_data(0, 0)
-    config, answer = found.reading.loaded.model.config, found.reading.answer
-    edits = format_edits(Edits(head_scale=dict.fromkeys(answer.off, 0.0)))
-    marked = found.challenge.goal.marked(found.reading)
+    reading, challenge = shown(s).reading, shown(s).challenge
+    if challenge.tool != "switches":
+        raise NothingToShow
+    config = reading.loaded.model.config
+    edits = format_edits(Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0)))
+    marked = (reading.circuit.previous_token, reading.circuit.induction) if challenge.arcs else ()
     answered = s[Play].switched
     return switches_data(config.n_layer, config.n_head, edits, answered=answered, of_heads=True, marked=marked)
 
 
 def layers(s: Any) -> list[tuple[str, int]]:
     found = latest(s)
-    if found is None or found.challenge.goal.tool not in ("layer", "place"):
+    if found is None or found.challenge.tool not in ("layer", "place"):
         return []
-    offered = found.challenge.goal.layers or range(found.reading.loaded.model.config.n_layer)
+    offered = found.challenge.layers or range(found.reading.loaded.model.config.n_layer)
     return [(str(layer), layer) for layer in offered]
 
 
@@ -356,12 +350,6 @@ def pick_layer(session: Session, layer: object) -> None:
     for _, offered in layers(session.snapshot()):
         if layer == offered:
             attempt(session, replace(session.state(Play).answer, layer=offered))
-
-
-def tool(s: Any) -> str:
-    challenge = opened(s)
-    key = "" if challenge is None else f"challenges.tool.{challenge.goal.tool}"
-    return t(key) if has_text(key) else ""
 
 
 # Concepts and features
@@ -379,11 +367,9 @@ def turn_concept(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_concepts(s: Any) -> dict[str, Any]:
-    found = latest(s)
-    if found is None:
-        return {"sliders": []}
-    offered = ((each.layer, each.feature) for each in found.reading.concepts.offered)
-    return sliders(found.reading.loaded, offered, dict(s[Play].answer.turned))
+    reading = shown(s).reading
+    offered = ((each.layer, each.feature) for each in reading.concepts.offered)
+    return sliders(reading.loaded, offered, dict(s[Play].answer.turned))
 
 
 def pick_feature(session: Session, sent: dict[str, Any]) -> None:
@@ -403,10 +389,8 @@ def pick_feature(session: Session, sent: dict[str, Any]) -> None:
 
 
 def draw_features(s: Any) -> dict[str, Any]:
-    found, answer = latest(s), s[Play].answer
-    if found is None:
-        return {"tokens": [], "features": []}
-    reading, last = found.reading, len(found.reading.ids) - 1
+    reading, answer = shown(s).reading, s[Play].answer
+    last = len(reading.ids) - 1
     position = last if answer.token is None else min(answer.token, last)
     listed = strongest(reading, position)
     most = max((float(along[position]) for _, along in listed), default=1.0)
@@ -438,13 +422,16 @@ tab.cards(
     ),
     card(
         "challenge",
-        arcs("challenge-text", on=pick_token, draw=draw_text),
-        where("typing", composer("challenge-box", answers=True, on_input=type_text, draw=draw_box), grow=0),
+        arcs("challenge-text", on=pick_token, draw=draw_text, empty=arcs_data([], "")),
+        where("typing", ("text",), composer("challenge-box", answers=True, on_input=type_text, draw=draw_box), grow=0),
         columns(
-            where("pictures", heads("challenge-heads", on=pick_head, draw=draw_heads), grow=9, min_width=300),
+            where("pictures", ("head",), heads("challenge-heads", on=pick_head, draw=draw_heads, empty={}), grow=9),
             where(
                 "switches",
-                says("challenge-tool", tool, kind="caption"),
+                ("switches", "layer", "place"),
+                says(
+                    "challenge-tool", lambda s: t(f"challenges.tool.{BY_KEY[s[Play].challenge].tool}"), kind="caption"
+                ),
                 switches("challenge-switches-heads", on=switch_head, draw=draw_switches),
                 choice(
                     "challenge-layer",
@@ -456,11 +443,17 @@ tab.cards(
                 ),
                 grow=2,
             ),
-            where("turning", steer("challenge-concepts", on=turn_concept, draw=draw_concepts), grow=3, min_width=300),
+            where("turning", ("concepts",), steer("challenge-concepts", on=turn_concept, draw=draw_concepts), grow=3),
             where(
-                "features", features("challenge-features", on=pick_feature, draw=draw_features), grow=9, min_width=300
+                "features", ("feature",), features("challenge-features", on=pick_feature, draw=draw_features), grow=9
             ),
-            where("bars", predictions("challenge-bars", on=append_token, draw=draw_bars), grow=3, min_width=300),
+            column(
+                predictions("challenge-bars", on=append_token, draw=draw_bars),
+                grow=3,
+                min_width=300,
+                name="challenge-bars-part",
+                show=has_bars,
+            ),
             column(
                 challenge_foot("challenge-foot", on=choose, draw=draw_foot),
                 grow=3,
