@@ -74,8 +74,8 @@ def off_each(r: Reading, after: Tensor) -> Verdict:
 def with_piece_back(r: Reading) -> Tensor:
     """Predict with the previous-token head off, and the attention output restored at the picked token and layer."""
     off, token, layer = {r.circuit.previous_token: 0.0}, r.answer.token, r.answer.layer
-    is_set = token is not None and layer is not None
-    return r.after(Edits(head_scale=off, patches=(r.patch("attn_out", token, layer),) if is_set else ()))
+    patches = () if token is None or layer is None else (r.patch("attn_out", token, layer),)
+    return r.after(Edits(head_scale=off, patches=patches))
 
 
 def put_back(r: Reading, after: Tensor) -> Verdict:
@@ -146,7 +146,8 @@ def keeps(r: Reading, after: Tensor) -> Verdict:
     """Switch off at least 40 heads without changing the most likely next token."""
     best, now, n = int(r.before.argmax()), int(after.argmax()), len(r.answer.off)
     done = best == now and n >= 40
-    return Verdict("keeps", done, n if done else None, token=r.name(best), p=after[best].item(), top=r.name(now), n=n)
+    score = {"score": n} if done else {}
+    return Verdict("keeps", done, **score, token=r.name(best), p=after[best].item(), top=r.name(now), n=n)
 
 
 # Tokens and layers to pick

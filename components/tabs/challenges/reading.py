@@ -117,12 +117,12 @@ class Reading:
 class Verdict:
     """The verdict on an answer.
 
-    key, values: the sentence `challenge.now.<key>`, and the values for its placeholders; a float is a probability.
-    score: of a successful answer, for goals that can be exceeded.
+    key, values: the sentence `challenge.now.<key>`, and the values for its placeholders; a float is a probability. The
+    value "score" is that of a successful answer, for goals that can be exceeded.
     """
 
-    def __init__(self, key: str, done: bool = False, score: int | None = None, **values: Any) -> None:
-        self.key, self.done, self.score, self.values = key, done, score, values
+    def __init__(self, key: str, done: bool = False, **values: Any) -> None:
+        self.key, self.done, self.values = key, done, values
 
     def __str__(self) -> str:
         shown = {name: percent(value) if isinstance(value, float) else value for name, value in self.values.items()}

@@ -176,7 +176,7 @@ def draw_foot(s: Any) -> dict[str, Any]:
         "verdict": localize_error(problem) if isinstance(problem, ValueError) else str(found.verdict if found else ""),
         "solved": found is not None and found.verdict.done,
         "tried": s[Play].answer != Answer(challenge.text),
-        "score": None if found is None else found.verdict.score,
+        "score": None if found is None else found.verdict.values.get("score"),
         "attempts": t("challenges.attempts", n=s[Play].attempts) if s[Play].attempts else "",
         "learned": t(f"challenge.{challenge.key}.learned"),
         "hint": t(f"challenge.{challenge.key}.hint"),

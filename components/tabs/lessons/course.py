@@ -63,7 +63,7 @@ SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd
 POEM = "国破山河在，城春草木深。\n感时花溅泪，恨别鸟惊心。\n"
 HEADS = {"counts": (1, 5), "rhymes": (4, 3), "above": (4, 5)}
 
-WRITE, INSIDE, TRAIN, WHY = map(Destination, ("playground", "inside", "train", "why"))
+WRITE, INSIDE, TRAIN, WHY = (Destination(tab) for tab in ("playground", "inside", "train", "why"))
 HEAD = Destination("inside", selects_head=True)
 LLAMA = Destination("inside", model=LLAMA_MODEL)
 VERSE = Destination("inside", model=POEMS_MODEL, text=POEM, head=HEADS["counts"])
