@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
+from components import kit
 from components.errors import PageError
 from components.figures.bars import divergence_bars
 from components.i18n import t
-from components.kit import (
-    Tab,
-    button,
-    caption,
-    column,
-    columns,
-    no_text,
-    picture,
-    question,
-    row,
-    says,
-    section,
-    title_row,
-)
 from components.labels import ACTIVATIONS, percent, placed, quoted, token_text, visible_token
 from components.next_tokens import no_bars, token_bars, with_chosen
-from components.parts import Lines, Part, check_box, choice
+from components.parts import Lines, Part
 from components.render import compute
 from components.state.jobs import Job, result_of, stop
 from components.state.session import Session
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Message
 from components.state.text import NEWEST
 from components.tabs.change.effect import (
     EXPERIMENTS,
@@ -58,37 +45,29 @@ from gpt.documents.edit_text import format_edits, parse_edits
 MAX_BARS = 8
 WINDOW = 128  # positions in the chart of the divergence
 
-tab = Tab("change")
-
-
-@dataclass(frozen=True)
-class WrittenText:
-    """A generated text, including its prompt. `lines` contains its token strip's lines."""
-
-    key: str = ""
-    ids: tuple[int, ...] = ()
-    lines: Lines = field(default_factory=Lines)
+tab = kit.Tab("change")
 
 
 @dataclass(frozen=True, eq=False)
 class WrittenPair:
     """The texts that the unedited and the edited model generate from the same prompt with the same seed.
 
-    version: version of Write's text when the pair was begun. read: the unedited model's text with its states, once both
-    texts are complete.
+    version: version of Write's text when the pair was begun. keys, ids, lines: of both texts. read: the unedited
+    model's text with its states, once both texts are complete.
     """
 
     version: tuple[int, int]
     params: SamplingParams
     length: int
     edits: Edits
-    original: WrittenText = field(default_factory=WrittenText)
-    edited: WrittenText = field(default_factory=WrittenText)
+    keys: tuple[str, ...] = ()
+    ids: tuple[tuple[int, ...], ...] = ((), ())
+    lines: tuple[Lines, ...] = ()
     read: ReadText | None = None
 
     @property
     def divergence_index(self) -> int | None:
-        return divergence_index(self.original.ids, self.edited.ids)
+        return divergence_index(*self.ids)
 
 
 @tab.state
@@ -125,9 +104,9 @@ def source_of(s: Any) -> Hashable:
 
     In order of preference: the unedited model's generated text, the prompt in `Session.edits_on`, the text in Write.
     """
+    pair = written_pair(s)
     if s.text is None or s.text.n_read == 0:
         return None
-    pair = written_pair(s)
     if pair is not None and pair.read is not None:
         return pair.read.source
     return ("prompt", s.edits_on, s.text.document.key) if s.edits_on else (s.text.version, s.text.n_read)
@@ -191,9 +170,10 @@ def status(s: Any) -> str | Message | None:
         return s.progress
     if s.generating:
         return t("change.waits")
-    made = () if s.text is None else (name for name, make in EXPERIMENTS.items() if make(s.text.config) == s.edits)
-    name = next(iter(made), None)
-    return None if name is None else t(f"change.try.{name}.says")
+    for name, make in EXPERIMENTS.items():
+        if s.text is not None and make(s.text.config) == s.edits:
+            return t(f"change.try.{name}.says")
+    return None
 
 
 # Editing
@@ -224,10 +204,9 @@ def set_switches(session: Session, sent: dict[str, Any]) -> None:
 
 def choose_activation(session: Session, name: object) -> None:
     """Replace the activation function in all layers; choosing the model's own removes the edit."""
-    chosen: Activation | None = next((activation for activation in get_args(Activation) if activation == name), None)
-    if session.document is not None and chosen is not None:
-        own = chosen == session.document.loaded.model.config.activation
-        session.edits = replace(kept_edits(session), activation=None if own else chosen)
+    if session.document is not None and name in get_args(Activation):
+        own = name == session.document.loaded.model.config.activation
+        session.edits = replace(kept_edits(session), activation=None if own else name)  # type: ignore[arg-type]
 
 
 def drop_positions(session: Session, dropped: object) -> None:
@@ -279,54 +258,48 @@ def draw_switches(s: Any) -> dict[str, Any]:
     )
 
 
-def activation(s: Snapshot) -> str:
-    return s.edits.activation or ("gelu_tanh" if s.text is None else s.text.config.activation)
-
-
 def edits_section() -> Part:
     experiments = [
-        button(f"change-try-{name.replace('_', '-')}", f"change.try.{name}", partial(try_experiment, name))
+        kit.button(f"change-try-{name.replace('_', '-')}", f"change.try.{name}", partial(try_experiment, name))
         for name in EXPERIMENTS
     ]
-    others = column(
-        choice(
+
+    def measures(s: Any) -> bool:
+        return s[Editing].job is not None
+
+    costliest = partial(kit.button, "change-try-costliest", "change.try.costliest", switch_off_costliest)
+    others = kit.column(
+        kit.choice(
             "change-activation",
+            "change.activation",
             choices=[(title, name) for name, title in ACTIVATIONS.items()],
-            label="change.activation",
             labelled=True,
-            value=activation,
+            value=lambda s: s.edits.activation or ("gelu_tanh" if s.text is None else s.text.config.activation),
             on=choose_activation,
         ),
-        check_box(
+        kit.check_box(
             "change-positions",
-            label="change.positions",
+            "change.positions",
             info="change.positions.info",
             value=lambda s: s.edits.drop_positions,
             on=drop_positions,
         ),
-        caption("change.try"),
-        row(
-            button(
-                "change-try-costliest",
-                "change.try.costliest",
-                switch_off_costliest,
-                queue="model",
-                enabled=lambda s: s[Editing].job is None,
-            ),
+        kit.caption("change.try"),
+        kit.row(
+            costliest(queue="model", enabled=lambda s: not measures(s)),
             *experiments,
-            button("change-costs-stop", "stop", partial(stop, Editing), show=lambda s: s[Editing].job is not None),
+            kit.button("change-costs-stop", "stop", partial(stop, Editing), show=measures),
             classes="gb-small",
         ),
-        says("change-status", status, kind="status"),
+        kit.says("change-status", status, kind="status"),
         grow=2,
     )
-    return section(
-        title_row(question("change.question"), button("change-reset", "change.reset", reset)),
-        says("change-lead", current),
-        says("change-notice", dropped, kind="notice"),
-        columns(
-            column(switches("change-switches", on=set_switches, draw=draw_switches), grow=3, min_width=320), others
-        ),
+    grid = kit.column(switches("change-switches", on=set_switches, draw=draw_switches), grow=3, min_width=320)
+    return kit.section(
+        kit.title_row(kit.question("change.question"), kit.button("change-reset", "change.reset", reset)),
+        kit.says("change-lead", current),
+        kit.says("change-notice", dropped, kind="notice"),
+        kit.columns(grid, others),
     )
 
 
@@ -354,14 +327,21 @@ def select_bar(session: Session, sent: dict[str, Any]) -> None:
         select_position(session, start + x)
 
 
-def bars(s: Any) -> dict[str, Any]:
-    title = t("change.bars.question")
-    if no_text(s):
-        return no_bars(title)
+def predictions_at(s: Any) -> tuple[Effect, int, np.ndarray, np.ndarray]:
+    """Return the effect, the selected position, and both models' next-token probabilities there, (vocab_size,) each."""
     found = s[effect]
     position = selected_position(s, found.text)
+    ids = found.text.ids[: position + 1]
+    before, after = (s.stages(logits, ids).final.numpy() for logits in found.logits(position))
+    return found, position, before, after
+
+
+def bars(s: Any) -> dict[str, Any]:
+    title = t("change.bars.question")
+    if kit.no_text(s):
+        return no_bars(title)
+    found, position, before, after = predictions_at(s)
     tokenizer, ids = found.text.loaded.tokenizer, found.text.ids
-    before, after = probabilities(s, found, position)
     chosen = ids[position + 1] if position + 1 < len(ids) else None
     most = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS].tolist()
     order = sorted(with_chosen(most, chosen), key=lambda i: -after[i])
@@ -371,21 +351,10 @@ def bars(s: Any) -> dict[str, Any]:
     )
 
 
-def probabilities(s: Any, found: Effect, position: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the next-token probabilities of the unedited and the edited model after a position, (vocab_size,) each."""
-    ids = found.text.ids[: position + 1]
-    before, after = (s.stages(logits, ids).final.numpy() for logits in found.logits(position))
-    return before, after
-
-
 def next_token_change(s: Any) -> str:
-    found = s[effect]
-    position = selected_position(s, found.text)
-    tokenizer = found.text.loaded.tokenizer
-    before, after = probabilities(s, found, position)
-    token = quoted(tokenizer, found.text.ids[position])
-    changes = summary(found.edits, found.text.config)
-    best, now = int(before.argmax()), int(after.argmax())
+    found, position, before, after = predictions_at(s)
+    tokenizer, changes = found.text.loaded.tokenizer, summary(found.edits, found.text.config)
+    token, best, now = quoted(tokenizer, found.text.ids[position]), int(before.argmax()), int(after.argmax())
     if not changes:
         return t("change.bars.same", token=token, best=quoted(tokenizer, best), p=percent(before[best]))
     most = int(np.abs(after - before).argmax())
@@ -453,22 +422,18 @@ def _bits(value: float) -> str:
     return f"{value:.1f}" if value >= 9.95 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3f}"
 
 
-def divergence_section() -> Part:
-    chart = picture("change-divergence", divergence, clickable=True, on=select_bar)
-    return section(question("change.divergence.question"), chart)
-
-
 def legend(s: Any) -> str:
     """Explain the pairs of bars, of which there are none without a change."""
     return "" if s[effect].edits == Edits() else t("change.bars.legend")
 
 
-def effect_section() -> Part:
-    return section(
+def effect_sections() -> tuple[Part, Part]:
+    chart = kit.picture("change-divergence", divergence, clickable=True, on=select_bar)
+    return kit.section(kit.question("change.divergence.question"), chart), kit.section(
         predictions("change-bars", selectable=False, draw=bars),
-        says("change-legend", legend, kind="caption"),
-        says("change-says", next_token_change),
-        says("change-bars-note", previous, kind="caption"),
+        kit.says("change-legend", legend, kind="caption"),
+        kit.says("change-says", next_token_change),
+        kit.says("change-bars-note", previous, kind="caption"),
         grow=2,
         classes="gb-change-effect",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
@@ -11,36 +12,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.errors import PageError
+from components import kit
+from components.errors import NothingToShow, PageError
 from components.figures.maps import recovery_heatmap
 from components.i18n import t
-from components.kit import (
-    button,
-    caption,
-    case,
-    choice,
-    column,
-    columns,
-    picture,
-    question,
-    row,
-    says,
-    section,
-    setting,
-)
-from components.labels import Later, decimal, percent, placed, quoted, signed, token_text, visible
+from components.labels import Later, decimal, percent, placed, quoted, signed, token_text, visible_token
 from components.limits import MAX_CHARACTERS
 from components.next_tokens import at_one
-from components.parts import Part, pick_list, text_box
+from components.parts import Part, pick_list
 from components.state.example import language_of_model
-from components.state.jobs import Job, in_thread, run_steps, stop
+from components.state.jobs import Job, in_thread, run_steps
 from components.state.session import Session
 from components.tabs.change.edits import Writing, kept_edits, tab
 from components.tabs.change.effect import read
 from components.widgets.chart import Drawing
 from gpt import LoadedModel
 from gpt.analysis.patching import PatchSweep, patch_from, patch_sweep
-from gpt.background import Cancelled
+from gpt.background import Cancelled, Progress
 from gpt.sampling import keep_only
 from gpt.tokenizer import hold_back, plain_text, prompt_ids
 
@@ -59,29 +47,27 @@ PROMPT_PAIRS = {  # keyed by the model's language
 }
 
 
-@dataclass(frozen=True)
-class PromptPair:
-    """Two prompts with the same number of tokens, and the two tokens whose logits are compared."""
-
-    clean: tuple[int, ...]
-    corrupted: tuple[int, ...]
-    answer: int
-    other: int
-
-
 @dataclass(frozen=True, eq=False)
 class Sweeps:
-    """Activation patching results for a pair of prompts.
+    """Activation patching results for two prompts with the same number of tokens, of which two answers are compared.
 
     logits: after the clean and the corrupted prompt, (vocab_size,) each. listed: ids of likely answers. by_name:
     sweeps, keyed by the name of the patched activation.
     """
 
     loaded: LoadedModel
-    pair: PromptPair
+    clean: tuple[int, ...]
+    corrupted: tuple[int, ...]
+    answer: int
+    other: int
     logits: tuple[Tensor, Tensor]
     listed: tuple[int, ...]
     by_name: Mapping[str, PatchSweep] = field(default_factory=dict)
+
+    def is_about(self, other: Sweeps) -> bool:
+        """Return whether both are about the same model, prompts and answers."""
+        names = ("loaded", "clean", "corrupted", "answer", "other")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 @tab.state
@@ -96,7 +82,7 @@ class Patching:
     edits_on: tuple[int, ...] = ()
     answer: Any = None
     other: Any = None
-    patched: str = setting(PATCHED[0], lambda s: {name: t(f"change.patch.{name}") for name in PATCHED})
+    patched: str = kit.setting(PATCHED[0], lambda s: {name: t(f"change.patch.{name}") for name in PATCHED})
     sweeps: Sweeps | None = None
     cell: tuple[int, int] | None = None
     trouble: Exception | None = None
@@ -145,11 +131,11 @@ def choices(s: Any) -> list[tuple[str, int]]:
     sweeps = sweeps_of(s)
     if sweeps is None:
         return []
-    pairs = zip(sweeps.logits, (sweeps.pair.clean, sweeps.pair.corrupted), strict=True)
-    p, q = (s.stages(logits, ids).final for logits, ids in pairs)
+    ids = sweeps.clean, sweeps.corrupted
+    p, q = (s.stages(logits, each).final for logits, each in zip(sweeps.logits, ids, strict=True))
 
     def label(token: int) -> str:
-        name = visible(token_text(sweeps.loaded.tokenizer, token))
+        name = visible_token(sweeps.loaded.tokenizer, token)
         return f"{name}  A {percent(p[token].item())} · B {percent(q[token].item())}"
 
     return [(label(token), token) for token in sweeps.listed]
@@ -178,38 +164,39 @@ def _sweep(session: Session, job: Job) -> Generator[None]:
     if session.document is None:
         raise PageError("error.no_text")
     loaded, state, texts = session.document.loaded, session.state(Patching), prompts(session.snapshot())
-    before = state.sweeps if state.sweeps is not None and state.sweeps.loaded is loaded else None
-    sweeps = _prepare(loaded, texts, state, before)
-    if before is not None and before.pair == sweeps.pair:
+    before, name = state.sweeps, state.patched
+    sweeps = _prepare(loaded, texts, state)
+    if before is not None and before.is_about(sweeps):
         sweeps = replace(sweeps, by_name=before.by_name)
     else:
         session.change(Patching, cell=None)
-    pair, name = sweeps.pair, state.patched
     set_prompts(session, *texts)
-    session.change(Patching, sweeps=sweeps, answer=pair.answer, other=pair.other)
+    session.change(Patching, sweeps=sweeps, answer=sweeps.answer, other=sweeps.other)
     yield
     if name in sweeps.by_name:
         return
-    work = partial(patch_sweep, loaded.model, pair.clean, pair.corrupted, pair.answer, pair.other, name=name)
+
+    def work(progress: Progress) -> PatchSweep:
+        pair = sweeps.clean, sweeps.corrupted, sweeps.answer, sweeps.other
+        return patch_sweep(loaded.model, *pair, name=name, progress=progress)
+
     try:
-        found = yield from in_thread(
-            session, Patching, job, "change.patch.doing", lambda progress: work(progress=progress)
-        )
+        found = yield from in_thread(session, Patching, job, "change.patch.doing", work)
     except Cancelled:
         return
     except ValueError as problem:
-        answer, other = (Later(quoted, loaded.tokenizer, i) for i in (pair.answer, pair.other))
+        answer, other = (Later(quoted, loaded.tokenizer, i) for i in (sweeps.answer, sweeps.other))
         raise PageError("change.patch.flat", answer=answer, other=other) from problem
     newest = session.state(Patching).sweeps
-    if newest is not None and (newest.loaded, newest.pair) == (loaded, pair):
+    if newest is not None and newest.is_about(sweeps):
         session.change(Patching, sweeps=replace(newest, by_name={**newest.by_name, name: found}))
 
 
-def _prepare(loaded: LoadedModel, texts: tuple[str, str], state: Patching, before: Sweeps | None) -> Sweeps:
+def _prepare(loaded: LoadedModel, texts: tuple[str, str], state: Patching) -> Sweeps:
     """Prepare the prompts, the answers and the answer choices.
 
-    Keeps the chosen answers if the prompts are the same as in `before`. Raises ValueError if the prompts or answers
-    cannot be compared.
+    Keeps the chosen answers if the prompts are the same as before. Raises ValueError if the prompts or answers cannot
+    be compared.
     """
     held_back = [hold_back(loaded.tokenizer, text) for text in texts]
     clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text, _ in held_back)
@@ -223,19 +210,20 @@ def _prepare(loaded: LoadedModel, texts: tuple[str, str], state: Patching, befor
     if clean == corrupted:
         raise PageError("change.patch.same")
     with torch.inference_mode():
-        logits = [
+        first, second = (
             keep_only(loaded.model.logits(read(loaded, ids)[-1]), loaded.tokenizer.ids_after(held))
             for ids, (_, held) in zip((clean, corrupted), held_back, strict=True)
-        ]
-    p, q = map(at_one, logits)
+        )
+    p, q = at_one(first), at_one(second)
     answer, other = int((p - q).argmax()), int((q - p).argmax())
-    if before is not None and (before.pair.clean, before.pair.corrupted) == (clean, corrupted):
+    before = state.sweeps
+    if before is not None and (before.loaded, before.clean, before.corrupted) == (loaded, clean, corrupted):
         answer, other = _token(loaded, state.answer, answer), _token(loaded, state.other, other)
         if answer == other:
             raise PageError("change.patch.alike")
     n = min(N_CHOICES, len(p))
     ids = dict.fromkeys([answer, other, *p.topk(n).indices.tolist(), *q.topk(n).indices.tolist()])
-    return Sweeps(loaded, PromptPair(clean, corrupted, answer, other), (logits[0], logits[1]), tuple(ids))
+    return Sweeps(loaded, clean, corrupted, answer, other, (first, second), tuple(ids))
 
 
 def _token(loaded: LoadedModel, chosen: object, default: int) -> int:
@@ -262,24 +250,21 @@ def sweeps_of(s: Any) -> Sweeps | None:
     return sweeps if sweeps is not None and s.text is not None and sweeps.loaded is s.text.loaded else None
 
 
-def shown_sweep(s: Any) -> tuple[Sweeps, PatchSweep] | None:
-    """Return the result to show in the map, or None if it is missing or cannot be measured."""
+def shown_sweep(s: Any) -> tuple[Sweeps, PatchSweep]:
+    """Return the result to show in the map. Raises NothingToShow if it is missing or cannot be measured."""
     sweeps, name = sweeps_of(s), s[Patching].patched
     if s[Patching].trouble is not None or sweeps is None or name not in sweeps.by_name:
-        return None
+        raise NothingToShow
     return sweeps, sweeps.by_name[name]
 
 
 def recovery_map(s: Any) -> Drawing:
-    shown = shown_sweep(s)
-    if shown is None:
-        return None
-    sweeps, sweep = shown
-    tokenizer, pair, recovered = sweeps.loaded.tokenizer, sweeps.pair, sweep.recovered.float().cpu().numpy()
+    sweeps, sweep = shown_sweep(s)
+    tokenizer, recovered = sweeps.loaded.tokenizer, sweep.recovered.float().cpu().numpy()
     figure = recovery_heatmap(
         recovered,
-        [token_text(tokenizer, i) for i in pair.clean],
-        [token_text(tokenizer, i) for i in pair.corrupted],
+        [token_text(tokenizer, i) for i in sweeps.clean],
+        [token_text(tokenizer, i) for i in sweeps.corrupted],
         cell=s[Patching].cell,
         layer_title=t("attention.layer"),
         value_title=t("change.patch.scale"),
@@ -287,79 +272,77 @@ def recovery_map(s: Any) -> Drawing:
     layer, position = divmod(int(recovered.argmax()), recovered.shape[1])
     sentence = t(
         "change.patch.map",
-        answer=quoted(tokenizer, pair.answer),
-        other=quoted(tokenizer, pair.other),
+        answer=quoted(tokenizer, sweeps.answer),
+        other=quoted(tokenizer, sweeps.other),
         clean=signed(sweep.clean),
-        corrupted=signed(sweep.corrupted),
-        name=t(f"change.patch.{s[Patching].patched}"),
-        layer=layer,
-        token=placed(quoted(tokenizer, pair.corrupted[position]), position),
-        share=_share(recovered[layer, position]),
+        **_of_cell(s, layer, position),
     )
     return figure, sentence, t("change.patch.note")
 
 
+def _of_cell(s: Any, layer: int, position: int) -> dict[str, object]:
+    """Return a cell's values for a sentence."""
+    sweeps, sweep = shown_sweep(s)
+    token = quoted(sweeps.loaded.tokenizer, sweeps.corrupted[position])
+    return {
+        "name": t(f"change.patch.{s[Patching].patched}"),
+        "layer": layer,
+        "token": placed(token, position),
+        "corrupted": signed(sweep.corrupted),
+        "share": f"{decimal(100 * float(sweep.recovered[layer, position]), 0)}%",
+    }
+
+
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
-    position, layer, shown = sent.get("x"), sent.get("y"), shown_sweep(session.snapshot())
-    if shown is None or type(position) is not int or type(layer) is not int:
+    position, layer, sweeps = sent.get("x"), sent.get("y"), sweeps_of(session.snapshot())
+    if sweeps is None or type(position) is not int or type(layer) is not int:
         return
-    n_layer, n = shown[1].recovered.shape
-    if 0 <= layer < n_layer and 0 <= position < n:
+    if 0 <= layer < sweeps.loaded.model.config.n_layer and 0 <= position < len(sweeps.clean):
         session.change(Patching, cell=(layer, position))
 
 
 def cell(s: Any) -> str:
-    shown = shown_sweep(s)
-    if shown is None or s[Patching].cell is None:
+    (_, sweep), at = shown_sweep(s), s[Patching].cell
+    if at is None:
         return ""
-    (sweeps, sweep), (layer, position) = shown, s[Patching].cell
-    share = float(sweep.recovered[layer, position])
-    return t(
-        "change.patch.cell",
-        layer=layer,
-        token=placed(quoted(sweeps.loaded.tokenizer, sweeps.pair.corrupted[position]), position),
-        name=t(f"change.patch.{s[Patching].patched}"),
-        corrupted=signed(sweep.corrupted),
-        value=signed(sweep.corrupted + share * (sweep.clean - sweep.corrupted)),
-        share=_share(share),
-        clean=signed(sweep.clean),
-    )
-
-
-def _share(value: float) -> str:
-    return f"{decimal(100 * value, 0)}%"
+    value = sweep.corrupted + float(sweep.recovered[at]) * (sweep.clean - sweep.corrupted)
+    return t("change.patch.cell", value=signed(value), clean=signed(sweep.clean), **_of_cell(s, *at))
 
 
 def keep(session: Session) -> None:
     s = session.snapshot()
-    shown, cell = shown_sweep(s), s[Patching].cell
-    if shown is None or cell is None:
+    sweeps, cell = sweeps_of(s), s[Patching].cell
+    if sweeps is None or cell is None:
         return
-    sweeps, _ = shown
-    patch = patch_from(sweeps.loaded.model, sweeps.pair.clean, s[Patching].patched, *cell)
+    patch = patch_from(sweeps.loaded.model, sweeps.clean, s[Patching].patched, *cell)
     session.edits = replace(kept_edits(session), patches=(patch,))
-    session.edits_on = sweeps.pair.corrupted
+    session.edits_on = sweeps.corrupted
     session.change(Writing, written=None)
+
+
+def can_keep(s: Any) -> bool:
+    with suppress(NothingToShow):
+        return shown_sweep(s) is not None and s[Patching].cell is not None
+    return False
 
 
 # The controls
 
 
 def patching_section() -> Part:
-    examples = case(
-        "change-patch-examples",
-        lambda s: language_of_model(s.model),
-        {
-            language: row(*starmap(_example, pairs.items()), classes="gb-small")
-            for language, pairs in PROMPT_PAIRS.items()
-        },
-    )
+    def example(name: str, pair: tuple[str, str]) -> Part:
+        key, take = f"change.patch.example.{name}", partial(take_example, pair)
+        return kit.button(f"change-patch-{name}", key, take, queue="model", answer="change-map")
+
+    examples = {
+        each: kit.row(*starmap(example, PROMPT_PAIRS[each].items()), classes="gb-small") for each in PROMPT_PAIRS
+    }
     boxes = [
-        text_box(
+        kit.text_box(
             f"change-{name}",
+            f"change.patch.{name}",
             max_length=MAX_CHARACTERS,
-            label=f"change.patch.{name}",
-            value=partial(_prompt, i),
+            value=partial(lambda i, s: prompts(s)[i], i),
             on=partial(type_prompt, i),
         )
         for i, name in enumerate(("clean", "corrupted"))
@@ -367,9 +350,9 @@ def patching_section() -> Part:
     answers = [
         pick_list(
             f"change-{name}",
+            f"change.patch.{name}",
             choices=choices,
             most=1,
-            label=f"change.patch.{name}",
             info="change.patch.found",
             value=partial(chosen, name),
             on=partial(choose_answer, name),
@@ -377,46 +360,20 @@ def patching_section() -> Part:
         )
         for name in ("answer", "other")
     ]
-    return section(
-        question("change.patch.question"),
-        caption("change.patch.says"),
-        examples,
-        columns(*(column(box) for box in boxes)),
-        columns(*(column(answer) for answer in answers)),
-        row(
-            choice(Patching.patched, "change.patch.name", on=choose_activation, queue="model"),
-            button(
-                "change-measure",
-                "change.patch.measure",
-                sweep,
-                queue="model",
-                enabled=_rests,
-                primary=True,
-                answer="change-map",
-            ),
-            button("change-patch-stop", "stop", partial(stop, Patching), enabled=lambda s: not _rests(s)),
+    options: dict[str, Any] = {"queue": "model", "primary": True, "answer": "change-map", "ends": True}
+    return kit.section(
+        kit.question("change.patch.question"),
+        kit.caption("change.patch.says"),
+        kit.case("change-patch-examples", lambda s: language_of_model(s.model), examples),
+        kit.columns(*map(kit.column, boxes)),
+        kit.columns(*map(kit.column, answers)),
+        kit.row(
+            kit.choice(Patching.patched, "change.patch.name", on=choose_activation, queue="model"),
+            kit.job_buttons("change-patch", "change.patch.measure", sweep, Patching, **options),
         ),
-        says("change-patch-status", lambda s: s[Patching].job and s[Patching].job.progress, kind="status"),
-        says("change-trouble", lambda s: s[Patching].trouble, kind="notice"),
-        picture("change-map", recovery_map, clickable=True, on=choose_cell),
-        says("change-cell", cell),
-        row(button("change-keep", "change.patch.keep", keep, show=lambda s: bool(cell(s)))),
+        kit.says("change-patch-status", lambda s: s[Patching].job and s[Patching].job.progress, kind="status"),
+        kit.says("change-trouble", lambda s: s[Patching].trouble, kind="notice"),
+        kit.picture("change-map", recovery_map, clickable=True, on=choose_cell),
+        kit.says("change-cell", cell),
+        kit.row(kit.button("change-keep", "change.patch.keep", keep, show=can_keep)),
     )
-
-
-def _example(name: str, pair: tuple[str, str]) -> Part:
-    return button(
-        f"change-patch-{name}",
-        f"change.patch.example.{name}",
-        partial(take_example, pair),
-        queue="model",
-        answer="change-map",
-    )
-
-
-def _prompt(i: int, s: Any) -> str:
-    return prompts(s)[i]
-
-
-def _rests(s: Any) -> bool:
-    return s[Patching].job is None

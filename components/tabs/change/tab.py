@@ -7,37 +7,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from components import kit
 from components.errors import PageError
 from components.i18n import is_exact, t
-from components.kit import (
-    button,
-    caption,
-    card,
-    code_text,
-    column,
-    columns,
-    fold,
-    no_text,
-    question,
-    row,
-    says,
-    section,
-    title_row,
-)
 from components.labels import placed, quoted
 from components.parts import Lines, Part
 from components.state.admission import Admission, admitted, min_update_interval
-from components.state.jobs import Job, started, stop
+from components.state.jobs import Job, started
 from components.state.session import Session
 from components.state.text import NEWEST
 from components.tabs.change.edits import (
     Editing,
     Writing,
     WrittenPair,
-    WrittenText,
-    divergence_section,
     edits_section,
-    effect_section,
+    effect_sections,
     kept_edits,
     select_position,
     selected_position,
@@ -77,9 +61,12 @@ def generate_both(session: Session) -> Iterator[None]:
         document, prompt, held = s.text.document, s.edits_on, ""
         if not prompt:
             prompt, held = s.text.ids[: document.n_prompt], document.held_after(document.n_prompt - 1)
-    session.edits = kept_edits(session)
-    loaded, settings, turned = s.text.loaded, session.settings, turned_in(document)
-    pair = WrittenPair(s.text.version, settings.sampling_with_seed(), settings.length, session.edits)
+    session.edits = edits = kept_edits(session)
+    loaded, params, turned = s.text.loaded, session.settings.sampling_with_seed(), turned_in(document)
+    both = replace(edits, steering=(*turned.steering, *edits.steering))
+    original, edited = (Generation(loaded, prompt, held=held, edits=each) for each in (turned, both))
+    texts = TwoTexts(original, edited, (params, params))
+    pair = WrittenPair(s.text.version, params, session.settings.length, edits)
     with started(session, Writing) as job:
         yield
         with admitted(session, loaded) as waiting:
@@ -87,25 +74,16 @@ def generate_both(session: Session) -> Iterator[None]:
                 yield
                 if job.stopped.is_set():
                     return
-            both = replace(pair.edits, steering=(*turned.steering, *pair.edits.steering))
-            original, edited = (Generation(loaded, prompt, held=held, edits=edits) for edits in (turned, both))
-            texts = TwoTexts(original, edited, (pair.params, pair.params))
-            yield from _generate(session, job, pair, texts, settings.pace, waiting)
+            yield from _write(session, job, pair, texts, waiting)
 
 
-def _generate(
-    session: Session, job: Job, pair: WrittenPair, texts: TwoTexts, pace: float, waiting: Admission
-) -> Iterator[None]:
-    original, edited = texts.documents
-    texts.read()
-
-    def written(side: int) -> WrittenText:
-        document = texts.documents[side]
-        return WrittenText(str(document.key), tuple(document.ids), texts.lines(side))
-
+def _write(session: Session, job: Job, pair: WrittenPair, texts: TwoTexts, waiting: Admission) -> Iterator[None]:
     def shown() -> WrittenPair:
-        return replace(pair, original=written(0), edited=written(1))
+        keys, ids = zip(*((str(each.key), tuple(each.ids)) for each in texts.documents), strict=True)
+        return replace(pair, keys=keys, ids=ids, lines=(texts.lines(0), texts.lines(1)))
 
+    (original, edited), pace = texts.documents, session.settings.pace
+    texts.read()
     try:
         session.change(Writing, growing=shown())
         yield
@@ -117,10 +95,9 @@ def _generate(
                 yield
     finally:
         original.read()
-        read = read_document(original, ("written", original.key), own=True)
-        complete = replace(shown(), read=read)
+        complete = replace(shown(), read=read_document(original, ("written", original.key), own=True))
         at = complete.divergence_index
-        session.change(Editing, place=(read.source, NEWEST if at is None else at - 1))
+        session.change(Editing, place=(("written", original.key), NEWEST if at is None else at - 1))
         session.change(Writing, growing=None, written=complete)
 
 
@@ -132,20 +109,22 @@ def is_stale(s: Any) -> bool:
 # Both texts
 
 
-def original(s: Any) -> dict[str, Any]:
-    pair = s[Writing].growing
-    if pair is not None:
-        shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
-    else:
+def strip(side: int, s: Any) -> dict[str, Any]:
+    """Return the data of a token strip; before there are two texts, the left one shows the text that is measured."""
+    growing = s[Writing].growing
+    pair = growing or written_pair(s)
+    index = None if pair is None else pair.divergence_index
+    shown = {"parted": -1 if index is None else index, "selected": NEWEST}
+    if side == 0 and growing is None:
         read = s[text]
-        shown = {"doc": repr(read.source), "lines": text_lines(read), "selected": selected_position(s, read)}
-    return shown | {"parted": _divergence_index(s)}
-
-
-def edited(s: Any) -> dict[str, Any]:
-    pair = s[Writing].growing or written_pair(s)
-    doc, lines = ("", Lines()) if pair is None else (pair.edited.key, pair.edited.lines)
-    return {"doc": doc, "lines": lines, "selected": NEWEST, "parted": _divergence_index(s)}
+        return shown | {
+            "doc": repr(read.source),
+            "lines": text_lines(read),
+            "selected": selected_position(s, read),
+        }
+    if pair is None:
+        return shown | {"doc": "", "lines": Lines()}
+    return shown | {"doc": pair.keys[side], "lines": pair.lines[side]}
 
 
 def text_lines(read: ReadText) -> Lines:
@@ -155,41 +134,31 @@ def text_lines(read: ReadText) -> Lines:
     return token_lines(read.loaded.tokenizer, read.ids, statistics, read.n_prompt)
 
 
-def _divergence_index(s: Any) -> int:
-    pair = s[Writing].growing or written_pair(s)
-    index = None if pair is None else pair.divergence_index
-    return -1 if index is None else index
-
-
 def first_difference(s: Any) -> str:
     pair = written_pair(s)
-    if pair is None or pair.read is None or s[Writing].growing is not None:
+    if pair is None or s[Writing].growing is not None:
         return ""
-    changes = summary(pair.edits, pair.read.config) or t("change.no_edit")
+    changes = summary(pair.edits, s.text.config) or t("change.no_edit")
     index = pair.divergence_index
     seed = t("change.seed", seed=pair.params.seed) if is_exact() else ""
     if index is None:
         return t("change.parted.never", changes=changes) + seed
-    left, right = (quoted(pair.read.loaded.tokenizer, each.ids[index]) for each in (pair.original, pair.edited))
+    left, right = (quoted(s.text.tokenizer, ids[index]) for ids in pair.ids)
     return t("change.parted", changes=changes, original=placed(left, index), edited=right) + seed
 
 
 def stale(s: Any) -> str:
     pair = written_pair(s)
-    if pair is None or pair.read is None or not is_stale(s):
+    if pair is None or not is_stale(s):
         return ""
-    return t("change.stale", changes=summary(pair.edits, pair.read.config) or t("change.no_edit"))
-
-
-def own(s: Any) -> str:
-    return t("change.own") if s[text].own else ""
+    return t("change.stale", changes=summary(pair.edits, s.text.config) or t("change.no_edit"))
 
 
 # The comparison as a program
 
 
 def code(s: Any) -> str:
-    if no_text(s):
+    if kit.no_text(s):
         return ""
     read, pair = s[text], written_pair(s)
     params, length = (DEFAULT_PARAMS, DEFAULT_LENGTH) if pair is None else (pair.params, pair.length)
@@ -248,47 +217,37 @@ def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...], held: str) -> 
 
 def texts_section() -> Part:
     select = lambda session, sent: select_position(session, sent.get("index"))  # noqa: E731
-    sides = {
-        "original": tokens("change-original", of="original", empty="edited", on=select, draw=original),
-        "edited": tokens("change-edited", of="edited", empty="edited", selectable=False, draw=edited),
-    }
-    return section(
-        title_row(
-            question("change.texts.question"),
-            button(
-                "change-both",
-                "change.both",
-                generate_both,
-                queue="model",
-                enabled=_rests,
-                primary=True,
-                answer="change-original",
-            ),
-            button("change-stop", "stop", partial(stop, Writing), enabled=lambda s: not _rests(s)),
+    original = tokens("change-original", of="original", empty="edited", on=select, draw=partial(strip, 0))
+    edited = tokens("change-edited", of="edited", empty="edited", selectable=False, draw=partial(strip, 1))
+    options: dict[str, Any] = {"queue": "model", "primary": True, "answer": "change-original", "ends": True}
+    return kit.section(
+        kit.title_row(
+            kit.question("change.texts.question"),
+            kit.job_buttons("change-both", "change.both", generate_both, Writing, **options),
         ),
-        row(
-            says("change-stale", stale, kind="caption"),
-            button("change-again", "change.again", generate_both, queue="model", show=is_stale),
+        kit.row(
+            kit.says("change-stale", stale, kind="caption"),
+            kit.button("change-again", "change.again", generate_both, queue="model", show=is_stale),
             classes="gb-change-stale",
         ),
-        columns(*(column(caption(f"change.{side}"), strip, min_width=300) for side, strip in sides.items())),
-        says("change-parted", first_difference),
-        says("change-own", own, kind="caption"),
-        caption("change.hint"),
-        fold("change-python", "change.python", code_text("change-code", "change.python.label", code)),
+        kit.columns(
+            kit.column(kit.caption("change.original"), original, min_width=300),
+            kit.column(kit.caption("change.edited"), edited, min_width=300),
+        ),
+        kit.says("change-parted", first_difference),
+        kit.says("change-own", lambda s: t("change.own") if s[text].own else "", kind="caption"),
+        kit.caption("change.hint"),
+        kit.fold("change-python", "change.python", kit.code_text("change-code", "change.python.label", code)),
     )
 
 
-def _rests(s: Any) -> bool:
-    return s[Writing].job is None
-
-
+divergence_section, effect_section = effect_sections()
 tab.cards(
-    card(
+    kit.card(
         "change",
-        columns(
-            column(edits_section(), divergence_section(), min_width=300),
-            column(effect_section(), texts_section(), min_width=300),
+        kit.columns(
+            kit.column(edits_section(), divergence_section, min_width=300),
+            kit.column(effect_section, texts_section(), min_width=300),
             classes="gb-change",
         ),
         patching_section(),

@@ -165,17 +165,17 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(drawn, se
     list(steps)
     assert not session.busy
     pair, prompt = session.state(Writing).written, session.document.prompt_ids
-    for text, edits in ((pair.original, None), (pair.edited, session.edits)):
+    for ids, edits in zip(pair.ids, (None, session.edits), strict=True):
         alone = Generation(session.document.loaded, prompt, edits=edits)
         list(alone.steps(pair.params, 6))
-        assert list(text.ids) == alone.ids
+        assert list(ids) == alone.ids
     index = pair.divergence_index
-    left, right = (quoted(session.document.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
+    left, right = (quoted(session.document.tokenizer, ids[index]) for ids in pair.ids)
     shown = drawn.update()
     parted = f"diverge: the original continues with {left}, the changed text with {right}."
     assert parted in shown["change-parted"]["text"]
-    for side, text in (("original", pair.original), ("edited", pair.edited)):
-        assert len(shown[f"change-{side}"]["lines"]) == len(text.ids)
+    for side, ids in zip(("original", "edited"), pair.ids, strict=True):
+        assert len(shown[f"change-{side}"]["lines"]) == len(ids)
         assert shown[f"change-{side}"]["parted"] == index
     assert shown["change-original"]["selected"] == index - 1
     assert "Reset" in shown["change-own"]["text"]
@@ -202,7 +202,7 @@ def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_ano
     assert drawn.views["change-bars"] == before
     stop(Writing, session)
     list(steps)
-    assert len(session.state(Writing).written.original.ids) == session.document.n_prompt + 1
+    assert len(session.state(Writing).written.ids[0]) == session.document.n_prompt + 1
     assert drawn.update()["change-own"]["text"]
     session.document.append(7)
     session.document.read()
@@ -232,7 +232,7 @@ def test_the_program_writes_both_texts_and_measures_the_same(drawn, session, pat
     source = drawn.update()["card.change"]["live.change-code"]["text"]
     space, printed = run_program(source, loaded)
     pair = session.state(Writing).written
-    assert [space["original"].ids, space["edited"].ids] == [list(pair.original.ids), list(pair.edited.ids)]
+    assert [space["original"].ids, space["edited"].ids] == [*map(list, pair.ids)]
     assert all(space[name].text in printed for name in ("original", "edited"))
     torch.testing.assert_close(space["states"], session.snapshot()[change.effect].states, atol=1e-5, rtol=1e-4)
 
@@ -251,8 +251,8 @@ def swept(drawn: Drawn) -> Drawn:
 
 def test_a_kept_patch_does_what_its_cell_of_the_map_says(swept, session):
     sweeps = session.state(Patching).sweeps
-    pair, sweep = sweeps.pair, sweeps.by_name["attn_out"]
-    layer, position = 1, len(pair.clean) - 1
+    sweep = sweeps.by_name["attn_out"]
+    layer, position = 1, len(sweeps.clean) - 1
     for sent in ({"x": position, "y": 99}, {"x": "0", "y": 0}, {}):
         patching.choose_cell(session, sent)
         patching.keep(session)
@@ -261,9 +261,9 @@ def test_a_kept_patch_does_what_its_cell_of_the_map_says(swept, session):
     patching.keep(session)
     assert f"attention output of layer {layer}" in swept.update()["change-lead"]["text"]
     effect = session.snapshot()[change.effect]
-    assert effect.text.ids == session.edits_on == pair.corrupted
+    assert effect.text.ids == session.edits_on == sweeps.corrupted
     _, edited = effect.logits(position)
-    difference = (edited[pair.answer] - edited[pair.other]).item()
+    difference = (edited[sweeps.answer] - edited[sweeps.other]).item()
     expected = sweep.corrupted + sweep.recovered[layer, position].item() * (sweep.clean - sweep.corrupted)
     assert difference == pytest.approx(expected, abs=1e-3)
 
