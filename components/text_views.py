@@ -225,7 +225,7 @@ def attention_map(tokenizer: Labelled, ids: Sequence[int], weights: np.ndarray, 
 
 def most_attended(tokenizer: Labelled, ids: Sequence[int], row: np.ndarray) -> str:
     """Name the two tokens with the most attention. row: weights of the tokens, (N,)."""
-    most = np.argsort(-row, kind="stable")[:2].tolist()
+    most = [int(i) for i in np.argsort(-row, kind="stable")[:2] if row[i] > 0]
     return listed(f"{quoted(tokenizer, ids[i])} ({percent(float(row[i]))})" for i in most)
 
 

@@ -19,7 +19,7 @@ from components.i18n import t
 from components.labels import percent
 from components.parts import Lines, Part
 from components.state.reads import Pending
-from components.tabs.inside.machine import group_of, is_usual_scale, top_targets
+from components.tabs.inside.machine import group_of, is_usual_scale
 from components.tabs.inside.recording import HeadVectors, Recording
 from components.tabs.inside.scene import (
     Scene,
@@ -28,6 +28,7 @@ from components.tabs.inside.scene import (
     scene_of,
     tab,
 )
+from components.text_views import most_attended
 from components.widgets.heads import heads_data, largest_side, max_pooled
 from components.widgets.widget import to_base64, widget
 from gpt import Generation
@@ -119,9 +120,6 @@ class HeadOverview:
     def is_beginning(self, recording: Recording) -> bool:
         return self.document is recording.document and recording.ids[: len(self.ids)] == self.ids
 
-    def is_complete(self, recording: Recording) -> bool:
-        return self.document is recording.document and recording.ids == self.ids
-
     def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
         """Return the overview extended by at least one block of positions, stopping once `seconds` have passed.
 
@@ -178,7 +176,7 @@ def overview(s: Any) -> Generator[HeadOverview, None, HeadOverview]:
     extended = overview.latest(s.snapshot) or HeadOverview.empty(recording.document)
     while True:
         extended = extended.extended(recording, OVERVIEW_SECONDS)
-        if s.generating or extended.is_complete(recording):
+        if s.generating or extended.ids == recording.ids:
             return extended
         yield extended
 
@@ -203,7 +201,7 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
         head=head,
         share=percent(shares[layer, head]),
     )
-    if not overview.is_complete(scene.recording):
+    if len(overview.ids) < scene.recording.length:
         text += t("heads.more", total=f"{scene.recording.length:,}")
     return text
 
@@ -216,6 +214,15 @@ def draw_stages(s: Any) -> dict[str, Any]:
     keys = queries if scene.key is None else shown_window(recording.length, scene.key)
     vectors, key = recording.head(scene.layer, scene.head), scene.key
     scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before the soft cap
+    strongest = range(queries.start, queries.stop), vectors.weights[queries].argmax(axis=1)
+    shared, window = group_of(config, scene.head), config.window_of(scene.layer)
+    variants = {  # differences from GPT-2, as endings of the keys of the stages' texts
+        "factor": not is_usual_scale(config),
+        "capped": config.attn_softcap is not None,
+        "rotary": config.is_rotated(scene.layer),
+        "window": window is not None,
+        "ahead": ahead,
+    }
     if key is None:
         key = keys.start + int(vectors.weights[position, keys].argmax())
     return {
@@ -227,11 +234,11 @@ def draw_stages(s: Any) -> dict[str, Any]:
         "head_size": config.head_size,
         "scale": config.score_scale,
         "cap": config.attn_softcap,
-        "window": config.window_of(scene.layer),
+        "window": window,
         "ahead": ahead,
         "total": recording.length,
-        "queries": _side(scene, queries),
-        "keys": _side(scene, keys),
+        "queries": {"start": queries.start, "tokens": scene.tokens(queries)},
+        "keys": {"start": keys.start, "tokens": scene.tokens(keys)},
         "query": position,
         "key": key,
         "q": shorts(vectors.q[queries]),
@@ -240,11 +247,11 @@ def draw_stages(s: Any) -> dict[str, Any]:
         "z": shorts(vectors.z[queries]),
         "scaled": floats(scaled),
         "weights": floats(vectors.weights[queries, keys]),
-        "sums": floats(log_sums(vectors.scores, queries, config.window_of(scene.layer), ahead=ahead)),
+        "sums": floats(vectors.scores[strongest] - np.log(vectors.weights[strongest])),
         "map": _map(vectors) if recording.length > SIDE else None,
         "text": _stages_sentence(scene, vectors, queries, keys),
-        "variants": _variants(scene),
-        "shared": _shared(scene),
+        "variants": [variant for variant, is_different in variants.items() if is_different],
+        "shared": {"first": shared[0], "last": shared[-1]} if len(shared) > 1 else None,
     }
 
 
@@ -252,45 +259,6 @@ def shown_window(length: int, position: int) -> slice:
     """Return the positions shown along one axis, which stay in place while the selection moves a little."""
     start = max(0, min(position // STEP * STEP - STEP // 2, length - SIDE))
     return slice(start, min(length, start + SIDE))
-
-
-def _side(scene: Scene, rows: slice) -> dict[str, Any]:
-    return {"start": rows.start, "tokens": scene.tokens(rows)}
-
-
-def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, ahead: bool = False) -> np.ndarray:
-    """Return the log-sum-exp of each query's scores over its visible keys, (n,); weight = exp(score - log_sum).
-
-    Args:
-        scores: Attention scores, (T, T).
-        window: The layer's attention window (see `GPTConfig.window_of`).
-        ahead: Whether queries can attend to later keys.
-    """
-    scores = scores[queries].astype(np.float64)
-    ends, keys = np.arange(queries.start, queries.start + len(scores))[:, None], np.arange(scores.shape[1])
-    seen = (ahead | (keys <= ends)) & (keys > (-1 if window is None else ends - window))
-    scores = np.where(seen, scores, -math.inf)
-    largest = scores.max(axis=1)
-    return (largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1))).astype(np.float32)
-
-
-def _variants(scene: Scene) -> list[str]:
-    """Return what this model computes differently from GPT-2, as endings of the keys of the stages' texts."""
-    config = scene.config
-    differs = {
-        "factor": not is_usual_scale(config),
-        "capped": config.attn_softcap is not None,
-        "rotary": config.is_rotated(scene.layer),
-        "window": config.window_of(scene.layer) is not None,
-        "ahead": scene.recording.looks_ahead(scene.layer),
-    }
-    return [variant for variant, is_different in differs.items() if is_different]
-
-
-def _shared(scene: Scene) -> dict[str, int] | None:
-    """Return the first and last of the heads that share the selected head's keys and values, if any do."""
-    config, heads = scene.config, group_of(scene.config, scene.head)
-    return {"first": heads[0], "last": heads[-1]} if config.kv_heads < config.n_head else None
 
 
 def _map(vectors: HeadVectors) -> dict[str, Any]:
@@ -305,13 +273,8 @@ def _stages_sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: s
     position = scene.position
     seen = None if scene.recording.looks_ahead(scene.layer) else position + 1
     row = vectors.weights[position, :seen]
-    text = t(
-        "stages.says",
-        token=scene.placed(position),
-        layer=scene.layer,
-        head=scene.head,
-        targets=top_targets(scene, row),
-    )
+    targets = most_attended(scene.tokenizer, scene.recording.ids, row)
+    text = t("stages.says", token=scene.placed(position), layer=scene.layer, head=scene.head, targets=targets)
     if scene.recording.length > SIDE:
         text += t(
             "stages.window",

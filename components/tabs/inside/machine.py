@@ -10,16 +10,16 @@ import numpy as np
 from torch import Tensor
 
 from components.i18n import is_exact, t
-from components.labels import decimal, listed, percent, quoted, token_text, visible
+from components.labels import decimal, percent, quoted, token_text, visible
 from components.next_tokens import best
 from components.state.session import Session
-from components.tabs.inside.recording import BINS, HeadVectors, PooledVectors, Recording, activation_of, pool_mean
+from components.tabs.inside.recording import BINS, HeadVectors, Recording, activation_of, pool_mean
 from components.tabs.inside.scene import FLOW_ROWS, Chosen, Scene, number, scene_of, select
+from components.text_views import most_attended
 from components.widgets.flow import PARTS, packed
 from gpt import Generation, GPTConfig, LoadedModel, SamplingParams, Stages
 
 Data = dict[str, Any]
-Captions = dict[str, tuple[str, dict[str, object]]]  # part -> (catalogue key, placeholder values)
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU", "relu2": "ReLU²"}
 EXAMPLE_ROWS = 24  # tokens shown of an example
 ROWS_AFTER = 8  # maximum number of rows after the selected one
@@ -89,8 +89,8 @@ def flow(scene: Scene, rows: slice) -> Data:
         "window": config.window_of(scene.layer),
         "tokens": scene.tokens(rows),
         "strips": _strips(scene, vectors, rows),
-        "stack": [strip(pooled, rows, bins=STACK_BINS) for pooled in after_layer],
-        "norms": [number(pooled.norm[position]) for pooled in after_layer],
+        "stack": [strip(pool_mean(each.values[rows], STACK_BINS), each.width) for each in after_layer],
+        "norms": [number(each.norm[position]) for each in after_layer],
         "weights": packed(vectors.weights[rows, rows], 1.0, signed=False),
         "row": [float(f"{weight:.4g}") for weight in vectors.weights[position, rows]],
         "scores": [float(f"{score:.4g}") for score in vectors.scores[position, rows]],
@@ -108,18 +108,13 @@ def window(length: int, position: int, rows: int) -> slice:
     return slice(max(0, end - rows), end)
 
 
-def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: int | None = None) -> Data:
+def strip(values: np.ndarray, width: int, min_scale: float = 0.0) -> Data:
     """Return a column's rows for the browser.
 
-    Args:
-        min_scale: Minimum value for the top of the colour scale.
-        bins: Maximum number of pixels; None for all pooled values.
+    values: (rows, bins), pooled from vectors of this width. min_scale: minimum value for the top of the colour scale.
     """
-    values = pooled.values[rows]
-    if bins is not None:
-        values = pool_mean(values, min(bins, values.shape[1]))
     scale = float(f"{max(min_scale, np.percentile(np.abs(values), FULL_PERCENTILE)):.3g}") or 1.0  # as displayed
-    return {"bins": values.shape[1], "width": pooled.width, "scale": f"{scale:g}", "data": packed(values, scale)}
+    return {"bins": values.shape[1], "width": width, "scale": f"{scale:g}", "data": packed(values, scale)}
 
 
 def _strips(scene: Scene, vectors: HeadVectors, rows: slice) -> dict[str, Data]:
@@ -127,40 +122,25 @@ def _strips(scene: Scene, vectors: HeadVectors, rows: slice) -> dict[str, Data]:
     recording, config = scene.recording, scene.config
     columns = {short: recording.find(None, name) for short, name in OUTSIDE.items()}
     columns |= {short: recording.find(scene.layer, name) for short, name in IN_LAYER.items()}
-    columns |= {name: PooledVectors.of(getattr(vectors, name), BINS) for name in "qkvz"}
     if config.parallel:
         columns["mid"] = None
     scales = {"gate" if config.gated else "ff": MIN_SCALE}
-    return {name: strip(each, rows, scales.get(name, 0.0)) for name, each in columns.items() if each is not None}
+    found = {name: each for name, each in columns.items() if each is not None}
+    strips = {name: strip(each.values[rows], each.width, scales.get(name, 0.0)) for name, each in found.items()}
+    return strips | {name: strip(pool_mean(getattr(vectors, name)[rows], BINS), config.head_size) for name in "qkvz"}
 
 
 def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
-    recording, position, layer = scene.recording, scene.position, scene.layer
+    recording, position = scene.recording, scene.position
     row = vectors.weights[position, : position + 1]
-    text = t(
-        "flow.says",
-        token=scene.placed(position),
-        layer=layer,
-        head=scene.head,
-        targets=top_targets(scene, row),
-    )
+    targets = most_attended(scene.tokenizer, recording.ids, row)
+    text = t("flow.says", token=scene.placed(position), layer=scene.layer, head=scene.head, targets=targets)
     if is_exact():
-        text += t(
-            "flow.says.lengths",
-            before=number(recording.pooled(layer, "resid_pre").norm[position]),
-            added=number(recording.pooled(layer, "attn_out").norm[position]),
-            added2=number(recording.pooled(layer, "mlp_out").norm[position]),
-        )
+        text += t("flow.says.lengths", **_norms(scene, before="resid_pre", added="attn_out", added2="mlp_out"))
     if rows.stop - rows.start < recording.length:
         share = percent(max(0.0, 1 - float(row[rows.start :].sum())))
         text += t("flow.window", start=rows.start, end=rows.stop - 1, share=share)
     return text
-
-
-def top_targets(scene: Scene, row: np.ndarray) -> str:
-    """Name the two tokens with the largest positive weights in `row`, (position + 1,), and state the weights."""
-    largest = [int(i) for i in np.argsort(-row, kind="stable")[:2] if row[i] > 0]
-    return listed(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)
 
 
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor, stages: Stages) -> dict[str, str]:
@@ -168,133 +148,88 @@ def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor, stages: St
 
     `logits` after the selected position is (vocab_size,); `stages` is its distribution.
     """
-    config, position = scene.config, scene.position
-    here = {"id": scene.row_of(position), "position": position}
-    last = _lengths(scene, "resid_post", config.n_layer - 1)
-    captions: Captions = {
-        "tokens": ("flow.tokens", {"token": scene.placed(position)}),
-        "tok": (_either("flow.tok", scaled=config.embedding_scale != 1), {**here, **_embedding(scene)}),
-        "pre": ("flow.pre", {"layer": scene.layer, **_lengths(scene, "resid_pre")}),
-        **_attention_captions(scene, vectors),
-        **_feed_forward_captions(scene),
-        "post": ("flow.post", {"layer": scene.layer, **_lengths(scene, "resid_post")}),
-        "fin": (_either("flow.fin", rms=config.norm == "rms"), {"n_layer": config.n_layer, **last}),
-        "next": ("flow.next", _next_token(scene, logits, stages)),
+    config, recording, layer, position = scene.config, scene.recording, scene.layer, scene.position
+    row, likeliest = vectors.weights[position, : position + 1], int(stages.final.argmax())
+    window, target, neurons = config.window_of(layer), int(row.argmax()), recording.neurons(layer, position)
+    values = {
+        "id": scene.row_of(position),
+        "position": position,
+        "scale": number(config.embedding_scale),
+        "shift": " + β" if config.bias else "",
+        "layer": layer,
+        "n_layer": config.n_layer,
+        "head": scene.head,
+        "n_head": config.n_head,
+        "shared": shared_heads(config, scene.head),
+        "scores": scores_formula(config),
+        "window": window,
+        "weight": percent(row[target]),
+        "target": scene.quoted(target),
+        "sum": _weighted_values(scene, row),
+        "width": config.n_embd,
+        "ff": f"{config.ff_size:,}",
+        "activation": ACTIVATIONS[activation_of(scene.document)],
+        "active": f"{neurons['active']:,.0f}",
+        "neuron": f"{neurons['strongest']:.0f}",
+        **{name: number(neurons[name]) for name in ("pre", "up", "post")},
+        "vocab": f"{len(logits):,}",
+        "logit": number(logits[likeliest].item()),
+        "total": number(logits.logsumexp(0).item()),
+        "raw": percent(stages.raw[likeliest].item()),
+        "p": percent(stages.final[likeliest].item()),
     }
-    if config.position == "learned" and scene.recording.find(None, "position_embedding") is not None:
-        captions["pos"] = ("flow.pos", {**here, **_lengths(scene, "position_embedding", None)})
-    return {part: t(captions[part][0], **captions[part][1]) for part in PARTS if part in captions}
-
-
-def _attention_captions(scene: Scene, vectors: HeadVectors) -> Captions:
-    config, position, head = scene.config, scene.position, scene.head
-    row = vectors.weights[position, : position + 1]
-    largest = int(row.argmax())
-    of_head = {"head": head, "shared": shared_heads(config, head)}
-    window = config.window_of(scene.layer)
-    weight = {"weight": percent(row[largest]), "target": scene.quoted(largest), "window": window}
-    sums = {"head": head, "sum": _weighted_values(scene, row), "norm": _norm(vectors.z[position])}
-    scores = {"scores": scores_formula(config)}
-    is_rotary = config.is_rotated(scene.layer)
-    captions: Captions = {
-        "norm1": (_norm_key("flow.norm1", config), _lengths(scene, "resid_pre")),
-        "q": (_either("flow.q", rotary=is_rotary), of_head | {"norm": _norm(vectors.q[position])}),
-        "k": (_either("flow.k", rotary=is_rotary), of_head | {"norm": _norm(vectors.k[position])}),
-        "weights": (_either("flow.weights", window=window is not None), of_head | scores | weight),
-        "v": ("flow.v", of_head | {"norm": _norm(vectors.v[position])}),
-        "mix": ("flow.mix", sums),
-        "z": ("flow.z", sums),
-        "att": ("flow.att", {"n_head": config.n_head, **_lengths(scene, "attn_out")}),
+    norm = ".rms" if config.norm == "rms" else ""
+    pre_norm = norm if config.pre_norm else ".none"
+    post_norm = "" if config.pre_norm else ".only"
+    rotary = ".rotary" if config.is_rotated(layer) else ""
+    endings = {
+        "tok": "" if config.embedding_scale == 1 else ".scaled",
+        **{"norm1": pre_norm, "norm2": pre_norm, "after1": post_norm, "after2": post_norm, "fin": norm},
+        **{"q": rotary, "k": rotary, "weights": "" if window is None else ".window"},
+        "ff": ".gated" if config.gated else "",
+        "plus2": ".parallel" if config.parallel else "",
+    }  # of the keys of captions, where the model differs from GPT-2
+    before_mlp = "resid_pre" if config.parallel else "resid_mid"
+    activations = {
+        **{"pre": "resid_pre", "norm1": "resid_pre", "att": "attn_out", "after1": "attn_out", "mid": "resid_mid"},
+        **{"norm2": before_mlp, "out": "mlp_out", "after2": "mlp_out", "post": "resid_post"},
     }
-    if config.post_norm:
-        captions["after1"] = (_either("flow.after1", only=not config.pre_norm), _lengths(scene, "attn_out"))
-    if not config.parallel:
-        added = _norms(scene, before="resid_pre", added="attn_out", after="resid_mid")
-        captions |= {"plus1": ("flow.plus1", added), "mid": ("flow.mid", _lengths(scene, "resid_mid"))}
-    return captions
-
-
-def _feed_forward_captions(scene: Scene) -> Captions:
-    config, position = scene.config, scene.position
-    neurons = scene.recording.neurons(scene.layer)
-    activation = ACTIVATIONS[activation_of(scene.document)]
-    ff = {"ff": f"{config.ff_size:,}", "width": config.n_embd, "activation": activation}
-    strongest = ff | {
-        "active": f"{neurons.active[position]:,}",
-        "neuron": int(neurons.strongest[position]),
-        "pre": number(neurons.pre[position]),
-        "up": number(neurons.up[position]),
-        "post": number(neurons.post[position]),
+    own: dict[str, dict[str, object]] = {part: _lengths(scene, name, layer) for part, name in activations.items()}
+    own |= {
+        "tokens": {"token": scene.placed(position)},
+        "tok": _lengths(scene, "token_embedding", None),
+        **{name: {"norm": number(float(np.linalg.norm(getattr(vectors, name)[position])))} for name in "qkvz"},
+        "plus1": _norms(scene, before="resid_pre", added="attn_out", after="resid_mid"),
+        "plus2": _norms(scene, before=before_mlp, added="mlp_out", after="resid_post"),
+        "fin": _lengths(scene, "resid_post", config.n_layer - 1),
+        "next": {"token": quoted(scene.tokenizer, likeliest)},
     }
-    captions: Captions = {
-        "norm2": (
-            _norm_key("flow.norm2", config),
-            ff | _lengths(scene, "resid_pre" if config.parallel else "resid_mid"),
-        ),
-        "ff": (_either("flow.ff", gated=config.gated), strongest),
-        "out": ("flow.out", _lengths(scene, "mlp_out")),
-    }
-    if config.gated:
-        captions |= {"gate": ("flow.gate", strongest), "up": ("flow.up", strongest)}
-    if config.post_norm:
-        captions["after2"] = (_either("flow.after2", only=not config.pre_norm), _lengths(scene, "mlp_out"))
     if config.parallel:
-        sums = _norms(scene, before="resid_pre", added="attn_out", added2="mlp_out", after="resid_post")
-        captions["plus2"] = ("flow.plus2.parallel", sums)
+        own["plus2"] |= _norms(scene, added="attn_out", added2="mlp_out")
+    missing = {"stack", *(() if config.gated else ("gate", "up")), *(() if config.post_norm else ("after1", "after2"))}
+    missing |= {"plus1", "mid"} if config.parallel else set()
+    if recording.find(None, "position_embedding") is None:
+        missing.add("pos")
     else:
-        captions["plus2"] = ("flow.plus2", _norms(scene, before="resid_mid", added="mlp_out", after="resid_post"))
-    return captions
+        own["pos"] = _lengths(scene, "position_embedding", None)
+    shown = [part for part in PARTS if part not in missing]
+    return {part: t(f"flow.{part}{endings.get(part, '')}", **values | own.get(part, {})) for part in shown}
 
 
-def _lengths(scene: Scene, name: str, layer: int | None = -1) -> dict[str, object]:
-    """Describe one vector at the selected position: its norm, and the statistics that a norm layer computes.
-
-    These are the mean, standard deviation and root mean square. The layer defaults to the selected one.
-    """
-    pooled, position = scene.recording.pooled(scene.layer if layer == -1 else layer, name), scene.position
-    eps = scene.config.norm_eps
-    norm, std = float(pooled.norm[position]), math.sqrt(pooled.std[position] ** 2 + eps)
-    rms = math.sqrt(norm**2 / pooled.width + eps)
+def _lengths(scene: Scene, name: str, layer: int | None) -> dict[str, object]:
+    """Return the norm of one vector at the selected position, and the statistics that a norm layer computes."""
+    pooled, position, eps = scene.recording.pooled(layer, name), scene.position, scene.config.norm_eps
+    norm = float(pooled.norm[position])
     return {
         "norm": number(norm),
         "mean": number(pooled.mean[position]),
-        "std": number(std),
-        "rms": number(rms),
-        "shift": " + β" if scene.config.bias else "",
+        "std": number(math.sqrt(pooled.std[position] ** 2 + eps)),
+        "rms": number(math.sqrt(norm**2 / pooled.width + eps)),
     }
-
-
-def _embedding(scene: Scene) -> dict[str, object]:
-    return {**_lengths(scene, "token_embedding", None), "scale": number(scene.config.embedding_scale)}
 
 
 def _norms(scene: Scene, **names: str) -> dict[str, object]:
-    return {key: _lengths(scene, name)["norm"] for key, name in names.items()}
-
-
-def _norm(vector: np.ndarray) -> str:
-    return number(float(np.linalg.norm(vector)))
-
-
-def _norm_key(key: str, config: GPTConfig) -> str:
-    return _either(key, none=not config.pre_norm, rms=config.norm == "rms")
-
-
-def _either(key: str, **variant: bool) -> str:
-    """Return the key of the first variant that applies, or else `key`."""
-    return next((f"{key}.{name}" for name, applies in variant.items() if applies), key)
-
-
-def _next_token(scene: Scene, logits: Tensor, stages: Stages) -> dict[str, object]:
-    best = int(stages.final.argmax())
-    return {
-        "vocab": f"{len(logits):,}",
-        "token": quoted(scene.tokenizer, best),
-        "logit": number(logits[best].item()),
-        "total": number(logits.logsumexp(0).item()),
-        "raw": percent(stages.raw[best].item()),
-        "p": percent(stages.final[best].item()),
-    }
+    return {key: number(scene.recording.pooled(scene.layer, name).norm[scene.position]) for key, name in names.items()}
 
 
 def _weighted_values(scene: Scene, row: np.ndarray) -> str:

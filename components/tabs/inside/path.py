@@ -24,39 +24,31 @@ MIN_LOOK = 0.05  # minimum attention of the head to a word on its path
 N_NEXT = 3
 
 
-class Added(NamedTuple):
-    """What each feed-forward network adds to the score of `token` after `ids`, (n_layer,)."""
-
-    ids: tuple[int, ...]
-    token: int
-    scores: list[float]
-
-
 @tab.computed
-def added(s: Any) -> Added:
+def added(s: Any) -> list[float]:
+    """Return what each feed-forward network adds to the score of the predicted token, (n_layer,)."""
     found = s[reason]
     if found is None:
         raise NothingToShow
     trace, model = s[traced], s.text.loaded.model
     contribution, _ = contribution_to_logit(model, trace, 0, found.token, None)
-    scores = torch.stack([contribution(layer.mlp_out[0, 0].float()) for layer in trace.layers])
-    return Added(found.ids, found.token, scores.tolist())
+    return torch.stack([contribution(layer.mlp_out[0, 0].float()) for layer in trace.layers]).tolist()
 
 
 class Path(NamedTuple):
     """The parts of a path.
 
-    token: the predicted token. causes: (index of the word, share of the probability that is lost without it). main:
-    the word that matters most, or None if no single word matters; then every word is a cause, with the share by which
-    the probability changes without it. head: the head that matters most, or None if no single head matters. looks: the
-    share of the head's attention to each word, (words,). writer: the layer, from the head's on, whose feed-forward
-    network adds most to the token's score; None if none adds to it, or until this is known.
+    token: the predicted token. causes: share of the probability that is lost without a word, by its index. main: the
+    word that matters most, or None if no single word matters; then every word is a cause, with the share by which the
+    probability changes without it. head: the head that matters most, or None if no single head matters. looks: share of
+    the head's attention to each word, (words,). writer: the layer, from the head's on, whose feed-forward network adds
+    most to the token's score; None if none adds to it, or until this is known.
     """
 
     ids: Sequence[int]
     token: int
     words: Sequence[range]
-    causes: Sequence[tuple[int, float]]
+    causes: dict[int, float]
     main: Fall | None
     head: Fall | None
     looks: Sequence[float]
@@ -79,14 +71,13 @@ def path(s: Any) -> Path:
         weights = scene.recording.attn_weights(layer, scene.position, scene.position + 1)[number, 0]
         looks = [float(weights[word.start : word.stop].sum()) for word in words]
     main = main_word(falls, found.ids, scene.tokenizer)
-    first = sorted(falls.words, key=lambda fall: fall is not main)[:MAX_CAUSES]
-    shares = [(index[fall.place[0]], 1 - fall.probability / falls.probability) for fall in first]
     if main is None:  # every word counts a little, for or against
-        shares = [(index[fall.place[0]], abs(1 - fall.probability / falls.probability)) for fall in falls.all_words]
-    named = None if main is None else index[main.place[0]]  # whatever it is worth
-    causes = [(i, share) for i, share in shares if i == named or share >= (MIN_CAUSE if main else 0.0)]
-    measured = s.ready(added)
-    scores = measured.scores if measured is not None and measured[:2] == found[:2] else [0.0]
+        first, least = falls.all_words, 0.0
+    else:
+        first, least = sorted(falls.words, key=lambda fall: fall is not main)[:MAX_CAUSES], MIN_CAUSE
+    shares = [(fall, abs(1 - fall.probability / falls.probability)) for fall in first]
+    causes = {index[fall.place[0]]: share for fall, share in shares if fall is main or share >= least}
+    scores = s.ready(added) or [0.0]
     writer = max(range(0 if head is None else head.place[0], len(scores)), key=scores.__getitem__, default=0)
     return Path(found.ids, found.token, words, causes, main, head, looks, writer if scores[writer] > 0 else None)
 
@@ -95,16 +86,13 @@ def draw(s: Any) -> dict[str, Any]:
     found = s.cached(path)
     scene = s.cached(scene_of)
     ids, final = found.ids, scene.stages(scene.document.logits(scene.position)).final
-    falls = {fall.place[0]: fall.probability for fall in s.cached(reason_falls).all_words}
     looked = max(range(len(found.looks)), key=lambda i: found.looks[i], default=0)
-    causes = dict(found.causes)
+    causes = found.causes
     on_path = [i for i in causes if found.looks[i] >= MIN_LOOK] or ([looked] if found.head else [])
     rows = shown_rows(len(found.words), {*sorted(causes, key=lambda i: -causes[i])[: MAX_WORDS // 2], *on_path})
     likeliest = best(final.numpy(), final.numpy(), N_NEXT).tolist()
     next_ids = [found.token, *(i for i in likeliest if i != found.token)][:N_NEXT]
-    main = (
-        -1 if found.main is None else next(i for i, word in enumerate(found.words) if word.start == found.main.place[0])
-    )
+    main = None if found.main is None else found.main.place[0]
     return {
         "words": [
             {
@@ -112,7 +100,7 @@ def draw(s: Any) -> dict[str, Any]:
                 "skipped": i - (rows[row - 1] + 1 if row else 0),
                 "share": causes.get(i, 0.0),
                 "look": found.looks[i] if i in on_path else 0.0,
-                "without": falls.get(found.words[i].start) if found.words[i].start == main else None,
+                "without": found.main.probability if found.words[i].start == main else None,
             }
             for row, i in enumerate(rows)
         ],
@@ -140,9 +128,8 @@ def says(s: Any) -> str:
         return text + t("path.many", token=token)
     looked = max(range(len(found.words)), key=lambda i: found.looks[i])
     layer, head = found.head.place
-    is_itself = looked == len(found.words) - 1
     text += t(
-        "path.head.itself" if is_itself else "path.head",
+        "path.head.itself" if looked == len(found.words) - 1 else "path.head",
         layer=layer,
         head=head,
         last=word_name(tokenizer, ids, found.words[-1]),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,18 +20,22 @@ from gpt.layers import ACTIVATIONS, attention_scores
 
 BINS = 16  # pixels for a vector of width n_embd
 WIDE_BINS = 48  # pixels for a vector inside the feed-forward part
-RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # in each layer
-RECORDED_GATED = ("mlp_gate", "mlp_up")  # in each gated layer, where mlp_post is their product
-RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
+OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
+RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")  # in each layer
+RECORDED_WIDE = ("mlp_gate", "mlp_up", "mlp_post")  # in gated layers, mlp_post is the product of the other two
 PASS_TOKENS = 128  # read at once, so that a long text needs little memory
 
 
 @dataclass
 class _Buffers:
-    """Memory shared by consecutive recordings of one document. ids: the tokens that it contains."""
+    """Memory shared by consecutive recordings of one document.
+
+    ids: the tokens that it contains. rows: numbers for each position, by the activation that they describe.
+    """
 
     cache: KVCache
     ids: tuple[int, ...] = ()
+    rows: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +55,6 @@ class Recording:
     limit: int
     ids: tuple[int, ...]
     _buffers: _Buffers = field(repr=False)
-    _pooled: dict[str, PooledVectors] = field(default_factory=dict, repr=False)
-    _neurons: dict[int, NeuronSummary] = field(default_factory=dict, repr=False)
 
     @classmethod
     def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
@@ -72,9 +73,8 @@ class Recording:
 
     @property
     def n_bytes(self) -> int:
-        numbers = sum(pooled.values.shape[1] + 3 for pooled in self._pooled.values())
         cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
-        return self.length * (cache + 4 * numbers + 32 * self.config.n_layer)
+        return self.length * (cache + sum(rows[0].nbytes for rows in self._buffers.rows.values()))
 
     def is_beginning(self, text: Text | None) -> bool:
         """Return whether this text starts with the recorded tokens, and they have not been overwritten."""
@@ -91,46 +91,54 @@ class Recording:
         start = min(common_prefix_length(buffers.ids, ids), common_prefix_length(self.ids, ids))
         buffers.ids = ids[:start]
         buffers.cache.crop(start)
-        grown = replace(self, ids=ids[:start], _pooled=dict(self._pooled), _neurons=dict(self._neurons))
         for begin in range(start, len(ids), PASS_TOKENS):
             trace, idx = Trace(attention=False), torch.tensor([ids[begin : begin + PASS_TOKENS]], device=model.device)
             model.hidden_states(idx, cache=buffers.cache, trace=trace, edits=self.document.edits)
-            grown._store(trace, begin)
+            self._store(trace, begin)
         buffers.ids = ids
-        return replace(grown, ids=ids)
+        return replace(self, ids=ids)
 
     def _store(self, trace: Trace, start: int) -> None:
-        """Pool the activations of a pass that begins at position `start`."""
-        names = (*RECORDED, *RECORDED_GATED, *RECORDED_OUTSIDE, "mlp_pre")
-        found = {name: rows_of(value) for name, value in trace.tensors.items() if name.rpartition(".")[2] in names}
-        activation = ACTIVATIONS[activation_of(self.document)]
-        for layer, traced in enumerate(trace.layers):
-            pre, post = (found[f"layers.{layer}.mlp_{name}"] for name in ("pre", "post"))
-            up = found.get(f"layers.{layer}.mlp_up")
-            if up is not None:
-                found[f"layers.{layer}.mlp_gate"] = rows_of(activation(traced.mlp_pre))
-            summary = NeuronSummary.of(pre, post, up)
-            self._neurons[layer] = joined(self._neurons.get(layer), start, summary)
-        for name, vectors in found.items():
+        """Store what describes the activations of a pass that begins at position `start`."""
+        activation, rows = ACTIVATIONS[activation_of(self.document)], self._buffers.rows
+        tensors = dict(trace.tensors)
+        new: dict[str, np.ndarray] = {}
+        for i, layer in enumerate(trace.layers):
+            if self.config.gated:
+                tensors[f"layers.{i}.mlp_gate"] = activation(layer.mlp_pre)
+            new[f"layers.{i}.neurons"] = neuron_rows(layer.mlp_pre, layer.mlp_post, layer.mlp_up)
+        for name, value in tensors.items():
             short = name.rpartition(".")[2]
-            if short in (*RECORDED, *RECORDED_GATED, *RECORDED_OUTSIDE):
-                wide = short.startswith("mlp_") and short != "mlp_out"
-                pool = (WIDE_BINS, pool_strongest) if wide else (BINS, pool_mean)
-                self._pooled[name] = joined(self._pooled.get(name), start, PooledVectors.of(vectors, *pool))
-
-    def pooled(self, layer: int | None, name: str) -> PooledVectors:
-        """Return an activation in RECORDED or RECORDED_GATED, or one in RECORDED_OUTSIDE if `layer` is None.
-
-        Raises KeyError if the model has no such activation.
-        """
-        return self._pooled[name if layer is None else f"layers.{layer}.{name}"]
+            if short in (*OUTSIDE, *RECORDED, *RECORDED_WIDE):
+                new[name] = vector_rows(value, wide=short in RECORDED_WIDE)
+        for name, values in new.items():
+            if name not in rows:
+                rows[name] = np.empty((self.limit, values.shape[1]), values.dtype)
+            rows[name][start : start + len(values)] = values
 
     def find(self, layer: int | None, name: str) -> PooledVectors | None:
-        """Like `pooled`, but return None if the model has no such activation."""
-        return self._pooled.get(name if layer is None else f"layers.{layer}.{name}")
+        """Return an activation if the model has it. name: in RECORDED or RECORDED_WIDE, or in OUTSIDE without layer."""
+        rows = self._buffers.rows.get(name if layer is None else f"layers.{layer}.{name}")
+        if rows is None:
+            return None
+        width = self.config.ff_size if name in RECORDED_WIDE else self.config.n_embd
+        return PooledVectors(rows[: self.length, 3:], *rows[: self.length, :3].T, width)
 
-    def neurons(self, layer: int) -> NeuronSummary:
-        return self._neurons[layer]
+    def pooled(self, layer: int | None, name: str) -> PooledVectors:
+        """Like `find`, for an activation that the model has."""
+        found = self.find(layer, name)
+        assert found is not None
+        return found
+
+    def neurons(self, layer: int, position: int) -> dict[str, float]:
+        """Return how many of a layer's neurons are active at a position, and the strongest one.
+
+        active: number of neurons above zero; in a gated layer, number of neurons whose gate is above zero. strongest:
+        number of the neuron with the highest activation; in a gated layer, where it may have either sign, with the
+        largest magnitude. pre, post: its value before and after the activation function. up: its up projection, or 1.
+        """
+        row = self._buffers.rows[f"layers.{layer}.neurons"][position].tolist()
+        return dict(zip(("active", "strongest", "pre", "up", "post"), row, strict=True))
 
     @torch.inference_mode()
     def head(self, layer: int, head: int) -> HeadVectors:
@@ -175,24 +183,9 @@ def activation_of(document: Generation) -> Activation:
     return swapped or document.loaded.model.config.activation
 
 
-def rows_of(value: Tensor) -> np.ndarray:
-    """Return an activation of one text as (T, width)."""
-    return value.float().reshape(-1, value.shape[-1]).cpu().numpy()
-
-
-def joined(before: Any, start: int, more: Any) -> Any:
-    """Return named tuples of arrays as one: the first `start` rows of one, then all of another."""
-    if before is None:
-        return more
-    pairs = zip(before, more, strict=True)
-    return type(more)(*(np.concatenate([a[:start], b]) if isinstance(a, np.ndarray) else b for a, b in pairs))
-
-
-Pool = Callable[[np.ndarray, int], np.ndarray]
-
-
 def pool_mean(vectors: np.ndarray, bins: int) -> np.ndarray:
     """Average each of `bins` contiguous groups of about equal size: (T, width) -> (T, bins)."""
+    bins = min(bins, vectors.shape[1])
     edges = np.arange(bins + 1) * vectors.shape[1] // bins
     return np.add.reduceat(vectors, edges[:-1], axis=1) / np.diff(edges)
 
@@ -202,13 +195,14 @@ def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
 
     Used for neurons: their activations are sparse, so a mean would hide them.
     """
+    bins = min(bins, vectors.shape[1])
     starts = np.arange(bins) * vectors.shape[1] // bins
     high, low = (pick.reduceat(vectors, starts, axis=1) for pick in (np.maximum, np.minimum))
     return np.where(high >= -low, high, low)
 
 
 class PooledVectors(NamedTuple):
-    """One vector per position, possibly pooled.
+    """One vector per position, pooled if it is wider than BINS or WIDE_BINS.
 
     values: the vectors, (T, bins). norm, mean, std: statistics for the full vectors, (T,). width: a full vector's size.
     """
@@ -219,39 +213,24 @@ class PooledVectors(NamedTuple):
     std: np.ndarray
     width: int
 
-    @classmethod
-    def of(cls, vectors: np.ndarray, bins: int, pool: Pool = pool_mean) -> PooledVectors:
-        """Store vectors (T, width), pooled if they are wider than `bins`."""
-        values, norm = pool(vectors, min(bins, vectors.shape[1])), np.linalg.norm(vectors, axis=1)
-        return cls(values, norm, vectors.mean(axis=1), vectors.std(axis=1), vectors.shape[1])
+
+def vector_rows(value: Tensor, *, wide: bool) -> np.ndarray:
+    """Return the norm, mean, standard deviation and pooled values of each vector, (T, 3 + bins)."""
+    vectors = value.float().reshape(-1, value.shape[-1]).cpu().numpy()
+    values = pool_strongest(vectors, WIDE_BINS) if wide else pool_mean(vectors, BINS)
+    norm = np.linalg.norm(vectors, axis=1)
+    return np.column_stack([norm, vectors.mean(axis=1), vectors.std(axis=1), values])
 
 
-class NeuronSummary(NamedTuple):
-    """Summary of a layer's neurons at each position. Every attribute has shape (T,).
-
-    active: number of neurons above zero; in a gated layer, number of neurons whose gate is above zero. strongest: index
-    of the neuron with the highest activation; in a gated layer, where `post` may have either sign, the one with the
-    largest magnitude. pre, post: its value before and after the activation function. up: its up projection; 1 in a
-    layer without a gate.
-    """
-
-    active: np.ndarray
-    strongest: np.ndarray
-    pre: np.ndarray
-    up: np.ndarray
-    post: np.ndarray
-
-    @classmethod
-    def of(cls, pre: np.ndarray, post: np.ndarray, up: np.ndarray | None) -> NeuronSummary:
-        """Summarise activations, (T, n_ff) each."""
-        rows, strongest = np.arange(len(pre)), (post if up is None else np.abs(post)).argmax(axis=1)
-        factor = np.ones(len(pre)) if up is None else up[rows, strongest]
-        active = ((post if up is None else pre) > 0).sum(axis=1)
-        return cls(active, strongest, pre[rows, strongest], factor, post[rows, strongest])
+def neuron_rows(pre: Tensor, post: Tensor, up: Tensor | None) -> np.ndarray:
+    """Return what `Recording.neurons` says of each position, (T, 5). pre, post, up: (1, T, n_ff)."""
+    strongest = (post if up is None else post.abs()).argmax(dim=-1, keepdim=True)
+    active = ((post if up is None else pre) > 0).sum(dim=-1, keepdim=True)
+    at_strongest = [x.gather(-1, strongest) for x in (pre, torch.ones_like(post) if up is None else up, post)]
+    return torch.cat([active, strongest, *at_strongest], dim=-1)[0].double().cpu().numpy()
 
 
-@dataclass(frozen=True, eq=False)
-class HeadVectors:
+class HeadVectors(NamedTuple):
     """One head's q, k and v vectors and output z, (T, hs) each, and its scores and weights, (T, T).
 
     They match those in `gpt.trace.LayerTrace`; the scores are scaled but not masked.

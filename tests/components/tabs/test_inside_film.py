@@ -18,13 +18,14 @@ from components.state.text import NEWEST, Selection
 from components.tabs.inside import film as films
 from components.tabs.inside.film import (
     NAMES,
+    TEXTS,
     MainCause,
-    Stories,
     asked_positions,
     film_card,
     look_inside,
     open_film,
     play_film,
+    read_stories,
     stories,
 )
 from components.tabs.inside.scene import Chosen
@@ -114,16 +115,16 @@ def test_the_bundled_model_tells_the_two_stories_apart_and_an_untrained_one_is_s
     inside: Filmed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def likeliest(name: str) -> list[str]:
-        read = Stories.of(get_model(name))
-        return [read.loaded.tokenizer.decode([int(logits.argmax())]).strip() for _, logits in read.texts]
+        loaded = get_model(name)
+        return [loaded.tokenizer.decode([int(logits.argmax())]).strip() for _, logits in read_stories(loaded)]
 
-    tokens, apart = likeliest("stories"), Stories.TEXTS["en"][2]
+    tokens, apart = likeliest("stories"), TEXTS["en"][2]
     assert tuple(tokens[:2]) == apart
     assert tokens[2] not in apart
     assert likeliest("poems")[:2] == ["乡", "家"], "what rhymes with 阳, and with 花"
-    loaded, alike = inside.session.document.loaded, ((65,), inside.session.document.logits(0))
-    for texts, beat, says in (((alike,) * 3, "differ", "hasn't learned"), ((), "ending", "can't read")):
-        monkeypatch.setattr(films.Stories, "of", lambda _, texts=texts: Stories(loaded, texts))
+    alike = ((65,), inside.session.document.logits(0))
+    for texts, beat, says in (([alike] * 3, "differ", "hasn't learned"), ([], "ending", "can't read")):
+        monkeypatch.setattr(films, "read_stories", lambda _, texts=texts: texts)
         inside.session.keep(stories, None)
         assert says in inside.film()["words"][beat]["says"]
 

@@ -81,11 +81,11 @@ def test_neurons_show_the_strongest_of_each_group(document: Generation) -> None:
         groups = vectors.reshape(len(vectors), WIDE_BINS, 3)
         expected = np.take_along_axis(groups, np.abs(groups).argmax(axis=2)[..., None], axis=2)[..., 0]
         np.testing.assert_allclose(recording.pooled(1, name).values, expected, atol=1e-5, rtol=1e-5)
-    neurons, n = recording.neurons(1), len(post)
     strongest = np.abs(post).argmax(axis=1) if config.gated else post.argmax(axis=1)
-    np.testing.assert_array_equal(neurons.strongest[:n], strongest)
-    np.testing.assert_array_equal(neurons.active[:n], ((pre if config.gated else post) > 0).sum(axis=1))
-    np.testing.assert_allclose(neurons.post[:n], post[rows, strongest], atol=1e-5, rtol=1e-5)
+    found = [recording.neurons(1, int(row)) for row in rows]
+    assert [each["strongest"] for each in found] == strongest.tolist()
+    assert [each["active"] for each in found] == ((pre if config.gated else post) > 0).sum(axis=1).tolist()
+    np.testing.assert_allclose([each["post"] for each in found], post[rows, strongest], atol=1e-5, rtol=1e-5)
 
 
 def test_weights_scores_and_next_tokens_are_the_model_s(document: Generation) -> None:
