@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from components.i18n import is_exact, t
-from components.kit import Tab, setting
+from components.kit import Tab, no_text, setting
 from components.labels import alone, decimal, placed, quoted, token_text
 from components.limits import MAX_VISITOR_BYTES
 from components.state.reads import Pending
@@ -141,6 +141,10 @@ def traced(s: Any) -> Trace:
     """Return all activations at the selected position, (1, 1, ...)."""
     recording, position = recording_at(s)
     return recording.trace_at(position)
+
+
+def has_text(s: Any) -> bool:
+    return no_text(s) is None
 
 
 def model_of(s: Any) -> Any:

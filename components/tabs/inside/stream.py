@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -16,13 +15,13 @@ from components.figures.lines import lines
 from components.figures.maps import similarity_heatmap
 from components.i18n import t
 from components.kit import Tab, card, layer_select, no_text, picture, question, row, says, section, title_row
-from components.labels import decimal, quoted, shortened, token_text, visible
+from components.labels import decimal, quoted, shortened, token_text, visible_token
 from components.parts import slider
 from components.state.session import Session
 from components.state.settings import checked_number
 from components.tabs.inside.machine import ACTIVATIONS
 from components.tabs.inside.recording import activation_of
-from components.tabs.inside.scene import Scene, model_of, scene_of, select, traced
+from components.tabs.inside.scene import Scene, has_text, model_of, scene_of, select, traced
 from components.text_views import snippet_words, text_strip, token_lines
 from components.widgets.chart import Drawing
 from components.widgets.simple import snippets, table
@@ -82,10 +81,9 @@ def tokens(s: Any) -> dict[str, Any]:
 def tokens_sentence(s: Any) -> str:
     scene = s.cached(scene_of)
     norms = _norms(scene)
-    named: dict[str, object] = {}
-    for name, at in (("longest", int(norms.argmax())), ("shortest", int(norms.argmin()))):
-        named |= {name: scene.placed(at), f"{name}_is": f"{norms[at]:.1f}"}
-    return t("stream.tokens.says", layer=scene.layer, **named)
+    lengths = {"longest_is": f"{norms.max():.1f}", "shortest_is": f"{norms.min():.1f}"}
+    longest, shortest = (scene.placed(int(at)) for at in (norms.argmax(), norms.argmin()))
+    return t("stream.tokens.says", layer=scene.layer, longest=longest, shortest=shortest, **lengths)
 
 
 def norms(s: Any) -> Drawing:
@@ -110,8 +108,7 @@ def shares(s: Any) -> Drawing:
     scene = s.cached(scene_of)
     layer, found = scene.layer, s[stream]
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
-    edited = bool((found.rest_share[:, 0].abs() >= SMALLEST_SHARE).any())
-    if edited:
+    if (found.rest_share[:, 0].abs() >= SMALLEST_SHARE).any():
         parts["rest"] = found.rest_share[:, 0]
     figure = grouped_bars(
         [str(number) for number in range(scene.config.n_layer)],
@@ -126,7 +123,7 @@ def shares(s: Any) -> Drawing:
         y_title=t("stream.share"),
     )
     percents = whole_percents(np.array([float(values[layer]) for values in parts.values()]))
-    key = "stream.shares.says.edits" if edited else "stream.shares.says"
+    key = "stream.shares.says.edits" if "rest" in parts else "stream.shares.says"
     text = t(key, layer=layer, **dict(zip(parts, percents, strict=True)))
     return figure, text, t("stream.shares.note")
 
@@ -134,12 +131,12 @@ def shares(s: Any) -> Drawing:
 def neurons(s: Any) -> Drawing:
     scene = s.cached(scene_of)
     found = s[strongest]
-    activation = ACTIVATIONS[activation_of(scene.document)]
+    activation, gated = ACTIVATIONS[activation_of(scene.document)], "" if found.mlp_up is None else ".gated"
     figure = grouped_bars(
         [str(index) for index in found.index.tolist()],
         {
             t("neurons.before", activation=activation): found.pre.cpu().numpy(),
-            t("neurons.after" if found.mlp_up is None else "neurons.after.gated"): found.post.cpu().numpy(),
+            t(f"neurons.after{gated}"): found.post.cpu().numpy(),
         },
         x_title=t("neurons.neuron"),
         digits=".2f",
@@ -147,7 +144,7 @@ def neurons(s: Any) -> Drawing:
         height=340,
     )
     text = t(
-        "neurons.says" if found.mlp_up is None else "neurons.says.gated",
+        f"neurons.says{gated}",
         token=_token(scene),
         layer=scene.layer,
         first=int(found.index[0]),
@@ -180,8 +177,8 @@ def texts_for(loaded: LoadedModel) -> list[list[int]]:
     """
     source = loaded if loaded.concepts is not None else get_model()
     assert source.concepts is not None
-    work = multiplications_per_token(loaded.model)
-    left = min(MAX_CORPUS_TOKENS, max(MIN_CORPUS_TOKENS, CORPUS_WORK / work))
+    affordable = CORPUS_WORK / multiplications_per_token(loaded.model)
+    left = min(MAX_CORPUS_TOKENS, max(MIN_CORPUS_TOKENS, affordable))
     longest, rows = min(EXAMPLE_TOKENS, loaded.model.config.block_size), []
     for is_end, ids in groupby(source.concepts.text.tolist(), source.tokenizer.special_ids.__contains__):
         if is_end or left <= 0:
@@ -194,30 +191,22 @@ def texts_for(loaded: LoadedModel) -> list[list[int]]:
     return rows
 
 
-@dataclass(frozen=True, eq=False)
-class Corpus:
-    """Example texts, and where each neuron of a layer is strongest in them."""
-
-    texts: list[list[int]]
-    layer: int
-    peaks: Peaks
-
-
 @tab.computed
 @torch.inference_mode()
-def corpus(s: Any) -> Corpus:
+def corpus(s: Any) -> tuple[list[list[int]], int, Peaks]:
+    """Return example texts, the layer, and where each of its neurons is strongest in them."""
     loaded, layer = model_of(s), s.selection.layer
     texts = texts_for(loaded)
     with threads_for(sum(map(len, texts)) * multiplications_per_token(loaded.model)):
-        return Corpus(texts, layer, Peaks.of(activations(loaded, f"layers.{layer}.mlp_post", texts), N_SNIPPETS))
+        return texts, layer, Peaks.of(activations(loaded, f"layers.{layer}.mlp_post", texts), N_SNIPPETS)
 
 
 @tab.computed
 def examples(s: Any) -> tuple[list[CorpusExample], list[list[float]]]:
     """Return the neuron's strongest examples, and its activation on each of their tokens."""
-    loaded, found, neuron = model_of(s), s[corpus], s.cached(neuron_of)
-    chosen = found.peaks.examples(neuron, found.texts)
-    values = activations(loaded, f"layers.{found.layer}.mlp_post", [[*each.ids] for each in chosen])
+    loaded, (texts, layer, peaks), neuron = model_of(s), s[corpus], s.cached(neuron_of)
+    chosen = peaks.examples(neuron, texts)
+    values = activations(loaded, f"layers.{layer}.mlp_post", [[*each.ids] for each in chosen])
     return chosen, [each[:, neuron].tolist() for each in values]
 
 
@@ -244,15 +233,11 @@ def last_neuron(s: Any) -> int:
 
 
 def examples_sentence(s: Any) -> str:
-    chosen, _ = s[examples]
-    return t(
-        "neurons.examples.says",
-        n=len(s[corpus].texts),
-        neuron=s.cached(neuron_of),
-        layer=s[corpus].layer,
-        token=quoted(model_of(s).tokenizer, chosen[0].ids[chosen[0].position]),
-        value=decimal(chosen[0].value),
-    )
+    (first, *_), _ = s[examples]
+    texts, layer, _ = s[corpus]
+    token = quoted(model_of(s).tokenizer, first.ids[first.position])
+    values = {"neuron": s.cached(neuron_of), "token": token, "value": decimal(first.value)}
+    return t("neurons.examples.says", n=len(texts), layer=layer, **values)
 
 
 def example_snippets(s: Any) -> dict[str, Any]:
@@ -281,8 +266,7 @@ def _norms(scene: Scene) -> np.ndarray:
 
 
 def _token(scene: Scene) -> str:
-    tokenizer = scene.tokenizer
-    return visible(token_text(tokenizer, scene.recording.ids[scene.position]))
+    return visible_token(scene.tokenizer, scene.recording.ids[scene.position])
 
 
 def _tokens(scene: Scene, ids: list[int]) -> str:
@@ -317,7 +301,7 @@ def nearest(s: Any) -> Drawing:
         title=t("embeddings.cosine"),
         full=1.0,
     )
-    named = {"token": visible(token_text(tokenizer, token_id)), "nearest": quoted(tokenizer, ids[0])}
+    named = {"token": visible_token(tokenizer, token_id), "nearest": quoted(tokenizer, ids[0])}
     return figure, t("embeddings.says", **named, cosine=decimal(cosines[0])), t("embeddings.note")
 
 
@@ -334,12 +318,8 @@ def positions(s: Any) -> Drawing:
         return None
     n = len(cosines)
     shown = np.unique(np.linspace(0, n - 1, min(n, MAX_POSITIONS)).round().astype(int))
-    figure = similarity_heatmap(
-        cosines[np.ix_(shown, shown)],
-        shown,
-        title=t("places.position"),
-        value=t("embeddings.cosine"),
-    )
+    cells = cosines[np.ix_(shown, shown)]
+    figure = similarity_heatmap(cells, shown, title=t("places.position"), value=t("embeddings.cosine"))
     near, far = (float(np.diagonal(cosines, k).mean()) if k < n else 1.0 for k in (1, n // 2))
     text = t("places.says", near=decimal(near, 2), far=decimal(far, 2))
     return figure, text, t("places.note", shown=len(shown), all=n)
@@ -349,26 +329,15 @@ def no_positions(s: Any) -> str | None:
     return t("places.rotary") if model_of(s).model.wpe is None else None
 
 
-def _has_text(s: Any) -> bool:
-    return no_text(s) is None
-
-
 STREAM = card(
     "inside-stream",
     section(
-        title_row(
-            question("stream.tokens.question"),
-            layer_select("stream-layer", beside=True),
-        ),
+        title_row(question("stream.tokens.question"), layer_select("stream-layer", beside=True)),
         says("stream-tokens-says", tokens_sentence, kind="caption"),
         text_strip("stream-tokens", shade="length", draw=tokens, on=select_token),
     ),
     row(
-        section(
-            question("stream.question"),
-            picture("stream-norms", norms, clickable=True, on=select_layer),
-            grow=1,
-        ),
+        section(question("stream.question"), picture("stream-norms", norms, clickable=True, on=select_layer), grow=1),
         section(
             question("stream.shares.question"),
             picture("stream-shares", shares, clickable=True, on=select_layer),
@@ -388,7 +357,7 @@ STREAM = card(
         snippets("neurons-examples", draw=example_snippets),
     ),
     classes="",
-    opened=_has_text,
+    opened=has_text,
 )  # shown in the Activations tab
 tab.cards(
     card("embeddings-notice", says("no-embeddings", no_text, kind="notice"), classes=""),
@@ -405,6 +374,6 @@ tab.cards(
             classes="gb-cards",
         ),
         classes="",
-        opened=_has_text,
+        opened=has_text,
     ),
 )

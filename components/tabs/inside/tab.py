@@ -16,7 +16,6 @@ from components.kit import (
     card,
     choice,
     column,
-    no_text,
     question,
     row,
     says,
@@ -25,10 +24,9 @@ from components.kit import (
 )
 from components.limits import MAX_TRACE_BYTES
 from components.state.session import Session
-from components.state.text import Text
 from components.tabs.inside import film, heads, machine, path
 from components.tabs.inside.heads import stages
-from components.tabs.inside.scene import STEPS, Chosen, recorded, select, tab
+from components.tabs.inside.scene import STEPS, Chosen, has_text, recorded, select, tab
 from components.widgets.flow import flow
 from components.widgets.heads import heads as heads_picture
 from components.widgets.simple import machine_path
@@ -45,18 +43,6 @@ class TraceFile:
     last: int
     n_bytes: int
 
-    @classmethod
-    def write(cls, text: Text, path: Path) -> TraceFile:
-        """Trace the text, or only its end if the file would exceed the size limit, and write the file."""
-        config, n = text.config, text.n_read
-        heads = (config.n_head + 2 * config.kv_heads) * config.head_size
-        neurons = (3 if config.gated else 2) * config.ff_size
-        bytes_per_position = 4 * config.n_layer * (5 * config.n_embd + heads + neurons + config.n_head * n)
-        first = max(0, n - max(1, MAX_TRACE_BYTES // bytes_per_position))
-        trace = trace_window(text.loaded.model, text.ids[:n], first, n, text.document.edits)
-        trace.save(path)
-        return cls(text.version, first, n - 1, path.stat().st_size)
-
 
 @tab.state
 class Saved:
@@ -66,14 +52,21 @@ class Saved:
 
 
 def save_trace(session: Session) -> Iterator[None]:
+    """Offer a file with all activations of the text, or only of its end if it would exceed the size limit."""
     with session.lock.reading():
         text = session.snapshot().text
     if text is None or text.n_read == 0:
         raise PageError("error.no_text")
+    config, n = text.config, text.n_read
+    heads = (config.n_head + 2 * config.kv_heads) * config.head_size
+    neurons = (3 if config.gated else 2) * config.ff_size
+    bytes_per_position = 4 * config.n_layer * (5 * config.n_embd + heads + neurons + config.n_head * n)
+    first = max(0, n - max(1, MAX_TRACE_BYTES // bytes_per_position))
 
     def write(folder: Path) -> Path:
         path = folder / "trace.npz"
-        session.change(Saved, file=TraceFile.write(text, path))
+        trace_window(text.loaded.model, text.ids[:n], first, n, text.document.edits).save(path)
+        session.change(Saved, file=TraceFile(text.version, first, n - 1, path.stat().st_size))
         return path
 
     yield from offer(session, write)
@@ -90,9 +83,7 @@ def notice(s: Any) -> str | None:
     if s.text is None:
         return t("error.no_text")
     recording = s.ready(recorded)
-    if recording is None:
-        return None
-    if s.text.n_read <= recording.limit:
+    if recording is None or s.text.n_read <= recording.limit:
         return None
     memory = format_bytes(recording.max_bytes)
     return t("inside.too_long", n=recording.limit, total=s.text.n_read, memory=memory)
@@ -109,10 +100,6 @@ def select_in_path(session: Session, sent: dict[str, Any]) -> None:
     """Show the numbers of the layer and the head that were clicked."""
     select(session, sent)
     session.change(Chosen, step="numbers")
-
-
-def _has_text(s: Any) -> bool:
-    return no_text(s) is None
 
 
 def _shows_numbers(s: Any) -> bool:
@@ -163,6 +150,6 @@ tab.cards(
             show=lambda s: s[Chosen].step == "heads",
         ),
         classes="",
-        opened=_has_text,
+        opened=has_text,
     ),
 )
