@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-import gradio as gr
 import numpy as np
 from plotly.utils import PlotlyJSONEncoder
 
@@ -78,21 +77,6 @@ def widget(
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
     named = {event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None}
     return Part("widget", name, fixed, actions={**named, **(actions or {})}, draw=draw and drawn)
-
-
-def placed(part: Part) -> gr.HTML:
-    """Return a gr.HTML that shows a picture among gradio's components.
-
-    It raises `.select` (or `.input`). Its value maps each event name to the newest payload, a dict.
-    """
-    call = {name: part.fixed[name] for name in ("widget", "view", "options")} | {"id": part.name or None}
-    return gr.HTML(
-        html_template=part.fixed["template"],
-        js_on_load=f"glassbox.mount(element, trigger, props, {json.dumps(call)})",
-        apply_default_css=False,
-        elem_id=part.name or None,
-        elem_classes=part.fixed["classes"].split(),
-    )
 
 
 Kind = Literal["question", "lead", "caption", "status", "notice", "spoken", "skip"]

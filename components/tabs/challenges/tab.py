@@ -27,14 +27,12 @@ from components.widgets.composer import EMPTY, box_line, composer
 from components.widgets.heads import heads, heads_data
 from components.widgets.simple import (
     arcs,
-    arcs_data,
     challenge_foot,
     course,
     features,
     predictions,
     steer,
     switches,
-    switches_data,
 )
 from components.widgets.widget import to_base64
 from gpt import DEFAULT_MODEL, Edits, get_model
@@ -287,14 +285,14 @@ def draw_text(s: Any) -> dict[str, Any]:
     if challenge.tool in ("text", "feature"):
         raise NothingToShow
     picks = challenge.tool in ("token", "place")
-    return arcs_data(
-        shown_tokens(reading.tokenizer, reading.ids),
-        t("challenges.text"),
-        arcs=challenge.arcs(reading) if challenge.arcs else (),
-        is_flat=challenge.arcs is None,
-        selectable=picks,
-        selected=reading.answer.token if picks and reading.answer.token is not None else -1,
-    )
+    return {
+        "tokens": shown_tokens(reading.tokenizer, reading.ids),
+        "name": t("challenges.text"),
+        "arcs": challenge.arcs(reading) if challenge.arcs else [],
+        "is_flat": challenge.arcs is None,
+        "selectable": picks,
+        "selected": reading.answer.token if picks and reading.answer.token is not None else -1,
+    }
 
 
 def pick_head(session: Session, sent: dict[str, Any]) -> None:
@@ -334,8 +332,8 @@ def draw_switches(s: Any) -> dict[str, Any]:
     config = reading.loaded.model.config
     edits = format_edits(Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0)))
     marked = (reading.circuit.previous_token, reading.circuit.induction) if challenge.arcs else ()
-    answered = s[Play].switched
-    return switches_data(config.n_layer, config.n_head, edits, answered=answered, of_heads=True, marked=marked)
+    data = {"n_layer": config.n_layer, "n_head": config.n_head, "edits": edits, "of_heads": True}
+    return data | {"answered": s[Play].switched, "marked": sorted(marked)}
 
 
 def layers(s: Any) -> list[tuple[str, int]]:
@@ -422,7 +420,7 @@ tab.cards(
     ),
     card(
         "challenge",
-        arcs("challenge-text", on=pick_token, draw=draw_text, empty=arcs_data([], "")),
+        arcs("challenge-text", on=pick_token, draw=draw_text),
         where("typing", ("text",), composer("challenge-box", answers=True, on_input=type_text, draw=draw_box), grow=0),
         columns(
             where("pictures", ("head",), heads("challenge-heads", on=pick_head, draw=draw_heads, empty={}), grow=9),

@@ -35,7 +35,7 @@ from components.tabs.change.effect import (
     turned_in,
 )
 from components.widgets.chart import Drawing
-from components.widgets.simple import predictions, switches, switches_data
+from components.widgets.simple import predictions, switches
 from gpt import Edits, SamplingParams
 from gpt.background import Cancelled
 from gpt.config import Activation
@@ -247,15 +247,15 @@ def draw_switches(s: Any) -> dict[str, Any]:
     config, costs = s.text_read().config, s[Editing].costs
     edits = s.edits.fitting(config)
     is_measured = costs is not None and costs.source == source_of(s)
-    return switches_data(
-        config.n_layer,
-        config.n_head,
-        format_edits(Edits(edits.head_scale, edits.attn_scale, edits.mlp_scale)),
-        answered=s[Editing].n_switched,
-        costs=costs.bits if is_measured else None,
-        measured=costs.n_tokens if is_measured else 0,
-        selected=None if s.selection.head is None else (s.selection.layer, s.selection.head),
-    )
+    return {
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "edits": format_edits(Edits(edits.head_scale, edits.attn_scale, edits.mlp_scale)),
+        "answered": s[Editing].n_switched,
+        "costs": [float(f"{cost:.3g}") for cost in costs.bits.ravel()] if is_measured else None,
+        "measured": costs.n_tokens if is_measured else 0,
+        "selected": None if s.selection.head is None else (s.selection.layer, s.selection.head),
+    }
 
 
 def edits_section() -> Part:
