@@ -122,7 +122,8 @@ class Recording:
         if rows is None:
             return None
         width = self.config.ff_size if name in RECORDED_WIDE else self.config.n_embd
-        return PooledVectors(rows[: self.length, 3:], *rows[: self.length, :3].T, width)
+        norm, mean, std = rows[: self.length, :3].T
+        return PooledVectors(rows[: self.length, 3:], norm, mean, std, width)
 
     def pooled(self, layer: int | None, name: str) -> PooledVectors:
         """Like `find`, for an activation that the model has."""
