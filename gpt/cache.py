@@ -54,6 +54,8 @@ class KVCache:
         self._stored = torch.empty(config.n_layer, batch_size, heads, 0, config.head_size, dtype=dtype, device=device)
         self.length = 0
         self.n_crops = 0  # number of times positions were dropped
+        self.n_text = 0  # number of tokens of the text for which the keys are rotated, see `begin`
+        self.is_long = False  # whether they are rotated in another way than those of a short text
         self._keeps_queries, self._kv_heads = keep_queries, config.kv_heads
         self._sharing: WeakSet[KVCache] | None = None  # caches that use the same memory, see `share`
 
@@ -136,10 +138,26 @@ class KVCache:
             self.n_crops += 1
             self.length = length
 
+    def begin(self, n_text: int) -> bool:
+        """Prepare to read a text of n_text tokens in all. Returns whether the text has to be read from its start.
+
+        It does if the rotary angles of all positions differ from those of the text that has been read so far (see
+        `RotaryScaling.scaled_length`). The cache is then empty.
+        """
+        before, self.n_text, scaling = self.n_text, n_text, self.config.rotary_scaling
+        if scaling is None:
+            return False
+        self.is_long = scaling.scaled_length(n_text) != scaling.scaled_length(0)
+        changes = scaling.scaled_length(n_text) != scaling.scaled_length(before)
+        if changes:
+            self.crop(0)
+        return changes
+
     def fork(self, config: GPTConfig, batch_size: int, max_length: int, length: int | None = None) -> KVCache:
         """Return a cache for a batch of texts that all start with the first `length` positions of this cache."""
         n = self.length if length is None else length
         other = KVCache(config, batch_size, max_length, dtype=self.k.dtype, device=self.k.device)
+        other.n_text = self.n_text
         other.reserve(n)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
         other.advance(n)

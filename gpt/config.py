@@ -12,7 +12,7 @@ Activation = Literal["gelu_tanh", "gelu", "relu", "silu", "relu2"]
 Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
 QKNorm = bool | Literal["full"]
-ScalingKind = Literal["linear", "llama3", "yarn", "longrope"]
+ScalingKind = Literal["linear", "dynamic", "llama3", "yarn", "longrope"]
 MAX_WIDTH = 2**31 - 1  # limit on the total width of all heads
 MAX_FACTOR = 1e12  # limit on norm_eps, scales, caps and bases
 
@@ -22,14 +22,16 @@ class RotaryScaling:
     """Scaling of the rotary angles for longer texts (see `gpt.rotary.rotary_frequencies`).
 
     Attributes:
-        kind: "linear" divides all angles by the factor; "llama3" and "yarn" divide only those of slow rotations;
-            "longrope" divides each by a factor of its own.
+        kind: "linear" divides all angles by the factor; "dynamic" raises the base with the length of the text beyond
+            original_context; "llama3" and "yarn" divide only the angles of slow rotations; "longrope" divides each by a
+            factor of its own.
         factor: Ratio of the new context length to the original one.
         low_freq_factor: Rotations with fewer turns within original_context are fully scaled; "llama3" and "yarn".
         high_freq_factor: Rotations with more turns within original_context are not scaled; "llama3" and "yarn".
         original_context: Context length before scaling, in tokens.
         attention_factor: Factor of all rotated queries and keys.
         factors: One divisor for each rotated pair; "longrope" only.
+        long_factors: The divisors in texts beyond original_context; defaults to `factors`.
         truncate: Whether the range between the two numbers of turns is widened to whole pairs; "yarn" only.
     """
 
@@ -41,6 +43,7 @@ class RotaryScaling:
     attention_factor: float = 1.0
     factors: tuple[float, ...] = ()
     truncate: bool = True
+    long_factors: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(ScalingKind))
@@ -50,9 +53,18 @@ class RotaryScaling:
         check_above("high_freq_factor", self.high_freq_factor, self.low_freq_factor)
         check_integer("original_context", self.original_context, 1)
         check_number("attention_factor", self.attention_factor, 0.0)
-        object.__setattr__(self, "factors", tuple(self.factors))
-        for each in self.factors:
-            check_number("factors", each, 0.0)
+        for name in ("factors", "long_factors"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            for each in getattr(self, name):
+                check_number(name, each, 0.0)
+        if self.long_factors == self.factors:
+            object.__setattr__(self, "long_factors", ())
+
+    def scaled_length(self, length: int) -> int:
+        """Return the length that determines the angles in a text of `length` tokens; if it is equal, so are they."""
+        if self.kind == "dynamic":
+            return max(length, self.original_context)
+        return int(len(self.long_factors) > 0 and length > self.original_context)
 
     @classmethod
     def of(cls, value: object) -> RotaryScaling | None:
@@ -177,8 +189,10 @@ class GPTConfig:
             raise GPTError("config.rotary_head_width", width=self.rotary_size)
         object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
         scaling = self.rotary_scaling
-        if scaling is not None and scaling.kind == "longrope" and 2 * len(scaling.factors) != self.rotary_size:
-            raise GPTError("config.rotary_factors", n=len(scaling.factors), expected=self.rotary_size // 2)
+        if scaling is not None and scaling.kind == "longrope":
+            for factors in (scaling.factors, scaling.long_factors or scaling.factors):
+                if 2 * len(factors) != self.rotary_size:
+                    raise GPTError("config.rotary_factors", n=len(factors), expected=self.rotary_size // 2)
         defaults: dict[str, float] = dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), self.bias)
         defaults |= {"n_ff": 4 * self.n_embd, "n_kv_head": self.n_head, "head_dim": self.n_embd / self.n_head}
         defaults["attn_scale"] = self.head_size**-0.5

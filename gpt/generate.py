@@ -72,11 +72,11 @@ def generate(
 
 def _with_traces(model: GPT, unread: list[int], steps: Iterator[Step], edits: Edits | None) -> Iterator[Step]:
     """Add the traces to steps, by reading the text a second time. unread: ids of the prompt."""
-    cache = model.new_cache()
+    cache, ids = model.new_cache(), list[int]()
     for step in steps:
-        trace = Trace()
+        trace, ids = Trace(), ids + unread
         with torch.inference_mode():
-            *earlier, last = unread
+            *earlier, last = ids if cache.begin(len(ids)) else unread
             if earlier:
                 model.hidden_states(torch.tensor([earlier], device=model.device), cache=cache, edits=edits)
             model.hidden_states(torch.tensor([[last]], device=model.device), cache=cache, trace=trace, edits=edits)

@@ -76,15 +76,18 @@ class ForwardContext:
     ) -> ForwardContext:
         """Return the context for a complete text x (B, T, C), without a cache."""
         ctx = cls(is_causal=x.shape[1] > 1, edits=edits, trace=trace)
-        return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device))
+        return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device), x.shape[1])
 
-    def with_positions(self, config: GPTConfig, positions: Tensor) -> ForwardContext:
-        """Return this context with `windowed` set and with rotary angles for positions (T,) or (B, T)."""
+    def with_positions(self, config: GPTConfig, positions: Tensor, length: int = 0) -> ForwardContext:
+        """Return this context with `windowed` set and with rotary angles for positions (T,) or (B, T).
+
+        length: number of tokens in the text (see `RotaryScaling.scaled_length`).
+        """
         ctx = self.with_window(config, positions.shape[-1], positions.device)
         if config.position != "rotary" or (self.edits is not None and self.edits.drop_positions):
             return ctx
-        size = config.rotary_size
-        ctx = replace(ctx, rotary=rotary_angles(positions, size, config.rotary_base, config.rotary_scaling))
+        size, scaling = config.rotary_size, config.rotary_scaling
+        ctx = replace(ctx, rotary=rotary_angles(positions, size, config.rotary_base, scaling, length=length))
         if ctx.windowed is None:
             return ctx
         base = config.window_rotary_base
@@ -363,7 +366,8 @@ class GPT(nn.Module):
         cache: keys and values of the tokens before idx; those of idx are appended.
         trace: records the activations of this pass.
         edits: interventions for this pass.
-        Raises ValueError if idx has the wrong shape or the text is longer than block_size.
+        Raises ValueError if idx has the wrong shape, the text is longer than block_size, or a cache that has been
+        emptied must be filled again (see `KVCache.begin`).
         """
         if idx.dim() != 2:
             raise GPTError("context.shape", shape=tuple(idx.shape))
@@ -378,7 +382,7 @@ class GPT(nn.Module):
                 edits.check_text(S)
         if trace is not None:
             trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap, edits)
-        positions = torch.arange(start, S, device=idx.device)  # (T,)
+        positions, length = torch.arange(start, S, device=idx.device), S  # (T,)
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:
             if attention_mask.shape != (B, S):
@@ -386,11 +390,14 @@ class GPT(nn.Module):
             real = attention_mask.bool()
             positions = (real.cumsum(dim=1) - 1).clamp(min=0)[:, start:]  # (B, T)
             is_causal, attn_mask = False, causal_mask(T, S, idx.device) & real[:, None, None, :]  # (B, 1, T, S)
+            length = int(positions.max()) + 1  # of the longest text
         elif T > 1 and start > 0:
             attn_mask = causal_mask(T, S, idx.device)  # (T, S)
 
+        if cache is not None and length > cache.n_text and cache.begin(length) and start > 0:
+            raise GPTError("cache.scaling", n=length)
         ctx = ForwardContext(start, attn_mask, is_causal, attention_mask is not None, None, cache, trace, edits)
-        ctx = ctx.with_positions(self.config, positions)
+        ctx = ctx.with_positions(self.config, positions, length if cache is None else cache.n_text)
         states = self.hidden_states_in(ctx, idx, positions)
         if cache is not None:
             cache.advance(T)

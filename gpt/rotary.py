@@ -11,14 +11,15 @@ from gpt.config import RotaryScaling
 
 
 def rotary_angles(
-    positions: Tensor, size: int, base: float = 10000.0, scaling: RotaryScaling | None = None
+    positions: Tensor, size: int, base: float = 10000.0, scaling: RotaryScaling | None = None, *, length: int = 0
 ) -> tuple[Tensor, Tensor]:
     """Return the cosine and sine of position x frequency, where the frequency of pair i is base^(-2i/size).
 
     positions: (T,) or (B, T). size: number of rotated dimensions per head. scaling: how to scale the frequencies.
+    length: number of tokens in the text.
     Returns two tensors, each (T, size) or (B, 1, T, size).
     """
-    frequencies = rotary_frequencies(size, base, scaling, positions.device)
+    frequencies = rotary_frequencies(size, base, scaling, positions.device, length=length)
     factor = 1.0 if scaling is None else scaling.attention_factor
     angle = positions[..., None] * frequencies  # (..., T, size / 2)
     angle = torch.cat((angle, angle), dim=-1)
@@ -27,22 +28,32 @@ def rotary_angles(
 
 
 def rotary_frequencies(
-    size: int, base: float, scaling: RotaryScaling | None = None, device: torch.device | None = None
+    size: int,
+    base: float,
+    scaling: RotaryScaling | None = None,
+    device: torch.device | None = None,
+    *,
+    length: int = 0,
 ) -> Tensor:
-    """Return the frequency of each rotated pair, (size / 2,), scaled for texts longer than the training texts.
+    """Return the frequency of each rotated pair, (size / 2,), scaled for a text of `length` tokens.
 
-    "linear" divides all frequencies by the factor (arXiv 2306.15595). "llama3" divides frequencies that make fewer than
-    low_freq_factor turns in the original context, keeps those with more than high_freq_factor turns, and interpolates
-    in between (Llama 3.1's released code). "yarn" does the same, but interpolates along the numbers of the pairs (arXiv
-    2309.00071). "longrope" divides each frequency by a factor that was searched for (arXiv 2402.13753).
+    "linear" divides all frequencies by the factor (arXiv 2306.15595). "dynamic" raises the base (transformers' code).
+    "llama3" divides frequencies that make fewer than low_freq_factor turns in the original context, keeps those with
+    more than high_freq_factor turns, and interpolates in between (Llama 3.1's released code). "yarn" does the same, but
+    interpolates along the numbers of the pairs (arXiv 2309.00071). "longrope" divides each frequency by a factor that
+    was searched for (arXiv 2402.13753).
     """
+    if scaling is not None and scaling.kind == "dynamic":
+        share = scaling.scaled_length(length) / scaling.original_context
+        base *= (scaling.factor * share - scaling.factor + 1) ** (size / max(size - 2, 1))
     frequencies = 1 / base ** (torch.arange(0, size, 2, device=device).float() / size)
-    if scaling is None:
+    if scaling is None or scaling.kind == "dynamic":
         return frequencies
     if scaling.kind == "linear":
         return frequencies / scaling.factor
     if scaling.kind == "longrope":
-        return frequencies / torch.tensor(scaling.factors, device=device)
+        factors = scaling.long_factors if scaling.scaled_length(length) else scaling.factors
+        return frequencies / torch.tensor(factors, device=device)
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
     if scaling.kind == "yarn":
         pairs, context = size // 2, scaling.original_context

@@ -82,6 +82,7 @@ def logits_without_each(
         several = list(same)
         for start in range(0, len(several), most):
             batch = several[start : start + most]
-            shared = min(T - size - 1, *(min(group, default=T) for group in batch))
+            whole.begin(T - size)
+            shared = min(whole.length, T - size - 1, *(min(group, default=T) for group in batch))
             kept = [[i for i in range(shared, T) if i not in group] for group in batch]
             yield logits(idx[0, torch.tensor(kept, device=idx.device)], whole.fork(model.config, len(batch), T, shared))

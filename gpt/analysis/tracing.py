@@ -136,6 +136,7 @@ def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: E
     """Trace positions start to stop - 1, without the output head. Earlier tokens are read into a cache first."""
     idx = torch.tensor([list(ids[:stop])], device=model.device)
     cache = model.new_cache(max_length=stop)
+    cache.begin(stop)
     if start:
         model.hidden_states(idx[:, :start], cache=cache, edits=edits)
     trace = Trace()

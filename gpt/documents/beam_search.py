@@ -167,9 +167,11 @@ class BeamSearch:
             return document.logits(document.n_read - 1)[None]
         model, cache = document.loaded.model, self._cache
         assert cache is not None  # created with the first beams
-        idx = torch.tensor([[self.candidates[number].token_id] for number in self._beams], device=cache.k.device)
-        hidden = model.hidden_states(idx, cache=cache, edits=document.edits)  # (beams, 1, C)
-        return model.logits(hidden[:, 0]).float()
+        new = [self.ids(number)[-1:] for number in self._beams]
+        if cache.begin(cache.length + 1):
+            new = [(*document.ids, *self.ids(number)) for number in self._beams]
+        hidden = model.hidden_states(torch.tensor(new, device=cache.k.device), cache=cache, edits=document.edits)
+        return model.logits(hidden[:, -1]).float()  # hidden: (beams, T, C)
 
     def _continue(self, kept: list[Candidate], rows: Tensor) -> None:
         """Continue with these candidates if a better text can still follow. rows: (n,), the beams that they extend."""

@@ -427,7 +427,19 @@ class Generation(Document):
         """Reuse another document's activations for the common prefix. Do not use that document afterwards."""
         self._cache, self._states, self._newest = other._cache, other._states, None
         self._n_read = min(common_prefix_length(self.ids, other.ids), other.n_read)
-        self._cache.crop(self._n_read)
+        self._cache.crop(min(self._cache.length, self._n_read))
+        self._begin()
+
+    def _go_to(self, node: int) -> str:
+        completed = super()._go_to(node)
+        self._begin()
+        return completed
+
+    def _begin(self) -> None:
+        """Forget all activations if those of a text of this length differ at every position (see `KVCache.begin`)."""
+        if self._cache.begin(min(len(self.ids), self.block_size)):
+            self._newest, self._n_read = None, 0
+            self._renew_key()
 
     def _cut(self, length: int) -> None:
         if length < self.n_read:
@@ -583,6 +595,7 @@ def replies(
     reads the last token, so that the last reply includes its activations.
     """
     draws, start, sent, seconds = list[Draw](), request["n_known"], -math.inf, 0.0
+    key = document.key
 
     def reply() -> dict[str, Any]:
         states = b64encode(document.states()[start:].float().cpu().numpy().astype(FLOAT32).tobytes()).decode()
@@ -596,8 +609,8 @@ def replies(
     for current, step in _local_stream(document, params, request["max_new_tokens"], slides=slides):
         draws.append(Draw(step.token_id, step.probability, step.rank, step.entropy, step.draw))
         seconds += step.seconds
-        if current is not document:
-            document, start = current, 0
+        if current.key != key:  # another document, or all of its activations differ
+            document, key, start = current, current.key, 0
         if step.finish_reason is not None:
             document.read()
         if step.finish_reason is not None or slides or time.perf_counter() - sent >= interval():

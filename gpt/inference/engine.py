@@ -56,6 +56,8 @@ class ReadRequest:
 
     def __post_init__(self) -> None:
         self.start = self.cache.length
+        if self.cache.begin(self.start + len(self.ids)) and self.start:
+            raise GPTError("cache.scaling", n=self.cache.n_text)
 
     @property
     def done(self) -> bool:
@@ -165,8 +167,12 @@ class Engine:
         return openmp().limit(limits=1)
 
     def _shares(self, request: ReadRequest) -> bool:
-        """Return whether a request can share a pass with others. Edits other than steering need their own."""
-        return self._can_batch and (request.edits is None or request.edits.only_steers)
+        """Return whether a request can share a pass with others.
+
+        Edits other than steering need their own, and so do texts with rotary angles that depend on their length.
+        """
+        can_batch = self._can_batch and not request.cache.is_long
+        return can_batch and (request.edits is None or request.edits.only_steers)
 
     def _wait_or_lead(self, request: ReadRequest) -> None:
         """Run passes for all requests, or wait for another caller that does, until this one is done."""

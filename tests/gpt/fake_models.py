@@ -28,10 +28,11 @@ def tiny_tokenizer() -> Tokenizer:
     return Tokenizer(tiktoken.Encoding("tiny", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
 
 
-def tiny_model(block_size: int = 24, n_layer: int = 2, seed: int = 3) -> LoadedModel:
+def tiny_model(block_size: int = 24, n_layer: int = 2, seed: int = 3, **options: Any) -> LoadedModel:
     """Return a real model with random weights."""
     torch.manual_seed(seed)
-    model = GPT(GPTConfig(vocab_size=N_VOCAB, block_size=block_size, n_layer=n_layer, n_head=2, n_embd=16)).eval()
+    config = GPTConfig(vocab_size=N_VOCAB, block_size=block_size, n_layer=n_layer, n_head=2, n_embd=16, **options)
+    model = GPT(config).eval()
     return LoadedModel("tiny", model, tiny_tokenizer(), torch.device("cpu"), "fp32")
 
 

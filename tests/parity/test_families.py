@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,27 @@ from gpt import (
     save_hugging_face,
 )
 from gpt.analysis import direct_logit_attribution, input_x_gradient, logit_lens, trace_text
+from gpt.analysis.saliency import logits_without_each
+from gpt.analysis.tracing import trace_window
 from gpt.cache import KVCache
+from gpt.documents.beam_search import BeamSearch
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.trace import Trace
 from tests.gpt.family_configs import randomized
-from tests.parity.family_models import CASES, LINEAR, LLAMA3, OPTIONS, SIZES, VOCAB_SIZE, YARN, Twins, family_twins
+from tests.parity.family_models import (
+    CASES,
+    CONTEXT,
+    LINEAR,
+    LLAMA3,
+    LONG_ROPE,
+    OPTIONS,
+    SIZES,
+    VOCAB_SIZE,
+    YARN,
+    Twins,
+    family_twins,
+)
 
 T, TOKEN = 20, 33
 
@@ -116,6 +132,54 @@ def test_a_text_longer_than_4096_tokens_has_transformers_numbers(rope: dict[str,
         assert_close(document.logits(position), expected.logits[0, position], atol=1e-5, rtol=0)
     found = document.attn_weights(1, 0, start=4400)
     assert_close(found, expected.attentions[1][0, 0, 4400:], atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("family", "rope"), [("phi3", LONG_ROPE), ("llama", LINEAR | {"rope_type": "dynamic"})])
+@torch.inference_mode()
+def test_a_text_that_outgrows_the_original_context_has_transformers_numbers(
+    family: str, rope: dict[str, Any], tmp_path: Path
+) -> None:
+    original, n, greedy = 24, 30, SamplingParams(temperature=0)
+    rope = rope | ({"original_max_position_embeddings": original} if family == "phi3" else {})
+    sizes = SIZES | {"hidden_size": 32, "max_position_embeddings": CONTEXT if family == "phi3" else original}
+    config = AutoConfig.for_model(family, **sizes | {"rope_parameters": rope})
+    reference = randomized(AutoModelForCausalLM.from_config(config))
+    reference.save_pretrained(tmp_path)
+    loaded = load_model(tmp_path, device="cpu")
+    loaded.engine._pass_tokens = 7
+
+    def expected(ids: Sequence[int]) -> torch.Tensor:
+        fresh = copy.deepcopy(reference)  # with dynamic scaling, a model remembers its longest text
+        logits: torch.Tensor = fresh(torch.tensor([ids])).logits
+        return logits[0]
+
+    def check(states: torch.Tensor, ids: Sequence[int]) -> None:
+        assert_close(loaded.model.logits(states), expected(ids)[-len(states) :], atol=1e-5, rtol=0)
+
+    def read(document: Generation) -> Generation:
+        document.read()
+        check(document.states(), document.ids)
+        return document
+
+    ids = torch.randint(VOCAB_SIZE, (n,), generator=torch.Generator().manual_seed(0)).tolist()
+    documents = [read(Generation(loaded, ids[:length])) for length in (original, original + 1, n)]
+    documents[-1].go_back(original - 4)
+    read(documents[-1])
+    for document in documents:
+        new = [step.token_id for step in document.steps(greedy, 6)]
+        read(document)
+        prompt = document.ids[:-6]
+        steps = list(generate(loaded, prompt, greedy, 6, trace=True))
+        assert [step.token_id for step in steps] == new
+        assert steps[-1].trace is not None
+        check(steps[-1].trace.final_norm[0], document.ids[:-1])
+        assert list(BeamSearch(Generation(loaded, prompt), 1, 6).run().ids) == new
+    prompts = [document.ids[:-6] for document in documents]
+    assert generate_batch(loaded, prompts, greedy, 6) == [document.ids[-6:] for document in documents]
+    check(trace_window(loaded.model, ids, original - 2, original + 2).final_norm[0], ids[: original + 2])
+    for length in (original + 1, original + 2):
+        found = next(logits_without_each(loaded.model, ids[:length], [[length - 2]]))
+        assert_close(found, expected([*ids[: length - 2], ids[length - 1]])[-1:], atol=1e-5, rtol=0)
 
 
 NORMS = ("norm", "decoder.final_layer_norm", "final_layer_norm", "final_layernorm", "ln_f")

@@ -89,6 +89,7 @@ class Recording:
         if ids == self.ids == buffers.ids:
             return self
         start = min(common_prefix_length(buffers.ids, ids), common_prefix_length(self.ids, ids))
+        start = 0 if buffers.cache.begin(len(ids)) else start
         buffers.ids = ids[:start]
         buffers.cache.crop(start)
         for begin in range(start, len(ids), PASS_TOKENS):

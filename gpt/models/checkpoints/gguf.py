@@ -212,7 +212,8 @@ def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None)
     if "rope.freq_base" in values:
         rope["rope_theta"] = values["rope.freq_base"]
     if factors is not None:  # Llama 3's scaling, already computed
-        rope |= {"rope_type": "longrope", "short_factor": factors.tolist(), "factor": 1.0, "attention_factor": 1.0}
+        rope |= {"rope_type": "longrope", "short_factor": factors.tolist(), "long_factor": factors.tolist()}
+        rope |= {"factor": 1.0, "attention_factor": 1.0}
         rope["original_max_position_embeddings"] = values.get("context_length")
     config: dict[str, Any] = {"rope_parameters": rope}
     if "window_rotary_base" in family.stated:

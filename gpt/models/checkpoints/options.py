@@ -29,9 +29,10 @@ ORIGINAL = "original_max_position_embeddings"
 LIMITS = {"factor": "factor", ORIGINAL: "original_context"}
 SCALING: dict[ScalingKind, dict[str, str]] = {
     "linear": {"factor": "factor"},
+    "dynamic": {"factor": "factor", "max_position_embeddings": "original_context"},
     "llama3": LIMITS | {name: name for name in ("low_freq_factor", "high_freq_factor")},
     "yarn": LIMITS | {"beta_slow": "low_freq_factor", "beta_fast": "high_freq_factor", "truncate": "truncate"},
-    "longrope": LIMITS | {"short_factor": "factors"},
+    "longrope": LIMITS | {"short_factor": "factors", "long_factor": "long_factors"},
 }
 for _kind in ("yarn", "longrope"):
     SCALING[_kind]["attention_factor"] = "attention_factor"
@@ -91,8 +92,8 @@ def read_family_options(config: Values) -> Options:
         if family.options.get("position") == "rotary":
             options |= read_rotary(family, values)
             scaling = options.get("rotary_scaling")
-            if scaling is not None and scaling.kind == "longrope":  # longer texts have other factors throughout
-                options["block_size"] = min(options["block_size"], scaling.original_context)
+            if scaling is not None and scaling.kind == "dynamic":
+                options["block_size"] = int(scaling.factor * scaling.original_context)
         options["unrotated_layers"] = read_unrotated_layers(family, values, options["n_layer"])
         if "rotary_size" in options:
             options["rotary_share"] = rotary_share(options.pop("rotary_size"), options["n_embd"] // options["n_head"])
@@ -150,20 +151,17 @@ def check_complete(values: Collection[str], names: Collection[str]) -> None:
 
 
 def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
-    """Read the scaling of rotary angles. Raises ValueError for an unsupported kind.
-
-    Dynamic scaling begins beyond max_position_embeddings, where our contexts end.
-    """
+    """Read the scaling of rotary angles. Raises ValueError for an unsupported kind."""
     kind = {"su": "longrope"}.get(rope_type(rope), rope_type(rope))  # its first name
-    if kind in ("default", "dynamic"):
+    if kind == "default":
         return None
     if kind not in SCALING:
-        raise GPTError("layout.rope_type", value=kind, known="default, dynamic, " + ", ".join(SCALING))
+        raise GPTError("layout.rope_type", value=kind, known="default, " + ", ".join(SCALING))
     longest = values["max_position_embeddings"]
     context = rope.get(ORIGINAL) or values.get(ORIGINAL) or longest
     factor = rope.get("factor") or longest / context
     length = math.log(max(factor, 1.0))
-    usual: Options = {"original_context": context}
+    usual: Options = {"original_context": longest if kind == "dynamic" else context}
     if kind == "yarn":
         mscale, all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
         both = (mscale, all_dim) if mscale and all_dim else (1.0, 0.0)

@@ -207,11 +207,13 @@ def rope_values(family: Layout, config: GPTConfig) -> dict[str, Any]:
     if (scaling := config.rotary_scaling) is not None:
         rope |= {theirs: getattr(scaling, ours) for theirs, ours in SCALING[scaling.kind].items()}
         rope["rope_type"] = scaling.kind
-        if scaling.kind == "longrope":  # the long factors, for longer texts than ours, are not kept
-            rope["long_factor"] = rope["short_factor"]
+        if scaling.kind == "longrope":
+            rope["long_factor"] = scaling.long_factors or scaling.factors
     if "rotary_share" in family.stated:
         rope["partial_rotary_factor"] = config.rotary_share
     older = {} if scaling is None else {"rope_scaling": rope}
+    if scaling is not None and scaling.kind == "dynamic":
+        older["max_position_embeddings"] = rope.pop("max_position_embeddings")
     if "window_rotary_base" not in family.stated:
         return {"rope_parameters": rope, **older}
     base = config.rotary_base if config.window_rotary_base is None else config.window_rotary_base
@@ -428,6 +430,8 @@ def rope_factors(config: GPTConfig) -> Tensor | None:
     """Return what scaling divides each rotary frequency by, or None if GGUF states the scaling in another way."""
     scaling = config.rotary_scaling
     if scaling is None or scaling.kind not in ("llama3", "longrope") or scaling.attention_factor != 1:
+        return None
+    if scaling.long_factors:
         return None
     size, base = config.rotary_size, config.rotary_base
     return rotary_frequencies(size, base) / rotary_frequencies(size, base, scaling)

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from gpt import Edits, Generation, Hook, Step, generate
 from gpt.analysis.patching import patch_from
+from gpt.config import RotaryScaling
 from gpt.documents import generation
 from gpt.documents.generation import stream
 from tests.gpt.analysis.concept_dictionary import axis_concepts
@@ -52,12 +54,26 @@ def test_a_remote_text_equals_a_local_one_in_steps_and_activations(here, edited,
         assert exact(document.steps(WARM, count)) == exact(alone.steps(WARM, count))
     alone.read()
     assert (document.ids, document.n_read) == (alone.ids, alone.n_read)
-    torch.testing.assert_close(document.states(), alone.states(), atol=1e-5, rtol=0)
-    torch.testing.assert_close(document.attn_weights(1), alone.attn_weights(1), atol=1e-5, rtol=0)
+    assert_close(document.states(), alone.states(), atol=1e-5, rtol=0)
+    assert_close(document.attn_weights(1), alone.attn_weights(1), atol=1e-5, rtol=0)
     # Nothing crosses the boundary twice.
     assert [request["n_known"] for request in cluster.requests] == [0, len(PROMPT) + 9]
     document.undo()
     assert document.ids == alone.ids[:-4]
+
+
+@pytest.mark.parametrize("interval", [0.0, math.inf])
+@pytest.mark.parametrize("kind", ["dynamic", "longrope"])
+def test_a_remote_text_that_outgrows_its_original_context_equals_a_local_one(kind, interval):
+    factors = {"factors": (1.0, 1.0, 2.0, 2.0), "long_factors": (1.0, 2.0, 3.0, 4.0)} if kind == "longrope" else {}
+    scaling = RotaryScaling(kind, 2.0, original_context=len(PROMPT) + 4, **factors)
+    here = tiny_model(block_size=64, position="rotary", rotary_scaling=scaling)
+    alone, document = Generation(here, PROMPT), Generation(deployed(here, interval=interval)[0], PROMPT)
+    for count in (4, 5):  # the first text ends where the second one has to be read again
+        assert exact(document.steps(WARM, count)) == exact(alone.steps(WARM, count))
+        alone.read()
+        assert_close(document.states(), alone.states(), atol=1e-5, rtol=0)
+        assert_close(document.attn_weights(1), alone.attn_weights(1), atol=1e-5, rtol=0)
 
 
 def test_a_text_goes_on_elsewhere_when_its_replica_dies(here):
