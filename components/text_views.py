@@ -219,8 +219,7 @@ def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
 def attention_map(tokenizer: Labelled, ids: Sequence[int], weights: np.ndarray, **options: Any) -> dict[str, Any]:
     """Draw attention weights (T, T) between the tokens of a text. Takes the options of `maps.attention_heatmap`."""
     labels = [token_text(tokenizer, i) for i in ids]
-    titles: dict[str, Any] = {f"{name}_title": t(f"attention.{name}") for name in ("query", "key", "weight")}
-    return maps.attention_heatmap(weights, labels, labels, **titles, **options)
+    return maps.attention_heatmap(weights, labels, **options)
 
 
 def most_attended(tokenizer: Labelled, ids: Sequence[int], row: np.ndarray) -> str:

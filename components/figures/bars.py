@@ -17,7 +17,6 @@ from components.figures.style import (
     Figure,
     Trace,
     axis,
-    band,
     bare_axis,
     escape,
     figure,
@@ -25,8 +24,11 @@ from components.figures.style import (
     log_axis,
     names_axis,
     note,
+    outline,
+    rule,
     token_label,
 )
+from components.i18n import t
 from components.labels import decimal
 
 _PAIR = ("before", "after")
@@ -34,10 +36,10 @@ _FOUR = ("after", "text", "muted", "before")
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
 _LABELLED = 12  # maximum number of bars if each shows a number
 _MAX_TICKS = 26  # maximum number of token labels on an axis
-NO_OPTIONS: Mapping[str, Any] = {}
 _MAX_CUTS = 64  # maximum number of blocks separated by lines
-_FLAT = {"type": "bar", "orientation": "h"}
+_FLAT = {"type": "bar", "orientation": "h", "showlegend": False}
 _SILENT = {"hoverinfo": "skip", "showlegend": False}
+_MUTED = SMALL | {"color": LIGHT["muted"]}
 
 
 def _bars(x: np.ndarray, y: np.ndarray, name: str, colour: object, tip: str, **options: Any) -> Trace:
@@ -48,12 +50,7 @@ def _bars(x: np.ndarray, y: np.ndarray, name: str, colour: object, tip: str, **o
 
 def _numbers(texts: list[str]) -> dict[str, Any]:
     """Return options that show a number beyond the end of each bar."""
-    return {
-        "text": texts,
-        "textposition": "outside",
-        "cliponaxis": False,
-        "textfont": SMALL | {"color": LIGHT["muted"]},
-    }
+    return {"text": texts, "textposition": "outside", "cliponaxis": False, "textfont": _MUTED}
 
 
 def size_bars(
@@ -69,12 +66,10 @@ def size_bars(
     counts, (N,): the filled bars. ghosts, (N,): outlined bars for absent or shared parts. blocks, (N,): the number of
     equal segments in a bar, one per block.
     """
-    counts = np.asarray(counts, dtype=np.float64)
-    ghosts = np.zeros_like(counts) if ghosts is None else np.asarray(ghosts, dtype=np.float64)
     rows, thick = np.arange(len(counts)), 0.4  # bar thickness as a fraction of a row
-    longest = float(max(counts.max(initial=0), ghosts.max(initial=0), 1e-9))
+    ghosts = np.zeros_like(counts) if ghosts is None else ghosts
     bars = _FLAT | _SILENT | {"width": thick, "y": rows}
-    outline = {"color": "rgba(0,0,0,0)", "line": {"color": LIGHT["muted"], "width": 1}}
+    hollow = {"color": "rgba(0,0,0,0)", "line": {"color": LIGHT["muted"], "width": 1}}
     cuts: list[tuple[float, float]] = []  # lines between the segments, drawn as one path with gaps
     for row, (count, n) in enumerate(zip(counts, np.ones_like(rows) if blocks is None else blocks, strict=True)):
         for place in count * np.arange(1, n) / n if n <= _MAX_CUTS else ():
@@ -84,11 +79,11 @@ def size_bars(
     above = {"xref": "paper", "yanchor": "bottom", "font": {"size": 12, "color": LIGHT["text"]}, "borderpad": 0}
     return figure(
         [
-            bars | {"x": ghosts, "marker": outline},
-            bars | {"x": counts, "marker": {"color": LIGHT["after"]}},
+            bars | {"x": floats(ghosts), "marker": hollow},
+            bars | {"x": floats(counts), "marker": {"color": LIGHT["after"]}},
             path | _SILENT,
         ],
-        bare_axis(range=[0, longest], showticklabels=False),
+        bare_axis(range=[0, max(1e-9, float(max(*counts, *ghosts)))], showticklabels=False),
         bare_axis(range=[len(rows) - 0.7, -0.7], showticklabels=False),
         height=38 * len(rows) + 8,
         margin=(0, 0, 8, 0),
@@ -116,10 +111,8 @@ def signed_bars(
     values: (N,). names, ends: labels to the left and right of the bars. heads: (layer, head) for each bar that shows
     a head; clicking sends it. marked: the row in bold. title: axis title. full: a value that the axis must include.
     """
-    values = floats(values)
-    ticks, rows = [escape(name) for name in names], np.arange(len(values))
-    if marked is not None:
-        ticks[marked] = f"<b>{ticks[marked]}</b>"
+    values, rows = floats(values), np.arange(len(values))
+    ticks = [f"<b>{escape(name)}</b>" if row == marked else escape(name) for row, name in enumerate(names)]
     low, high = float(values.min(initial=0)), float(values.max(initial=full))
     span = max(high - low, 1e-9)
     colours = [_FOR if value >= 0 else _AGAINST for value in values]
@@ -127,16 +120,12 @@ def signed_bars(
     sent = [list(head) if head else None for head in heads] if heads else None
     text = _SILENT | {"type": "scatter", "mode": "text", "cliponaxis": False, "textposition": "middle right"}
     written = [f"\u00a0{escape(end)}\u00a0" for end in ends]
+    x = np.maximum(values, 0)  # never left of zero, where the names are
     scale = {"range": [low - (0.02 * span if low < 0 else 0), high + 0.34 * span], "showticklabels": bool(title)}
     scale |= {"tickvals": [0, full / 2, full]} if full else {}
     return figure(
-        [
-            bars | {"customdata": sent, "showlegend": False},
-            text
-            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # never left of zero, where the names are
-            | {"textfont": SMALL | {"color": LIGHT["muted"]}},
-        ],
-        bare_axis(title, **scale, zeroline=True, zerolinecolor=LIGHT["line"], zerolinewidth=1),
+        [bars | {"customdata": sent}, text | {"x": x, "y": rows, "text": written, "textfont": _MUTED}],
+        bare_axis(title, **scale, zeroline=True, zerolinecolor=LIGHT["line"]),
         names_axis(ticks, range=[len(values) - 0.5, -0.5], automargin=True, ticklabelstandoff=6),
         height=24 * len(values) + (44 if title else 12),
         margin=(8, 8, 4, 40 if title else 8),
@@ -150,7 +139,7 @@ def grouped_bars(
     barmode: Literal["group", "stack", "relative", "overlay"] = "group",
     colours: Sequence[str] = (),
     log: bool = False,
-    y: Mapping[str, Any] = NO_OPTIONS,
+    y: Mapping[str, Any] | None = None,
     framed: int | None = None,
     x_title: str = "",
     y_title: str = "",
@@ -179,21 +168,19 @@ def grouped_bars(
     return figure(
         data,
         names_axis([escape(name) for name in names], x_title, most=most, keep=framed, automargin=True),
-        upwards | dict(y),
+        upwards | dict(y or {}),
         height=height,
         margin=(64, 8, 32 if several or digits else 8, 44),
         barmode=barmode,
         bargap=0.3 if len(names) <= 48 else 0,
         uniformtext={"minsize": 9, "mode": "hide"},
         showlegend=several,
-        shapes=[] if framed is None else [band(framed - 0.45, framed + 0.45)],
+        shapes=[] if framed is None else [outline((framed, framed))],
     )
 
 
-def layer_bars(
-    parts: Mapping[str, np.ndarray], ends: Sequence[tuple[str, float]], *, layer_title: str, value_title: str
-) -> Figure:
-    """Draw two vertical bars for each layer.
+def layer_bars(parts: Mapping[str, np.ndarray], ends: Sequence[tuple[str, float]]) -> Figure:
+    """Draw what each layer adds to a logit, as two vertical bars.
 
     parts: {legend entry: (n_layer,)}, attention and the feed-forward network. ends: name and value of each contribution
     from outside the layers, shown on the left.
@@ -204,8 +191,8 @@ def layer_bars(
         [*(name for name, _ in ends), *("" if layer % every else str(layer) for layer in range(n_layer))],
         {name: np.concatenate([outside, values]) for name, values in parts.items()},
         colours=("attention", "text"),
-        x_title=layer_title,
-        y_title=value_title,
+        x_title=t("attention.layer"),
+        y_title=t("why.parts.logit"),
         tip="+.3f",
         height=320,
     )
@@ -222,7 +209,6 @@ def divergence_bars(
     *,
     selected: int | None = None,
     first: int = 0,
-    bits_title: str,
 ) -> Figure:
     """Draw one bar per token: the divergence between two next-token predictions, in bits.
 
@@ -230,7 +216,7 @@ def divergence_bars(
     value reaches the top and shows an infinity sign. labels: the N tokens before the predictions; the first is at
     position `first` in the text. selected: the index to mark.
     """
-    bits = np.stack([*series.values()])
+    bits, title = np.stack([*series.values()]), t("compare.divergence.axis")
     endless = np.isinf(bits)
     top = max(0.1, 1.2 * float(bits[~endless].max(initial=0)))
     drawn = grouped_bars(
@@ -239,7 +225,7 @@ def divergence_bars(
         barmode="overlay",
         y={"range": [0, top], "nticks": 5},
         framed=selected,
-        y_title=bits_title,
+        y_title=title,
         most=_MAX_TICKS,
         height=260,
     )
@@ -248,7 +234,7 @@ def divergence_bars(
         bars |= _numbers(texts) | {"width": (0.76, 0.36)[i], "textfont": {"color": LIGHT["text"], "size": 14}}
         bars |= {"hovertemplate": "%{customdata}<extra></extra>"}
         bars["customdata"] = [
-            f"{token_label(label)}  {first + at}: {text or f'{value:.3f}'} {escape(bits_title)}"
+            f"{token_label(label)}  {first + at}: {text or f'{value:.3f}'} {escape(title)}"
             for at, (label, value, text) in enumerate(zip(labels, values, texts, strict=True))
         ]
     layout = drawn["layout"]
@@ -274,9 +260,7 @@ def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: s
     return figure([bars], across, upwards, height=height, margin=(56, 12, 8, 40), bargap=0)
 
 
-def row_bars(
-    rows: np.ndarray, names: Sequence[str], means: np.ndarray, stds: np.ndarray, *, place_title: str
-) -> Figure:
+def row_bars(rows: np.ndarray, names: Sequence[str], means: np.ndarray, stds: np.ndarray) -> Figure:
     """Draw each of the (n, C) rows as a bar chart, one below the other on a common scale.
 
     A line shows the mean, a band one standard deviation. means, stds: (n,). names: the rows' names.
@@ -287,25 +271,23 @@ def row_bars(
     room = 0.16 * (high - low or 1)
     data, shapes, notes = [], [], []
     axes: dict[str, Any] = {}
-    for i, (row, name, mean, std) in enumerate(zip(rows, names, means, stds, strict=True)):
+    for i, (row, name, mean, std) in enumerate(zip(rows, names, map(float, means), map(float, stds), strict=True)):
         number, top = "" if i == 0 else str(i + 1), 1 - i / n
-        bars = _bars(np.arange(width), row, place_title, LIGHT["after"], ".4f", xaxis=f"x{number}", yaxis=f"y{number}")
-        bars |= {"hovertemplate": f"{escape(place_title)} %{{x}}: %{{y:.4f}}<extra></extra>"}
+        tip = f"{escape(t('norm.place'))} %{{x}}: %{{y:.4f}}<extra></extra>"
+        place = {"xaxis": f"x{number}", "yaxis": f"y{number}", "hovertemplate": tip}
+        bars = _bars(np.arange(width), row, "", LIGHT["after"], "", **place)
         data.append(bars | (_numbers([decimal(value, 4) for value in row]) if width <= _LABELLED else {}))
         over = {"xref": f"x{number} domain", "yref": f"y{number}", "x0": 0, "x1": 1}
-        deviation = {"type": "rect", "y0": float(mean - std), "y1": float(mean + std), "line": {"width": 0}}
+        deviation = {"type": "rect", "y0": mean - std, "y1": mean + std, "line": {"width": 0}}
         shapes.append(over | deviation | {"fillcolor": LIGHT["before"], "opacity": 0.35, "layer": "below"})
-        line = {"color": LIGHT["text"], "width": 1.5, "dash": "dash"}
-        shapes.append(over | {"type": "line", "y0": float(mean), "y1": float(mean), "line": line})
-        place = {"x": 0, "xanchor": "left", "y": top - 0.07, "yanchor": "bottom"}
-        notes.append(note(escape(name), **ON_PAPER, **place, font=SMALL | {"color": LIGHT["text"]}))
+        shapes.append(rule(y=mean, dash="dash") | over)
+        above = {"x": 0, "xanchor": "left", "y": top - 0.07, "yanchor": "bottom"}
+        notes.append(note(escape(name), **ON_PAPER, **above, font=SMALL | {"color": LIGHT["text"]}))
         upwards = {"domain": [top - 1 / n + 0.06, top - 0.08], "range": [low - room * (low < 0), high + room]}
         axes[f"yaxis{number}"] = axis(zero=True, nticks=5) | upwards
         axes[f"xaxis{number}"] = bare_axis(anchor=f"y{number}", showticklabels=False, range=[-0.6, width - 0.4])
-    first = axes.pop("xaxis"), axes.pop("yaxis")
-    drawn = figure(data, *first, height=150 * n + 10, margin=(40, 8, 4, 4), showlegend=False, bargap=0.25)
-    drawn["layout"] |= axes | {"shapes": shapes, "annotations": notes}
-    return drawn
+    layout = axes | {"shapes": shapes, "annotations": notes, "showlegend": False, "bargap": 0.25}
+    return figure(data, axes["xaxis"], axes["yaxis"], height=150 * n + 10, margin=(40, 8, 4, 4), **layout)
 
 
 class Cell(NamedTuple):
@@ -319,15 +301,12 @@ class Cell(NamedTuple):
 
 def merge_ladder(rows: Sequence[Sequence[Cell]]) -> Figure:
     """Draw one row per merge, from bytes at the top to tokens at the bottom, highlighting the result of each merge."""
-    starts = [np.cumsum([0, *(cell.width for cell in line)]).tolist() for line in rows]
-    cells = [
-        (row, start, cell) for row, line in enumerate(rows) for start, cell in zip(starts[row], line, strict=False)
-    ]
-    colours = [LIGHT["after" if cell.joined else "before"] for _, _, cell in cells]
+    ends = [np.cumsum([cell.width for cell in line]).tolist() for line in rows]
+    cells = [(row, end, cell) for row, line in enumerate(rows) for end, cell in zip(ends[row], line, strict=True)]
     inks = [LIGHT["on_primary" if cell.joined else "text"] for _, _, cell in cells]
     bars = _FLAT | {
         "y": [row for row, _, _ in cells],
-        "base": [start for _, start, _ in cells],
+        "base": [end - cell.width for _, end, cell in cells],
         "x": [cell.width for _, _, cell in cells],
         "width": 0.84,
         "text": [escape(cell.text) for _, _, cell in cells],
@@ -337,12 +316,15 @@ def merge_ladder(rows: Sequence[Sequence[Cell]]) -> Figure:
         "textangle": 0,
         "constraintext": "none",
         "textfont": {"family": MONO, "size": 11, "color": inks},
-        "marker": {"color": colours, "line": {"color": LIGHT["card"], "width": 2}},
+        "marker": {
+            "color": [LIGHT["after" if cell.joined else "before"] for _, _, cell in cells],
+            "line": {"color": LIGHT["card"], "width": 2},
+        },
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     return figure(
         [bars],
-        bare_axis(showticklabels=False, range=[0, max((line[-1] for line in starts), default=1)]),
+        bare_axis(showticklabels=False, range=[0, max((line[-1] for line in ends if line), default=1)]),
         bare_axis(showticklabels=False, range=[len(rows) - 0.5, -0.5]),
         height=26 * len(rows) + 8,
         margin=(0, 0, 4, 4),

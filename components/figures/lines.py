@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from math import cos, log10, sin
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,13 +24,13 @@ from components.figures.style import (
     escape,
     figure,
     floats,
-    level,
     log_axis,
     names_axis,
     note,
+    rule,
     token_label,
-    upright,
 )
+from components.i18n import t
 
 MAX_POINTS = 300  # maximum number of points in a training loss curve; more are averaged in groups
 ZERO_AT = 0.5  # position of step 0 on the logarithmic step axis
@@ -79,18 +79,17 @@ def lines(
     ]
     across = axis(x_title, automargin=True)
     if ticks is not None:
-        names, font = [token_label(name) for name in ticks], SMALL | {"color": LIGHT["text"]}
-        across = names_axis(names, x_title, most=24, automargin=True, tickangle=-90, tickfont=font)
+        font = SMALL | {"color": LIGHT["text"]}
+        across = names_axis([*map(token_label, ticks)], x_title, most=24, automargin=True, tickangle=-90, tickfont=font)
     upwards = axis(y_title, zero=True, rangemode="tozero", exponentformat="power")
     shapes, notes = [], []
     if level_at is not None:
         name, y = level_at
-        shapes.append(level(y))
-        at = float(np.log10(y)) if log_y else y
-        notes.append(note(escape(name), xref="paper", x=1, xanchor="right", y=at, yanchor="bottom"))
+        shapes.append(rule(y=y, color=LIGHT["muted"], dash="dot"))
+        notes.append(note(escape(name), xref="paper", x=1, xanchor="right", y=y, yanchor="bottom"))
     if mark is not None:
         name, place = mark
-        shapes.append(upright(place, dash="dot"))
+        shapes.append(rule(x=place, dash="dot"))
         notes.append(note(escape(name), yref="paper", y=1, yanchor="top", x=place, xanchor="left", xshift=4))
     return figure(
         data,
@@ -107,18 +106,14 @@ def path_lines(
     probability: np.ndarray,
     rank: np.ndarray,
     stages: Sequence[str],
-    tokens: Sequence[str] = ("",),
-    *,
-    layer_title: str,
-    probability_title: str,
-    rank_title: str,
+    tokens: Sequence[str],
 ) -> Figure:
     """Draw the probability (above) and the rank (below, 1 on top, logarithmic) of up to six tokens across the layers.
 
     probability, rank: (N, 2 n_layer), after each layer's attention and after its feed-forward network. stages: names of
     these stages. tokens: (N,), distinguished by hue and dash.
     """
-    n_layer, several = len(stages) // 2, len(tokens) > 1
+    n_layer, several, rank_title = len(stages) // 2, len(tokens) > 1, t("why.path.rank")
     positions = floats(np.arange(len(stages)) / 2)
     data: list[Trace] = []
     for token, p, ranks, (colour, dash) in zip(tokens, probability, rank, _PATHS, strict=False):
@@ -135,8 +130,8 @@ def path_lines(
     ranks = {"type": "log", "range": [1.05 * top, -0.08 * top], "tickvals": [10**i for i in range(int(top) + 1)]}
     return figure(
         data,
-        axis(layer_title, range=[-0.2, n_layer - 0.3], anchor="y2", tickvals=layers),
-        axis(probability_title, domain=[0.54, 1], range=[-0.04, 1.04], tickformat=".0%", nticks=3),
+        axis(t("attention.layer"), range=[-0.2, n_layer - 0.3], anchor="y2", tickvals=layers),
+        axis(t("pipeline.probability"), domain=[0.54, 1], range=[-0.04, 1.04], tickformat=".0%", nticks=3),
         yaxis2=axis(rank_title, domain=[0, 0.46], tickformat=",d") | ranks,
         height=336 if several else 300,
         margin=(64, 12, 44 if several else 8, 40),
@@ -231,9 +226,6 @@ def activation_curves(
     *,
     at: float,
     flat: float,
-    function_title: str,
-    slope_title: str,
-    flat_name: str,
 ) -> Figure:
     """Draw functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
 
@@ -241,17 +233,18 @@ def activation_curves(
     zero, marked in both charts. There are at most three functions, distinguished by hue and dash.
     """
     panels = {"y": curves, "y2": derivatives}
+    slope, no_slope = t("activations.slope"), t("activations.flat")
     data: list[Trace] = []
     for name, pair, dash in zip(curves, CURVES, DASHES, strict=False):
         values = [float(np.interp(at, x, panel[name])) for panel in panels.values()]
-        readout = f"{escape(name)} <b>{values[0]:+.4f}</b> · {escape(slope_title)} <b>{values[1]:+.4f}</b>"
+        readout = f"{escape(name)} <b>{values[0]:+.4f}</b> · {escape(slope)} <b>{values[1]:+.4f}</b>"
         dot = {"color": pair.light, "size": 8, "line": {"color": LIGHT["card"], "width": 2}}
         for (place, panel), here in zip(panels.items(), values, strict=True):
             curve = _curve(floats(x), panel[name], readout.replace("-", "−"), pair.light, dash)
             curve["line"]["simplify"] = False
             data.append(curve | {"yaxis": place, "showlegend": place == "y"})
             data.append({"x": [at], "y": [here], "mode": "markers", "marker": dot, "yaxis": place, "showlegend": False})
-    text = f"{escape(flat_name)} · x = {flat:.4f}".replace("-", "−")
+    text = f"{escape(no_slope)} · x = {flat:.4f}".replace("-", "−")
     diamond = {"symbol": "diamond-open", "size": 10, "color": LIGHT["text"], "line": {"width": 1.5}}
     label = {"mode": "markers+text", "text": [text], "textposition": "bottom center", "textfont": {"size": 11}}
     for place, panel in panels.items():
@@ -261,22 +254,17 @@ def activation_curves(
     return figure(
         [trace | {"type": "scatter", "hoverinfo": "none", "hovertemplate": None} for trace in data],
         axis("x", zero=True, range=[float(x[0]), float(x[-1])], anchor="y2"),
-        axis(function_title, zero=True, domain=[0.54, 1]),
-        yaxis2=axis(slope_title, zero=True, domain=[0, 0.46]),
+        axis(t("activations.function"), zero=True, domain=[0.54, 1]),
+        yaxis2=axis(slope, zero=True, domain=[0, 0.46]),
         height=480,
         margin=(56, 12, 8, 40),
         legend=LEGEND | {"y": 1, "font": {"family": MONO, "size": 11}},
-        shapes=[upright(at)],
+        shapes=[rule(x=at)],
         hovermode="x",
     )
 
 
-class Share(NamedTuple):
-    """A line that shows a share at each evaluation. values: (k,), in 0..1. colour: name of a palette colour."""
-
-    name: str
-    values: np.ndarray
-    colour: str = "after"
+Share = tuple[str, np.ndarray, str]  # a curve's name, its values at the evaluations in 0..1, (k,), and a palette colour
 
 
 def learning_curve(
@@ -284,58 +272,56 @@ def learning_curve(
     rates: np.ndarray,
     eval_steps: np.ndarray,
     val_losses: np.ndarray,
-    shares: Sequence[Share] = (),
+    shares: Sequence[Share],
     *,
     steps: int,
-    guessing: float,
+    n_vocab: int,
     copy_losses: np.ndarray | None = None,
-    shown: int | None = None,
-    names: Mapping[str, str],
+    shown: int,
 ) -> Figure:
     """Draw the loss over the steps on a logarithmic axis, with any shares below.
 
-    If there are losses, the learning rate is also shown.
+    If there are losses, the learning rate is also shown. A line is at the loss of a uniform guess.
 
     losses, rates: values at updates 1 to n, (n,). eval_steps, val_losses, copy_losses: values at the evaluations, (k,).
-    guessing: the loss of a uniform guess, in nats. shown: the step to mark. names: labels for "step", "loss",
-    "training", "held_back", "copy", "guessing", "shares" and "rate".
+    shown: the step to mark.
     """
+    names = {name: escape(t(f"train.curve.{name}")) for name in ("step", "training", "held_back", "copy")}
     at, looked_at = np.arange(1, len(losses) + 1), floats(np.maximum(eval_steps, ZERO_AT))
+    guessing, across = math.log(n_vocab), log_grouped(at, MAX_POINTS)
     data: list[Trace] = []
     if len(losses):
-        grouped = log_grouped(at, MAX_POINTS), log_grouped(losses, MAX_POINTS)
-        data.append(_curve(*grouped, escape(names["training"]), LIGHT["before"], width=1.5))
-    data.append(_curve(looked_at, val_losses, escape(names["held_back"]), LIGHT["after"], size=5))
+        data.append(_curve(across, log_grouped(losses, MAX_POINTS), names["training"], LIGHT["before"], width=1.5))
+    data.append(_curve(looked_at, val_losses, names["held_back"], LIGHT["after"], size=5))
     if copy_losses is not None:
-        data.append(_curve(looked_at, copy_losses, escape(names["copy"]), CURVES[1].light, size=5))
+        data.append(_curve(looked_at, copy_losses, names["copy"], CURVES[1].light, size=5))
     highest = max(guessing, *(float(each["y"].max()) for each in data))
-    for share, dash in zip(shares, DASHES, strict=False):
-        line = _curve(looked_at, 100 * share.values, escape(share.name), LIGHT[share.colour], dash, size=5)
-        data.append(line | {"yaxis": "y2"})
-    if len(losses):
-        grouped = log_grouped(at, MAX_POINTS), log_grouped(rates, MAX_POINTS)
-        line = _curve(*grouped, "", LIGHT["muted"], width=1.5)
-        data.append(line | {"yaxis": "y3", "showlegend": False})
-    for trace in data:
-        trace["hovertemplate"] = f"{names['step']} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>"
     panels, lowest = {}, 0.24 if len(losses) else 0.0  # from top to bottom: loss, shares, rates
     if shares:
         scale = {"range": [0, 104], "tickvals": [0, 50, 100]}
-        panels["yaxis2"] = axis(names["shares"], domain=[lowest, 0.46]) | scale
+        panels["yaxis2"] = axis(t("train.curve.shares"), domain=[lowest, 0.46]) | scale
+        for (name, values, colour), dash in zip(shares, DASHES, strict=False):
+            line = _curve(looked_at, 100 * values, escape(name), LIGHT[colour], dash, size=5)
+            data.append(line | {"yaxis": "y2"})
     if len(losses):
-        panels["yaxis3"] = axis(names["rate"], domain=[0.0, 0.14], rangemode="tozero", nticks=3)
+        panels["yaxis3"] = axis(t("train.curve.rate"), domain=[0.0, 0.14], rangemode="tozero", nticks=3)
+        line = _curve(across, log_grouped(rates, MAX_POINTS), "", LIGHT["muted"], width=1.5)
+        data.append(line | {"yaxis": "y3", "showlegend": False})
+    for trace in data:
+        trace["hovertemplate"] = f"{names['step']} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>"
     ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= steps]
     numbers = {"tickvals": [ZERO_AT, *ticks], "ticktext": ["0", *(f"{tick:,}" for tick in ticks)]}
-    whole = [np.log10(ZERO_AT) - 0.05, np.log10(max(steps, 2)) + 0.03]
+    whole = [math.log10(ZERO_AT) - 0.05, math.log10(max(steps, 2)) + 0.03]
     bottom = "y3" if len(losses) else "y2" if shares else "y"
+    guess = escape(t("train.curve.guessing", n=f"{n_vocab:,}"))
     return figure(
         data,
-        axis(names["step"], type="log", range=whole, anchor=bottom) | numbers,
-        axis(names["loss"], domain=[0.56 if shares else lowest + 0.04, 1.0], range=[0, 1.08 * highest]),
+        axis(t("train.curve.step"), type="log", range=whole, anchor=bottom) | numbers,
+        axis(t("train.curve.loss"), domain=[0.56 if shares else lowest + 0.04, 1.0], range=[0, 1.08 * highest]),
         height=380 if shares else 320,
         margin=(56, 12, 8, 40),
-        shapes=[level(guessing)] + ([] if shown is None else [upright(max(shown, ZERO_AT))]),
-        annotations=[note(escape(names["guessing"]), xref="paper", x=1, y=guessing, xanchor="right", yanchor="top")],
+        shapes=[rule(y=guessing, color=LIGHT["muted"], dash="dot"), rule(x=max(shown, ZERO_AT))],
+        annotations=[note(guess, xref="paper", x=1, y=guessing, xanchor="right", yanchor="top")],
         **panels,
     )
 
@@ -364,7 +350,6 @@ def scaling_curves(
     star: ScalingLine,
     *,
     x_title: str,
-    y_title: str,
     moments: bool = False,
 ) -> Figure:
     """Draw the loss against a quantity on logarithmic axes, without a legend. `star` is a separate point.
@@ -389,41 +374,44 @@ def scaling_curves(
     return figure(
         data,
         axis(x_title, type="log", tickformat="~s", dtick=1),
-        axis(y_title, type="log", tickvals=ticks),
+        axis(t("scaling.loss"), type="log", tickvals=ticks),
         height=320,
         margin=(48, 12, 24, 44),
         showlegend=False,
         annotations=[
-            note(escape(line.name), x=log10(line.x[0]), y=log10(line.y[0]), xanchor="left", yanchor="bottom", yshift=4)
+            note(
+                escape(line.name),
+                x=math.log10(line.x[0]),
+                y=math.log10(line.y[0]),
+                xanchor="left",
+                yanchor="bottom",
+                yshift=4,
+            )
             for line in (models if moments else ())
         ],
     )
 
 
-class Hands(NamedTuple):
-    """A dimension pair: its name, and the query's and key's angles in radians, counter-clockwise from the x axis."""
+def circles(pairs: Sequence[tuple[str, float, float]]) -> Figure:
+    """Draw a unit circle for each dimension pair, with one hand for the query and one for the key.
 
-    name: str
-    query: float
-    key: float
-
-
-def circles(pairs: Sequence[Hands], query_name: str, key_name: str) -> Figure:
-    """Draw a unit circle for each pair, with one hand for the query and one for the key."""
+    pairs: each one's name, and the query's and the key's angle in radians, counter-clockwise from the x axis.
+    """
     apart = 2.5  # distance between the centres
     centres = [apart * i for i in range(len(pairs))]
-    angles = {query_name: [pair.query for pair in pairs], key_name: [pair.key for pair in pairs]}
+    names, *hands = zip(*pairs, strict=True)
     data = []
-    for (name, own), colour, dash in zip(angles.items(), CURVES, DASHES, strict=False):
-        x = [
-            place for centre, angle in zip(centres, own, strict=True) for place in (centre, centre + cos(angle), np.nan)
-        ]
-        y = [place for angle in own for place in (0, sin(angle), np.nan)]
+    for key, angles, colour, dash in zip(("query", "key"), hands, CURVES, DASHES, strict=False):
+        x, y = [], []
+        for centre, angle in zip(centres, angles, strict=True):
+            x += [centre, centre + math.cos(angle), np.nan]
+            y += [0, math.sin(angle), np.nan]
         marker = {"color": colour.light, "size": [0, 9, 0] * len(pairs), "opacity": 1}
-        hands = _curve(floats(x), floats(y), escape(name), colour.light, dash, size=9, width=3)
-        data.append(hands | {"marker": marker, "hovertemplate": None, "hoverinfo": "skip"})
+        name = escape(t(f"positions.{key}"))
+        hand = _curve(floats(x), floats(y), name, colour.light, dash, size=9, width=3)
+        data.append(hand | {"marker": marker, "hovertemplate": None, "hoverinfo": "skip"})
     rim = {"type": "circle", "y0": -1, "y1": 1, "line": {"color": LIGHT["muted"], "width": 1}}
-    font = SMALL | {"color": LIGHT["text"]}
+    below = {"y": -1.1, "yanchor": "top", "font": SMALL | {"color": LIGHT["text"]}}
     hidden = {"showticklabels": False, "constrain": "domain"}
     return figure(
         data,
@@ -432,8 +420,5 @@ def circles(pairs: Sequence[Hands], query_name: str, key_name: str) -> Figure:
         height=200,
         margin=(4, 4, 32, 4),
         shapes=[rim | {"x0": centre - 1, "x1": centre + 1} for centre in centres],
-        annotations=[
-            note(escape(pair.name), x=centre, y=-1.1, yanchor="top", font=font)
-            for centre, pair in zip(centres, pairs, strict=True)
-        ],
+        annotations=[note(escape(name), x=centre, **below) for name, centre in zip(names, centres, strict=True)],
     )

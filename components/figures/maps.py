@@ -31,6 +31,7 @@ from components.figures.style import (
     steps_axis,
     token_label,
 )
+from components.i18n import t
 from components.labels import decimal, shortened, signed
 
 _GAP = 4  # pixels between labels and cells
@@ -69,51 +70,45 @@ def _rows_height(n: int) -> int:
     return min(26 * n, 460)
 
 
-def _layers_axis(n_layer: int, title: str) -> dict[str, Any]:
-    return steps_axis(n_layer, title, range=[n_layer - 0.5, -0.5])
+def _layers_axis(n_layer: int) -> dict[str, Any]:
+    return steps_axis(n_layer, t("attention.layer"), range=[n_layer - 0.5, -0.5])
 
 
 def attention_heatmap(
     weights: np.ndarray,
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
+    labels: Sequence[str],
     *,
     selected: int | None = None,
     first: int = 0,
     full: float | None = None,
-    query_title: str,
-    key_title: str,
-    weight_title: str,
 ) -> Figure:
     """Draw attention weights with queries as rows and keys as columns.
 
     Keys after the query stay blank if they receive no weight.
 
-    weights: (T, S) in 0..1 or NaN; the T queries are the last of the S keys. selected: the row to frame. first: the
-    first key's position in the text. full: the weight at the top of the colour scale. Defaults to the largest weight
-    after the first quarter of the rows, because the first rows have few keys and therefore large weights; larger
-    weights are marked by "≥" on the scale.
+    weights: (T, T) in 0..1 or NaN. labels: the tokens, (T,). selected: the row to frame. first: the first token's
+    position in the text. full: the weight at the top of the colour scale. Defaults to the largest weight after the
+    first quarter of the rows, because the first rows have few keys and therefore large weights; larger weights are
+    marked by "≥" on the scale.
     """
-    n_query, n_key = np.shape(weights)
-    ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
-    masked = ahead & (np.asarray(weights) == 0)
+    n = len(weights)
+    masked = ~np.tri(n, dtype=bool) & (np.asarray(weights) == 0)
     largest = float(np.nanmax(weights))
-    strongest = full or float(np.nanmax(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
-    queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
-    numbered_keys = [f"{label}  {first + i}" for i, label in enumerate(keys)]
-    numbered_queries = [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)]
+    strongest = full or float(np.nanmax(weights[min(max(1, n // 4), n - 1) :], initial=1e-6))
+    names = [token_label(label) for label in labels]
+    numbered = [f"{name}  {first + i}" for i, name in enumerate(names)]
     # To spare Plotly from measuring every label, margins are computed from label lengths, and titles are annotations.
-    left, below = _room(query_labels, LABEL["size"]), _room(key_labels, _SMALL)
+    left, below = _room(labels, LABEL["size"]), _room(labels, _SMALL)
     title = {**ON_PAPER, "xanchor": "center", "yanchor": "middle", "font": {}}
-    own = None if selected is None else n_key - n_query + selected
+    weight_title = escape(t("attention.weight"))
     # The corner above the diagonal is blank in causal attention.
     corner = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "len": 0.36, "thickness": 8}
-    corner |= {"title": {"text": escape(weight_title), "side": "top"}, "outlinewidth": 0, "ypad": 4} | ALL_LABELS
+    corner |= {"title": {"text": weight_title, "side": "top"}, "outlinewidth": 0, "ypad": 4} | ALL_LABELS
     corner |= {"tickvals": [0, strongest], "ticktext": ["0", f"{'≥ ' if largest > strongest else ''}{strongest:.2g}"]}
-    tip = f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}"
-    gaps = {"xgap": int(n_key <= 48), "ygap": int(n_query <= 48), "showscale": n_key >= 6, "colorbar": corner}
+    tip = f"%{{y}} → %{{x}}<br>{weight_title} %{{z:.4f}}"
+    gaps = {"xgap": int(n <= 48), "ygap": int(n <= 48), "showscale": n >= 6, "colorbar": corner}
     # x and y have all labels, for the hover text; x2 and y2 overlay those that fit legibly.
-    upright = max(map(len, keys), default=0) == 1
+    upright = max(map(len, names), default=0) == 1
     columns: dict[str, Any] = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": 0 if upright else -90}
     columns |= {"ticklabelstandoff": _GAP, "tickfont": LABEL | {"size": _SMALL}}
     rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
@@ -122,17 +117,17 @@ def attention_heatmap(
             _cells(np.where(masked, np.nan, weights), 0, strongest, ATTENTION, tip, **gaps),
             {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},
         ],
-        names_axis(numbered_keys, showticklabels=False, range=[-0.5, n_key - 0.5]),
-        names_axis(numbered_queries, showticklabels=False, range=[n_query - 0.5, -0.5]),
-        xaxis2=names_axis(keys, most=18 if upright else 26, keep=own) | columns,
-        yaxis2=names_axis(queries, most=26, keep=selected) | rows,
-        height=int(np.clip(17 * n_query + 150, 220, 560)),
+        names_axis(numbered, showticklabels=False, range=[-0.5, n - 0.5]),
+        names_axis(numbered, showticklabels=False, range=[n - 0.5, -0.5]),
+        xaxis2=names_axis(names, most=18 if upright else 26, keep=selected) | columns,
+        yaxis2=names_axis(names, most=26, keep=selected) | rows,
+        height=int(np.clip(17 * n + 150, 220, 560)),
         margin=(left, 8, 8, below),
         annotations=[
-            note(escape(query_title), x=0, y=0.5, xshift=9 - left, textangle=-90, **title),
-            note(escape(key_title), x=0.5, y=0, yshift=9 - below, **title),
+            note(escape(t("attention.query")), x=0, y=0.5, xshift=9 - left, textangle=-90, **title),
+            note(escape(t("attention.key")), x=0.5, y=0, yshift=9 - below, **title),
         ],
-        shapes=[] if own is None or selected is None else [outline((0, own), (selected, selected))],
+        shapes=[] if selected is None else [outline((0, selected), (selected, selected))],
     )
 
 
@@ -152,8 +147,6 @@ def lens_heatmap(
     column: int,
     row: int,
     tips: Sequence[Sequence[str]],
-    layer_title: str,
-    value_title: str,
 ) -> Figure:
     """Draw each layer's prediction after each token, with layers as rows and the tokens in the text as columns.
 
@@ -173,12 +166,12 @@ def lens_heatmap(
             {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "showlegend": False},
         ],
         names_axis(names, side="top", range=[-0.5, n - 0.5]),
-        _layers_axis(n_layer, layer_title),
+        _layers_axis(n_layer),
         xaxis2=names_axis(followers, automargin=True) | below,
         meta={"column": column},
         height=max(_rows_height(n_layer), 15 * n_layer) + above + 68,
         margin=(48, 8, above, 8),
-        annotations=[_scale_title(value_title, above)],
+        annotations=[_scale_title(t("why.lens.scale"), above)],
         shapes=[outline((column, column), (0, n_layer - 1), 1), outline((column, column), (row, row), 3)],
     )
 
@@ -189,8 +182,6 @@ def recovery_heatmap(
     corrupted: Sequence[str],
     *,
     cell: tuple[int, int] | None = None,
-    layer_title: str,
-    value_title: str,
 ) -> Figure:
     """Draw how much of an effect activation patching restores at each layer and position.
 
@@ -205,31 +196,26 @@ def recovery_heatmap(
     ]
     edge = max(1.0, float(np.abs(recovered).max(initial=0)))
     numbered = n <= _TEXT_COLUMNS and n_layer <= 16
-    percents = [[decimal(100 * value, 0) for value in row] for row in recovered]
-    tip = f"{escape(layer_title)} %{{y}} · %{{customdata}} · %{{z:.1%}}"
+    tip = f"{escape(t('attention.layer'))} %{{y}} · %{{customdata}} · %{{z:.1%}}"
     cells = _cells(recovered, -edge, edge, _AROUND_ZERO if numbered else DIVERGING, tip, customdata=[names] * n_layer)
-    scale = _scale_above([-edge, 0, edge], [f"−{100 * edge:.0f} %", "0", f"{100 * edge:.0f} %"])
+    cells |= _scale_above([-edge, 0, edge], [f"−{100 * edge:.0f} %", "0", f"{100 * edge:.0f} %"])
+    if numbered:
+        cells |= _written([[decimal(100 * value, 0) for value in row] for row in recovered])
     row, column = cell or (0, None)
     names_below = {"range": [-0.5, n - 0.5], "tickangle": -90, "automargin": True, "tickfont": LABEL | {"size": 11}}
     return figure(
-        [cells | scale | (_written(percents) if numbered else {})],
+        [cells],
         names_axis(names, most=26, keep=column) | names_below,
-        _layers_axis(n_layer, layer_title),
+        _layers_axis(n_layer),
         height=_rows_height(n_layer) + 142,
         margin=(48, 12, 48, 8),
-        annotations=[_scale_title(value_title, 48)],
+        annotations=[_scale_title(t("change.patch.scale"), 48)],
         shapes=[] if column is None else [outline((column, column), (row, row), 3)],
     )
 
 
 def head_map(
-    values: np.ndarray,
-    *,
-    diverging: bool,
-    selected: tuple[int, int | None] | None = None,
-    layer_title: str,
-    head_title: str,
-    value_title: str,
+    values: np.ndarray, *, diverging: bool, selected: tuple[int, int | None] | None = None, title: str
 ) -> Figure:
     """Draw one number per head, with layers as rows and heads as columns. NaN leaves a cell blank.
 
@@ -240,10 +226,9 @@ def head_map(
     largest = max(float(np.nanmax(np.abs(values), initial=0)), 1e-6 if diverging else 0.1)  # keeps small shares pale
     low = -largest if diverging else 0
     names = [f"−{largest:.2g}", f"+{largest:.2g}"] if diverging else ["0", f"{largest:.2g}"]
-    tip = f"{escape(layer_title)} %{{y}}, {escape(head_title)} %{{x}}<br>{escape(value_title)} %{{z:+.3f}}"
-    cells = _cells(
-        values, low, largest, _AROUND_ZERO if diverging else _SHADES, tip if diverging else tip.replace("+", "")
-    )
+    place = f"{escape(t('attention.layer'))} %{{y}}, {escape(t('attention.head'))} %{{x}}"
+    tip = f"{place}<br>{escape(title)} %{{z:{'+' if diverging else ''}.3f}}"
+    cells = _cells(values, low, largest, _AROUND_ZERO if diverging else _SHADES, tip)
     if n_head <= _TEXT_COLUMNS:
         number = signed if diverging else decimal
         cells |= _written([["" if np.isnan(value) else number(value) for value in line] for line in values])
@@ -253,11 +238,11 @@ def head_map(
         frames = [outline((0, n_head - 1) if head is None else (head, head), (layer, layer))]
     return figure(
         [cells | _scale_above([low, largest], names)],
-        steps_axis(n_head, head_title, range=[-0.5, n_head - 0.5]),
-        _layers_axis(n_layer, layer_title),
+        steps_axis(n_head, t("attention.head"), range=[-0.5, n_head - 0.5]),
+        _layers_axis(n_layer),
         height=_rows_height(n_layer) + 88,
         margin=(48, 8, 48, 40),
-        annotations=[_scale_title(value_title, 48)],
+        annotations=[_scale_title(title, 48)],
         shapes=frames,
     )
 
@@ -296,9 +281,10 @@ def grid(
     )
 
 
-def similarity_heatmap(cosines: np.ndarray, positions: np.ndarray, *, title: str, value: str) -> Figure:
+def similarity_heatmap(cosines: np.ndarray, positions: np.ndarray) -> Figure:
     """Draw the cosine similarities (n, n) between the rows at `positions` (n,)."""
-    tip = f"{escape(title)} %{{y}}, %{{x}}: {escape(value)} %{{z:.3f}}"
+    title = t("places.position")
+    tip = f"{escape(title)} %{{y}}, %{{x}}: {escape(t('embeddings.cosine'))} %{{z:.3f}}"
     cells = _cells(cosines, -1, 1, DIVERGING, tip, x=positions, y=positions, xgap=0, ygap=0)
     return figure(
         [cells | _scale_above([-1, 0, 1], ["−1", "0", "1"])],

@@ -9,8 +9,8 @@ Figures use light colours, which the browser replaces on the dark theme. A figur
 {"data": [...], "layout": {...}}, because creating and checking plotly's own objects takes too long to do per token.
 
 Labels are tokens and therefore arbitrary data. Plotly interprets `<b>` and turns "1", "2" into numbers, so `& < >` are
-escaped, and axes of names use integer positions with the names as tick texts. All texts are passed as parameters.
-Figures import neither gradio nor torch nor models.
+escaped, and axes of names use integer positions with the names as tick texts. Figures import neither gradio nor torch
+nor models.
 """
 
 from __future__ import annotations
@@ -163,8 +163,7 @@ def axis(title: str = "", *, zero: bool = False, **options: Any) -> Options:
 
 
 def bare_axis(title: str = "", **options: Any) -> Options:
-    bare = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
-    return bare | ({"title": {"text": escape(title)}} if title else {}) | options
+    return axis(title, **({"showgrid": False, "ticks": ""} | options))
 
 
 def names_axis(
@@ -197,28 +196,19 @@ def log_axis(title: str, values: Sequence[np.ndarray]) -> Options:
     return axis(title, type="log", exponentformat="power", range=[low, high], dtick=step)
 
 
-def upright(x: float, **line: Any) -> Options:
-    """Return a vertical line through the whole figure."""
+def rule(*, x: float | None = None, y: float | None = None, **line: Any) -> Options:
+    """Return a vertical line at x or a horizontal one at y, through the whole figure."""
+    across = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    upright = {"yref": "paper", "y0": 0, "y1": 1, "x0": x, "x1": x}
     pen = {"color": LIGHT["text"], "width": 1.5} | line
-    return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": pen}
+    return {"type": "line", **(across if x is None else upright), "line": pen}
 
 
-def level(y: float) -> Options:
-    """Return a dotted horizontal line."""
-    pen = {"color": LIGHT["muted"], "width": 1.5, "dash": "dot"}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": pen}
-
-
-def band(first: float, last: float) -> Options:
-    """Return a frame around columns that spans the full height."""
-    pen = {"color": LIGHT["text"], "width": 2}
-    return {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": first, "x1": last, "line": pen}
-
-
-def outline(columns: tuple[int, int], rows: tuple[int, int], width: int = 2) -> Options:
-    """Return a frame around cells. columns, rows: the first and the last."""
-    edges = {"x0": columns[0] - 0.5, "x1": columns[1] + 0.5, "y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
-    return {"type": "rect", **edges, "line": {"color": LIGHT["text"], "width": width}}
+def outline(columns: tuple[int, int], rows: tuple[int, int] | None = None, width: int = 2) -> Options:
+    """Return a frame around cells. columns, rows: the first and the last; without rows, it spans the full height."""
+    place = {"y0": 0, "y1": 1, "yref": "paper"} if rows is None else {"y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
+    pen = {"color": LIGHT["text"], "width": width}
+    return {"type": "rect", "x0": columns[0] - 0.5, "x1": columns[1] + 0.5, **place, "line": pen}
 
 
 def note(text: str, **place: Any) -> Options:

@@ -29,9 +29,6 @@ def curves_chart(x: float) -> Drawing:
         {ACTIVATIONS[name]: curve.slope.numpy() for name, curve in curves.items()},
         at=at.item(),
         flat=flattest(),
-        function_title=t("activations.function"),
-        slope_title=t("activations.slope"),
-        flat_name=t("activations.flat"),
     )
     values = {name: decimal(curve.y.item(), 4) for name, curve in here.items()}
     slopes = {f"d_{name}": decimal(curve.slope.item(), 4) for name, curve in here.items()}

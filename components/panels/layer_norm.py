@@ -137,7 +137,7 @@ def bars(side: When, s: Any) -> Drawing:
     shown = s.cached(rows)
     part = _stages(shown.numbers)[side]
     means, stds = part.mean(dim=1).numpy(), part.std(dim=1, unbiased=False).numpy()
-    figure = row_bars(part.numpy(), shown.names, means, stds, place_title=t("norm.place"))
+    figure = row_bars(part.numpy(), shown.names, means, stds)
     return figure, t("norm.picture", when=t(f"norm.{side}"), n=f"{part.shape[1]:,}")
 
 

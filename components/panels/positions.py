@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from components.figures.lines import Hands, circles, lines
+from components.figures.lines import circles, lines
 from components.figures.maps import grid
 from components.i18n import t
 from components.kit import (
@@ -98,7 +98,7 @@ def rotations(s: Any) -> Drawing:
     key = position - s[Chosen].distance
     cos, sin = rotary_angles(torch.tensor([position, key, 1]), HEAD_SIZE)
     pairs = torch.atan2(sin, cos)[:, list(PAIRS)].numpy()  # (3, pairs)
-    hands = [Hands(t("positions.pair", n=pair), float(pairs[0, i]), float(pairs[1, i])) for i, pair in enumerate(PAIRS)]
+    hands = [(t("positions.pair", n=pair), float(pairs[0, i]), float(pairs[1, i])) for i, pair in enumerate(PAIRS)]
     degrees = np.degrees(pairs[2])
     says = t(
         "positions.circles",
@@ -109,7 +109,7 @@ def rotations(s: Any) -> Drawing:
         slower=f"{degrees[0] / degrees[-1]:,.0f}",
         angles=listed(f"{angle:.3g}°" for angle in degrees),
     )
-    return circles(hands, t("positions.query"), t("positions.key")), says
+    return circles(hands), says
 
 
 def train(s: Any) -> Iterator[Trained]:

@@ -16,10 +16,6 @@ from components.next_tokens import best, token_bars, with_chosen
 from gpt import get_model
 
 AXES = {"x_title": "x", "y_title": "y"}
-ATTENTION = {"query_title": "query", "key_title": "key", "weight_title": "weight"}
-PANELS = {"function_title": "f(x)", "slope_title": "slope", "flat_name": "slope 0"}
-MAP = {"layer_title": "layer", "value_title": "value"}
-PATHS = {"layer_title": "layer", "probability_title": "probability", "rank_title": "rank"}
 HOSTILE = ["<b>bold</b>", "&amp;", "1", "", " \n\t"]
 THREE = HOSTILE[:3]
 P = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], dtype=np.float32)
@@ -31,30 +27,27 @@ def shown(labels: list[str]) -> list[str]:
     return [token_label(label) for label in labels]
 
 
-def causal(n: int, cached: int = 0) -> np.ndarray:
-    """Return random attention weights (n, n + cached) whose rows each sum to 1 over the visible keys."""
-    weights = np.tril(np.random.default_rng(n).random((n, n + cached)) + 1e-3, k=cached).astype(np.float32)
+def causal(n: int) -> np.ndarray:
+    """Return random attention weights (n, n) whose rows each sum to 1 over the visible keys."""
+    weights = np.tril(np.random.default_rng(n).random((n, n)) + 1e-3).astype(np.float32)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def heatmap(weights: np.ndarray, **options: int) -> Figure:
-    n_query, n_key = weights.shape
-    return Figure(maps.attention_heatmap(weights, ["q"] * n_query, ["k"] * n_key, **ATTENTION, **options))
+    return Figure(maps.attention_heatmap(weights, ["q"] * len(weights), **options))
 
 
 def heads(values: np.ndarray, **options: object) -> Figure:
-    return Figure(maps.head_map(values, head_title="head", **MAP, **{"diverging": True} | options))
+    return Figure(maps.head_map(values, title="value", **{"diverging": True} | options))
 
 
 def lens(**options: int) -> Figure:
     place = {"column": 2, "row": 1} | options
-    return Figure(maps.lens_heatmap(P, [THREE] * 2, THREE, THREE, tips=[THREE] * 2, **place, **MAP))
+    return Figure(maps.lens_heatmap(P, [THREE] * 2, THREE, THREE, tips=[THREE] * 2, **place))
 
 
 def activations(names: tuple[str, ...] = ("a",), at: float = 0.0) -> Figure:
-    return Figure(
-        lines.activation_curves(X, dict.fromkeys(names, X), dict.fromkeys(names, X), at=at, flat=0.0, **PANELS)
-    )
+    return Figure(lines.activation_curves(X, dict.fromkeys(names, X), dict.fromkeys(names, X), at=at, flat=0.0))
 
 
 # Properties of all figures
@@ -62,29 +55,29 @@ def activations(names: tuple[str, ...] = ("a",), at: float = 0.0) -> Figure:
 EVERY = {
     "sizes": Figure(bars.size_bars(["a"], np.array([1]), ["one"])),
     "signed": Figure(bars.signed_bars(["a"], np.ones(1), ["1"], title="cosine", full=1.0)),
-    "layers": Figure(bars.layer_bars({"b": np.ones(1), "c": np.ones(1)}, [("a", 1.0)], **MAP)),
-    "divergence": Figure(bars.divergence_bars({"": np.ones(2)}, ["a", "b"], selected=0, bits_title="bits")),
+    "layers": Figure(bars.layer_bars({"b": np.ones(1), "c": np.ones(1)}, [("a", 1.0)])),
+    "divergence": Figure(bars.divergence_bars({"": np.ones(2)}, ["a", "b"], selected=0)),
     "groups": Figure(bars.grouped_bars(["a"], {"one": np.ones(1), "two": np.zeros(1)}, log=True, digits=".2g")),
     "four groups": Figure(bars.grouped_bars(["a"], {name: np.ones(1) for name in "abcd"})),
     "shares": Figure(bars.grouped_bars(["a"], {"b": np.ones(1)}, barmode="stack", framed=0, **AXES)),
     "histogram": Figure(bars.histogram(np.ones(2), np.arange(3), **AXES)),
-    "rows": Figure(bars.row_bars(P, ["a", "b"], P.mean(axis=1), P.std(axis=1), place_title="place")),
+    "rows": Figure(bars.row_bars(P, ["a", "b"], P.mean(axis=1), P.std(axis=1))),
     "merges": Figure(bars.merge_ladder([[bars.Cell("a", 1), bars.Cell("b", 1)], [bars.Cell("ab", 2, True, "c")]])),
     "lines": Figure(lines.lines(X, {"a": X}, **AXES, level_at=("floor", 1.0), mark=("here", 0.0))),
     "logarithmic": Figure(lines.lines(np.array([1, 2]), {"a": np.array([1, 9])}, **AXES, log_y=True)),
     "tokens": Figure(lines.lines(np.arange(3), {"a": np.ones(3)}, **AXES, ticks=THREE)),
-    "paths": Figure(lines.path_lines(np.ones((3, 2)), np.ones((3, 2)), ["a", "b"], THREE, **PATHS)),
+    "paths": Figure(lines.path_lines(np.ones((3, 2)), np.ones((3, 2)), ["a", "b"], THREE)),
     "stages": Figure(
         lines.stage_lines(["a"], [1], np.array([[1.0, np.nan]]), [""], stages=["x", "y"], followed=0, title="t")
     ),
     "activations": activations(),
-    "circles": Figure(lines.circles([lines.Hands("a", 1.0, 2.0)], "query", "key")),
+    "circles": Figure(lines.circles([("a", 1.0, 2.0)])),
     "attention": heatmap(causal(8), selected=3),
     "lens": lens(),
-    "recovery": Figure(maps.recovery_heatmap(P, THREE, THREE, cell=(1, 0), **MAP)),
+    "recovery": Figure(maps.recovery_heatmap(P, THREE, THREE, cell=(1, 0))),
     "heads": heads(P, selected=(0, 0)),
     "grid": Figure(maps.grid(P - 0.3, x_title="number", y_title="place")),
-    "similarity": Figure(maps.similarity_heatmap(np.eye(4), np.arange(4), title="position", value="cosine")),
+    "similarity": Figure(maps.similarity_heatmap(np.eye(4), np.arange(4))),
 }
 
 
@@ -112,14 +105,14 @@ def test_labels_show_whitespace_and_keep_markup_as_text() -> None:
 # Maps
 
 
-@pytest.mark.parametrize(("n", "cached"), [(1, 0), (5, 0), (64, 0), (3, 7)])
-def test_a_heatmap_shows_every_weight_and_nothing_ahead(n: int, cached: int) -> None:
-    weights = causal(n, cached)
+@pytest.mark.parametrize("n", [1, 5, 64])
+def test_a_heatmap_shows_every_weight_and_nothing_ahead(n: int) -> None:
+    weights = causal(n)
     cells = heatmap(weights).data[0]
     z = np.asarray(cells.z)
     for query in range(n):
-        for key in range(n + cached):
-            assert math.isnan(z[query, key]) if key > query + cached else z[query, key] == weights[query, key]
+        for key in range(n):
+            assert math.isnan(z[query, key]) if key > query else z[query, key] == weights[query, key]
     assert cells.zmin == 0
 
 

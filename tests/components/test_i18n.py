@@ -45,7 +45,6 @@ def test_every_text_is_used_somewhere():
         *re.findall(r"""(?:f["']|`)([\w.]+\.)\$?\{""", SOURCES),
         *re.findall(r"""["']([\w.]+\.)["']""", SOURCES),
     }
-    prefixes |= {f"{key}." for key in re.findall(r"""(?:_either|_norm_key)\("([\w.]+)",""", SOURCES)}
     families = tuple(prefixes - {"error."})
     suffixes = set(re.findall(r"""f["']\{\w+\}(\.[\w.]+)["']""", SOURCES))
     names = set(re.findall(r"""["'](\w+)["']""", SOURCES))

@@ -385,7 +385,6 @@ def divergence(s: Any) -> Drawing:
         [token_text(tokenizer, i) for i in read.ids[first:end]],
         selected=position - first,
         first=first,
-        bits_title=t("change.bits"),
     )
     note = previous(s)
     if found.bits.max() <= 0:

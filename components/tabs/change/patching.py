@@ -266,8 +266,6 @@ def recovery_map(s: Any) -> Drawing:
         [token_text(tokenizer, i) for i in sweeps.clean],
         [token_text(tokenizer, i) for i in sweeps.corrupted],
         cell=s[Patching].cell,
-        layer_title=t("attention.layer"),
-        value_title=t("change.patch.scale"),
     )
     layer, position = divmod(int(recovered.argmax()), recovered.shape[1])
     sentence = t(

@@ -313,7 +313,6 @@ def divergence(s: Any) -> Drawing:
         {t("compare.divergence.raw"): raw, t("compare.divergence.final"): final},
         [token_text(tokenizer, left.ids[each.position]) for each in found],
         selected=position if position is not None and position < len(found) else None,
-        bits_title=t("compare.divergence.axis"),
     )
     if not raw.any() and not final.any():
         return figure, t("compare.divergence.none", n=len(found)), t("compare.divergence.note")

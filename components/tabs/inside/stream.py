@@ -319,7 +319,7 @@ def positions(s: Any) -> Drawing:
     n = len(cosines)
     shown = np.unique(np.linspace(0, n - 1, min(n, MAX_POSITIONS)).round().astype(int))
     cells = cosines[np.ix_(shown, shown)]
-    figure = similarity_heatmap(cells, shown, title=t("places.position"), value=t("embeddings.cosine"))
+    figure = similarity_heatmap(cells, shown)
     near, far = (float(np.diagonal(cosines, k).mean()) if k < n else 1.0 for k in (1, n // 2))
     text = t("places.says", near=decimal(near, 2), far=decimal(far, 2))
     return figure, text, t("places.note", shown=len(shown), all=n)

@@ -25,12 +25,7 @@ GOAL = 0.99
 
 
 def curve_chart(shown: Shown) -> Drawing:
-    run, progress = shown.run, shown.progress
-    n_vocab = run.dataset.vocabulary.n_vocab
-    keys = ("step", "loss", "training", "held_back", "copy", "rate", "shares")
-    names = {key: t(f"train.curve.{key}") for key in keys}
-    names["guessing"] = t("train.curve.guessing", n=f"{n_vocab:,}")
-    copy_losses = None
+    run, progress, copy_losses = shown.run, shown.progress, None
     if isinstance(run, RecordedRun):
         copy_losses = np.array([run.figures[each.step].copy_loss for each in progress.evaluations])
     figure = learning_curve(
@@ -41,9 +36,8 @@ def curve_chart(shown: Shown) -> Drawing:
         _shares(shown),
         copy_losses=copy_losses,
         steps=progress.steps,
-        guessing=math.log(n_vocab),
+        n_vocab=run.dataset.vocabulary.n_vocab,
         shown=shown.evaluation.step,
-        names=names,
     )
     text, note = _recorded_sentence(shown, run) if isinstance(run, RecordedRun) else _sentence(shown)
     return figure, text, note
@@ -56,12 +50,12 @@ def _shares(shown: Shown) -> list[Share]:
         rows = [run.figures[each.step] for each in progress.evaluations]
         before = earlier_head(run, layer)
         return [
-            Share(
+            (
                 t("train.curve.induction", layer=layer, head=head),
                 np.array([row.induction[layer][head] for row in rows]),
                 "attention",
             ),
-            Share(
+            (
                 t("train.curve.previous", layer=before.layer, head=before.head),
                 np.array([row.previous_token[before.layer][before.head] for row in rows]),
                 "muted",
@@ -70,8 +64,8 @@ def _shares(shown: Shown) -> list[Share]:
     if progress.evaluations[-1].accuracy is None:
         return []
     return [
-        Share(t("train.curve.accuracy"), np.array([each.accuracy for each in progress.evaluations])),
-        Share(
+        (t("train.curve.accuracy"), np.array([each.accuracy for each in progress.evaluations]), "after"),
+        (
             t("train.curve.pinned", layer=layer, head=head),
             np.array([shares_of_next(each, run)[layer, head] for each in progress.evaluations]),
             "attention",

@@ -116,7 +116,6 @@ def _drawn(
         others,
         star,
         x_title=t(f"scaling.{axis}"),
-        y_title=t("scaling.loss"),
         moments=axis == "parameters",
     )
     return figure, text

@@ -77,8 +77,6 @@ def lens_map(s: Any, e: Explained) -> Drawing:
         column=e.column,
         row=layer,
         tips=[[tip(i, place) for place in range(e.end - e.first)] for i in range(len(best))],
-        layer_title=t("attention.layer"),
-        value_title=t("why.lens.scale"),
     )
     sentence = _leads(e, here[e.column], [line[e.column] for line in best], int(found.token[-1, -1, e.column]))
     if e.first > 0 or e.end < len(e.ids):
@@ -155,9 +153,6 @@ def path(s: Any, e: Explained) -> Drawing:
         found.rank,
         stages,
         [token_text(e.tokenizer, i) for i in found.tokens],
-        layer_title=t("attention.layer"),
-        probability_title=t("pipeline.probability"),
-        rank_title=t("why.path.rank"),
     )
     sentence, *more = (
         _path_sentence(quoted(e.tokenizer, i), p, rank, stages)

@@ -236,8 +236,6 @@ def parts_bars(s: Any, e: Explained) -> Drawing:
         figure = layer_bars(
             {t("why.parts.attention"): heads.sum(axis=1), t("why.parts.mlp"): mlp},
             [(t(f"why.part.{name}.short"), value) for name, value in outside.items()],
-            layer_title=t("attention.layer"),
-            value_title=t("why.parts.logit"),
         )
     else:
         ends = [(t(f"why.part.{name}"), value) for name, value in outside.items()]
@@ -305,9 +303,7 @@ def _map(s: Any, values: np.ndarray, diverging: bool, title: str) -> Figure:
         values,
         diverging=diverging,
         selected=(selection.layer, selection.head),
-        layer_title=t("attention.layer"),
-        head_title=t("attention.head"),
-        value_title=title,
+        title=title,
     )
 
 
