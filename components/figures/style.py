@@ -163,7 +163,7 @@ def axis(title: str = "", *, zero: bool = False, **options: Any) -> Options:
 
 
 def bare_axis(title: str = "", **options: Any) -> Options:
-    return axis(title, **({"showgrid": False, "ticks": ""} | options))
+    return axis(title) | {"showgrid": False, "ticks": ""} | options
 
 
 def names_axis(
