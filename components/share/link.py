@@ -1,7 +1,7 @@
 """Encoding and decoding of links: the query in the page's address.
 
-Each parameter is an entry of PARAMETERS with a read and a write function. Disabled settings are omitted, and unknown
-parameters, such as `__theme`, are ignored. Opening the link checks whether the values fit the model.
+Disabled settings are omitted, and unknown parameters, such as `__theme`, are ignored. Opening the link checks whether
+the values fit the model.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-from components.errors import PageError
 from components.i18n import LANGUAGES
-from components.state.settings import INTEGERS, LIMITS, checked_number, params_of
+from components.state.settings import INTEGERS, LIMITS, checked_number, checked_setting, params_of
 from gpt import Generation, SamplingParams, Step
 from gpt.documents.document import OriginKind
 from gpt.tokenizer import plain_text, prompt_text
@@ -42,20 +41,9 @@ class LinkedRun:
     after_space: bool = False
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A query parameter. read: parses its text or raises ValueError; write: the inverse."""
-
-    read: Callable[[str], Any]
-    write: Callable[[Any], str] = str
-
-
 def encode(values: Mapping[str, Any]) -> str:
-    """Return a link's query without "?", in the order of PARAMETERS. Raises KeyError for an unknown name."""
-    unknown = set(values) - set(PARAMETERS)
-    if unknown:
-        raise KeyError(f"a link has no {', '.join(sorted(unknown))}")
-    pairs = [(name, p.write(values[name])) for name, p in PARAMETERS.items() if name in values]
+    """Return a link's query without "?", in the order of PARAMETERS."""
+    pairs = [(name, _WRITE.get(name, str)(values[name])) for name in PARAMETERS if name in values]
     return urlencode(pairs, quote_via=quote, errors="replace")
 
 
@@ -71,40 +59,33 @@ def decode(query: str) -> tuple[dict[str, Any], list[str]]:
     refused = []
     for name in PARAMETERS.keys() & given.keys():
         try:
-            values[name] = PARAMETERS[name].read(given[name])
+            values[name] = PARAMETERS[name](given[name])
         except ValueError:
             refused.append(name)
     return values, sorted(refused)
 
 
-def _setting(name: str, text: str) -> float | int:
-    """Parse a number within the limits of the page's setting."""
-    limit = LIMITS[name]
-    return checked_number(name, _whole(text) if name in INTEGERS else _number(text), limit.low, limit.high)
+def _matching(pattern: str, text: str) -> str:
+    """Return the text if it matches a pattern. Raises ValueError otherwise."""
+    if not re.fullmatch(pattern, text, re.DOTALL):
+        raise ValueError(text[:40])
+    return text
+
+
+_name = partial(_matching, "[a-z0-9_-]{1,40}")
 
 
 def _number(text: str) -> float:
-    if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,25})?(e-[0-9]{1,3})?", text):
-        raise PageError("error.link_value", value=text[:40])
-    return float(text)
+    return float(_matching(r"[0-9]{1,20}(\.[0-9]{1,25})?(e-[0-9]{1,3})?", text))
 
 
 def _whole(text: str, most: int = _MAX_COUNT, least: int = 0) -> int:
-    if not re.fullmatch("[0-9]{1,19}", text) or not least <= int(text) <= most:
-        raise PageError("error.link_value", value=text[:40])
-    return int(text)
+    return int(checked_number("number", int(_matching("[0-9]{1,19}", text)), least, most, whole=True))
 
 
-def _words(most: int, text: str) -> str:
-    if len(text) > most:
-        raise PageError("error.link_value", value=text[:40])
-    return text
-
-
-def _name(text: str) -> str:
-    if not re.fullmatch("[a-z0-9_-]{1,40}", text):
-        raise PageError("error.link_value", value=text[:40])
-    return text
+def _setting(name: str, text: str) -> float | int:
+    """Parse a number within the limits of the page's setting."""
+    return checked_setting(name, _whole(text) if name in INTEGERS else _number(text))
 
 
 def _ids(text: str) -> tuple[int, ...]:
@@ -135,13 +116,13 @@ def _run(text: str) -> LinkedRun:
         return LinkedRun(kind, _ids(text[1:]))
     parts = re.fullmatch(f"([0-9]+)(h?)((?:{_SETTING})*)", text)
     if parts is None:
-        raise PageError("error.link_value", value=text[:40])
+        raise ValueError(text[:40])
     settings: dict[str, Any] = {}
     for letter, value in re.findall(_SETTING, parts[3]):
         name = _LETTERS[letter]
         settings[name] = _whole(value, _MAX_SEED) if name in INTEGERS else _number(value)
     if settings and "seed" not in settings:
-        raise PageError("error.link_value", value=text[:40])
+        raise ValueError(text[:40])
     count = _whole(parts[1], least=1)
     params = params_of(settings) if settings else None
     return LinkedRun("sampled", count=count, params=params, after_space=bool(parts[2]))
@@ -161,31 +142,35 @@ def _write_run(run: LinkedRun) -> str:
     return count + "".join(f"{names[name]}{+value!r}" for name, value in run.params.given().items())  # +True is 1
 
 
-PARAMETERS: dict[str, Parameter] = {
-    "model": Parameter(partial(_words, 400)),
+PARAMETERS: dict[str, Callable[[str], Any]] = {  # each parses its text, or raises ValueError
+    "model": partial(_matching, ".{0,400}"),
     # Edits to the model (see gpt.documents.edit_text); they are checked when they are applied.
-    "edits": Parameter(partial(_words, 2000)),
-    "edits_on": Parameter(_ids, _write_ids),  # the prompt for the edits; defaults to the text itself
-    "prompt": Parameter(partial(_words, _MAX_READ)),
-    "prompt_ids": Parameter(_ids, _write_ids),  # replaces a prompt whose text does not encode to the same ids
-    **{name: Parameter(partial(_setting, name), repr) for name in LIMITS},
-    "seed": Parameter(partial(_whole, most=_MAX_SEED)),
-    "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens for the next run
-    "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; defaults to a new run
-    "class": Parameter(partial(_words, _MAX_READ)),  # a sequence of stops (see `sequence`)
-    "stop": Parameter(partial(_whole, least=1)),  # the current stop
-    "tab": Parameter(_name),
-    "lesson": Parameter(_name),  # opens the Lessons tab
-    "challenge": Parameter(_name),  # opens the Challenges tab
-    "step": Parameter(_name),  # opens the Machine tab
-    "film": Parameter(_name),  # the film's open beat
-    "position": Parameter(_whole),  # the selected token; defaults to the last
-    "layer": Parameter(_whole),
-    "head": Parameter(_whole),  # defaults to the average
-    "hidden": Parameter(_ids, _write_ids),  # positions of hidden words
-    "attention": Parameter(_name),  # "off" also shows the prediction without attention
-    "shading": Parameter(_name),  # the quantity that shades the strip; defaults to probability
-    "lang": Parameter(lambda text: text if text in LANGUAGES else "en"),
+    "edits": partial(_matching, ".{0,2000}"),
+    "edits_on": _ids,  # the prompt for the edits; defaults to the text itself
+    "prompt": str,
+    "prompt_ids": _ids,  # replaces a prompt whose text does not encode to the same ids
+    **{name: partial(_setting, name) for name in LIMITS},
+    "seed": partial(_whole, most=_MAX_SEED),
+    "length": partial(_whole, least=1),  # maximum number of new tokens for the next run
+    "text": _runs,  # the origin of each token after the prompt; defaults to a new run
+    "class": str,  # a sequence of stops (see `sequence`)
+    "stop": partial(_whole, least=1),  # the current stop
+    "tab": _name,
+    "lesson": _name,  # opens the Lessons tab
+    "challenge": _name,  # opens the Challenges tab
+    "step": _name,  # opens the Machine tab
+    "film": _name,  # the film's open beat
+    "position": _whole,  # the selected token; defaults to the last
+    "layer": _whole,
+    "head": _whole,  # defaults to the average
+    "hidden": _ids,  # positions of hidden words
+    "attention": _name,  # "off" also shows the prediction without attention
+    "shading": _name,  # the quantity that shades the strip; defaults to probability
+    "lang": lambda text: text if text in LANGUAGES else "en",
+}
+_WRITE: dict[str, Callable[[Any], str]] = {  # those that `str` does not write
+    **dict.fromkeys(("edits_on", "prompt_ids", "hidden"), _write_ids),
+    "text": _write_runs,
 }
 # A link with only these parameters leaves the text unchanged.
 VIEW = (
