@@ -87,7 +87,7 @@ def wire_session(
 
     def follow_link(session: Session, query: str) -> Iterator[None]:
         try:
-            yield from open_link(session, query, places.tabs, places.pages)
+            yield from open_link(session, query, places)
         finally:
             session.link_opened = True
 

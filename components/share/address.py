@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from components.render import Signal
 from components.share.link import MAX_LINK, decode, document_values, encode
-from components.share.sequence import SequenceState, sequence_values
+from components.share.sequence import sequence_values
 from components.state.adoption import return_to
 from components.state.hidden import hidden_values
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.state.text import NEWEST, Selection, Text, shading_named
+from components.state.text import NEWEST, Selection, Shading, Text
 from gpt.documents.edit_text import format_edits
 
 
@@ -60,29 +60,7 @@ class Places:
 
 def address_view(places: Places) -> Signal:
     """Return the signal that contains the address's query. Its value is None until the page's link has been opened."""
-
-    def inputs(s: Snapshot) -> Any:
-        if not s.link_opened:
-            return None
-        text = None if s.generating else (s.written, s.settings)
-        pages = [page.current(s) for page in places.pages.values()]
-        return (
-            s.navigated,
-            s.tab,
-            pages,
-            s.film,
-            s.selection,
-            s.edits,
-            s.edits_on,
-            text,
-            hidden_values(s),
-            s.state(SequenceState),
-        )
-
-    def draw(s: Snapshot) -> dict[str, Any] | None:
-        return {"query": address(s, places), "at": s.navigated} if s.link_opened else None
-
-    return Signal("address", draw)
+    return Signal("address", lambda s: {"query": address(s, places), "at": s.navigated} if s.link_opened else None)
 
 
 def address(s: Snapshot, places: Places) -> str:
@@ -164,24 +142,35 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
     if not at > session.navigated:  # also true for NaN
         return
     values, _ = decode(query)
-    session.navigated = at
-    session.tab = values["tab"] if values.get("tab") in places.tabs else "playground"
-    session.film = values.get("film")
-    for name, page in places.pages.items():
-        if name in values and page.open(session, values[name]):
-            session.tab = page.tab
     opening = places.openings[session.language]
     has_text = not values.keys().isdisjoint({"prompt", "prompt_ids"})
     _return_to_model(session, values.get("model", places.model if has_text else opening.model))
-    if session.document is None:
-        return
-    config, n = session.document.loaded.model.config, len(session.document.ids)
-    selection = opening.selection
-    if "layer" in values:
-        selection = Selection(layer=values["layer"], head=values.get("head"))
-    position, shading = values.get("position", NEWEST), values.get("shading")
-    selection = selection.clamped_to(config, position=position if position < n else NEWEST)
-    session.selection = replace(selection, shading=shading_named(shading) or Selection.shading)
+    session.navigated, session.tab, session.film = at, "playground", None
+    if session.document is not None:
+        config = session.document.loaded.model.config
+        session.selection = replace(opening.selection.clamped_to(config, position=NEWEST), shading=Selection.shading)
+    show_place(session, values, places)
+
+
+def show_place(session: Session, values: Mapping[str, Any], places: Places) -> list[str]:
+    """Show the tab, the film, the selection and the pages that link values name; return the names of invalid values."""
+    session.film = values.get("film", session.film)
+    document, sizes = session.document, (0, 0, 0)
+    if document is not None:
+        sizes = len(document.ids), document.loaded.model.config.n_layer, document.loaded.model.config.n_head
+    known = dict(zip(("position", "layer", "head"), map(range, sizes), strict=True))
+    known |= {"tab": places.tabs, "shading": get_args(Shading)}
+    refused = [name for name, allowed in known.items() if name in values and values[name] not in allowed]
+    chosen = {name: values[name] for name in known if name in values and name not in refused}
+    session.tab = chosen.pop("tab", session.tab)
+    average = {"head": None} if "layer" in chosen else {}
+    session.selection = replace(session.selection, **average | chosen)
+    for name, page in places.pages.items():
+        if name in values and page.open(session, values[name]):
+            session.tab = page.tab
+        elif name in values:
+            refused.append(name)
+    return refused
 
 
 def _return_to_model(session: Session, model: str) -> None:

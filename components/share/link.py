@@ -193,9 +193,7 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
     drawn = [origin.params for origin, _ in runs if origin.params is not None]
     seed = params.seed if params.seed is not None else drawn[-1].seed if drawn else None
     own = replace(params, seed=seed)
-    values: dict[str, Any] = {"model": document.loaded.name, **_prompt(document), **settings(params)}
-    if seed is not None:
-        values["seed"] = seed
+    values = {"model": document.loaded.name, **_prompt(document)} | {name: +on for name, on in own.given().items()}
     values["text"] = tuple(
         LinkedRun(
             "sampled",
@@ -231,11 +229,6 @@ def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingPara
                 for step in document.steps(run.params or params, left):
                     left -= 1
                     yield step
-
-
-def settings(params: SamplingParams) -> dict[str, Any]:
-    """Return the enabled settings."""
-    return {name: +value for name, value in params.given().items() if name in LIMITS}  # +True is 1
 
 
 def shown_prompt(document: Generation) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any
 
 from components.concepts import steer
 from components.errors import localize_error
-from components.i18n import LANGUAGES, speaking, t
+from components.i18n import speaking, t
 from components.limits import MAX_LENGTH
-from components.share.address import LinkedPage, Places
+from components.share.address import Places, show_place
 from components.share.link import VIEW, decode, replay, shown_prompt
 from components.share.sequence import SequenceState, open_sequence
 from components.state.admission import admitted, measured, waiting_for_cluster
@@ -21,17 +21,8 @@ from components.state.hidden import hide_again
 from components.state.session import Session
 from components.state.settings import LIMITS, MoreControls, Settings, sampling_params, sampling_values
 from components.state.snapshot import Message, Throughput
-from components.state.text import NEWEST, Shading
-from gpt import (
-    DEFAULT_MODEL,
-    Edits,
-    Generation,
-    LoadedModel,
-    Step,
-    encode_prompt,
-    list_models,
-    with_seed,
-)
+from components.state.text import NEWEST
+from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, Step, encode_prompt, list_models, with_seed
 from gpt.documents.edit_text import parse_edits
 from gpt.documents.generation import stream
 
@@ -64,27 +55,29 @@ class LinkRequest:
             session.notice = Message("share.note", {"note": " ".join(sentences)})
 
 
-def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[str, LinkedPage]) -> Iterator[None]:
+def open_link(session: Session, query: str, places: Places) -> Iterator[None]:
     """Apply the query in the page's address; an empty query changes nothing.
 
     A query that only names a sequence opens one of its stops.
     """
     link = LinkRequest(*decode(query))
-    if "class" in link.parameters:
-        link = _open_sequence(session, link)
-    if (language := link.parameters.get("lang")) in LANGUAGES:
-        session.language = language
-    if link.parameters.keys() - VIEW:
+    parameters = link.parameters
+    if "class" in parameters:
+        _open_sequence(session, link)
+    session.language = parameters.get("lang", session.language)
+    if parameters.keys() - VIEW:
         yield from _generate(session, link)
-    if link.parameters.keys() & {*LIMITS, "shading"} - {"temperature"}:
+    elif parameters.keys() & {"edits", "edits_on"} and session.document is not None:
+        edits, session.edits_on = _edits(link, session.document.loaded)
+        session.edits = replace(edits, steering=())
+        steer(session, edits.steering)
+    if parameters.keys() & {*LIMITS, "shading"} - {"temperature"}:
         session.change(MoreControls, open=True)
-    if session.document is not None:
-        _select(session, session.document, link, tabs)
-    for name in pages.keys() & link.parameters.keys():
-        if pages[name].open(session, link.parameters[name]):
-            session.tab = pages[name].tab
-        else:
-            link.refuse(name)
+    link.refuse(*show_place(session, parameters, places))
+    if parameters.get("attention") != "off":
+        link.refuse("attention")
+    if parameters.keys() - VIEW or parameters.keys() & {"hidden", "attention"}:
+        hide_again(session, parameters)
     link.note(session)
 
 
@@ -96,7 +89,7 @@ def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
     session.change(SequenceState, at=at)
     _leave_stop(session)
     session.selection = replace(places.openings[session.language].selection, position=NEWEST)
-    yield from open_link(session, state.stops[at].query, places.tabs, places.pages)
+    yield from open_link(session, state.stops[at].query, places)
 
 
 def _leave_stop(session: Session) -> None:
@@ -106,18 +99,17 @@ def _leave_stop(session: Session) -> None:
     hide_again(session, {})
 
 
-def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
-    """Open a link's sequence. Return the link itself, or the stop's link if the link names nothing else."""
+def _open_sequence(session: Session, link: LinkRequest) -> None:
+    """Open a link's sequence, and take the place from its stop if the link names nothing else."""
     try:
         stop = open_sequence(session, link.parameters["class"], link.parameters.get("stop", 1) - 1)
     except ValueError as problem:
         link.problem = problem
         link.refuse("class", "stop")
-        return link
-    if not link.parameters.keys() <= {"class", "stop", "lang"}:
-        return link
-    _leave_stop(session)
-    return replace(link, parameters=link.parameters | decode(stop.query)[0])
+        return
+    if link.parameters.keys() <= {"class", "stop", "lang"}:
+        _leave_stop(session)
+        link.parameters.update(decode(stop.query)[0])
 
 
 def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:
@@ -217,32 +209,3 @@ def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ..
     except ValueError:
         link.refuse("edits_on")
         return edits, ()
-
-
-def _select(session: Session, document: Generation, link: LinkRequest, tabs: Sequence[str]) -> None:
-    parameters = link.parameters
-    config = document.loaded.model.config
-    limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}
-    link.refuse(*(name for name, limit in limits.items() if parameters.get(name, 0) >= limit))
-    if parameters.get("tab") not in tabs:
-        link.refuse("tab")
-    if parameters.get("shading") not in get_args(Shading):
-        link.refuse("shading")
-    if parameters.get("attention") != "off":
-        link.refuse("attention")
-    if parameters.keys() & {"edits", "edits_on"} and parameters.keys() <= {*VIEW}:
-        edits, session.edits_on = _edits(link, document.loaded)
-        session.edits = replace(edits, steering=())
-        steer(session, edits.steering)
-    selection = session.selection
-    session.selection = replace(
-        selection,
-        position=parameters.get("position", selection.position),
-        layer=parameters.get("layer", selection.layer),
-        head=parameters.get("head", None if "layer" in parameters else selection.head),
-        shading=parameters.get("shading", selection.shading),
-    )
-    if parameters.keys() - VIEW or parameters.keys() & {"hidden", "attention"}:
-        hide_again(session, parameters)
-    session.tab = parameters.get("tab", session.tab)
-    session.film = parameters.get("film", session.film)

@@ -20,7 +20,7 @@ from components.concepts import (
     unsteered,
 )
 from components.share import handlers
-from components.share.address import view_values
+from components.share.address import Places, view_values
 from components.share.handlers import json_file
 from components.share.opening import open_link
 from components.state.reads import is_ready
@@ -162,7 +162,7 @@ def test_links_and_files_carry_what_is_turned_up(session, monkeypatch):
     assert view_values(session.snapshot())["edits"] == "h0.1=0,c0.0=2"
     other = Session(Generation(MODEL, "the dog"))
     other.document.read()
-    list(open_link(other, "edits=h0.1%3D0%2Cc0.0%3D2", ("playground",), {}))
+    list(open_link(other, "edits=h0.1%3D0%2Cc0.0%3D2", Places(("playground",), {}, {}, "stories")))
     assert (turned(other.document), other.edits) == ({(0, 0): 2.0}, session.edits)
 
     monkeypatch.setattr(handlers, "load_with_progress", load)

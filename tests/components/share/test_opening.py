@@ -72,7 +72,7 @@ def test_the_visitor_s_own_text_stands_in_the_address_once_it_is_finished_unless
     session.document.read()
     whole = address(session.snapshot(), places)
     opened = Session(session.document.copy())
-    list(open_link(opened, whole, TABS, places.pages))
+    list(open_link(opened, whole, places))
     assert opened.document.ids == session.document.ids
     turn = session.lock.begin()
     assert named(session, places) == {"layer": "3", "head": "2"}
@@ -130,7 +130,7 @@ def linked():
 
 def follow(linked, query):
     pages = {"lesson": LinkedPage("lessons", lambda linked, key: key == "loss", lambda s: None)}
-    list(open_link(linked, query, OPEN_TABS, pages))
+    list(open_link(linked, query, Places(OPEN_TABS, pages, {}, "stories")))
 
 
 def test_a_text_that_a_person_has_worked_on_comes_back_when_the_one_of_a_link_is_undone(linked):
@@ -193,7 +193,7 @@ PLACES = Places(("playground", "why", "change", "inside", "challenges"), PAGES, 
 
 def opened_at(query, session=None):
     session = session or Session(Generation(get_model(), "The dog ran"), "The dog ran")
-    list(open_link(session, query, PLACES.tabs, PAGES))
+    list(open_link(session, query, PLACES))
     return session
 
 
