@@ -16,7 +16,7 @@ import numpy as np
 from components.errors import PageError, localize_error
 from components.i18n import t
 from components.labels import shortened, token_text
-from components.parts import Part
+from components.parts import Handler, Part, Queue
 from components.share.address import page_values
 from components.share.link import MAX_LINK, encode, shown_prompt
 from components.state.adoption import adopt, load_with_progress
@@ -38,27 +38,6 @@ _TEMPLATE = """<div class="gb-share" role="group">
 </div>
 <input type="file" accept=".json,application/json" hidden>
 </div>"""
-
-
-def share_menu(name: str, items: Sequence[str | list[str]], *, largest: int = 0, **wired: Any) -> Part:
-    """Return a menu's buttons. items: their names; a list is the name of a submenu, followed by those of its buttons.
-
-    View data: answer, a value from `copied` or `message`, or a `File` to save, with a unique number "n".
-    """
-    return widget("menu", name, template=_TEMPLATE, options={"items": items, "largest": largest}, **wired)
-
-
-def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:
-    """Return a response that copies content to the clipboard and shows `text`.
-
-    manual: the message if the browser does not allow copying. query: whether the content becomes the query of the
-    page's address.
-    """
-    return {"how": "copy", "content": content, "says": text, "manual": manual, "query": query}
-
-
-def message(text: str) -> dict[str, Any]:
-    return {"how": "tell", "says": text}
 
 
 COLUMNS = ("id", "token", "logit", "raw_probability", "final_probability")
@@ -113,77 +92,93 @@ _numbers = count(1)  # unique numbers for the responses; the browser acts on eac
 
 @dataclass(frozen=True)
 class ShareState:
-    """Each menu's last response."""
+    """Each menu's last response (see `Answer` in menu.js)."""
 
     link: dict[str, Any] | None = None
-    file: dict[str, Any] | None = None
-
-    __hash__ = None  # type: ignore[assignment]
+    files: dict[str, Any] | None = None
 
 
 def link_menu() -> Part:
     """Return the frame's menu, which shares the page as a link."""
-    items = ["link", "class", "present"]
-    return share_menu("share-link", items, draw=lambda s: {"answer": s[ShareState].link}, on=answer_link)
+    return _menu("link", ["link", "class", "present"], answer_link, "interactive")
 
 
 def files_menu() -> Part:
     elsewhere, save = ["elsewhere", *get_args(Engine)], ["save", "text", "document", "csv"]
-    items: list[str | list[str]] = ["python", elsewhere, save, "open"]
-    wired: dict[str, Any] = {"draw": lambda s: {"answer": s[ShareState].file}, "on": answer_files, "queue": "model"}
-    return share_menu("share-files", items, largest=LARGEST, **wired)
+    return _menu("files", ["python", elsewhere, save, "open"], answer_files, "model")
+
+
+def _menu(name: str, items: Sequence[str | list[str]], on: Handler, queue: Queue) -> Part:
+    """Return a menu. items: names of its buttons; a list is the name of a submenu, followed by those of its buttons."""
+    options = {"items": items, "largest": LARGEST}
+
+    def draw(s: Any) -> dict[str, Any]:
+        return {"answer": getattr(s[ShareState], name)}
+
+    return widget("menu", f"share-{name}", template=_TEMPLATE, options=options, draw=draw, on=on, queue=queue)
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
     """Send the page's link, or an error if the link is too long."""
     try:
-        if session.document is None:
-            raise PageError("error.no_text")
+        _text_of(session)
         with session.lock.reading():
             query = encode(page_values(session.snapshot()))
         if len(query) > MAX_LINK:
             raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
-        answer = copied(query, t("share.link.copied"), t("share.manual"), query=True)
+        answer = _copied(query, "share.link.copied") | {"query": True}
     except ValueError as problem:  # or an invalid seed
-        answer = message(localize_error(problem))
-    session.change(ShareState, link={"n": next(_numbers), **answer})
+        answer = _told(localize_error(problem))
+    session.change(ShareState, link=answer)
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
+    what = sent.get("what")
     try:
-        if sent.get("what") == "open":
-            answer = message((yield from _open(session, sent)))
-        elif (document := session.document) is None:
-            raise PageError("error.no_text")
+        if what == "open":
+            answer = _told((yield from _open(session, sent)))
         else:
+            document = _text_of(session)
             with session.lock.reading():
-                answer = _saved(session, document, sent.get("what"))
+                answer = _saved(session, document, what)
     except ValueError as problem:
-        answer = message(_short(localize_error(problem)))
-    session.change(ShareState, file={"n": next(_numbers), **answer})
+        answer = _told(shortened(localize_error(problem), MAX_PROBLEM_CHARS))
+    session.change(ShareState, files=answer)
+
+
+def _text_of(session: Session) -> Generation:
+    if session.document is None:
+        raise PageError("error.no_text")
+    return session.document
+
+
+def _told(text: str) -> dict[str, Any]:
+    return {"n": next(_numbers), "how": "tell", "says": text}
+
+
+def _copied(content: str, says: str) -> dict[str, Any]:
+    return {"n": next(_numbers), "how": "copy", "content": content, "says": t(says), "manual": t("share.manual")}
 
 
 def _saved(session: Session, document: Generation, what: object) -> dict[str, Any]:
     """Return the response to a click on a save button. Raises ValueError for an unknown button."""
+    s = session.snapshot()
+    assert s.text is not None
     if what == "python":
-        hidden = sorted(session.snapshot().hidden)
-        program = python_snippet(document, session.edits, session.edits_on, hidden)
-        return copied(program, t("share.python.copied"), t("share.manual"))
+        program = python_snippet(document, session.edits, session.edits_on, sorted(s.hidden))
+        return _copied(program, "share.python.copied")
     if isinstance(what, str) and what in get_args(Engine):
         params = replace(session.settings.sampling(), seed=session.settings.typed_seed())
-        program = engine_snippet(what, document.ids, params, session.settings.length)
-        return copied(program, t("share.elsewhere.copied"), t("share.manual"))
+        return _copied(engine_snippet(what, document.ids, params, session.settings.length), "share.elsewhere.copied")
     if what == "text":
         file = text_file(document)
     elif what == "document":
-        file = json_file(document, **hidden_values(session.snapshot()))
+        file = json_file(document, **hidden_values(s))
     elif what == "csv":
-        text = session.snapshot().text
-        assert text is not None
-        file = csv_file(text.document, text.at(session.selection), session.settings.sampling())
+        file = csv_file(s.text.document, s.text.at(s.selection), s.settings.sampling())
     else:
         raise PageError("share.no_file", name=str(what))
-    return {"how": "save", **vars(file), "says": t("share.saved", name=file.name)}
+    return {"n": next(_numbers), "how": "save", **vars(file), "says": t("share.saved", name=file.name)}
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
@@ -211,7 +206,3 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
         session.edits, session.edits_on = edits, ()
         caption += t("share.opened.edits")
     return caption
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_PROBLEM_CHARS else f"{text[: MAX_PROBLEM_CHARS - 1]}…"

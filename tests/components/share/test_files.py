@@ -88,7 +88,7 @@ def test_a_document_of_an_edited_model_opens_with_the_edits_beside_it(monkeypatc
         assert session.document.ids == each.ids
         assert session.document.edits is None
         assert session.edits == found
-        assert ("Change it" in session.state(handlers.ShareState).file["says"]) is beside
+        assert ("Change it" in session.state(handlers.ShareState).files["says"]) is beside
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_invalid_file_gives_one_sentence_and_the_text_stays(sent):
     made = document()
     session = Session(made)
     list(handlers.answer_files(session, sent))
-    answer = session.state(handlers.ShareState).file
+    answer = session.state(handlers.ShareState).files
     assert (answer["how"], session.document) == ("tell", made)
     assert answer["says"]
 
