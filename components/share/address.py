@@ -158,8 +158,8 @@ def show_place(session: Session, values: Mapping[str, Any], places: Places) -> l
     document, sizes = session.document, (0, 0, 0)
     if document is not None:
         sizes = len(document.ids), document.loaded.model.config.n_layer, document.loaded.model.config.n_head
-    known = dict(zip(("position", "layer", "head"), map(range, sizes), strict=True))
-    known |= {"tab": places.tabs, "shading": get_args(Shading)}
+    known: dict[str, Sequence[Any]] = {"tab": places.tabs, "shading": get_args(Shading)}
+    known |= zip(("position", "layer", "head"), map(range, sizes), strict=True)
     refused = [name for name, allowed in known.items() if name in values and values[name] not in allowed]
     chosen = {name: values[name] for name in known if name in values and name not in refused}
     session.tab = chosen.pop("tab", session.tab)
