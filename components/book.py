@@ -7,13 +7,11 @@ from html import escape
 from pathlib import Path
 from typing import cast
 
-from pygments import highlight
-from pygments.formatters.html import HtmlFormatter
-from pygments.lexers.python import PythonLexer
 from torch import Tensor
 
 from components.i18n import speaking, spoken, t
 from components.i18n.catalogue import GLOSSARY, has_text
+from components.tabs.lessons.code_view import coloured
 from gpt.course.check import Checker, numbers
 from gpt.course.steps import LANGUAGES, STEPS, Language, Step
 
@@ -153,10 +151,6 @@ def cells(expected: Tensor | float) -> str:
     row = expected[(-1,) * (expected.dim() - 1)]
     is_long = expected.dim() == 1 and len(row) > ROW
     return f"<td>{tuple(expected.shape)}<td>{ends}<td>{'' if is_long else numbers(row)}"
-
-
-def coloured(code: str) -> str:
-    return str(highlight(code, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n")
 
 
 def terms() -> list[tuple[str, str]]:

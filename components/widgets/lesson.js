@@ -1,6 +1,6 @@
 /**
  * A lesson's code, its questions, and feedback on the answers.
- * @typedef {{caption: string, lines: [string, string][][]}} Listing  lines of tokens; each token is a kind and a text
+ * @typedef {{caption: string, lines: string[]}} Listing  lines of the project's own code as HTML, highlighted by pygments
  * @typedef {object} Question
  * @property {string} question
  * @property {"number" | "choice" | "goal"} kind  a goal is checked without an answer
@@ -31,9 +31,9 @@ function makeListing({ caption, lines }, copy) {
   const pre = make("pre", "", "", { "aria-label": caption });
   for (const line of lines) {
     const row = make("code");
-    const indent = /^ */.exec(line.map(([, text]) => text).join(""))?.[0].length ?? 0;
+    row.innerHTML = `${line}\n`;
+    const indent = /^ */.exec(row.textContent)?.[0].length ?? 0;
     row.style.setProperty("--gb-indent", `${indent + 2}ch`);
-    row.append(...line.map(([kind, text]) => make("span", kind ? `gb-c-${kind}` : "", text)), "\n");
     pre.append(row);
   }
   const head = make("figcaption", "", caption);
@@ -54,8 +54,8 @@ function mount(root, host) {
     const copy = make("button", "gb-copy-code", t("lessons.copy"), { type: "button" });
     const figure = makeListing(listing, copy);
     copy.addEventListener("click", async () => {
-      const text = listing.lines.map((line) => line.map(([, piece]) => piece).join("")).join("\n");
-      if (!(await copyText(`${text}\n`))) return getSelection()?.selectAllChildren(find(figure, "pre"));
+      const pre = find(figure, "pre");
+      if (!(await copyText(pre.textContent))) return getSelection()?.selectAllChildren(pre);
       setText(copy, t("lessons.copied"));
       setTimeout(() => setText(copy, t("lessons.copy")), COPIED_MS);
     });

@@ -5,64 +5,46 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
 from pygments.lexers.python import PythonLexer
-from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.Assign
-CodeToken = tuple[str, str]  # kind ("k" keyword, "s" string, "c" comment, "d" defined name, "n" number, "" other), text
 MINIMAL = "gpt.experiments.minimal"  # the code of the lessons
-PYTHON = PythonLexer(stripnl=False, ensurenl=False)
-KINDS = {
-    Keyword: "k",
-    Operator.Word: "k",
-    Name.Builtin.Pseudo: "k",
-    String: "s",
-    Comment: "c",
-    Name.Function: "d",
-    Name.Class: "d",
-    Number: "n",
-}
 
 
-@dataclass(frozen=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """An excerpt from the source.
 
     Attributes:
         file: Path relative to the project.
         line: 1-based number of the first line.
-        lines: The tokens in each line.
     """
 
     file: str
     name: str
     line: int
-    lines: tuple[tuple[CodeToken, ...], ...]
-
-    @property
-    def text(self) -> str:
-        return "\n".join("".join(text for _, text in line) for line in self.lines)
+    text: str
 
 
 @lru_cache(maxsize=64)
 def printed(lesson: str) -> Excerpt:
     """Return a lesson's section of `minimal`, with the imports that it needs to run on its own."""
-    path = _path(MINIMAL)
-    source = path.read_text(encoding="utf-8")
+    file, source = _read(MINIMAL)
     header, *sections = re.split(r"^# %% (\w+): .*\n+", source, flags=re.MULTILINE)
     text = dict(zip(sections[::2], sections[1::2], strict=True))[lesson].rstrip()
     names = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
     used = {name.id for name in names} - {name.id for name in names if isinstance(name.ctx, ast.Store)}
-    own, whole = (_definitions(ast.parse(each)) for each in (text, source))
+    own, whole = (_definitions(ast.parse(each)).keys() for each in (text, source))
     groups = [_imports(block, used) for block in header.split('"""')[-1].split("\n\n")]
     groups.append("\n".join(f"from {MINIMAL} import {name}" for name in sorted((whole - own) & used)))
     code = "\n\n".join(filter(None, groups)) + "\n\n\n" + text
-    return Excerpt(_file(path, MINIMAL), lesson, source[: source.index(text)].count("\n") + 1, colour(code.lstrip()))
+    return Excerpt(file, lesson, source[: source.index(text)].count("\n") + 1, code.lstrip())
 
 
 @lru_cache(maxsize=128)
@@ -72,22 +54,28 @@ def excerpt(code: str) -> Excerpt:
     code: the class, function or constant, such as "gpt.model:GPT.loss". Raises LookupError for an unknown name.
     """
     module, _, name = code.partition(":")
-    path = _path(module)
-    source = path.read_text(encoding="utf-8")
-    lines, numbers = source.splitlines(), _lines(_find(ast.parse(source), name))
+    file, source = _read(module)
+    node: Any = ast.parse(source)
+    for part in name.split("."):
+        node = _definitions(node)[part]
+    lines, numbers = source.splitlines(), _lines(node)
     text = textwrap.dedent("\n".join(lines[number - 1] for number in numbers))
-    return Excerpt(_file(path, module), name, numbers[0], colour(text.rstrip()))
+    return Excerpt(file, name, numbers[0], text.rstrip())
 
 
-def _file(path: Path, module: str) -> str:
-    return "/".join(path.parts[-len(module.split(".")) - (path.name == "__init__.py") :])
+@lru_cache(maxsize=128)
+def coloured(code: str) -> str:
+    """Return code as HTML, whose classes are the short names of pygments."""
+    return str(highlight(code, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n")
 
 
-def _path(module: str) -> Path:
+def _read(module: str) -> tuple[str, str]:
+    """Return a module's path relative to the project, and its source."""
     spec = find_spec(module)
-    if spec is None or spec.origin is None:
-        raise LookupError(f"there is no module {module}")
-    return Path(spec.origin)
+    assert spec is not None
+    path = Path(str(spec.origin))
+    n_parts = len(module.split(".")) + (path.name == "__init__.py")
+    return "/".join(path.parts[-n_parts:]), path.read_text(encoding="utf-8")
 
 
 def _imports(block: str, used: set[str]) -> str:
@@ -97,21 +85,10 @@ def _imports(block: str, used: set[str]) -> str:
     return "\n".join(ast.unparse(node) for node in nodes if node.names)
 
 
-def _definitions(tree: ast.Module) -> set[str]:
-    return {_name(node) for node in tree.body if isinstance(node, Definition)}
-
-
-def _find(node: ast.AST, name: str) -> Definition:
-    for part in name.split("."):
-        inside = getattr(node, "body", [])
-        node = next((each for each in inside if isinstance(each, Definition) and _name(each) == part), ast.Pass())
-    if not isinstance(node, Definition):
-        raise LookupError(f"there is no {name}")
-    return node
-
-
-def _name(node: Definition) -> str:
-    return ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else node.name
+def _definitions(node: Any) -> dict[str, Definition]:
+    """Return the definitions in a module or class by their names."""
+    found = (each for each in node.body if isinstance(each, Definition))
+    return {ast.unparse(each.targets[0]) if isinstance(each, ast.Assign) else each.name: each for each in found}
 
 
 def _lines(node: Definition) -> list[int]:
@@ -128,24 +105,3 @@ def _lines(node: Definition) -> list[int]:
 
 def _first(node: Definition) -> int:
     return min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))
-
-
-def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:
-    """Highlight source code, returning the tokens in each line."""
-    lines: list[list[CodeToken]] = [[]]
-    for token, value in PYTHON.get_tokens(text):
-        kind = next((kind for group, kind in KINDS.items() if token in group), "")
-        first, *others = value.split("\n")
-        _add(lines[-1], kind, first)
-        for other in others:
-            lines.append([])
-            _add(lines[-1], kind, other)
-    return tuple(tuple(line) for line in lines)
-
-
-def _add(line: list[CodeToken], kind: str, text: str) -> None:
-    """Append text to a line, merging it with the last token if both are of the same kind."""
-    if line and line[-1][0] == kind:
-        line[-1] = (kind, line[-1][1] + text)
-    elif text:
-        line.append((kind, text))

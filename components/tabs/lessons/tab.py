@@ -21,7 +21,7 @@ from components.state.reads import Pending, Reads
 from components.state.session import Session
 from components.state.settings import MoreControls
 from components.state.snapshot import Message
-from components.tabs.lessons.code_view import Excerpt, excerpt, printed
+from components.tabs.lessons.code_view import Excerpt, coloured, excerpt, printed
 from components.tabs.lessons.course import BY_KEY, LESSONS, SYNONYMS, Lesson
 from components.tabs.lessons.figure import EXAMPLE, MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Open, Picture, Reply, checked_ids
 from components.tabs.lessons.pictures import PANELS, PICTURES
@@ -146,7 +146,7 @@ def code_and_questions(s: Any) -> dict[str, Any]:
 
 def listing(found: Excerpt) -> dict[str, Any]:
     place = (found.file, found.name, t("lessons.line", line=found.line))
-    return {"caption": " · ".join(place), "lines": found.lines}
+    return {"caption": " · ".join(place), "lines": coloured(found.text).split("\n")}
 
 
 def question_data(lesson: Lesson, n: int, s: Any) -> dict[str, Any]:
