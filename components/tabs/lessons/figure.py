@@ -70,20 +70,12 @@ class SliderSpec:
     value: float
 
     def top(self, config: GPTConfig) -> float:
-        """Return the maximum, which is always above the minimum."""
-        return max(self._high(config), self.low + self.step)
-
-    def _high(self, config: GPTConfig) -> float:
         return self.high(config) if callable(self.high) else self.high
 
-    def start(self, config: GPTConfig) -> float:
-        return max(self.low, min(self.value, self._high(config)))
-
     def clamped(self, value: object, config: GPTConfig) -> float:
-        """Return the value clamped to the slider's range, or the initial value if it is not a number."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-            return self.start(config)
-        inside = max(self.low, min(value, self._high(config)))
+        """Return the value, or the initial one if it is not a number, clamped to the slider's range."""
+        number = value if type(value) in (int, float) and value == value else self.value
+        inside = max(self.low, min(number, self.top(config)))
         return int(inside) if self.step == int(self.step) else float(inside)
 
 

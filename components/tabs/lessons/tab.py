@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -23,7 +23,17 @@ from components.state.settings import MoreControls
 from components.state.snapshot import Message
 from components.tabs.lessons.code_view import Excerpt, coloured, excerpt, printed
 from components.tabs.lessons.course import BY_KEY, LESSONS, SYNONYMS, Lesson
-from components.tabs.lessons.figure import EXAMPLE, MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Open, Picture, Reply, checked_ids
+from components.tabs.lessons.figure import (
+    EXAMPLE,
+    MAX_TEXT_CHARS,
+    MAX_TOKENS,
+    Drawn,
+    Open,
+    Picture,
+    Reply,
+    SliderSpec,
+    checked_ids,
+)
 from components.tabs.lessons.pictures import PANELS, PICTURES
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.widgets.simple import course, predictions, table
@@ -82,15 +92,15 @@ def open_lesson(loaded: LoadedModel, session: Session, key: object) -> bool:
     if not isinstance(key, str) or key not in BY_KEY:
         return False
     if session.state(Open).lesson != key:
-        picture, config = PICTURES.get(key) or Picture(lambda s: None), loaded.model.config
+        picture, config = PICTURES.get(key, NO_PICTURE), loaded.model.config
         session.change(
             Open,
             lesson=key,
             loaded=loaded,
             text=first_prompt(loaded, picture.text, most=MAX_TOKENS) if picture.text else "",
-            a=picture.a.start(config) if picture.a else 0,
-            b=picture.b.start(config) if picture.b else 0,
-            choice=picture.choices[0] if picture.choices else "",
+            a=picture.a.clamped(None, config) if picture.a else 0,
+            b=picture.b.clamped(None, config) if picture.b else 0,
+            choice=next(iter(picture.choices), ""),
             is_new=True,
             replies={},
         )
@@ -105,29 +115,21 @@ def lesson_key(s: Any) -> str | None:
 
 
 def path(loaded: LoadedModel, s: Any) -> dict[str, Any]:
-    lesson = BY_KEY.get(s[Open].lesson)
-    opened = (
-        {}
-        if lesson is None
-        else {
-            "title": f"{LESSONS.index(lesson) + 1} · {t(f'lesson.{lesson.key}.title')}",
-            "says": lesson_text(lesson, "says", loaded),
-            "has_film": lesson.beat != "",
+    items = [
+        {
+            "title": t(f"lesson.{each.key}.title"),
+            "says": lesson_text(each, "says", loaded),
+            "part": t(f"lessons.part.{each.part}"),
+            "words": SYNONYMS[each.key],
         }
-    )
-    return {
-        "open": lesson_key(s),
-        **opened,
-        "items": [
-            {
-                "title": t(f"lesson.{each.key}.title"),
-                "says": lesson_text(each, "says", loaded),
-                "part": t(f"lessons.part.{each.part}"),
-                "words": SYNONYMS[each.key],
-            }
-            for each in LESSONS
-        ],
-    }
+        for each in LESSONS
+    ]
+    lesson = BY_KEY.get(s[Open].lesson)
+    if lesson is None:
+        return {"open": None, "items": items}
+    n = LESSONS.index(lesson)
+    title, says = f"{n + 1} · {items[n]['title']}", items[n]["says"]
+    return {"open": lesson.key, "items": items, "title": title, "says": says, "has_film": lesson.beat != ""}
 
 
 def code_and_questions(s: Any) -> dict[str, Any]:
@@ -218,11 +220,14 @@ def replies(s: Any) -> dict[int, Reply]:
 # The figure
 
 
-def figure_part(config: GPTConfig) -> Part:
-    def has_text(s: Any) -> bool:
-        shown = picture_of(s)
-        return shown is not None and shown.text is not None
+NO_PICTURE, NO_SLIDER = Picture(lambda s: None), SliderSpec("", 0, 1, 1, 0)
 
+
+def picture_of(s: Any) -> Picture:
+    return PICTURES.get(s.state(Open).lesson, NO_PICTURE)
+
+
+def figure_part(config: GPTConfig) -> Part:
     text = text_box(
         "lesson-text",
         label="picture.text",
@@ -230,11 +235,11 @@ def figure_part(config: GPTConfig) -> Part:
         max_length=MAX_TEXT_CHARS,
         value=lambda s: s[Open].text,
         on=type_text,
-        show=has_text,
+        show=lambda s: picture_of(s).text is not None,
     )
     switch = choice(
         "lesson-choice",
-        choices=choices,
+        choices=lambda s: [(t(f"picture.{s[Open].lesson}.choice.{each}"), each) for each in picture_of(s).choices],
         label="picture.switch",
         value=lambda s: s[Open].choice,
         on=choose,
@@ -246,48 +251,35 @@ def figure_part(config: GPTConfig) -> Part:
         switch,
         says("lesson-notice", problem, kind="notice"),
         says("lesson-says", lambda s: shown(s).summary),
-        tokens("lesson-strip", selectable=False, draw=strip),
+        tokens("lesson-strip", selectable=False, draw=lambda s: {"lines": shown(s).strip, "doc": s[Open].lesson}),
         predictions("lesson-bars", selectable=False, draw=lambda s: shown(s).bars),
         picture("lesson-chart", lambda s: shown(s).chart),
         table("lesson-table", draw=lambda s: {"rows": shown(s).table}),
         classes="gb-panel",
         name="lesson-figure",
-        show=lambda s: picture_of(s) is not None,
+        show=lambda s: picture_of(s) is not NO_PICTURE,
     )
 
 
 def slider_part(name: Literal["a", "b"], config: GPTConfig) -> Part:
-    def spec(s: Any) -> Any:
-        return getattr(picture_of(s), name, None)
-
-    def end(of: Any, otherwise: float) -> Any:
-        return lambda s: otherwise if spec(s) is None else of(spec(s))
+    def of(field: Callable[[SliderSpec], Any]) -> Callable[[Any], Any]:
+        return lambda s: field(getattr(picture_of(s), name) or NO_SLIDER)
 
     return slider(
         f"lesson-{name}",
-        low=end(lambda found: found.low, 0),
-        high=end(lambda found: found.top(config), 1),
-        step=end(lambda found: found.step, 1),
-        label=lambda s: "" if spec(s) is None else t(spec(s).label),
+        low=of(lambda spec: spec.low),
+        high=of(lambda spec: max(spec.top(config), spec.low + spec.step)),
+        step=of(lambda spec: spec.step),
+        label=of(lambda spec: spec.label and t(spec.label)),
         value=lambda s: getattr(s[Open], name),
         on=partial(move, name),
-        show=lambda s: spec(s) is not None,
+        show=lambda s: getattr(picture_of(s), name) is not None,
     )
-
-
-def choices(s: Any) -> list[tuple[str, str]]:
-    key, shown = s[Open].lesson, picture_of(s)
-    return [] if shown is None else [(t(f"picture.{key}.choice.{each}"), each) for each in shown.choices]
-
-
-def picture_of(s: Any) -> Picture | None:
-    return PICTURES.get(s.state(Open).lesson)
 
 
 def figure(s: Any) -> Drawn:
     """Draw the open lesson's figure. Raises ValueError if it cannot be drawn with its controls."""
-    shown = picture_of(s)
-    drawn = None if shown is None else shown.draw(s)
+    drawn = picture_of(s).draw(s)
     return drawn if isinstance(drawn, Drawn) else Drawn(chart=drawn)
 
 
@@ -298,8 +290,7 @@ def shown(s: Any) -> Drawn:
     except (Pending, ValueError):
         if not s[Open].is_new:
             raise Pending from None  # the last drawing stays, and a notice explains a ValueError
-        learns = s[Open].lesson and PICTURES[s[Open].lesson].takes_time()
-        return Drawn(t("lessons.learning") if learns else "")
+        return Drawn(t("lessons.learning") if picture_of(s).takes_time() else "")
 
 
 def problem(s: Any) -> ValueError | None:
@@ -311,27 +302,20 @@ def problem(s: Any) -> ValueError | None:
     return None
 
 
-def strip(s: Any) -> dict[str, Any]:
-    return {"lines": shown(s).strip, "doc": s[Open].lesson}
-
-
-def move(name: str, session: Session, value: object) -> None:
-    state = session.state(Open)
-    spec = getattr(PICTURES.get(state.lesson), name, None)
-    if spec is not None and state.loaded is not None:
-        set_control(session, name, spec.clamped(value, state.loaded.model.config))
+def move(name: Literal["a", "b"], session: Session, value: object) -> None:
+    spec, loaded = getattr(picture_of(session), name), session.state(Open).loaded
+    if spec is not None and loaded is not None:
+        set_control(session, name, spec.clamped(value, loaded.model.config))
 
 
 def choose(session: Session, choice: object) -> None:
-    shown = picture_of(session)
-    if shown is not None and choice in shown.choices:
+    if choice in picture_of(session).choices:
         set_control(session, "choice", choice)
 
 
 def type_text(session: Session, text: object) -> None:
     """Set the text, truncating it if it is far too long."""
-    shown = picture_of(session)
-    if shown is not None and shown.text is not None and isinstance(text, str):
+    if picture_of(session).text is not None and isinstance(text, str):
         set_control(session, "text", text[: MAX_TEXT_CHARS + 1])
 
 
@@ -399,22 +383,18 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
 
     Raises ValueError if the text is empty or too long.
     """
-    state = session.state(Open)
-    lesson, picture = BY_KEY[state.lesson], PICTURES.get(state.lesson)
-    if lesson.place.model:
-        loaded = yield from load_with_progress(session, lesson.place.model)
-    has_text = picture is not None and picture.text is not None
-    if has_text or lesson.place.model:
-        text = state.text if has_text else lesson.place.text or EXAMPLE
+    state, place = session.state(Open), BY_KEY[session.state(Open).lesson].place
+    if place.model:
+        loaded = yield from load_with_progress(session, place.model)
+    has_text, has_head = picture_of(session).text is not None, picture_of(session).b is not None
+    if has_text or place.model:
+        text = state.text if has_text else place.text or EXAMPLE
         ids, document = checked_ids(loaded, text), session.document
         if document is None or document.loaded is not loaded or document.ids != ids or document.held:
             with admitted(session, loaded) as waiting:
                 yield from waiting
                 adopt(session, Generation(loaded, ids), text, Message("status.lesson"))
-    if lesson.place.head is not None:
-        session.selection = replace(session.selection, layer=lesson.place.head[0], head=lesson.place.head[1])
-    if lesson.place.selects_head and picture is not None and session.document is not None:
-        selection = replace(session.selection, layer=int(state.a))
-        if picture.b is not None:
-            selection = replace(selection, head=int(state.b))
-        session.selection = selection.clamped_to(session.document.loaded.model.config, position=selection.position)
+    if place.head is not None:
+        session.select(layer=place.head[0], head=place.head[1])
+    if place.selects_head:
+        session.select(layer=int(state.a), head=int(state.b) if has_head else None)
