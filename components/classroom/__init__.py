@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, groupby
+from itertools import count
 from typing import Any
 
 import segno
@@ -33,7 +33,6 @@ from components.errors import PageError, localize_error
 from components.events import Events
 from components.i18n import LANGUAGES, Language
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS, MAX_SHORT_LINKS
-from components.parts import Handler
 from components.render import Renderer, Signal
 from components.share.address import Places, page_values
 from components.share.handlers import ShareState
@@ -82,15 +81,8 @@ def qr_code(text: str) -> dict[str, Any]:
         ValueError: If the text exceeds the 2,953 bytes that a QR code can hold.
     """
     matrix = segno.make(text, error="l", boost_error=True, micro=False).matrix
-    runs = []
-    for y, row in enumerate(matrix):
-        x = 0
-        for dark, modules in groupby(row):
-            n = len(list(modules))
-            if dark:
-                runs.append(f"M{x + BORDER} {y + BORDER}h{n}v1h-{n}z")
-            x += n
-    return {"size": len(matrix) + 2 * BORDER, "path": "".join(runs)}
+    dark = [(x + BORDER, y + BORDER) for y, row in enumerate(matrix) for x, module in enumerate(row) if module]
+    return {"size": len(matrix) + 2 * BORDER, "path": "".join(f"M{x} {y}h1v1h-1z" for x, y in dark)}
 
 
 FOLDER = "glassbox/class"
@@ -205,17 +197,19 @@ class Room:
 
     def admit(self, page: str) -> bool:
         """Return whether a page may follow. At most MAX_FOLLOWERS pages can follow at the same time."""
-        now = time.monotonic()
-        self.pages = {name: at for name, at in self.pages.items() if at > now - GONE_SECONDS}
+        self.pages = self.present()
         if page not in self.pages and len(self.pages) >= MAX_FOLLOWERS:
             return False
-        self.pages[page] = now
+        self.pages[page] = time.monotonic()
         return True
+
+    def present(self) -> dict[str, float]:
+        since = time.monotonic() - GONE_SECONDS
+        return {name: at for name, at in self.pages.copy().items() if at > since}
 
     async def newer(self, language: Language, numbers: bool, seen: str) -> bytes | None:
         """Wait for frames that a page lacks and return them. Returns None after WAIT_SECONDS."""
-        key = language, numbers
-        mirror = self.mirrors.setdefault(key, Mirror(self.session, language, numbers, self.private))
+        mirror = self.mirrors.setdefault((language, numbers), Mirror(self.session, language, numbers, self.private))
         end = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < end and not self.is_closed:
             await mirror.draw(self.renderer)
@@ -225,16 +219,12 @@ class Room:
         return None
 
 
-def room_of(code: object) -> Room | None:
-    return _rooms.get(code) if isinstance(code, str) else None
-
-
 async def _follow(request: Request) -> Response:
     """Send the frames that a page lacks.
 
     The status is 204 if the page is up to date, 404 if the class does not exist, and 409 if the class is full.
     """
-    room, asked = room_of(request.path_params["code"]), request.query_params
+    room, asked = _rooms.get(request.path_params["code"]), request.query_params
     if room is None:
         return Response(status_code=404)
     if not room.admit(re.sub("[^0-9a-f]", "", asked.get("page", ""))[:32]):
@@ -250,9 +240,8 @@ async def _follow(request: Request) -> Response:
 
 
 def _count(request: Request) -> Response:
-    room = room_of(request.path_params["code"])
-    now = time.monotonic()
-    return JSONResponse(0 if room is None else sum(at > now - GONE_SECONDS for at in list(room.pages.values())))
+    room = _rooms.get(request.path_params["code"])
+    return JSONResponse(0 if room is None else len(room.present()))
 
 
 ROUTES = [_SHORT, Route(f"/{FOLDER}/{{code}}", _follow), Route(f"/{FOLDER}/{{code}}/pages", _count)]
@@ -292,79 +281,65 @@ class Classroom:
 
     def handle(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
         """Handle a request. sent: the action "do" and its values, unchecked."""
-        does: dict[object, Handler] = {
-            "stop": self.go_to_stop,
-            "start": self.start,
-            "end": self.end,
-            "links": self.make_links,
-            "room": self.set_room,
-            "alone": self.go_on_alone,
-        }
-        if handler := does.get(sent.get("do")):
-            yield from handler(session, sent) or ()
-
-    def go_to_stop(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Show the stop with index "at" in the open sequence."""
-        if type(sent.get("at")) is int:
-            yield from open_stop(session, sent["at"], self.places)
-
-    def start(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Open the sequence in "text", possibly a built-in one, at its first stop."""
-        text = sent.get("text")
-        if isinstance(text, str):
-            open_sequence(session, self._named(text[:MAX_TEXT_CHARS]))
-            yield from open_stop(session, 0, self.places)
-
-    def end(self, session: Session, sent: dict[str, Any]) -> None:
-        session.change(SequenceState, link="", stops=(), at=0)
+        match sent:
+            case {"do": "stop", "at": int(at)}:
+                yield from open_stop(session, at, self.places)
+            case {"do": "start", "text": str(text)}:
+                open_sequence(session, named(text))
+                yield from open_stop(session, 0, self.places)
+            case {"do": "end"}:
+                session.change(SequenceState, link="", stops=(), at=0)
+            case {"do": "links"}:
+                self.make_links(session, sent)
+            case {"do": "room", "on": bool(on)}:
+                self.set_room(session, on)
+                self.make_links(session, sent)
+            case {"do": "alone", "code": str(code)}:
+                self.go_on_alone(session, code)
 
     def make_links(self, session: Session, sent: dict[str, Any]) -> None:
         """Send short links with QR codes: to the page, to the sequence in "text", and for following this page.
 
         sent: "base" is the page's address without a query.
         """
-        base, text = sent.get("base"), sent.get("text")
+        base, text, room = sent.get("base"), sent.get("text"), session.state(ClassState).room
         if not (isinstance(base, str) and base.startswith("http") and len(base) <= MAX_BASE_CHARS):
             return
-        room = session.state(ClassState).room
         answer: dict[str, Any] = {"n": next(_numbers), "open": self.is_open, "problem": ""}
         try:
-            query = self._page_query(session)
+            query = page_query(session)
             answer["page"] = _link(base, query) | {"query": query}
             if isinstance(text, str):
                 parse(text[:MAX_TEXT_CHARS])
-                answer["stops"] = _link(base, encode({"class": self._named(text[:MAX_TEXT_CHARS])}))
+                answer["stops"] = _link(base, encode({"class": named(text)}))
         except ValueError as problem:
             answer["problem"] = localize_error(problem)
         if room is not None:
             answer["room"] = _drawn(f"{base}?follow={room.code}") | {"code": room.code}
-        answer["sequences"] = list(SEQUENCES.values())
-        session.change(ClassState, answer=answer)
+        session.change(ClassState, answer=answer | {"sequences": list(SEQUENCES.values())})
 
-    def set_room(self, session: Session, sent: dict[str, Any]) -> None:
-        """Start or stop letting others follow this page, then send links via `make_links`."""
+    def set_room(self, session: Session, on: bool) -> None:
+        """Start or stop letting others follow this page."""
         room = session.state(ClassState).room
-        if sent.get("on") is True and room is None:
+        if on and room is None:
             if not self.is_open:
                 raise PageError("class.closed")
             touch = partial(self.events.store.get, session.id)
             session.change(ClassState, room=Room(session, self.events.renderer, touch, PRIVATE))
-        elif sent.get("on") is False and room is not None:
+        elif not on and room is not None:
             room.close()
             session.change(ClassState, room=None)
-        self.make_links(session, sent)
 
-    def go_on_alone(self, session: Session, sent: dict[str, Any]) -> None:
+    def go_on_alone(self, session: Session, code: str) -> None:
         """Continue from the followed page's position and text. The next frame contains every view."""
-        room = room_of(sent.get("code"))
-        session.change(ClassState, code=str(sent.get("code"))[:MAX_CODE_CHARS])
+        room = _rooms.get(code)
+        session.change(ClassState, code=code[:MAX_CODE_CHARS])
         if room is not None and room.session is not session:
-            self._take(session, room)
+            self._take(session, room.session)
         with session.render_lock:
             session.sent, session.seen_frame = {}, 0
 
-    def _take(self, session: Session, room: Room) -> None:
-        teacher = room.session
+    def _take(self, session: Session, teacher: Session) -> None:
         with teacher.lock.settling():
             s = teacher.snapshot()
             document = None if teacher.document is None else teacher.document.copy()
@@ -378,19 +353,22 @@ class Classroom:
                 page.open(session, current)
         session.change(SequenceState, **vars(s.state(SequenceState)))
 
-    def _named(self, text: str) -> str:
-        """Return the name of the built-in sequence with this text. If there is none, return the text itself."""
-        return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
 
-    def _page_query(self, session: Session) -> str:
-        """Return the page's query. Raises ValueError if it is too long or if `page_values` fails."""
-        if session.document is None:
-            raise PageError("error.no_text")
-        with session.lock.reading():
-            query = encode(page_values(session.snapshot()))
-        if len(query) > MAX_LINK:
-            raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
-        return query
+def named(text: str) -> str:
+    """Return the name of the built-in sequence with this text. If there is none, return the text itself, limited."""
+    text = text[:MAX_TEXT_CHARS]
+    return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
+
+
+def page_query(session: Session) -> str:
+    """Return the page's query. Raises ValueError if it is too long or if `page_values` fails."""
+    if session.document is None:
+        raise PageError("error.no_text")
+    with session.lock.reading():
+        query = encode(page_values(session.snapshot()))
+    if len(query) > MAX_LINK:
+        raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
+    return query
 
 
 def _link(base: str, query: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-// The page's tools for a class: the bar with stops, following another page, and the dialog with links, codes and progress.
+// The page's tools for a class: the bar with stops, following another page, and the dialog with links and their codes.
 
 import { register } from "../class_loader.js";
 import { make, makeButton } from "../widgets/dom.js";
