@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from components.errors import PageError
 from components.figures.bars import row_bars
 from components.i18n import t
 from components.kit import (
@@ -42,8 +41,8 @@ from gpt.experiments.layers import (
     norms_of,
 )
 
-EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
-When = Literal["before", "after"]
+EPS = {1e-8: "0.00000001", 1e-5: "0.00001", 1e-3: "0.001", 0.1: "0.1", 1.0: "1"}
+STAGES = ("before", "standard", "after")
 
 panel = Panel("norm")
 
@@ -56,14 +55,14 @@ def norms(s: Any) -> tuple[NormName, ...]:
 class Chosen:
     """source: where the rows come from. which: the normalisation. scale: factor on the learned scale.
 
-    shift: offset on the learned shift. eps: a key in EPS.
+    shift: offset on the learned shift.
     """
 
     source: str = setting("example", lambda s: {each: t(f"norm.source.{each}") for each in ("example", "model")})
     which: NormName = setting("ln_1", lambda s: {each: t(f"norm.which.{each}") for each in norms(s)})
     scale: float = setting(1.0, low=-1, high=3, step=0.05)
     shift: float = setting(0.0, low=-2, high=2, step=0.05)
-    eps: str = setting("0.00001", tuple(EPS))
+    eps: float = setting(1e-5, EPS)
 
 
 class Rows(NamedTuple):
@@ -87,80 +86,66 @@ def of_model(s: Any) -> NormInput:
 
 
 def rows(s: Any) -> Rows:
-    scale, shift, eps = s[Chosen].scale, s[Chosen].shift, EPS[s[Chosen].eps]
-    if s[Chosen].source == "example":
+    scale, shift, eps = s[Chosen].scale, s[Chosen].shift, s[Chosen].eps
+    if not reads_model(s):
         numbers = normalise(linear_relu_rows(), scale=scale, shift=shift, eps=eps)
         return Rows(numbers, [t("norm.row", n=n + 1) for n in range(len(numbers.before))])
     found = s[of_model]
-    numbers = normalise(
-        found.rows,
-        scale=scale * found.scale.float(),
-        shift=shift + found.shift.float(),
-        eps=eps,
-        kind=found.kind,
-    )
+    factors = {"scale": scale * found.scale.float(), "shift": shift + found.shift.float()}
     tokens = range(max(0, s.position - 1), s.position + 1)
-    return Rows(numbers, [f"{quoted(s.text.tokenizer, s.text.ids[place])} · {place}" for place in tokens])
+    names = [f"{quoted(s.text.tokenizer, s.text.ids[place])} · {place}" for place in tokens]
+    return Rows(normalise(found.rows, **factors, eps=eps, kind=found.kind), names)
+
+
+def statistics(found: Rows) -> dict[str, list[list[str]]]:
+    """Return each row's mean, biased variance (divided by n) and unbiased variance (divided by n - 1) at each stage."""
+    parts = {stage: getattr(found.numbers, stage).cpu() for stage in STAGES}
+    columns = {
+        stage: (part.mean(dim=1), part.var(dim=1, unbiased=False), part.var(dim=1)) for stage, part in parts.items()
+    }
+    return {
+        stage: [[decimal(x, 4) for x in row] for row in torch.stack(each, 1).tolist()]
+        for stage, each in columns.items()
+    }
 
 
 def answer(s: Any) -> str:
     shown = s.cached(rows)
-    stages = zip(("", "new_", "last_"), _stages(shown.numbers).values(), strict=True)
-    values: dict[str, str] = {}
-    for prefix, part in stages:
-        mean, variance, _ = statistics(part)
-        values |= {f"{prefix}mean": _number(mean[-1]), f"{prefix}variance": _number(variance[-1])}
+    values = {}
+    for prefix, found in zip(("", "new_", "last_"), statistics(shown).values(), strict=True):
+        values[f"{prefix}mean"], values[f"{prefix}variance"], _ = found[-1]
     return t("norm.says", row=shown.names[-1], **values)
 
 
-def notice(s: Any) -> PageError | None:
-    return no_text(s) if reads_model(s) else None
-
-
-def numbers(s: Any) -> dict[str, Any]:
+def table_rows(s: Any) -> dict[str, Any]:
     shown = s.cached(rows)
-    columns = ("stage", "mean", "variance", "unbiased")
-    lines = [[t(f"norm.table.{column}") for column in columns]]
-    found = {stage: statistics(part) for stage, part in _stages(shown.numbers).items()}
-    for index, name in enumerate(shown.names):
-        for stage, values in found.items():
-            title = f"{name}, {t(f'norm.stage.{stage}')}"
-            lines.append([title, *(_number(column[index]) for column in values)])
-    return {"rows": lines}
+    found = statistics(shown)
+    head = [t(f"norm.table.{column}") for column in ("stage", "mean", "variance", "unbiased")]
+    lines = [
+        [f"{name}, {t(f'norm.stage.{stage}')}", *found[stage][n]]
+        for n, name in enumerate(shown.names)
+        for stage in STAGES
+    ]
+    return {"rows": [head, *lines]}
 
 
 def note(s: Any) -> str:
     return t(f"norm.note.{s.text.config.norm if reads_model(s) and not no_text(s) else 'layer'}")
 
 
-def bars(side: When, s: Any) -> Drawing:
+def bars(side: str, s: Any) -> Drawing:
     shown = s.cached(rows)
-    part = _stages(shown.numbers)[side]
+    part = getattr(shown.numbers, side).cpu()
     means, stds = part.mean(dim=1).numpy(), part.std(dim=1, unbiased=False).numpy()
     figure = row_bars(part.numpy(), shown.names, means, stds)
     return figure, t("norm.picture", when=t(f"norm.{side}"), n=f"{part.shape[1]:,}")
-
-
-def _stages(found: Normalised) -> dict[str, torch.Tensor]:
-    return {name: getattr(found, name).cpu() for name in ("before", "standard", "after")}
-
-
-def statistics(part: torch.Tensor) -> list[list[float]]:
-    """Return each row's mean, biased variance (divided by n) and unbiased variance (divided by n - 1)."""
-    variances = (part.var(dim=1, unbiased=unbiased) for unbiased in (False, True))
-    return [part.mean(dim=1).tolist(), *(variance.tolist() for variance in variances)]
-
-
-def _number(value: float) -> str:
-    """Format a number with four decimals; zero has no sign."""
-    return decimal(value, 4)
 
 
 def reads_model(s: Any) -> bool:
     return bool(s[Chosen].source == "model")
 
 
-def of_side(side: When) -> Part:
+def of_side(side: str) -> Part:
     return column(question(f"norm.{side}"), picture(f"norm-{side}", partial(bars, side)))
 
 
@@ -180,8 +165,8 @@ SECTION = panel.section(
         classes="gb-panel-controls",
     ),
     columns(of_side("before"), of_side("after")),
-    table("norm-numbers", draw=numbers),
+    table("norm-numbers", draw=table_rows),
     says("norm-note", note, kind="caption"),
-    notice=notice,
+    notice=lambda s: no_text(s) if reads_model(s) else None,
     reads_text=True,
 )

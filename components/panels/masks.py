@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from components.errors import NothingToShow, PageError
+from components.errors import NothingToShow
 from components.figures.lines import lines
 from components.figures.style import Figure
 from components.i18n import t
@@ -28,7 +28,7 @@ from components.labels import percent, quoted, token_text
 from components.state.jobs import Job, time_limited
 from components.state.text import NEWEST, Text
 from components.widgets.chart import Drawing
-from gpt import GPT, LoadedModel
+from gpt import GPT
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
 MAX_TOKENS = 48  # maximum number of tokens in the text; each forward pass runs without a cache
@@ -59,14 +59,14 @@ def beginning(text: Text) -> tuple[int, ...]:
     return text.ids[: min(text.n_read, MAX_TOKENS)]
 
 
-def too_short(s: Any) -> PageError | None:
+def too_short(s: Any) -> NothingToShow | None:
     is_short = s.text is None or len(beginning(s.text)) < 2
-    return PageError("masks.error.short") if is_short else None
+    return NothingToShow("masks.error.short") if is_short else None
 
 
 def check_length(s: Any) -> None:
-    if too_short(s):
-        raise NothingToShow("masks.error.short")
+    if problem := too_short(s):
+        raise problem
 
 
 def replaced_position(s: Any) -> int:
@@ -111,7 +111,7 @@ def answer(s: Any) -> str:
 
 def causal(s: Any) -> Drawing:
     found = s[leak]
-    figure = moves(s.text.loaded, beginning(s.text), found.effect, (t("masks.exchanged"), found.position))
+    figure = moves(s, found.effect, (t("masks.exchanged"), found.position))
     kept, leaked = (share(side[: found.position]) for side in (found.effect.with_mask, found.effect.without_mask))
     return figure, t("masks.causal.picture", kept=kept, leaked=leaked)
 
@@ -125,8 +125,7 @@ def padding(s: Any) -> Drawing:
         kept=share(effect.with_mask),
         moved=share(effect.without_mask),
     )
-    ids = s.text.ids[: len(effect.with_mask)]
-    return moves(s.text.loaded, ids, effect), says + (t("masks.padding.right") if side == "right" else "")
+    return moves(s, effect), says + (t("masks.padding.right") if side == "right" else "")
 
 
 def share(moved: torch.Tensor) -> str:
@@ -134,17 +133,12 @@ def share(moved: torch.Tensor) -> str:
     return percent(round(moved.max().item(), 4))
 
 
-def moves(
-    loaded: LoadedModel,
-    ids: Sequence[int],
-    effect: MaskEffect,
-    mark: tuple[str, int] | None = None,
-) -> Figure:
-    sides = {"masks.without": effect.without_mask, "masks.with": effect.with_mask}
+def moves(s: Any, effect: MaskEffect, mark: tuple[str, int] | None = None) -> Figure:
+    n = len(effect.with_mask)
     return lines(
-        np.arange(len(ids)),
-        {t(key): side.cpu().numpy() for key, side in sides.items()},
-        ticks=[token_text(loaded.tokenizer, token_id) for token_id in ids],
+        np.arange(n),
+        {t("masks.without"): effect.without_mask.cpu().numpy(), t("masks.with"): effect.with_mask.cpu().numpy()},
+        ticks=[token_text(s.text.tokenizer, token_id) for token_id in s.text.ids[:n]],
         x_title=t("masks.token"),
         y_title=t("masks.moved"),
         mark=mark,
@@ -161,11 +155,10 @@ def losses(s: Any) -> Drawing:
     trained = s[Chosen].latest
     if trained is None:
         return None
-    sides = {"masks.without": trained.without_mask, "masks.with": trained.with_mask}
     n = len(trained.with_mask)
     figure = lines(
         np.arange(1, n + 1),
-        {t(key): np.array(side) for key, side in sides.items()},
+        {t("masks.without"): np.array(trained.without_mask), t("masks.with"): np.array(trained.with_mask)},
         x_title=t("masks.update"),
         y_title=t("masks.loss"),
         level_at=(t("masks.floor"), trained.floor),
