@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +17,7 @@ from components.labels import ACTIVATIONS, decimal, percent, quoted
 from components.parts import Part
 from components.state.text import Text
 from components.widgets.chart import Drawing
-from gpt import GPT, Trace
+from gpt import Trace
 
 NEAR_ZERO = 0.05
 When = Literal["before", "after"]
@@ -27,8 +25,7 @@ When = Literal["before", "after"]
 panel = Panel("ff")
 
 
-@dataclass(frozen=True, eq=False)
-class Hidden:
+class Hidden(NamedTuple):
     """A token's hidden values in a layer, before and after the activation function, (n_ff,) each."""
 
     text: Text
@@ -47,18 +44,14 @@ class Hidden:
 
 
 @panel.computed
+@torch.inference_mode()
 def hidden(s: Any) -> Hidden:
     text, layer, position = s.text_read(), s.selection.layer, s.position
-    return Hidden(text, layer, position, *hidden_values(text.loaded.model, text.ids[: position + 1], layer))
-
-
-@torch.inference_mode()
-def hidden_values(model: GPT, ids: Sequence[int], layer: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the last token's hidden values before and after the activation function, (n_ff,) each."""
-    trace = Trace()
-    model.hidden_states(torch.tensor([ids], device=model.device), trace=trace)
+    trace, model = Trace(), text.loaded.model
+    model.hidden_states(torch.tensor([text.ids[: position + 1]], device=model.device), trace=trace)
     here = trace.layers[layer]
-    return here.mlp_pre[0, -1].float().cpu().numpy(), here.mlp_post[0, -1].float().cpu().numpy()
+    before, after = (values[0, -1].float().cpu().numpy() for values in (here.mlp_pre, here.mlp_post))
+    return Hidden(text, layer, position, before, after)
 
 
 def answer(s: Any) -> str:
@@ -88,19 +81,12 @@ def widths(s: Any) -> Drawing:
     return size_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes"))
 
 
-def title(side: When, s: Any) -> str:
-    shown = s[hidden]
-    return t(shown.key(side), activation=shown.activation)
-
-
 def values(side: When, s: Any) -> Drawing:
     shown = s[hidden]
     found = getattr(shown, side)
-    limits = {"low": decimal(found.min()), "high": decimal(found.max())}
-    if side == "before":
-        negative = percent((found < 0).mean())
-        return cells(found), t("ff.before.says", hidden=f"{len(found):,}", negative=negative, **limits)
-    return cells(found), t("ff.after.says", quiet=percent((np.abs(found) < NEAR_ZERO).mean()), **limits)
+    shares = {"negative": percent((found < 0).mean()), "quiet": percent((np.abs(found) < NEAR_ZERO).mean())}
+    ends = {"low": decimal(found.min()), "high": decimal(found.max())}
+    return cells(found), t(f"ff.{side}.says", hidden=f"{len(found):,}", **shares, **ends)
 
 
 def cells(values: np.ndarray) -> Figure:
@@ -113,8 +99,10 @@ def cells(values: np.ndarray) -> Figure:
 
 
 def of_side(side: When) -> Part:
-    name = says(f"ff-name-{side}", partial(title, side), kind="question")
-    return column(name, picture(f"ff-{side}", partial(values, side)))
+    def title(s: Any) -> str:
+        return t(s[hidden].key(side), activation=s[hidden].activation)
+
+    return column(says(f"ff-name-{side}", title, kind="question"), picture(f"ff-{side}", partial(values, side)))
 
 
 SECTION = panel.section(

@@ -23,42 +23,31 @@ prefill, kernels = Panel("prefill"), Panel("kernels")
 MIN_TOKENS = 16  # shortest length; each further length is twice the previous one
 
 
-def n_prompt(text: Text) -> int:
-    return min(text.document.n_prompt, text.n_read)
-
-
-def cached_passes(text: Text) -> list[tuple[int, int]]:
-    """Return the passes that generate the text with a cache: the tokens computed, and those taken from the cache."""
-    n = n_prompt(text)
-    return [(n, 0), *((1, earlier) for earlier in range(n, text.n_read))]
-
-
-def plain_passes(text: Text) -> list[tuple[int, int]]:
-    """Return the passes without a cache: each reads the whole text so far."""
-    return [(end, 0) for end in range(n_prompt(text), text.n_read + 1)]
-
-
-PASSES = {"cached": cached_passes, "plain": plain_passes}
+def passes(text: Text, *, cached: bool) -> np.ndarray:
+    """Return the tokens computed, and those taken from the cache, in each pass that generates the text, (2, passes)."""
+    n = min(text.document.n_prompt, text.n_read)
+    lengths = np.arange(n, text.n_read + 1)
+    kept = np.where(lengths > n, lengths - 1, 0) if cached else np.zeros_like(lengths)
+    return np.stack([lengths - kept, kept])
 
 
 def cache_size(text: Text, n_tokens: int) -> str:
-    return format_bytes(cache_numbers(text.config) * text.loaded.model.dtype.itemsize * n_tokens)
+    return format_bytes(cache_numbers(text.config) * text.loaded.model.dtype.itemsize * int(n_tokens))
 
 
 def answer(s: Any) -> str:
     text = s.text_read()
-    says = t("prefill.says", n=n_prompt(text))
-    passes = cached_passes(text)
-    if len(passes) == 1:
+    (computed, from_cache), (plain, _) = passes(text, cached=True), passes(text, cached=False)
+    says = t("prefill.says", n=computed[0])
+    if len(plain) == 1:
         return says + t("prefill.no_decode")
-    cached, plain = (sum(computed for computed, _ in side) for side in (passes, plain_passes(text)))
-    n_cached = passes[-1][1]
-    totals = {"cached": f"{cached:,}", "plain": f"{plain:,}", "ratio": f"{plain / cached:,.1f}"}
+    cached, without, n_cached = computed.sum(), plain.sum(), from_cache[-1]
+    totals = {"cached": f"{cached:,}", "plain": f"{without:,}", "ratio": f"{without / cached:,.1f}"}
     return says + t("prefill.decode", position=n_cached - 1, bytes=cache_size(text, n_cached), **totals)
 
 
 def bars(kind: str, s: Any) -> Drawing:
-    computed, from_cache = np.array(PASSES[kind](s.text_read())).T
+    computed, from_cache = passes(s.text_read(), cached=kind == "cached")
     figure = grouped_bars(
         [str(number) for number in range(len(computed))],
         {t("prefill.computed"): computed, t("prefill.from_cache"): from_cache},
@@ -77,19 +66,16 @@ def bars(kind: str, s: Any) -> Drawing:
 def rows(s: Any) -> dict[str, Any]:
     """Return table rows for prefill, for the first, last and selected decode steps, and for the totals."""
     text = s.text_read()
-    cached, plain = cached_passes(text), plain_passes(text)
-    n, last = n_prompt(text), len(cached) - 1
-    columns = ("step", "computed", "from_cache", "bytes", "without")
-    shown = [[t(f"prefill.{column}") for column in columns]]
+    (computed, from_cache), (plain, _) = passes(text, cached=True), passes(text, cached=False)
+    n, last = plain[0], len(plain) - 1
+    shown = [[t(f"prefill.{column}") for column in ("step", "computed", "from_cache", "bytes", "without")]]
     for number in sorted({0, min(1, last), max(0, s.position - n + 1), last}):
         position = n + number - 1
         token = quoted(text.tokenizer, text.ids[position])
-        key = "prefill.decode.step" if number else "prefill.prefill"
-        computed, from_cache = cached[number]
-        counts = f"{computed:,}", f"{from_cache:,}", cache_size(text, from_cache)
-        shown.append([t(key, n=n, token=token, position=position), *counts, f"{plain[number][0]:,}"])
-    cached_sum, plain_sum = (sum(computed for computed, _ in side) for side in (cached, plain))
-    return {"rows": [*shown, [t("prefill.sum"), f"{cached_sum:,}", "", "", f"{plain_sum:,}"]]}
+        step = t("prefill.decode.step" if number else "prefill.prefill", n=n, token=token, position=position)
+        counts = f"{computed[number]:,}", f"{from_cache[number]:,}", cache_size(text, from_cache[number])
+        shown.append([step, *counts, f"{plain[number]:,}"])
+    return {"rows": [*shown, [t("prefill.sum"), f"{computed.sum():,}", "", "", f"{plain.sum():,}"]]}
 
 
 def side(kind: str) -> Part:
@@ -134,7 +120,7 @@ def bytes_table(s: Any) -> dict[str, Any]:
 
 PREFILL = prefill.section(
     answer,
-    columns(*map(side, PASSES)),
+    columns(side("cached"), side("plain")),
     table("prefill-passes", draw=rows),
     caption("prefill.note"),
     notice=no_text,

@@ -46,9 +46,9 @@ def gradients(s: Any) -> ShortcutGradients:
     return shortcut_gradients(depth=chosen.depth, width=chosen.width, seed=chosen.seed, activation=chosen.activation)
 
 
-def first_layer_sentence(found: ShortcutGradients) -> str:
-    """Return a sentence that compares the first layer's gradient with and without shortcuts."""
-    without, with_shortcuts = found.without[0], found.with_shortcuts[0]
+def answer(s: Any) -> str:
+    """Compare the first layer's gradient with and without shortcuts."""
+    without, with_shortcuts = s[gradients].without[0], s[gradients].with_shortcuts[0]
     if with_shortcuts == without == 0:
         return t("shortcuts.dead")
     if without == 0:
@@ -58,17 +58,11 @@ def first_layer_sentence(found: ShortcutGradients) -> str:
     return t("shortcuts.says", without=f"{without:.3g}", with_shortcuts=f"{with_shortcuts:.3g}", ratio=shown)
 
 
-def pair(s: Any) -> dict[str, tuple[float, ...]]:
-    """Return the gradients of both networks, keyed by title."""
-    found = s[gradients]
-    return {t("shortcuts.without"): found.without, t("shortcuts.with"): found.with_shortcuts}
-
-
 def bars(s: Any) -> Drawing:
-    sides = pair(s)
+    found = s[gradients]
     figure = grouped_bars(
-        [str(layer) for layer in range(len(next(iter(sides.values()))))],
-        {title: np.array(values) for title, values in sides.items()},
+        [str(layer) for layer in range(len(found.without))],
+        {t("shortcuts.without"): np.array(found.without), t("shortcuts.with"): np.array(found.with_shortcuts)},
         log=True,
         digits=".2g",
         tip=".6g",
@@ -80,16 +74,14 @@ def bars(s: Any) -> Drawing:
 
 
 def numbers(s: Any) -> dict[str, Any]:
-    sides = pair(s)
-    rows = [
-        [str(layer), *(f"{value:.6g}" for value in both)]
-        for layer, both in enumerate(zip(*sides.values(), strict=True))
-    ]
-    return {"rows": [[t("shortcuts.layer"), *sides], *rows]}
+    found = s[gradients]
+    heads = [t(f"shortcuts.{key}") for key in ("layer", "without", "with")]
+    pairs = enumerate(zip(found.without, found.with_shortcuts, strict=True))
+    return {"rows": [heads, *([str(layer), f"{one:.6g}", f"{other:.6g}"] for layer, (one, other) in pairs)]}
 
 
 SECTION = panel.section(
-    lambda s: first_layer_sentence(s[gradients]),
+    answer,
     row(
         slider(Chosen.depth, "shortcuts.depth", info="shortcuts.depth.info"),
         slider(Chosen.width, "shortcuts.width", info="shortcuts.width.info"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -37,23 +36,19 @@ class BothModels(NamedTuple):
 
 
 @panel.computed
-def logits(s: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    text, position = s.text_read(), s.position
-    both = with_and_without_blocks(text.loaded.model, text.ids[: position + 1])
-    full, bare = (text.document.possible(position, each.cpu()) for each in both)
-    return full, bare
-
-
 @torch.inference_mode()
-def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the logits after the last token with and without the model's blocks, (vocab_size,) each.
+def logits(s: Any) -> list[torch.Tensor]:
+    """Return the logits after the selected token with and without the model's blocks, (vocab_size,) each.
 
     Blocks are removed by scaling their branches by 0.
     """
-    idx = torch.tensor([ids], device=model.device)
+    text, position = s.text_read(), s.position
+    model = text.loaded.model
+    idx = torch.tensor([text.ids[: position + 1]], device=model.device)
     nothing = dict.fromkeys(range(model.config.n_layer), 0.0)
     edits = Edits(attn_scale=nothing, mlp_scale=nothing)
-    return model(idx)[0, -1], model(idx, edits=edits)[0, -1]
+    both = model(idx)[0, -1], model(idx, edits=edits)[0, -1]
+    return [text.document.possible(position, each.cpu()) for each in both]
 
 
 @panel.computed
@@ -106,20 +101,14 @@ def stages(s: Any) -> dict[str, Any]:
     """Return one row per stage of the full model, with the skeleton's shape if it has that stage."""
     pair = s[small_pair]
     heads = [t(f"skeleton.{key}") for key in ("stage", "whole", "skeleton")]
-    rows = [[name, shape_text(shape), shape_text(pair.bare.get(name))] for name, shape in pair.whole.items()]
-    return {"rows": [heads, *rows]}
-
-
-def shape_text(shape: tuple[int, ...] | None) -> str:
-    """Format a shape as PyTorch prints it, or a dash for None."""
-    return "–" if shape is None else str(list(shape))
+    bare = {name: str(list(shape)) for name, shape in pair.bare.items()}
+    return {"rows": [heads, *([name, str(list(shape)), bare.get(name, "–")] for name, shape in pair.whole.items())]}
 
 
 def shapes(s: Any) -> str:
     pair = s[small_pair]
-    values = {"last": shape_text(pair.whole["lm_head"]), "n": len(TEXT)}
     moved = {"bare": percent(pair.bare_moved), "full": percent(pair.whole_moved)}
-    return t("skeleton.shapes.says", **values, **moved)
+    return t("skeleton.shapes.says", last=str(list(pair.whole["lm_head"])), n=len(TEXT), **moved)
 
 
 SECTION = panel.section(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from components.figures.bars import Cell, grouped_bars, merge_ladder
 from components.i18n import t
 from components.kit import Panel, column, columns, picture, question, says, setting, text_box
 from components.labels import visible
-from components.parts import Lines, Part
+from components.parts import Part
 from components.state.session import Session
 from components.text_views import prompt_lines
 from components.widgets.chart import Drawing
@@ -25,14 +25,9 @@ from gpt.tokenizer import valid_text
 MAX_WORD_BYTES = 24  # each byte takes a row
 MAX_TEXT_CHARS = 200
 MAX_LISTED_CHARS = 8
-VocabularyName = Literal["own", "gpt2"]
+SIDES = ("own", "gpt2")
 
 panel = Panel("bpe")
-
-
-class Vocabularies(NamedTuple):
-    own: Tokenizer
-    gpt2: Tokenizer
 
 
 @panel.state
@@ -45,8 +40,8 @@ class Typed:
 
 
 @panel.computed
-def vocabularies(s: Any) -> Vocabularies:
-    return Vocabularies(own_tokenizer(), gpt2_tokenizer())
+def vocabularies(s: Any) -> dict[str, Tokenizer]:
+    return {"own": own_tokenizer(), "gpt2": gpt2_tokenizer()}
 
 
 def own_tokenizer() -> Tokenizer:
@@ -79,18 +74,9 @@ def checked_word(typed: object, tokenizer: Tokenizer) -> str:
 
 def merge_summary(steps: list[MergeStep], word: str) -> str:
     parts = steps[-1].parts
-    return t(
-        "bpe.says",
-        word=quoted_word(word),
-        bytes=counted("bytes", len(b"".join(parts))),
-        merges=counted("merges", len(steps) - 1),
-        parts=counted("parts", len(parts)),
-        tokens=" | ".join(encodable_text(part) for part in parts),
-    )
-
-
-def counted(what: str, n: int) -> str:
-    return t(f"bpe.{what}", n=n)
+    sizes = {"bytes": len(b"".join(parts)), "merges": len(steps) - 1, "parts": len(parts)}
+    counted = {what: t(f"bpe.{what}", n=n) for what, n in sizes.items()}
+    return t("bpe.says", word=quoted_word(word), tokens=" | ".join(map(encodable_text, parts)), **counted)
 
 
 def quoted_word(word: str) -> str:
@@ -106,44 +92,38 @@ def encodable_text(data: bytes) -> str:
 
 
 def answer(s: Any) -> str:
-    return merge_summary(merge_steps(s[vocabularies].own, s[Typed].word), s[Typed].word)
+    return merge_summary(merge_steps(s[vocabularies]["own"], s[Typed].word), s[Typed].word)
 
 
-def side_name(side: VocabularyName, s: Any) -> str:
-    return t("bpe.gpt2") if side == "gpt2" else t("bpe.own", n=f"{s[vocabularies].own.n_vocab:,}")
+def side_name(side: str, s: Any) -> str:
+    return t("bpe.gpt2") if side == "gpt2" else t("bpe.own", n=f"{s[vocabularies]['own'].n_vocab:,}")
 
 
-def ladder(side: VocabularyName, s: Any) -> Drawing:
+def ladder(side: str, s: Any) -> Drawing:
     """Draw the word's merges from bytes to tokens, one per row."""
     word = s[Typed].word
-    steps = merge_steps(getattr(s[vocabularies], side), word)
+    steps = merge_steps(s[vocabularies][side], word)
     rows: list[list[Cell]] = []
     for step, before in zip(steps, [None, *steps], strict=False):
         new = None if before is None else before.at
-        ranks = "" if before is None or before.rank is None else t("bpe.rank", rank=f"{before.rank:,}")
-        rows.append(
-            [
-                Cell(encodable_text(part), len(part), at == new, ranks if at == new else "")
-                for at, part in enumerate(step.parts)
-            ]
-        )
+        rank = "" if before is None or before.rank is None else t("bpe.rank", rank=f"{before.rank:,}")
+        cells = [(encodable_text(part), len(part), at == new) for at, part in enumerate(step.parts)]
+        rows.append([Cell(text, size, is_new, rank if is_new else "") for text, size, is_new in cells])
     return merge_ladder(rows), t("bpe.picture") if side == "own" else merge_summary(steps, word)
 
 
-def strip(side: VocabularyName, s: Any) -> dict[str, Any]:
-    tokenizer = getattr(s[vocabularies], side)
-    lines: Lines = prompt_lines(tokenizer, tokenizer.encode(s[Typed].text))
-    return {"lines": lines, "doc": "prompt"}
+def strip(side: str, s: Any) -> dict[str, Any]:
+    tokenizer = s[vocabularies][side]
+    return {"lines": prompt_lines(tokenizer, tokenizer.encode(s[Typed].text)), "doc": "prompt"}
 
 
 def cost(s: Any) -> str:
     """Return a sentence with the text's token counts in both vocabularies; "" for an empty text."""
-    text, (own, gpt2) = s[Typed].text, s[vocabularies]
+    text, (own, gpt2) = s[Typed].text, s[vocabularies].values()
     if not text:
         return ""
-    found = text_cost(own, text)
-    counts = {"own": found.tokens, "gpt2": text_cost(gpt2, text).tokens}
-    return t("bpe.text.says", characters=found.characters, bytes=found.n_bytes, **counts)
+    found, n_gpt2 = text_cost(own, text), text_cost(gpt2, text).tokens
+    return t("bpe.text.says", characters=found.characters, bytes=found.n_bytes, own=found.tokens, gpt2=n_gpt2)
 
 
 def characters(s: Any) -> dict[str, Any]:
@@ -157,7 +137,7 @@ def characters(s: Any) -> dict[str, Any]:
 
 
 def languages(s: Any) -> Drawing:
-    costs = {side_name(side, s): language_costs(getattr(s[vocabularies], side)) for side in get_args(VocabularyName)}
+    costs = {side_name(side, s): language_costs(s[vocabularies][side]) for side in SIDES}
     own = next(iter(costs.values()))
     figure = grouped_bars(
         [t(f"bpe.language.{key}") for key in own],
@@ -171,23 +151,23 @@ def languages(s: Any) -> Drawing:
     return figure, t("bpe.language.says", **rates)
 
 
-def ladder_of(side: VocabularyName) -> Part:
+def ladder_of(side: str) -> Part:
     name = says(f"bpe-name-{side}", partial(side_name, side), kind="question")
     return column(name, picture(f"bpe-ladder-{side}", partial(ladder, side)))
 
 
-def strip_of(side: VocabularyName) -> Part:
+def strip_of(side: str) -> Part:
     return column(tokens(f"bpe-strip-{side}", ids=True, selectable=False, draw=partial(strip, side)))
 
 
 SECTION = panel.section(
     answer,
     text_box(Typed.word, "bpe.word", info="bpe.word.info", on=type_word),
-    columns(*map(ladder_of, get_args(VocabularyName))),
+    columns(*map(ladder_of, SIDES)),
     question("bpe.text.question"),
     text_box(Typed.text, "bpe.text"),
     says("bpe-cost", cost),
-    columns(*map(strip_of, get_args(VocabularyName))),
+    columns(*map(strip_of, SIDES)),
     table("bpe-bytes", draw=characters),
     question("bpe.language.question"),
     picture("bpe-languages", languages),
