@@ -74,7 +74,7 @@ class SliderSpec:
 
     def clamped(self, value: object, config: GPTConfig) -> float:
         """Return the value, or the initial one if it is not a number, clamped to the slider's range."""
-        number = value if type(value) in (int, float) and value == value else self.value
+        number = value if isinstance(value, int | float) and value == value else self.value
         inside = max(self.low, min(number, self.top(config)))
         return int(inside) if self.step == int(self.step) else float(inside)
 
