@@ -31,6 +31,7 @@ from components.tabs.playground import generation
 from components.tabs.why import explained
 from components.tabs.why.answer import switch
 from components.tabs.why.tab import tab as causes
+from components.tabs.why.tab import token
 from gpt import Edits, Generation
 from gpt.analysis.concepts import NamedConcept
 from tests.components.drawing import Drawn, as_read, compute_now
@@ -202,7 +203,7 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     words, early, late = (column["nodes"] for column in data["columns"])
     assert sum(map(len, (words, early, late))) <= 11  # plus the token itself
     assert [node["name"] for node in late[-2:]] == ["not explained by concepts", "other concepts"]
-    logit = float(session.document.logits(session.document.n_read - 1)[explained.token(session.snapshot())])
+    logit = float(session.document.logits(session.document.n_read - 1)[token(session.snapshot())])
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None
     assert "Attention weights are held fixed" in data["says"]

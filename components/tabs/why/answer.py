@@ -142,36 +142,28 @@ def node_key(node: FeatureNode) -> str:
     return f"{node.layer}.{feature} {position}"
 
 
+def words_in(found: CauseFlow | ConceptGraph) -> list[Sequence[int]]:
+    return list(found.words) if isinstance(found, ConceptGraph) else [fall.place for fall in found.words]
+
+
 def parts(e: Explained, found: CauseFlow | ConceptGraph) -> dict[str, str]:
     """Return the name of each part that can be switched off, for a sentence, by its key."""
-
-    def named(word: Sequence[int]) -> str:
-        return word_name(e.tokenizer, e.prediction.previous, word)
-
+    words = {word_key(word): word_name(e.tokenizer, e.prediction.previous, word) for word in words_in(found)}
     if isinstance(found, ConceptGraph):
-        nodes = {node_key(node): (node.layer, node.places[0][0]) for node in (*found.early, *found.late)}
-        words = {word_key(word): named(word) for word in found.words}
-        return (
-            words
-            | {key: quoted_concept(e.loaded, place) for key, place in nodes.items()}
-            | {ERROR: t("why.paths.error")}
-        )
-    heads = {fall.place: layer_head_name(fall.place) for fall in found.heads}
-    places = {fall.place: named(fall.place) for fall in found.words}
-    return (
-        {word_key(word): name for word, name in places.items()}
-        | {head_key(head): name for head, name in heads.items()}
-        | {
-            read_key(head, word): t("why.flow.read", head=of_head, token=of_word)
-            for head, of_head in heads.items()
-            for word, of_word in places.items()
-        }
-    )
+        nodes = (*found.early, *found.late)
+        concepts = {node_key(node): quoted_concept(e.loaded, (node.layer, node.places[0][0])) for node in nodes}
+        return words | concepts | {ERROR: t("why.paths.error")}
+    heads = {head_key(fall.place): layer_head_name(fall.place) for fall in found.heads}
+    reads = {
+        f"{head} {word}": t("why.flow.read", head=of_head, token=of_word)
+        for head, of_head in heads.items()
+        for word, of_word in words.items()
+    }
+    return words | heads | reads
 
 
 def hidden_by(found: CauseFlow | ConceptGraph, off: Container[str]) -> frozenset[int]:
-    words = found.words if isinstance(found, ConceptGraph) else [fall.place for fall in found.words]
-    return frozenset(position for word in words if word_key(word) in off for position in word)
+    return frozenset(position for word in words_in(found) if word_key(word) in off for position in word)
 
 
 def off_of(s: Any, e: Explained, found: CauseFlow | ConceptGraph) -> list[str]:
@@ -209,12 +201,11 @@ def without(s: Any, e: Explained) -> Tensor:
             nodes = frozenset((node.layer, *place) for node in off_nodes for place in node.places)
             logits = logits_without(model, e.loaded.concepts, ids, Removed(hidden, nodes, ERROR in off), e.edits)
         else:
-            heads, reads = set(), set()
-            for layer, head in (fall.place for fall in found.heads):
-                heads |= {(layer, head)} if head_key((layer, head)) in off else set()
-                read = [word.place for word in found.words if read_key((layer, head), word.place) in off]
-                reads |= {(layer, head, i) for word in read for i in word}
-            logits = predict_without(model, ids, Ablation(hidden, frozenset(heads), frozenset(reads)), e.edits)
+            places = [fall.place for fall in found.heads]
+            reads = [(head, word) for head in places for word in words_in(found) if read_key(head, word) in off]
+            hidden_heads = frozenset((layer, head) for layer, head in places if head_key((layer, head)) in off)
+            hidden_reads = frozenset((layer, head, i) for (layer, head), word in reads for i in word)
+            logits = predict_without(model, ids, Ablation(hidden, hidden_heads, hidden_reads), e.edits)
     return keep_only(logits, e.possible)
 
 
@@ -257,33 +248,22 @@ def _head_columns(e: Explained, found: CauseFlow, before: float) -> dict[str, An
     edges: list[tuple[Any, ...]] = []
     for i, fall in enumerate(found.words):
         ids = [e.prediction.previous[position] for position in fall.place]
-        name = e.tokenizer.decode(ids).strip() or short(e.tokenizer, ids[0])
-        says = t("why.flow.token.off", token=name, before=p, after=percent(fall.probability))
-        number = shortened_number(fall.probability)
-        words.append(_node(word_key(fall.place), name, reads[:, i].sum(), says, number=number))
+        name, after = e.tokenizer.decode(ids).strip() or short(e.tokenizer, ids[0]), fall.probability
+        says = t("why.flow.token.off", token=name, before=p, after=percent(after))
+        words.append(_node(word_key(fall.place), name, reads[:, i].sum(), says, number=shortened_number(after)))
     for h, fall in enumerate(found.heads):
-        layer, head = fall.place
-        says = t("why.flow.head.off", layer=layer, head=head, before=p, after=percent(fall.probability))
-        brief = t("why.flow.head.short", layer=layer, head=head)
-        number = shortened_number(fall.probability)
-        heads.append(
-            _node(head_key(fall.place), layer_head_name(fall.place), falls[h], says, number=number, short=brief)
-        )
+        (layer, head), after = fall.place, fall.probability
+        says = t("why.flow.head.off", layer=layer, head=head, before=p, after=percent(after))
+        more = {"number": shortened_number(after), "short": t("why.flow.head.short", layer=layer, head=head)}
+        heads.append(_node(head_key(fall.place), layer_head_name(fall.place), falls[h], says, **more))
         for i, word in enumerate(found.words):
             share = percent(float(found.weights[h, i]))
             says = t("why.flow.read.off", layer=layer, head=head, token=words[i]["name"], p=share)
             edges.append((0, i, h, round(float(reads[h, i]), 4), read_key(fall.place, word.place), says))
         edges.append((0, len(found.words), h, round(max(0.0, float(rest[h])), 4), None, ""))
     words.append(_node(None, t("why.flow.others"), rest.sum()))
-    return {
-        "by": "heads",
-        "name": t("why.flow.name", token=e.token_name),
-        "columns": [
-            {"title": t("why.flow.tokens"), "nodes": words},
-            {"title": t("why.flow.heads"), "nodes": heads},
-        ],
-        "edges": edges,
-    }
+    columns = [{"title": t("why.flow.tokens"), "nodes": words}, {"title": t("why.flow.heads"), "nodes": heads}]
+    return {"by": "heads", "name": t("why.flow.name", token=e.token_name), "columns": columns, "edges": edges}
 
 
 def _concept_columns(e: Explained, found: ConceptGraph) -> dict[str, Any]:
@@ -300,18 +280,16 @@ def _concept_columns(e: Explained, found: ConceptGraph) -> dict[str, Any]:
         places = np.ndenumerate(sizes.cpu().numpy())
         return [(column, i, j, round(max(0.0, float(size)), 4), None, "") for (i, j), size in places]
 
-    words = [word_key(word) for word in found.words]
-    late = [*map(feature, found.late), node(ERROR, names[ERROR], found.error)]
-    others = t("why.paths.others")
-    late.append(_node(None, others, found.others, t("why.paths.adds", name=others, adds=signed(found.others, 1))))
+    others, others_name = found.others, t("why.paths.others")
+    rest = _node(None, others_name, others, t("why.paths.adds", name=others_name, adds=signed(others, 1)))
+    keys = [word_key(word) for word in found.words]
+    words = [node(key, names[key], float(sum(found.to_early[i]))) for i, key in enumerate(keys)]
+    late = [*map(feature, found.late), node(ERROR, names[ERROR], found.error), rest]
     return {
         "by": "concepts",
         "name": t("why.paths.name", token=e.token_name),
         "columns": [
-            {
-                "title": t("why.paths.words"),
-                "nodes": [node(key, names[key], float(sum(found.to_early[i]))) for i, key in enumerate(words)],
-            },
+            {"title": t("why.paths.words"), "nodes": words},
             {"title": t("why.paths.layer", layer=first), "nodes": [*map(feature, found.early)]},
             {"title": t("why.paths.layer", layer=last), "nodes": late},
         ],
@@ -326,35 +304,29 @@ def flow_says(
 
     before: the probability with everything on. p: of each token without the parts; None while it is computed.
     """
-    if not off:
-        if isinstance(found, ConceptGraph):
-            return t("why.paths.hint", share=percent(_named_share(found)))
+    if not off and isinstance(found, ConceptGraph):
+        share = sum(node.adds for node in found.late) / found.logit if found.logit > 0 else 0.0
+        return t("why.paths.hint", share=percent(max(0.0, min(1.0, share))))
+    if not off and isinstance(found, CauseFlow):
         same = {percent(each) for each in (before, *(fall.probability for fall in (*found.words, *found.heads)))}
         return t("why.flow.hint") if len(same) > 1 else t("why.flow.none", token=e.token_name, p=same.pop())
     if p is None:
         return t("why.flow.busy")
     names, token, best = parts(e, found), e.prediction.token, int(p.argmax())
-    named = (
-        t("why.flow.parts", n=len(off)) if len(off) > MAX_NAMED else t("why.flow.and").join(names[key] for key in off)
-    )
+    named = t("why.flow.and").join(names[key] for key in off)
+    if len(off) > MAX_NAMED:
+        named = t("why.flow.parts", n=len(off))
     was, now = percent(before), percent(p[token].item())
-    says = t(
-        "why.flow.same" if was == now else "why.flow.without", parts=named, token=e.token_name, before=was, after=now
-    )
-    return (
-        says if best == token else says + t("why.flow.best", best=quoted(e.tokenizer, best), p=percent(p[best].item()))
-    )
+    key = "why.flow.same" if was == now else "why.flow.without"
+    says = t(key, parts=named, token=e.token_name, before=was, after=now)
+    if best != token:
+        says += t("why.flow.best", best=quoted(e.tokenizer, best), p=percent(p[best].item()))
+    return says
 
 
 def shortened_number(p: float) -> float:
     """Round a probability to seven significant digits: with fewer, the page's whole percent could differ from ours."""
     return float(f"{p:.7g}")
-
-
-def _named_share(found: ConceptGraph) -> float:
-    """Return the fraction of the logit that the listed features in the later layer contribute."""
-    named = sum(node.adds for node in found.late)
-    return max(0.0, min(1.0, named / found.logit)) if found.logit > 0 else 0.0
 
 
 def no_paths(s: Any) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from components.i18n import is_exact, t
-from components.kit import Tab, no_text, setting
+from components import kit
+from components.i18n import t
 from components.labels import percent, quoted, shortened, token_text
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -23,20 +23,15 @@ from gpt.analysis.tracing import trace_window
 from gpt.sampling import rank_of
 from gpt.tokenizer import Vocabulary
 
+ROLES = ("previous_token", "first_token", "same_token", "induction")
 LENS_POSITIONS = 16  # positions in the lens
 POSITIONS_AHEAD = 4  # lens positions after the selected one
 MAX_CANDIDATES = 10  # tokens to choose from
 MAX_NAME_CHARS = 12  # maximum length of a token's name
-NOTHING = -1  # value of the `against` menu if no token is chosen
 
-By = Literal["heads", "concepts"]
-Method = Literal["hidden", "gradient"]
-Order = Literal["size", "layer"]
-Role = Literal["previous_token", "first_token", "same_token", "induction"]
-Sample = Literal["text", "noise"]
 T = TypeVar("T")
 
-tab = Tab("why")
+tab = kit.Tab("why")
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,7 @@ class Prediction:
         return distribution(self.logits, settings, previous_ids=self.previous).final
 
 
-def choices(name: str, values: tuple[str, ...]) -> Callable[[Snapshot], dict[str, str]]:
+def choices(name: str, *values: str) -> Callable[[Snapshot], dict[str, str]]:
     return lambda s: {value: t(f"why.{name}.{value}") for value in values}
 
 
@@ -83,12 +78,12 @@ class Chosen:
     off: keys of what is switched off in the flow, preceded by the prediction it belongs to.
     """
 
-    by: By = setting("heads", choices("by", get_args(By)))
-    method: Method = setting("hidden", choices("method", get_args(Method)))
-    stage: LensPoint = setting("resid_post", choices("stage", LENS_POINTS))
-    order: Order = setting("size", choices("order", get_args(Order)))
-    role: Role = setting("previous_token", choices("role", get_args(Role)))
-    sample: Sample = setting("text", choices("sample", get_args(Sample)))
+    by: str = kit.setting("heads", choices("by", "heads", "concepts"))
+    method: str = kit.setting("hidden", choices("method", "hidden", "gradient"))
+    stage: LensPoint = kit.setting("resid_post", choices("stage", *LENS_POINTS))
+    order: str = kit.setting("size", choices("order", "size", "layer"))
+    role: str = kit.setting(ROLES[0], choices("role", *ROLES))
+    sample: str = kit.setting("text", choices("sample", "text", "noise"))
     row: int = -1
     question: Question = Question()
     watched: Tokens = ()
@@ -96,13 +91,14 @@ class Chosen:
 
 
 @dataclass(frozen=True, eq=False)
-class TracedText:
-    """A window of a text. `trace` covers the positions from `first` up to but not including `end`."""
+class Explained:
+    """A prediction, and a trace of the text's positions from `first` up to but not including `end`."""
 
     text: Text
     edits: Edits | None
     first: int
     trace: Trace
+    prediction: Prediction
 
     @property
     def loaded(self) -> LoadedModel:
@@ -111,6 +107,10 @@ class TracedText:
     @property
     def model(self) -> GPT:
         return self.text.loaded.model
+
+    @property
+    def tokenizer(self) -> Vocabulary:
+        return self.text.tokenizer
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -124,17 +124,6 @@ class TracedText:
     @property
     def n_bytes(self) -> int:
         return self.trace.n_bytes
-
-
-@dataclass(frozen=True, eq=False)
-class Explained(TracedText):
-    """A prediction, and the trace around it."""
-
-    prediction: Prediction
-
-    @property
-    def tokenizer(self) -> Vocabulary:
-        return self.text.tokenizer
 
     @property
     def column(self) -> int:
@@ -169,16 +158,17 @@ def window_start(s: Any) -> int:
 
 
 @tab.computed
-def traced(s: Any) -> TracedText:
+def traced(s: Any) -> tuple[int, Trace]:
+    """Trace a window of the text, and return its first position, too."""
     text, first = s.text_read(), s.watch(window_start)
-    edits, end = text.document.edits, min(text.n_read, first + LENS_POSITIONS)
-    trace = trace_window(text.loaded.model, text.ids[: text.n_read], first, end, edits)
-    return TracedText(text, edits, first, trace)
+    end = min(text.n_read, first + LENS_POSITIONS)
+    return first, trace_window(text.loaded.model, text.ids[: text.n_read], first, end, text.document.edits)
 
 
 @tab.computed
 def explained(s: Any) -> Explained:
-    return Explained(**vars(s[traced]), prediction=predict(s.text, s.position, question_of(s).token))
+    prediction = predict(s.text_read(), s.position, question_of(s).token)
+    return Explained(s.text, s.text.document.edits, *s[traced], prediction)
 
 
 def predict(text: Text, position: int, token: int | None = None) -> Prediction:
@@ -186,7 +176,8 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
     logits = text.document.logits(position)
     ids = logits.topk(min(MAX_CANDIDATES, len(logits))).indices.tolist()
     follower = text.ids[position + 1] if position + 1 < len(text.ids) else None
-    token = (ids[0] if follower is None else follower) if token is None else token
+    if token is None:
+        token = ids[0] if follower is None else follower
     return Prediction(
         position=position,
         token=token,
@@ -223,65 +214,12 @@ def short(tokenizer: Vocabulary, token_id: int) -> str:
     return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
 
 
-def lead(s: Any) -> str:
-    if s.text is None or s.text.n_read == 0:
-        return t("error.no_text")
-    e = s[explained]
-    p, prediction = e.prediction.probabilities(s.settings.sampling()), e.prediction
-    sentence = t(
-        "why.lead.exact" if is_exact() else "why.lead",
-        here=quoted(e.tokenizer, e.text.ids[prediction.position]),
-        position=prediction.position,
-        token=e.token_name,
-        p=percent(p[prediction.token].item()),
-        rank=f"{prediction.rank:,}",
-        total=f"{e.model.config.vocab_size:,}",
-    )
-    if prediction.follows:
-        sentence += t("why.lead.follows")
-    if prediction.rank > 1:
-        best = prediction.best[0]
-        sentence += t("why.lead.best", best=quoted(e.tokenizer, best), p=percent(p[best].item()))
-    return sentence
-
-
 def tokens(s: Any) -> list[tuple[str, int]]:
     """Return (label, id) pairs for the likeliest tokens, the next one in the text, and the one to explain."""
-    if no_text(s):
+    if kit.no_text(s):
         return []
     e = s[explained]
     position, p = e.prediction.position, e.prediction.probabilities(s.settings.sampling())
     others = dict.fromkeys([e.prediction.token, *e.text.ids[position + 1 : position + 2]])
     named = [(f"{short(e.tokenizer, i)}  {percent(p[i].item())}", i) for i in e.prediction.best]
     return [*named, *((short(e.tokenizer, i), i) for i in others if i not in e.prediction.best)]
-
-
-def token(s: Any) -> int | None:
-    return None if no_text(s) else s[explained].prediction.token
-
-
-def choose_token(session: Session, token: object) -> None:
-    """Explain another token after this position. While the text grows, `token` may be an outdated choice."""
-    s = session.snapshot()
-    if s.text is not None and type(token) is int and 0 <= token < s.text.config.vocab_size:
-        session.change(Chosen, question=Question(s.text, s.position, token))
-
-
-def others(s: Any) -> list[tuple[str, int]]:
-    """Return the tokens to compare with, and a choice for no token."""
-    if no_text(s):
-        return []
-    return [(t("why.against.none"), NOTHING), *(each for each in tokens(s) if each[1] != token(s))]
-
-
-def against(s: Any) -> int:
-    other = question_of(s).against
-    return NOTHING if other is None else other
-
-
-def choose_against(session: Session, token: object) -> None:
-    s, e = session.snapshot(), latest(session)
-    if e is None or type(token) is not int:
-        return
-    other = token if 0 <= token < e.model.config.vocab_size else None
-    session.change(Chosen, question=Question(s.text, s.position, e.prediction.token, other))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from components import kit
 from components.errors import PageError
 from components.figures.bars import signed_bars
 from components.figures.lines import path_lines
 from components.figures.maps import lens_heatmap
 from components.i18n import t
-from components.kit import caption, choice, no_text, picture, question, row, says, section, title_row
 from components.labels import percent, quoted, token_text
 from components.parts import Part, pick_list
 from components.state.session import Session
@@ -119,45 +118,34 @@ def cell(s: Any, e: Explained) -> Drawing:
     return figure, t("why.cell.says", where=where, here=here, best=quoted(e.tokenizer, ids[0]), p=shares[0])
 
 
-@dataclass(frozen=True, eq=False)
-class TokenPaths:
-    """Probability and rank (1 = best) of N tokens in the lens, (N, 2 n_layer).
-
-    They are measured after attention and after the feed-forward part of each layer.
-    """
-
-    tokens: tuple[int, ...]
-    probability: np.ndarray
-    rank: np.ndarray
-
-
 @tab.computed
 @about
-def token_paths(s: Any, e: Explained) -> TokenPaths:
-    """Follow the token to explain, which comes first, and the watched tokens through the layers."""
+def token_paths(s: Any, e: Explained) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Follow the token to explain, which comes first, and the watched tokens through the layers.
+
+    Returns their ids, and their probability and rank (1 = best), (N, 2 n_layer): after attention and after the
+    feed-forward part of each layer.
+    """
     chosen = list(dict.fromkeys((e.prediction.token, *still_known(e.text, s[Chosen].watched))))
     found = logit_lens(e.model, e.trace, positions=[e.column] * len(chosen), chosen=chosen, only=e.possible)
     assert found.chosen_probability is not None
     assert found.chosen_rank is not None
     p, rank = (values.flatten(0, 1).T.cpu().numpy() for values in (found.chosen_probability, found.chosen_rank))
-    return TokenPaths(tuple(chosen), p, rank)
+    return chosen, p, rank
 
 
 @about
 def path(s: Any, e: Explained) -> Drawing:
-    found: TokenPaths = s[token_paths]
-    n_layer = found.rank.shape[1] // 2
-    stages = [stage_name(stage, layer) for layer in range(n_layer) for stage in LENS_POINTS]
+    ids, probability, rank = s[token_paths]
+    stages = [stage_name(stage, layer) for layer in range(rank.shape[1] // 2) for stage in LENS_POINTS]
     figure = path_lines(
-        found.probability,
-        found.rank,
+        probability,
+        rank,
         stages,
-        [token_text(e.tokenizer, i) for i in found.tokens],
+        [token_text(e.tokenizer, i) for i in ids],
     )
-    sentence, *more = (
-        _path_sentence(quoted(e.tokenizer, i), p, rank, stages)
-        for i, p, rank in zip(found.tokens, found.probability, found.rank, strict=True)
-    )
+    names = [quoted(e.tokenizer, i) for i in ids]
+    sentence, *more = (_path_sentence(*each, stages) for each in zip(names, probability, rank, strict=True))
     return figure, sentence, " ".join(more)
 
 
@@ -190,7 +178,7 @@ def watch(session: Session, wanted: object) -> None:
 
 
 def watched(s: Any) -> list[int]:
-    return [] if no_text(s) else still_known(s.text, s[Chosen].watched)
+    return [] if kit.no_text(s) else still_known(s.text, s[Chosen].watched)
 
 
 def to_watch(s: Any) -> list[tuple[str, int]]:
@@ -202,20 +190,15 @@ def to_watch(s: Any) -> list[tuple[str, int]]:
 
 def lens_sections() -> tuple[Part, Part]:
     path_title = about(lambda s, e: t("why.path.question", token=e.token_name))
-    cells = section(
-        title_row(question("why.lens.question"), choice(Chosen.stage, "why.stage")),
-        caption("why.lens.says"),
-        picture("why-lens", lens_map, clickable=True, on=choose_cell),
+    cells = kit.section(
+        kit.title_row(kit.question("why.lens.question"), kit.choice(Chosen.stage, "why.stage")),
+        kit.caption("why.lens.says"),
+        kit.picture("why-lens", lens_map, clickable=True, on=choose_cell),
     )
     entries = pick_list(
-        "why-watch",
-        choices=to_watch,
-        label="why.watch",
-        info="why.watch.info",
-        most=MAX_WATCHED,
-        value=watched,
-        on=watch,
+        "why-watch", "why.watch", info="why.watch.info", choices=to_watch, most=MAX_WATCHED, value=watched, on=watch
     )
-    paths = section(says("why-path-question", path_title, kind="question"), entries, picture("why-path", path), grow=1)
-    top = section(question("why.cell.question"), picture("why-cell", cell), grow=1)
-    return cells, row(top, paths, classes="gb-cards gb-why-cards")
+    title = kit.says("why-path-question", path_title, kind="question")
+    paths = kit.section(title, entries, kit.picture("why-path", path), grow=1)
+    top = kit.section(kit.question("why.cell.question"), kit.picture("why-cell", cell), grow=1)
+    return cells, kit.row(top, paths, classes="gb-cards gb-why-cards")

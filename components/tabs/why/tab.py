@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from components import kit
 from components.causes import Falls
 from components.figures.bars import layer_bars, signed_bars
 from components.figures.maps import head_map
 from components.figures.style import Figure
-from components.i18n import t
-from components.kit import (
-    caption,
-    card,
-    choice,
-    column,
-    columns,
-    fold,
-    picture,
-    question,
-    row,
-    says,
-    section,
-    title_row,
-)
+from components.i18n import is_exact, t
 from components.labels import decimal, decimals, layer_head_name, listed, percent, quoted, shortened, signed
-from components.parts import Part, select
+from components.parts import Part
 from components.state.session import Session
 from components.state.text import Selection
 from components.tabs.why import answer
@@ -37,28 +25,22 @@ from components.tabs.why.explained import (
     MAX_NAME_CHARS,
     Chosen,
     Explained,
-    TracedText,
+    Question,
     about,
-    against,
-    choose_against,
     choose_position,
-    choose_token,
     explained,
-    lead,
-    others,
+    latest,
     question_of,
     short,
     tab,
-    token,
     tokens,
-    traced,
 )
 from components.tabs.why.lens import lens_sections
 from components.text_views import attention_sentence, text_strip, token_lines
 from components.widgets.chart import Drawing
 from components.widgets.tokens import shade_value
 from components.widgets.widget import widget
-from gpt import Edits, GPTConfig
+from gpt import Edits
 from gpt.analysis.attribution import Attribution, direct_logit_attribution
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.saliency import input_x_gradient
@@ -85,11 +67,48 @@ def ribbons(name: str, **wired: Any) -> Part:
 
 __all__ = ["tab"]
 
+NOTHING = -1  # value of the `against` menu if no token is chosen
 MAX_ROLE_BYTES = 2**26
 MAX_BARS = 10  # tokens in the text that get a bar
 MAX_PARTS = 12  # parts with their own bar; the rest share one
 SMALLEST_REST = 0.005  # a smaller remainder would be written as 0.00
 MAX_NAMED_HEADS = 3  # heads named in a sentence
+
+
+# The token to explain
+
+
+def token(s: Any) -> int | None:
+    return None if kit.no_text(s) else s[explained].prediction.token
+
+
+def choose_token(session: Session, token: object) -> None:
+    """Explain another token after this position. While the text grows, `token` may be an outdated choice."""
+    s = session.snapshot()
+    if s.text is not None and type(token) is int and 0 <= token < s.text.config.vocab_size:
+        session.change(Chosen, question=Question(s.text, s.position, token))
+
+
+def lead(s: Any) -> str:
+    if s.text is None or s.text.n_read == 0:
+        return t("error.no_text")
+    e = s[explained]
+    p, prediction = e.prediction.probabilities(s.settings.sampling()), e.prediction
+    sentence = t(
+        "why.lead.exact" if is_exact() else "why.lead",
+        here=quoted(e.tokenizer, e.text.ids[prediction.position]),
+        position=prediction.position,
+        token=e.token_name,
+        p=percent(p[prediction.token].item()),
+        rank=f"{prediction.rank:,}",
+        total=f"{e.model.config.vocab_size:,}",
+    )
+    if prediction.follows:
+        sentence += t("why.lead.follows")
+    if prediction.rank > 1:
+        best = prediction.best[0]
+        sentence += t("why.lead.best", best=quoted(e.tokenizer, best), p=percent(p[best].item()))
+    return sentence
 
 
 # The text, shaded by how much the prediction depends on each token
@@ -105,41 +124,26 @@ def gradient(s: Any, e: Explained) -> np.ndarray | None:
     return input_x_gradient(e.model, ids, e.prediction.token).float().cpu().numpy()
 
 
-def sizes(s: Any) -> np.ndarray | None:
-    """Return each token's influence by the chosen method, or None if there is none."""
-    found: np.ndarray | None = s[gradient] if s[Chosen].method == "gradient" else fall_sizes(s.cached(falls))
-    return found
-
-
-def fall_sizes(falls: Falls) -> np.ndarray:
-    """Return how far the probability falls without each token's word, (N,)."""
-    sizes = np.zeros(1 + max((fall.place[-1] for fall in falls.all_words), default=0))
-    for fall in falls.all_words:
-        sizes[[*fall.place]] = max(0.0, falls.probability - fall.probability)
+def sizes(s: Any) -> np.ndarray:
+    """Return each token's influence by the chosen method, (N,), or (1,) zeros if there is none."""
+    if s[Chosen].method == "gradient":
+        return np.zeros(1) if s[gradient] is None else np.abs(s[gradient])
+    found = s.cached(falls)
+    sizes = np.zeros(1 + max((fall.place[-1] for fall in found.all_words), default=0))
+    for fall in found.all_words:
+        sizes[[*fall.place]] = max(0.0, found.probability - fall.probability)
     return sizes
 
 
-def shade(sizes: np.ndarray | None) -> str:
-    """Encode each token's share of the sum of absolute influences, (N,)."""
-    if sizes is None:
-        return shade_value(np.zeros(1))
-    return shade_value(np.abs(sizes) / max(np.abs(sizes).sum(), 1e-12))
-
-
-def strip(s: Any) -> dict[str, Any]:
-    e = s[explained]
-    ids = e.text.ids
+@about
+def strip(s: Any, e: Explained) -> dict[str, Any]:
+    ids, found = e.text.ids, sizes(s)
     return {
         "lines": token_lines(e.tokenizer, ids, [(None, None)] * len(ids), e.text.document.n_prompt),
         "doc": str(e.text.version[0]),
         "selected": e.prediction.position,
-        "shade": shade(sizes(s)),
+        "shade": shade_value(found / max(found.sum(), 1e-12)),
     }
-
-
-@about
-def method_says(s: Any, e: Explained) -> str:
-    return t(f"why.method.{s[Chosen].method}.says", token=e.token_name)
 
 
 @about
@@ -147,8 +151,7 @@ def influence(s: Any, e: Explained) -> Drawing:
     if s[Chosen].method == "hidden":
         found = s.cached(falls)
         return fall_bars(e, found) if found.all_words else None
-    values = s[gradient]
-    return None if values is None else influence_bars(e, values)
+    return None if s[gradient] is None else influence_bars(e, s[gradient])
 
 
 def fall_bars(e: Explained, falls: Falls) -> Drawing:
@@ -166,11 +169,7 @@ def fall_bars(e: Explained, falls: Falls) -> Drawing:
 def influence_bars(e: Explained, values: np.ndarray) -> Drawing:
     """Plot the tokens with the largest gradient influence, positive or negative, largest first."""
     order, digits = np.argsort(-np.abs(values), kind="stable")[:MAX_BARS], decimals(values)
-    figure = signed_bars(
-        [f"{short(e.tokenizer, e.ids[i])} {i}" for i in order],
-        values[order],
-        [signed(values[i], digits) for i in order],
-    )
+    names, numbers = [f"{short(e.tokenizer, e.ids[i])} {i}" for i in order], [signed(values[i], digits) for i in order]
 
     def name(i: int) -> str:
         value = t("why.nats", value=signed(values[i], digits))
@@ -182,31 +181,33 @@ def influence_bars(e: Explained, values: np.ndarray) -> Drawing:
         sentence += t("why.influence.says", token=e.token_name, most=name(upward))
     if round(float(values[downward]), digits) < 0:
         sentence += t("why.influence.against", token=e.token_name, least=name(downward))
-    return figure, sentence
+    return signed_bars(names, values[order], numbers), sentence
 
 
 @about
 def trouble(s: Any, e: Explained) -> str:
     if s[Chosen].method == "hidden":
         return "" if s.cached(falls).all_words else t("why.influence.one")
-    limit = longest_gradient(e.model.config)
-    is_long = s[gradient] is None
-    return t("why.influence.long", limit=f"{limit:,}", n=f"{e.prediction.position + 1:,}") if is_long else ""
+    limit, n = longest_gradient(e.model.config), e.prediction.position + 1
+    return t("why.influence.long", limit=f"{limit:,}", n=f"{n:,}") if s[gradient] is None else ""
 
 
 def text_section() -> Part:
+    def method_says(s: Any, e: Explained) -> str:
+        return t(f"why.method.{s[Chosen].method}.says", token=e.token_name)
+
     select_token = lambda session, sent: choose_position(session, sent.get("index"))  # noqa: E731
-    return section(
-        title_row(question("why.text.question"), choice(Chosen.method, "why.method")),
-        says("why-method-says", method_says, kind="caption"),
-        says("why-trouble", trouble, kind="notice"),
-        columns(
-            column(
+    return kit.section(
+        kit.title_row(kit.question("why.text.question"), kit.choice(Chosen.method, "why.method")),
+        kit.says("why-method-says", about(method_says), kind="caption"),
+        kit.says("why-trouble", trouble, kind="notice"),
+        kit.columns(
+            kit.column(
                 text_strip("why-strip", empty="page", shade="influence", on=select_token, draw=strip),
                 grow=3,
                 min_width=320,
             ),
-            column(picture("why-influence", influence), grow=2),
+            kit.column(kit.picture("why-influence", influence), grow=2),
         ),
     )
 
@@ -227,52 +228,39 @@ def parts_bars(s: Any, e: Explained) -> Drawing:
     found: Attribution = s[attribution]
     other = question_of(s).against
     heads, mlp = found.heads.cpu().numpy(), found.mlp.cpu().numpy()
-    biases = found.attn_bias.sum().item() + found.norm_bias
-    outside = {"embedding": found.embedding, "position": found.position, "biases": biases}
+    outside = {"embedding": found.embedding, "position": found.position}
+    outside["biases"] = found.attn_bias.sum().item() + found.norm_bias
     rest = "rounding" if (e.edits or Edits()) == Edits() else "edits"
-    if abs(found.rest) >= SMALLEST_REST:
-        outside[rest] = found.rest
+    shown = outside | ({rest: found.rest} if abs(found.rest) >= SMALLEST_REST else {})
     if s[Chosen].order == "layer":
         figure = layer_bars(
             {t("why.parts.attention"): heads.sum(axis=1), t("why.parts.mlp"): mlp},
-            [(t(f"why.part.{name}.short"), value) for name, value in outside.items()],
+            [(t(f"why.part.{name}.short"), value) for name, value in shown.items()],
         )
     else:
-        ends = [(t(f"why.part.{name}"), value) for name, value in outside.items()]
-        figure = _sorted_parts(ends, heads, mlp)
+        figure = _sorted_parts({t(f"why.part.{name}"): value for name, value in shown.items()}, heads, mlp)
     key = "why.parts.sum" if other is None else "why.parts.difference"
+    numbers = outside | {"rest": found.rest, "heads": heads.sum(), "mlp": mlp.sum(), "total": found.total}
     sentence = t(
-        f"{key}.rest" if rest in outside else key,
+        f"{key}.rest" if rest in shown else key,
         part=t(f"why.part.{rest}"),
-        rest=signed(found.rest),
-        embedding=signed(found.embedding),
-        position=signed(found.position),
-        heads=signed(heads.sum()),
-        mlp=signed(mlp.sum()),
-        biases=signed(biases),
-        total=signed(found.total),
         token=e.token_name,
         against="" if other is None else quoted(e.tokenizer, other),
+        **{name: signed(number) for name, number in numbers.items()},
     )
-    note = t("why.parts.frozen", scale=f"{found.scale:.2f}")
-    cap = e.model.config.logit_softcap
-    if cap is not None:
-        note += t("why.parts.capped", cap=f"{cap:g}")
-    return figure, sentence, note
+    note, cap = t("why.parts.frozen", scale=f"{found.scale:.2f}"), e.model.config.logit_softcap
+    return figure, sentence, note if cap is None else note + t("why.parts.capped", cap=f"{cap:g}")
 
 
-def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndarray) -> Figure:
+def _sorted_parts(outside: dict[str, float], heads: np.ndarray, mlp: np.ndarray) -> Figure:
     """Plot the largest parts individually and the rest combined, so that the bars add up."""
-    named: list[tuple[str, float, tuple[int, int] | None]] = [(name, value, None) for name, value in ends]
+    named: list[tuple[str, float, tuple[int, ...] | None]] = [(name, value, None) for name, value in outside.items()]
     named += [(t("why.part.mlp", layer=i), float(value), None) for i, value in enumerate(mlp)]
-    for (layer, head), value in np.ndenumerate(heads):
-        name = layer_head_name((layer, head))
-        named.append((name, float(value), (layer, head)))
+    named += [(layer_head_name(place), float(value), place) for place, value in np.ndenumerate(heads)]
     named.sort(key=lambda part: -abs(part[1]))
     shown, others = named[:MAX_PARTS], named[MAX_PARTS:]
     if others:
-        rest = t("why.part.rest", n=len(others))
-        shown.append((rest, sum(value for _, value, _ in others), None))
+        shown.append((t("why.part.rest", n=len(others)), sum(value for _, value, _ in others), None))
     names, values, places = zip(*shown, strict=True)
     return signed_bars(names, np.array(values), [signed(value) for value in values], heads=places)
 
@@ -298,32 +286,54 @@ def _heads_named(values: np.ndarray, places: np.ndarray, written: Callable[[floa
 
 
 def _map(s: Any, values: np.ndarray, diverging: bool, title: str) -> Figure:
-    selection = fitting(s, s[explained])
     return head_map(
         values,
         diverging=diverging,
-        selected=(selection.layer, selection.head),
+        selected=selected_head(s),
         title=title,
     )
 
 
-def fitting(s: Any, e: Explained) -> Selection:
-    """Return the selection, clamped to the layers and heads of the explained text's model."""
-    return s.selection.clamped_to(e.model.config, position=0)
+def selected_head(s: Any) -> tuple[int, int | None]:
+    """Return the selected layer and head, clamped to those of the text's model."""
+    selection = s.selection.clamped_to(s.text.config, position=0)
+    return selection.layer, selection.head
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
     session.select(layer=sent.get("y"), head=sent.get("x"))
 
 
+def others(s: Any) -> list[tuple[str, int]]:
+    """Return the tokens to compare with, and a choice for no token."""
+    if kit.no_text(s):
+        return []
+    return [(t("why.against.none"), NOTHING), *(each for each in tokens(s) if each[1] != token(s))]
+
+
+def choose_against(session: Session, token: object) -> None:
+    s, e = session.snapshot(), latest(session)
+    if e is not None and type(token) is int:
+        other = token if 0 <= token < e.model.config.vocab_size else None
+        session.change(Chosen, question=Question(s.text, s.position, e.prediction.token, other))
+
+
 def parts_section() -> Part:
-    compared = select("why-against", choices=others, label="why.against", value=against, on=choose_against, beside=True)
-    return section(
-        title_row(question("why.parts.question"), compared, choice(Chosen.order, "why.order")),
-        caption("why.parts.says"),
-        columns(
-            column(picture("why-parts", parts_bars, clickable=True, on=choose_bar)),
-            column(picture("why-heads", heads_map, clickable=True, on=choose_head)),
+    def against(s: Any) -> int:
+        other = question_of(s).against
+        return NOTHING if other is None else other
+
+    compared = partial(kit.select, "why-against", "why.against", choices=others, value=against)
+    return kit.section(
+        kit.title_row(
+            kit.question("why.parts.question"),
+            compared(on=choose_against, beside=True),
+            kit.choice(Chosen.order, "why.order"),
+        ),
+        kit.caption("why.parts.says"),
+        kit.columns(
+            kit.column(kit.picture("why-parts", parts_bars, clickable=True, on=choose_bar)),
+            kit.column(kit.picture("why-heads", heads_map, clickable=True, on=choose_head)),
         ),
     )
 
@@ -332,77 +342,66 @@ def parts_section() -> Part:
 
 
 @tab.computed
-def roles_of_text(s: Any) -> tuple[HeadRoles, int]:
-    """Measure all heads' roles on the text, or on the beginning of a long text. Returns the number of tokens, too."""
-    return roles_in(s[traced], s[traced].ids)
+def roles(s: Any) -> tuple[HeadRoles, int]:
+    """Measure all heads' roles on the beginning of the text, or on random tokens, which are always the same.
 
-
-@tab.computed
-def roles_of_noise(s: Any) -> tuple[HeadRoles, int]:
-    """Measure all heads' roles on a fixed sequence of random tokens, repeated once."""
-    found: TracedText = s[traced]
-    config, start = found.model.config, next(iter(start_ids(found.loaded.tokenizer)), None)
-    length = min(50, longest_roles(config) // 2)
-    ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=start)
-    return roles_in(found, ids)
-
-
-def roles_in(found: TracedText, ids: Sequence[int]) -> tuple[HeadRoles, int]:
-    ids = ids[: longest_roles(found.model.config)]
-    return head_roles(trace_text(found.model, ids, found.edits), ids), len(ids)
-
-
-def longest_roles(config: GPTConfig) -> int:
-    """Return the largest number of tokens for which all attention weights fit into memory."""
-    return max(2, int((MAX_ROLE_BYTES / (4 * config.n_layer * config.n_head)) ** 0.5))
-
-
-def roles(s: Any) -> tuple[np.ndarray, int]:
-    """Return each head's score for the chosen role, (n_layer, n_head), and the number of tokens that it is based on.
-
-    The scores are NaN if the role cannot be measured.
+    Returns the number of tokens, too.
     """
-    found, n = s[roles_of_noise if s[Chosen].sample == "noise" else roles_of_text]
-    return getattr(found, s[Chosen].role).cpu().numpy(), n
+    text = s.text_read()
+    model, config, ids = text.loaded.model, text.config, text.ids[: text.n_read]
+    longest = max(2, int((MAX_ROLE_BYTES / (4 * config.n_layer * config.n_head)) ** 0.5))
+    if s[Chosen].sample == "noise":
+        start, length = next(iter(start_ids(text.tokenizer)), None), min(50, longest // 2)
+        ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=start)
+    ids = ids[:longest]
+    return head_roles(trace_text(model, ids, text.document.edits), ids), len(ids)
+
+
+def scores(s: Any) -> np.ndarray:
+    """Return each head's score for the chosen role, (n_layer, n_head). They are NaN if it cannot be measured."""
+    return getattr(s[roles][0], s[Chosen].role).cpu().numpy()
 
 
 def role_says(s: Any) -> str:
-    scores, _ = roles(s)
-    return t("why.roles.none" if np.isnan(scores).all() else f"why.role.{s[Chosen].role}.is")
+    return t("why.roles.none" if np.isnan(scores(s)).all() else f"why.role.{s[Chosen].role}.is")
 
 
 def roles_map(s: Any) -> Drawing:
     """Plot a map of each head's score for one role, or nothing if the role cannot be measured."""
-    scores, n = roles(s)
-    if np.isnan(scores).all():
+    found, n = scores(s), s[roles][1]
+    if np.isnan(found).all():
         return None
-    order = np.argsort(-scores, axis=None, kind="stable")[:MAX_NAMED_HEADS]
-    sentence = t("why.roles.says", most=_heads_named(scores, order, decimal), n=n)
-    return _map(s, scores, False, t("why.roles.scale")), sentence
+    order = np.argsort(-found, axis=None, kind="stable")[:MAX_NAMED_HEADS]
+    sentence = t("why.roles.says", most=_heads_named(found, order, decimal), n=n)
+    return _map(s, found, False, t("why.roles.scale")), sentence
 
 
 @about
 def head_bars(s: Any, e: Explained) -> Drawing:
     """Plot the selected head's attention from the position, or the layer's average if no head is selected."""
-    selection, position = fitting(s, e), e.prediction.position
-    weights = e.trace.layers[selection.layer].attn_weights[0, :, e.column, : position + 1].float()  # (n_head, N)
-    of_head = (weights.mean(dim=0) if selection.head is None else weights[selection.head]).cpu().numpy()
+    (layer, head), position = selected_head(s), e.prediction.position
+    weights = e.trace.layers[layer].attn_weights[0, :, e.column, : position + 1].float()  # (n_head, N)
+    of_head = (weights.mean(dim=0) if head is None else weights[head]).cpu().numpy()
     most = np.argsort(-of_head, kind="stable")[:MAX_BARS].tolist()
     shares = [percent(float(of_head[i])) for i in most]
     figure = signed_bars([f"{short(e.tokenizer, e.ids[i])} {i}" for i in most], of_head[most], shares)
-    return figure, attention_sentence(e.text, position, selection, of_head)
+    return figure, attention_sentence(e.text, position, Selection(layer=layer, head=head), of_head)
 
 
 def roles_section() -> Part:
-    heads = section(
-        question("why.roles.question"),
-        row(choice(Chosen.role, "why.role"), choice(Chosen.sample, "why.sample"), classes="gb-why-switches"),
-        says("why-role-says", role_says, kind="caption"),
-        picture("why-roles", roles_map, clickable=True, on=choose_head),
+    heads = kit.section(
+        kit.question("why.roles.question"),
+        kit.row(
+            kit.choice(Chosen.role, "why.role"),
+            kit.choice(Chosen.sample, "why.sample"),
+            classes="gb-why-switches",
+        ),
+        kit.says("why-role-says", role_says, kind="caption"),
+        kit.picture("why-roles", roles_map, clickable=True, on=choose_head),
         grow=1,
     )
-    selected = section(question("why.head.question"), caption("why.head.says"), picture("why-head", head_bars), grow=1)
-    return row(heads, selected, classes="gb-cards gb-why-cards")
+    selected = kit.question("why.head.question"), kit.caption("why.head.says"), kit.picture("why-head", head_bars)
+    return kit.row(heads, kit.section(*selected, grow=1), classes="gb-cards gb-why-cards")
 
 
 # The cards
@@ -413,23 +412,23 @@ def waits(s: Any) -> str:
 
 
 tab.cards(
-    card(
+    kit.card(
         "why-answer",
-        title_row(
-            question("why.question"),
-            choice(Chosen.by, "why.by", show=lambda s: s.text is not None and s.text.loaded.concepts is not None),
-            select("why-token", choices=tokens, label="why.token", value=token, on=choose_token, beside=True),
+        kit.title_row(
+            kit.question("why.question"),
+            kit.choice(Chosen.by, "why.by", show=lambda s: s.text is not None and s.text.loaded.concepts is not None),
+            kit.select("why-token", choices=tokens, label="why.token", value=token, on=choose_token, beside=True),
         ),
-        says("why-because", answer.because),
+        kit.says("why-because", answer.because),
         ribbons("why-flow", on=answer.switch, draw=answer.draw_flow, classes=("dark", "gb-stage")),
-        says("why-no-paths", answer.no_paths, kind="notice"),
-        says("why-lead", lead, kind="caption"),
-        says("why-status", waits, kind="status"),
+        kit.says("why-no-paths", answer.no_paths, kind="notice"),
+        kit.says("why-lead", lead, kind="caption"),
+        kit.says("why-status", waits, kind="status"),
         classes="gb-card gb-why-lead",
     ),
-    card(
+    kit.card(
         "why-more",
-        fold("why-evidence", "why.evidence", text_section(), *lens_sections(), parts_section(), roles_section()),
+        kit.fold("why-evidence", "why.evidence", text_section(), *lens_sections(), parts_section(), roles_section()),
         classes="",
     ),
 )

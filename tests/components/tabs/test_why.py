@@ -162,7 +162,7 @@ def test_after_a_held_space_every_part_explains_the_prediction_of_a_word():
     assert logits.isinf().any()
     p = logits.softmax(0)
     assert (s[lens.lens].token[-1, -1, e.column], e.prediction.token) == (p.argmax(), p.argmax())
-    for probability in (s[lens.lens].probability[-1, -1, e.column], s[lens.token_paths].probability[0, -1]):
+    for probability in (s[lens.lens].probability[-1, -1, e.column], s[lens.token_paths][1][0, -1]):
         assert float(probability) == pytest.approx(p.max().item(), abs=1e-4)
     for others in (s[answer.causes].logits, answer.without.function(s)):
         torch.testing.assert_close(others.softmax(0), p, atol=1e-4, rtol=0)
@@ -187,8 +187,9 @@ def test_lens_and_attribution_of_a_window_are_those_of_the_whole_text(document, 
     alone = logit_lens(e.model, whole, positions=[last])
     at_place = s[lens.lens].probability[..., e.column]
     torch.testing.assert_close(at_place, alone.probability[..., 0], atol=1e-4, rtol=0)
-    paths = s[lens.token_paths]
-    for token, p, rank in zip((e.prediction.token, 7), paths.probability, paths.rank, strict=True):
+    ids, *paths = s[lens.token_paths]
+    assert ids == [e.prediction.token, 7]
+    for token, p, rank in zip(ids, *paths, strict=True):
         found = logit_lens(e.model, whole, positions=[last], chosen=token)
         np.testing.assert_allclose(p, found.chosen_probability.flatten(), atol=1e-4)
         assert p[-1] == pytest.approx(document.logits(last).softmax(0)[token].item(), abs=1e-4)
@@ -208,7 +209,7 @@ def test_the_sentence_and_the_bars_of_the_parts_add_up_to_the_logit(edits, monke
     asked = explanation(drawn).prediction
     logits, best = document.logits(document.n_read - 1), asked.token
     for against in (None, asked.best[1]):
-        explained.choose_against(drawn.session, explained.NOTHING if against is None else against)
+        why.choose_against(drawn.session, why.NOTHING if against is None else against)
         for order in ("layer", "size"):
             Chosen.order.set(drawn.session, order)
             shown = drawn.update()["why-parts"]
@@ -243,7 +244,7 @@ def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document,
 
 
 def test_another_token_can_be_asked_about_and_another_position_forgets_it(drawn):
-    explained.choose_token(drawn.session, 7)
+    why.choose_token(drawn.session, 7)
     assert explanation(drawn).prediction.token == 7
     drawn.session.select(position=4)
     assert explanation(drawn).prediction.token == drawn.session.document.ids[5]
