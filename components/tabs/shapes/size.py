@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from components import kit
 from components.errors import PageError
 from components.i18n import t
-from components.kit import Tab, caption, column, columns, fold, picture, question, row, says, section
 from components.panels.shape_settings import (
     MAX_DROPOUT,
     OF_LATER_MODELS,
@@ -23,11 +23,11 @@ from components.panels.shape_settings import (
     values_of,
     weight_rows,
 )
-from components.parts import Part, check_box, select, slider
+from components.parts import Part
 from components.state.session import Session
 from components.widgets.simple import table
 from gpt import PRESETS, GPTConfig
-from gpt.experiments.random_models import MAX_MEMORY_BYTES, memory_bytes
+from gpt.experiments.random_models import memory_bytes
 from gpt.experiments.shapes import UNTIED_124M, flops_per_token
 
 PICKED, OWN, UNTIED = "picked", "own", "untied"  # presets in addition to PRESETS
@@ -47,6 +47,11 @@ class Shape:
 
     config: GPTConfig
     skeleton: bool = False
+
+    @property
+    def memory(self) -> int:
+        """Memory that the model needs, in bytes."""
+        return memory_bytes(self.config, skeleton=self.skeleton)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class Choice:
         return next((name for name, config in SHAPES.items() if config == self.shape.config), OWN)
 
 
-tab = Tab("shapes")
+tab = kit.Tab("shapes")
 
 
 @tab.state
@@ -129,9 +134,28 @@ def set_value(name: str, session: Session, value: object) -> None:
     session.change(Chosen, choice=choice_of(session).moved(name, value))
 
 
-def cost_sentence(shape: Shape) -> str:
-    last = shape.config.block_size - 1
-    first, end = (flops_per_token(shape.config, position, skeleton=shape.skeleton) for position in (0, last))
+def control(name: str) -> Part:
+    """Return the control of one value. A slider's range includes the configuration that the controls were set to."""
+
+    def value(s: Any) -> Any:
+        return choice_of(s).values[name]
+
+    def limit(s: Any, side: int) -> int:
+        return RANGES[name].around(values_of(choice_of(s).base)[name])[side]
+
+    of, label = f"shape-{name.replace('_', '-')}", f"shapes.{name}"
+    options: dict[str, Any] = {"info": f"{label}.info", "value": value, "on": partial(set_value, name)}
+    if name in SWITCHES:
+        return kit.check_box(of, label, **options)
+    if name == "dropout":
+        return kit.slider(of, label, low=0, high=MAX_DROPOUT, step=0.01, **options)
+    options |= {"low": partial(limit, side=0), "high": partial(limit, side=1), "step": RANGES[name].step}
+    return kit.slider(of, label, typed_step=1, **options)
+
+
+def cost_sentence(config: GPTConfig, skeleton: bool) -> str:
+    last = config.block_size - 1
+    first, end = (flops_per_token(config, position, skeleton=skeleton) for position in (0, last))
     return t(
         "shapes.cost",
         first=operations(first.total),
@@ -150,83 +174,38 @@ def operations(n: int) -> str:
     return f"{n} FLOP"
 
 
-def fits(shape: Shape) -> bool:
-    return memory_bytes(shape.config, skeleton=shape.skeleton) <= MAX_MEMORY_BYTES
-
-
 def settings_section() -> Part:
-    preset = select(
-        "shape-preset",
-        choices=preset_choices,
-        label="shapes.preset",
-        value=preset_of,
-        on=choose_preset,
-    )
-    first, later = (
-        [control for name, control in _controls().items() if (name in OF_LATER_MODELS) == is_later]
-        for is_later in (False, True)
-    )
-    return section(
-        row(preset, *first, classes="gb-shape-settings"),
-        fold("shape-later", "shapes.later", row(*later, classes="gb-shape-settings")),
+    names = (*RANGES, "dropout", *SWITCHES)
+    first = [control(name) for name in names if name not in OF_LATER_MODELS]
+    preset = kit.select("shape-preset", "shapes.preset", choices=preset_choices, value=preset_of, on=choose_preset)
+    return kit.section(
+        kit.row(preset, *first, classes="gb-shape-settings"),
+        kit.fold("shape-later", "shapes.later", kit.row(*map(control, OF_LATER_MODELS), classes="gb-shape-settings")),
         grow=1,
     )
-
-
-def _controls() -> dict[str, Part]:
-    controls = {}
-    for name, limit in RANGES.items():
-        low, high = partial(slider_end, name, 0), partial(slider_end, name, 1)
-        controls[name] = slider(_id(name), low=low, high=high, step=limit.step, typed_step=1, **_options(name))
-    controls["dropout"] = slider(_id("dropout"), low=0, high=MAX_DROPOUT, step=0.01, **_options("dropout"))
-    return controls | {name: check_box(_id(name), **_options(name)) for name in SWITCHES}
-
-
-def _id(name: str) -> str:
-    return f"shape-{name.replace('_', '-')}"
-
-
-def _options(name: str) -> dict[str, Any]:
-    label, value, on = f"shapes.{name}", partial(control_value, name), partial(set_value, name)
-    return {"label": label, "info": f"{label}.info", "value": value, "on": on}
 
 
 def size_section() -> Part:
-    return section(
-        question("shapes.question"),
-        caption("shapes.says"),
-        says("shape-headline", lambda s: parameter_count(*_chosen_shape(s))),
-        says("shape-notice", lambda s: choice_of(s).problem, kind="notice"),
-        columns(
-            column(picture("shape-parts", lambda s: parameter_bars(*_chosen_shape(s))), min_width=320),
-            column(
-                table("shape-sizes", draw=lambda s: {"rows": size_rows(*_chosen_shape(s))}),
-                says("shape-cost", lambda s: cost_sentence(choice_of(s).shape), kind="caption"),
+    def of_shape(draw: Callable[[GPTConfig, bool], Any]) -> Callable[[Any], Any]:
+        return lambda s: draw(choice_of(s).shape.config, choice_of(s).shape.skeleton)
+
+    def rows(draw: Callable[[GPTConfig, bool], Any]) -> Callable[[Any], dict[str, Any]]:
+        return lambda s: {"rows": of_shape(draw)(s)}
+
+    return kit.section(
+        kit.question("shapes.question"),
+        kit.caption("shapes.says"),
+        kit.says("shape-headline", of_shape(parameter_count)),
+        kit.says("shape-notice", lambda s: choice_of(s).problem, kind="notice"),
+        kit.columns(
+            kit.column(kit.picture("shape-parts", of_shape(parameter_bars)), min_width=320),
+            kit.column(
+                table("shape-sizes", draw=rows(size_rows)),
+                kit.says("shape-cost", of_shape(cost_sentence), kind="caption"),
                 min_width=320,
             ),
         ),
-        fold(
-            "shape-every-weight",
-            "shapes.weights",
-            table("shape-weights", draw=lambda s: {"rows": weight_rows(*_chosen_shape(s))}),
-        ),
+        kit.fold("shape-every-weight", "shapes.weights", table("shape-weights", draw=rows(weight_rows))),
         grow=1,
         classes="gb-size",
     )
-
-
-def _chosen_shape(s: Any) -> tuple[GPTConfig, bool]:
-    shape = choice_of(s).shape
-    return shape.config, shape.skeleton
-
-
-def slider_end(name: str, side: int, s: Any) -> int:
-    """Return the lower (0) or upper (1) end of a slider.
-
-    The range always includes the configuration that the controls were last set to.
-    """
-    return RANGES[name].around(values_of(choice_of(s).base)[name])[side]
-
-
-def control_value(name: str, s: Any) -> float | bool:
-    return choice_of(s).values[name]

@@ -167,8 +167,8 @@ def traced(s: Any) -> tuple[int, Trace]:
 
 @tab.computed
 def explained(s: Any) -> Explained:
-    prediction = predict(s.text_read(), s.position, question_of(s).token)
-    return Explained(s.text, s.text.document.edits, *s[traced], prediction)
+    first, trace = s[traced]
+    return Explained(s.text, s.text.document.edits, first, trace, predict(s.text, s.position, question_of(s).token))
 
 
 def predict(text: Text, position: int, token: int | None = None) -> Prediction:

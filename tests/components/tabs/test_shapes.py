@@ -17,7 +17,6 @@ from components.tabs.shapes.size import (
     PICKED,
     UNTIED,
     choice_of,
-    control_value,
     preset_of,
 )
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
@@ -73,7 +72,7 @@ def test_a_wrong_combination_says_why_and_all_else_stays(session):
     assert "Width 768 is not divisible by 13 heads" in shown["notice"]["text"]
     assert shown | {"notice": None} == before | {"notice": None}
     assert preset_of(session) == OWN
-    assert control_value("n_head", session.snapshot()) == 13
+    assert choice_of(session).values["n_head"] == 13
     assert not can_build(session.snapshot())
     size.set_value("n_head", session, 16)
     assert drawn(session)["notice"]["text"] == ""
