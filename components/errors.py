@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import ValidationError
+
 from components.i18n import spoken, t
 from components.i18n.catalogue import CATALOGUES, FALLBACK
 from gpt.errors import GPTError
@@ -27,6 +29,9 @@ class Question(PageError):
 
 def localize_error(problem: object) -> str:
     """Translate an error, including errors among its values; convert any other object to a string."""
+    if isinstance(problem, ValidationError):
+        first = problem.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     if not isinstance(problem, GPTError):
         return str(problem)
     values = {

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from components.errors import localize_error
 from components.gradio_workarounds import listens_to
 from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
 from components.monitoring import count_refusal
@@ -194,8 +195,7 @@ def check_call(blocks: Blocks, route: str, name: str, given: object) -> None:
         try:
             body = PredictBody.model_validate(given)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise Refusal(400, f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from None
+            raise Refusal(400, localize_error(error)) from None
         if len(body.session_hash or "") > MAX_NAME_CHARS:
             raise Refusal(400, f"session_hash may have at most {MAX_NAME_CHARS} characters")
     if _names_unknown_file(given, blocks.upload_file_set):

@@ -13,7 +13,6 @@ from typing import Any
 import gradio as gr
 
 from components.downloads import SIGNAL as DOWNLOAD
-from components.errors import PageError
 from components.events import NO_PROGRESS, QUEUES, Events, error, in_turn
 from components.frame import choose_language, choose_numbers
 from components.i18n import Language, t
@@ -212,6 +211,6 @@ def _selection(kept: dict[str, Any], loaded: LoadedModel | None) -> Selection:
     selection = Selection(**kept)
     numbers = selection.position, selection.layer, selection.head or 0
     if not all(type(each) is int and each >= low for each, low in zip(numbers, (NEWEST, 0, 0), strict=True)):
-        raise PageError("error.link_value", value=str(numbers))
+        raise ValueError
     selection = replace(selection, shading=shading_named(selection.shading) or Selection.shading)
     return selection if loaded is None else selection.clamped_to(loaded.model.config, position=selection.position)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
 
 from components.api.arguments import (
     Endpoints,
     check_scored_length,
-    checked_heads,
-    checked_layers,
     checked_position,
-    checked_special,
     checked_text,
-    checked_token_id,
     read,
 )
 from components.api.results import (
@@ -32,16 +27,16 @@ from components.errors import PageError
 from components.labels import token_text
 from components.limits import MAX_ATTENTION_TOKENS, MAX_LENGTH, MAX_PATCHED_TOKENS
 from components.next_tokens import at_one, best
-from components.state.settings import checked_number
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace, encode_prompt, logit_lens
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 from gpt.analysis.patching import patch_sweep
 from gpt.analysis.predictions import kl_divergence
 from gpt.analysis.tracing import trace_window
-from gpt.background import threads_for
+from gpt.checks import check_integer
 from gpt.documents.comparison import paired_steps
 from gpt.edits import check_patchable
+from gpt.errors import quoted
 from gpt.tokenizer import hold_back, prompt_ids
 from gpt.training.evaluation import score_text
 
@@ -59,15 +54,13 @@ class AnalysisEndpoints(Endpoints):
             prompt: up to 512 tokens to read; if empty, the model sees only the start-of-text token
             layer: counted from 0
             head: counted from 0
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             tokens, and weights[query][key]; each row sums to 1 and ends with the query itself, the last token it reads
         """
         loaded = self.find_model(model)
         config = loaded.model.config
-        layer = int(checked_number("layer", layer, 0, config.n_layer - 1))
-        head = int(checked_number("head", head, 0, config.n_head - 1))
+        check_integer("layer", layer, 0, config.n_layer - 1)
+        check_integer("head", head, 0, config.n_head - 1)
         document = read(loaded, prompt, special=special)
         if (n := len(document.ids)) > MAX_ATTENTION_TOKENS:
             raise PageError("error.attention_too_long", n=n, limit=MAX_ATTENTION_TOKENS)
@@ -88,15 +81,12 @@ class AnalysisEndpoints(Endpoints):
             prompt: text to read; if empty, the model sees only the start-of-text token
             position: the last token that the prediction sees, counted from 0; -1 is the last token of the prompt
             token_id: the token to follow, an id from next_token or tokenize; null is the predicted token
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             chosen: the followed token; rows: two per layer, with its and the best token's probability at temperature 1
         """
         loaded, trace, only = self._trace(prompt, position, model, special)
-        with _threads(loaded):
-            token_id = _chosen(loaded, trace, token_id, only)
-            lens = logit_lens(loaded.model, trace, chosen=token_id, only=only)
+        token_id = _chosen(loaded, trace, token_id, only)
+        lens = logit_lens(loaded.model, trace, chosen=token_id, only=only)
         assert lens.chosen_probability is not None
         assert lens.chosen_rank is not None
         columns = (lens.token, lens.probability, lens.entropy, lens.chosen_probability, lens.chosen_rank)
@@ -135,16 +125,14 @@ class AnalysisEndpoints(Endpoints):
             position: the last token that the prediction sees, counted from 0; -1 is the last token of the prompt
             token_id: the token whose logit is decomposed, an id from next_token or tokenize; null: the predicted token
             against: id of a second token whose logit is subtracted; null subtracts nothing
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             the logit before any cap, and the parts that sum to it: heads[layer][head], mlp[layer], biases and so on
         """
         loaded, trace, only = self._trace(prompt, position, model, special)
-        other = None if against is None else checked_token_id("against", against, loaded)
-        with _threads(loaded):
-            token_id = _chosen(loaded, trace, token_id, only)
-            parts = direct_logit_attribution(loaded.model, trace, 0, token_id, against=other)
+        if against is not None:
+            check_integer("against", against, 0, loaded.model.config.vocab_size - 1)
+        token_id = _chosen(loaded, trace, token_id, only)
+        parts = direct_logit_attribution(loaded.model, trace, 0, token_id, against=against)
         return {
             "token_id": token_id,
             "token": token_text(loaded.tokenizer, token_id),
@@ -176,28 +164,26 @@ class AnalysisEndpoints(Endpoints):
             attn_layers: layers whose attention is switched off, counted from 0
             mlp_layers: layers whose feed-forward network is switched off; list a layer in both to skip it entirely
             k: number of best tokens to take from each prediction
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             tokens, best first, with the probability before and after at temperature 1; kl_bits: their divergence
         """
         loaded = self.find_model(model)
-        count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
+        check_integer("k", k, 1, loaded.tokenizer.n_vocab)
+        for each in heads or []:
+            if len(each) != 2:
+                raise PageError("error.edits.head", value=quoted(each))
         edits = Edits(
-            head_scale=dict.fromkeys(checked_heads(heads), 0.0),
-            attn_scale=dict.fromkeys(checked_layers("attn_layers", attn_layers), 0.0),
-            mlp_scale=dict.fromkeys(checked_layers("mlp_layers", mlp_layers), 0.0),
+            head_scale=dict.fromkeys([(layer, head) for layer, head in heads or []], 0.0),
+            attn_scale=dict.fromkeys(attn_layers or [], 0.0),
+            mlp_scale=dict.fromkeys(mlp_layers or [], 0.0),
         )
         if edits == Edits():
             raise PageError("error.nothing_ablated")
         edits.check(loaded.model.config)
-        original = read(loaded, prompt, special=special)
-        edited = Generation(loaded, original.ids, edits=edits, held=original.held)
-        edited.read()
-        with _threads(loaded):
-            log_p, log_q = (at_one(each.logits(each.n_read - 1)).log() for each in (original, edited))
+        original, edited = _read_both(loaded, prompt, edits, special)
+        log_p, log_q = (at_one(each.logits(each.n_read - 1)).log() for each in (original, edited))
         bits = kl_divergence(log_p, log_q).item()
-        return {"tokens": _before_and_after(loaded, original, edited, count), "kl_bits": bits}
+        return {"tokens": _before_and_after(loaded, original, edited, k), "kl_bits": bits}
 
     def steer(
         self,
@@ -221,24 +207,20 @@ class AnalysisEndpoints(Endpoints):
             temperature: temperature of both continuations; 0 always takes the most probable token
             seed: seed of both continuations
             k: number of best tokens to take from each prediction
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             the concept; tokens, best first, with the probability before and after at temperature 1; both continuations
         """
         loaded = self.find_model(model)
-        count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
-        length = int(checked_number("max_new_tokens", max_new_tokens, 0, MAX_LENGTH))
+        check_integer("k", k, 1, loaded.tokenizer.n_vocab)
+        check_integer("max_new_tokens", max_new_tokens, 0, MAX_LENGTH)
         params = SamplingParams(temperature=temperature, seed=seed)
         layer, feature = found_concept(loaded, checked_text("concept", concept))
         strength = usual_strength(loaded, (layer, feature)) if strength is None else strength
         assert loaded.concepts is not None
         edits = Edits(steering=(loaded.concepts.steering(layer, feature, strength),))
-        original = read(loaded, prompt, special=special)
-        edited = Generation(loaded, original.ids, edits=edits, held=original.held)
-        edited.read()
-        tokens = _before_and_after(loaded, original, edited, count)
-        without, steered = _both(original, edited, params, length) if length else ("", "")
+        original, edited = _read_both(loaded, prompt, edits, special)
+        tokens = _before_and_after(loaded, original, edited, k)
+        without, steered = _both(original, edited, params, max_new_tokens) if max_new_tokens else ("", "")
         return {
             "layer": layer,
             "feature": feature,
@@ -265,18 +247,15 @@ class AnalysisEndpoints(Endpoints):
             layer: counted from 0
             position: position of the token, counted from 0; -1 is the last token of the prompt
             name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             token, and values: n_embd numbers
         """
         check_patchable(name)
         loaded = self.find_model(model)
-        layer = int(checked_number("layer", layer, 0, loaded.model.config.n_layer - 1))
+        check_integer("layer", layer, 0, loaded.model.config.n_layer - 1)
         ids, _ = _typed(loaded, "prompt", prompt, special)
         place = checked_position(position, len(ids))
-        with _threads(loaded):
-            trace = trace_window(loaded.model, ids, place, place + 1)
+        trace = trace_window(loaded.model, ids, place, place + 1)
         return {
             "token": token_text(loaded.tokenizer, ids[place]),
             "values": trace[f"layers.{layer}.{name}"][0, 0].float().tolist(),
@@ -300,8 +279,6 @@ class AnalysisEndpoints(Endpoints):
             answer: id of the token that follows the clean text; null is the predicted token
             other: id of the token that follows the corrupted text; null is the predicted token
             name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             recovered[layer][position], from 0 (corrupted) to 1 (clean); both logit differences, tokens and texts
         """
@@ -310,12 +287,11 @@ class AnalysisEndpoints(Endpoints):
         texts = [ids for ids, _ in typed]
         if (longest := max(map(len, texts))) > MAX_PATCHED_TOKENS:
             raise PageError("error.patch_too_long", n=longest, limit=MAX_PATCHED_TOKENS)
-        with _threads(loaded):
-            chosen = [
-                _chosen(loaded, trace_window(loaded.model, ids, len(ids) - 1, len(ids)), token, only)
-                for (ids, only), token in zip(typed, (answer, other), strict=True)
-            ]
-            found = patch_sweep(loaded, texts[0], texts[1], chosen[0], chosen[1], name=name)
+        chosen = [
+            _chosen(loaded, trace_window(loaded.model, ids, len(ids) - 1, len(ids)), token, only)
+            for (ids, only), token in zip(typed, (answer, other), strict=True)
+        ]
+        found = patch_sweep(loaded, texts[0], texts[1], chosen[0], chosen[1], name=name)
         written = [[token_text(loaded.tokenizer, i) for i in ids] for ids in (*texts, chosen)]
         return {
             "clean_tokens": written[0],
@@ -332,16 +308,13 @@ class AnalysisEndpoints(Endpoints):
 
         Parameters:
             text: 2 to 4,096 tokens; a text longer than the context is read in windows that overlap by half
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             loss in nats per token, perplexity, bits_per_byte, and tokens: all but the first, with their surprisal
         """
         loaded = self.find_model(model)
-        ids = prompt_ids(loaded.tokenizer, checked_text("text", text), special=checked_special(special))
+        ids = prompt_ids(loaded.tokenizer, checked_text("text", text), special=special)
         check_scored_length(len(ids))
-        with _threads(loaded):
-            found = score_text(loaded, ids)
+        found = score_text(loaded, ids)
         return {
             "loss": found.score.loss,
             "perplexity": found.score.perplexity,
@@ -360,22 +333,27 @@ class AnalysisEndpoints(Endpoints):
             ],
         }
 
-    def _trace(
-        self, prompt: object, position: object, model: object, special: object
-    ) -> tuple[LoadedModel, Trace, list[int]]:
+    def _trace(self, prompt: str, position: int, model: str, special: bool) -> tuple[LoadedModel, Trace, list[int]]:
         """Return the model, the trace of one position in the prompt, and the tokens that can follow; [] for all."""
         loaded = self.find_model(model)
         ids, only = _typed(loaded, "prompt", prompt, special)
         place = checked_position(position, len(ids))
-        with _threads(loaded):
-            trace = trace_window(loaded.model, ids, place, place + 1)
+        trace = trace_window(loaded.model, ids, place, place + 1)
         return loaded, trace, only if place == len(ids) - 1 else []
 
 
-def _typed(loaded: LoadedModel, name: str, text: object, special: object) -> tuple[list[int], list[int]]:
+def _typed(loaded: LoadedModel, name: str, text: str, special: bool) -> tuple[list[int], list[int]]:
     """Encode a typed text. Also return the tokens that can follow it; [] for all (see `gpt.tokenizer.hold_back`)."""
     rest, held = hold_back(loaded.tokenizer, checked_text(name, text))
-    return encode_prompt(loaded, rest, special=checked_special(special)), loaded.tokenizer.ids_after(held)
+    return encode_prompt(loaded, rest, special=special), loaded.tokenizer.ids_after(held)
+
+
+def _read_both(loaded: LoadedModel, prompt: str, edits: Edits, special: bool) -> tuple[Generation, Generation]:
+    """Let the model read the prompt without and with the edits."""
+    original = read(loaded, prompt, special=special)
+    edited = Generation(loaded, original.ids, edits=edits, held=original.held)
+    edited.read()
+    return original, edited
 
 
 def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:
@@ -401,14 +379,10 @@ def _both(original: Generation, edited: Generation, params: SamplingParams, leng
     return texts[0], texts[1]
 
 
-def _chosen(loaded: LoadedModel, trace: Trace, token_id: object, only: list[int]) -> int:
+def _chosen(loaded: LoadedModel, trace: Trace, token_id: int | None, only: list[int]) -> int:
     """Return the checked id. Defaults to the most probable token in `only` after the traced position."""
     if token_id is None:
         last = len(trace.layers) - 1
         return int(lens_top_tokens(loaded.model, trace, last, LENS_POINTS[-1], 0, k=1, only=only).token)
-    return checked_token_id("token_id", token_id, loaded)
-
-
-def _threads(loaded: LoadedModel) -> AbstractContextManager[None]:
-    config = loaded.model.config
-    return threads_for(12 * config.n_layer * config.n_embd**2)  # parameters of all blocks
+    check_integer("token_id", token_id, 0, loaded.model.config.vocab_size - 1)
+    return token_id

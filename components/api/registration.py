@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import wraps
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import gradio as gr
 from gradio.blocks import Block, BlockFunction
 from gradio.components import Component
 from gradio.utils import get_function_description
 from gradio_client.utils import python_type_to_json_schema
+from pydantic import validate_call
 
 from components.api.analysis import AnalysisEndpoints
 from components.api.arguments import Endpoints
@@ -21,6 +22,7 @@ from components.api.text import TextEndpoints
 from components.events import QUEUES, error_messages
 from components.parts import Queue
 from components.state.admission import ANALYSES
+from gpt.background import threads_for
 
 
 def register_endpoints(app: gr.Blocks, default_model: str) -> None:
@@ -44,8 +46,14 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
         analysis.loss: "analysis",
     }
     for function, queue in functions.items():
-        event = gr.api(_answering(function, queue), api_name=function.__name__, **QUEUES[queue])
+        event = gr.api(answering(function, queue), api_name=function.__name__, **QUEUES[queue])
         _describe(app.fns[event["id"]])
+
+
+SHARED = {  # descriptions of arguments that most endpoints take
+    "model": 'name from the page\'s list; "" is the model the app was started with',
+    "special": "whether names of control tokens in the text, such as <|endoftext|>, become control tokens",
+}
 
 
 def _describe(endpoint: BlockFunction) -> None:
@@ -68,53 +76,36 @@ def _components(blocks: Sequence[Block]) -> Iterator[Component]:
     return (each for each in blocks if isinstance(each, Component))
 
 
-def _answering(function: Callable[..., Any], queue: Queue) -> Callable[..., Any]:
-    """Wrap an endpoint: errors reach the caller as messages, analyses wait for a slot, and numbers are rounded.
+def answering(function: Callable[..., Any], queue: Queue) -> Callable[..., Any]:
+    """Wrap an endpoint: arguments are checked, errors reach the caller as messages, and numbers are rounded.
 
-    Floats without a fraction, such as 6.0, are accepted for integers.
+    Some agents write all numbers as floats, so one without a fraction, such as 6.0, is accepted for an integer.
     """
-    hints, signature = get_type_hints(function), inspect.signature(function)
+    call, signature = validate_call(function), inspect.signature(function)
 
-    def understood(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def streaming(*args: Any, **kwargs: Any) -> Iterator[str]:
+        with error_messages():
+            yield from call(**signature.bind(*args, **kwargs).arguments)
+
+    def at_once(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        return {name: as_integers(value, hints[name]) for name, value in given.items()}
+        with error_messages(), _slot(function, given.get("model", "")) if queue == "analysis" else nullcontext():
+            return float32_digits(call(**given))
 
-    if inspect.isgeneratorfunction(function):
-
-        @wraps(function)
-        def streaming(*args: Any, **kwargs: Any) -> Iterator[str]:
-            with error_messages():
-                yield from function(**understood(args, kwargs))
-
-        return streaming
-
-    @wraps(function)
-    def answering(*args: Any, **kwargs: Any) -> Any:
-        with error_messages(), _slot(function, args, kwargs) if queue == "analysis" else nullcontext():
-            return float32_digits(function(**understood(args, kwargs)))
-
-    return answering
-
-
-def as_integers(value: object, hint: Any) -> object:
-    """Return a value with integral floats such as 6.0 as integers, wherever the type hint has integers but no floats.
-
-    Some agents write all numbers as floats. Other values are returned unchanged.
-    """
-    hints = (hint, *get_args(hint))
-    if isinstance(value, list):
-        items = next((get_args(each)[0] for each in hints if get_origin(each) is list), None)
-        return [as_integers(each, items) for each in value]
-    is_integral = isinstance(value, float) and value.is_integer() and int in hints and float not in hints
-    return int(value) if is_integral else value  # type: ignore[call-overload]
+    wrapped = wraps(function)(streaming if inspect.isgeneratorfunction(function) else at_once)
+    if function.__doc__:
+        shared = "".join(f"    {name}: {SHARED[name]}\n" for name in SHARED if name in signature.parameters)
+        wrapped.__doc__ = inspect.cleandoc(function.__doc__).replace("Returns:", f"{shared}Returns:")
+    return wrapped
 
 
 @contextmanager
-def _slot(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
+def _slot(function: Callable[..., Any], model: str) -> Iterator[None]:
     """Wait for a slot for analyses. The endpoint's model is loaded before, so that nobody waits for it in a slot."""
     endpoints: Endpoints = function.__self__  # type: ignore[attr-defined]
-    endpoints.find_model(inspect.signature(function).bind(*args, **kwargs).arguments.get("model", ""))
+    config = endpoints.find_model(model).model.config
     with ANALYSES.enter() as place:
         for _ in place:
             pass
-        yield
+        with threads_for(12 * config.n_layer * config.n_embd**2):  # parameters of all blocks
+            yield

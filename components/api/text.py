@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Iterator
 
-from components.api.arguments import Endpoints, checked_messages, checked_special, checked_text, checked_texts, read
+from components.api.arguments import Endpoints, checked_messages, checked_text, read
 from components.api.results import ListedModel, NextToken, Tokens
 from components.labels import token_text
 from components.next_tokens import best
 from components.state.admission import measured, min_update_interval
-from components.state.settings import checked_number, sampling_params
+from components.state.settings import sampling_params
 from gpt import distribution, generate, list_models, with_seed
+from gpt.checks import check_integer
 from gpt.models.registry import models_in_memory, title
 from gpt.tokenizer import prompt_ids
 
@@ -50,12 +51,10 @@ class TextEndpoints(Endpoints):
             min_p: keep tokens with at least this share of the best token's probability; 0 keeps all
             repetition_penalty: above 1 makes tokens already in the text less likely; 1 has no effect
             seed: integer, at least 0; the same seed gives the same text; null draws a random seed
-            model: name from the page's list; "" is the model the app was started with
             on_full: "stop" ends when the context is full; "crop" continues from the newest tokens that fit
             messages: a chat instead of a prompt, as {"role", "content"}; requires a model with a chat template
             stop: list of stop sequences; generation ends before the first one that occurs
             delta: send only the characters added since the last update, instead of the whole new text
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
             repetition_window: penalise only tokens among this many at the end of the text; 0 penalises all its tokens
             temperature_last: apply the temperature after top_k, top_p and min_p, as llama.cpp does
         Returns:
@@ -73,12 +72,12 @@ class TextEndpoints(Endpoints):
             seed=seed,
         )
         limit = loaded.model.config.block_size * (2 if on_full == "crop" else 1)
-        count = int(checked_number("max_new_tokens", max_new_tokens, 1, limit))
+        check_integer("max_new_tokens", max_new_tokens, 1, limit)
         text = checked_text("prompt", prompt)
         given = text if messages is None else checked_messages(messages, text)
-        stops = checked_texts("stop", stop)
+        stops = [checked_text("stop", each) for each in stop or [] if each]
         params = with_seed(params)
-        steps = generate(loaded, given, params, count, on_full=on_full, special=checked_special(special))  # type: ignore[arg-type]
+        steps = generate(loaded, given, params, max_new_tokens, on_full=on_full, special=special)  # type: ignore[arg-type]
         text = sent = ""
         began = time.perf_counter()
         yield text
@@ -134,8 +133,6 @@ class TextEndpoints(Endpoints):
             top_k: keep the k most probable tokens; 0 keeps all
             top_p: keep the most probable tokens that together reach this probability; 1 keeps all
             min_p: keep tokens with at least this share of the best token's probability; 0 keeps all
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
             temperature_last: apply the temperature after top_k, top_p and min_p, as llama.cpp does
         Returns:
             a list, best first: token_id, token, probability with these settings, raw_probability and its logarithm
@@ -144,7 +141,7 @@ class TextEndpoints(Endpoints):
         params = sampling_params(
             temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, temperature_last=temperature_last
         )
-        count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
+        check_integer("k", k, 1, loaded.tokenizer.n_vocab)
         document = read(loaded, prompt, special=special)
         stages = distribution(document.logits(document.n_read - 1), params)
         final, raw = stages.final.numpy(), stages.raw.numpy()
@@ -157,7 +154,7 @@ class TextEndpoints(Endpoints):
                 "raw_probability": float(raw[i]),
                 "log_probability": float(log_p[i]),
             }
-            for i in best(final, raw, count).tolist()
+            for i in best(final, raw, k).tolist()
         ]
 
     def tokenize(self, text: str, model: str = "", special: bool = False) -> Tokens:
@@ -165,13 +162,11 @@ class TextEndpoints(Endpoints):
 
         Parameters:
             text: any text
-            model: name from the page's list; "" is the model the app was started with
-            special: whether names of control tokens in the text, such as <|endoftext|>, become control tokens
         Returns:
             ids, and tokens: the text of each token, with bytes that form no character as \xNN
         """
         tokenizer = self.find_model(model).tokenizer
-        ids = prompt_ids(tokenizer, checked_text("text", text), special=checked_special(special))
+        ids = prompt_ids(tokenizer, checked_text("text", text), special=special)
         return {"ids": ids, "tokens": [token_text(tokenizer, i) for i in ids]}
 
 

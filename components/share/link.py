@@ -68,7 +68,7 @@ def decode(query: str) -> tuple[dict[str, Any], list[str]]:
 def _matching(pattern: str, text: str) -> str:
     """Return the text if it matches a pattern. Raises ValueError otherwise."""
     if not re.fullmatch(pattern, text, re.DOTALL):
-        raise ValueError(text[:40])
+        raise ValueError
     return text
 
 
@@ -116,13 +116,13 @@ def _run(text: str) -> LinkedRun:
         return LinkedRun(kind, _ids(text[1:]))
     parts = re.fullmatch(f"([0-9]+)(h?)((?:{_SETTING})*)", text)
     if parts is None:
-        raise ValueError(text[:40])
+        raise ValueError
     settings: dict[str, Any] = {}
     for letter, value in re.findall(_SETTING, parts[3]):
         name = _LETTERS[letter]
         settings[name] = _whole(value, _MAX_SEED) if name in INTEGERS else _number(value)
     if settings and "seed" not in settings:
-        raise ValueError(text[:40])
+        raise ValueError
     count = _whole(parts[1], least=1)
     params = params_of(settings) if settings else None
     return LinkedRun("sampled", count=count, params=params, after_space=bool(parts[2]))
