@@ -138,6 +138,8 @@ ANSWERED = {
 }
 GROWING = ("concepts", "learned", "train")  # several pictures arrive one after the other, each above the next
 FAR = ("concepts", "learned", "compare", "loss", "train")  # on a phone, the answer is not beside the control
+# Whether the text with its arches is in sight as a whole.
+FITS = """() => [...document.querySelectorAll(".gb-composer")].every((each) => each.scrollHeight <= each.clientHeight)"""
 WATCH_SHIFTS = """() => {
   window.shifts = [];
   window.changed = performance.now();
@@ -173,6 +175,7 @@ def test_the_answer_is_in_sight_of_what_is_pressed_which_stays_in_place_as_every
 ):
     page = stay(lambda page: open_playground(page, site), anew=True)
     page.set_viewport_size({"width": width, "height": 800 if width > 390 else 844})
+    page.wait_for_function(FITS)
     page.evaluate(WATCH_SHIFTS)
     wrong = {}
     for name in names:
