@@ -7,14 +7,13 @@ import asyncio
 import json
 import time
 from collections import Counter
+from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs
 
 from gradio.blocks import Blocks
-from gradio.mcp import GradioMCPServer
 from gradio.queueing import Queue
 from gradio.state_holder import SessionState, StateHolder
-from mcp import types
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.limits import MAX_UNREAD_ANSWERS, UNREAD_SECONDS
@@ -172,11 +171,12 @@ class _InitialState(SessionState):
         pass
 
 
-def improve_tools(server: GradioMCPServer) -> None:
+def improve_tools(server: Any) -> None:
     """Make the tools of an MCP server say that they only read, and return JSON, also as structured content.
 
     Gradio 6.31 returns results as Python writes them, and the version of the package mcp.
     """
+    types = import_module("mcp.types")  # a package that --no-mcp does not import
     handlers: dict[Any, Any] = server.mcp_server.request_handlers
     list_tools, call_tool = handlers[types.ListToolsRequest], handlers[types.CallToolRequest]
     hints = types.ToolAnnotations(readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False)

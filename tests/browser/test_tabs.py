@@ -139,7 +139,8 @@ ANSWERED = {
 GROWING = ("concepts", "learned", "train")  # several pictures arrive one after the other, each above the next
 FAR = ("concepts", "learned", "compare", "loss", "train")  # on a phone, the answer is not beside the control
 # Whether the text with its arches is in sight as a whole.
-FITS = """() => [...document.querySelectorAll(".gb-composer")].every((each) => each.scrollHeight <= each.clientHeight)"""
+FITS = """() =>
+  [...document.querySelectorAll(".gb-composer")].every((one) => one.scrollHeight <= one.clientHeight)"""
 WATCH_SHIFTS = """() => {
   window.shifts = [];
   window.changed = performance.now();
