@@ -146,7 +146,6 @@ def grouped_bars(
     digits: str = "",
     tip: str = ".4~g",
     most: int | None = None,
-    height: int = 300,
 ) -> Figure:
     """Draw vertical bars for each name: one for each group, side by side or in another of plotly's modes.
 
@@ -169,7 +168,7 @@ def grouped_bars(
         data,
         names_axis([escape(name) for name in names], x_title, most=most, keep=framed, automargin=True),
         upwards | dict(y or {}),
-        height=height,
+        height=300,
         margin=(64, 8, 32 if several or digits else 8, 44),
         barmode=barmode,
         bargap=0.3 if len(names) <= 48 else 0,
@@ -194,7 +193,6 @@ def layer_bars(parts: Mapping[str, np.ndarray], ends: Sequence[tuple[str, float]
         x_title=t("attention.layer"),
         y_title=t("why.parts.logit"),
         tip="+.3f",
-        height=320,
     )
     for bars in drawn["data"]:
         bars["hovertemplate"] = bars["hovertemplate"].removeprefix("%{x}: ")  # most layers have no name
@@ -226,8 +224,6 @@ def divergence_bars(
         y={"range": [0, top], "nticks": 5},
         framed=selected,
         y_title=title,
-        most=_MAX_TICKS,
-        height=260,
     )
     for i, (bars, values) in enumerate(zip(drawn["data"], bits, strict=True)):
         texts = ["∞" if np.isinf(value) else "" for value in values]
@@ -245,7 +241,7 @@ def divergence_bars(
     return drawn
 
 
-def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: str, height: int = 220) -> Figure:
+def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: str) -> Figure:
     """Draw adjacent bars between the edges. counts: numbers or shares, (N,); edges: ascending, (N + 1,)."""
     bars = {
         "type": "bar",
@@ -257,7 +253,7 @@ def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: s
     }
     across = axis(x_title, zero=True, range=[float(edges[0]), float(edges[-1])])
     upwards = axis(y_title, zero=True, rangemode="tozero")
-    return figure([bars], across, upwards, height=height, margin=(56, 12, 8, 40), bargap=0)
+    return figure([bars], across, upwards, height=260, margin=(56, 12, 8, 40), bargap=0)
 
 
 def row_bars(rows: np.ndarray, names: Sequence[str], means: np.ndarray, stds: np.ndarray) -> Figure:

@@ -65,7 +65,6 @@ def lines(
     level_at: tuple[str, float] | None = None,
     mark: tuple[str, float] | None = None,
     ticks: Sequence[str] | None = None,
-    height: int = 300,
 ) -> Figure:
     """Draw up to four lines over one x axis, distinguished by hue and dash.
 
@@ -95,7 +94,7 @@ def lines(
         data,
         across,
         log_axis(y_title, list(series.values())) if log_y else upwards,
-        height=height,
+        height=300,
         showlegend=len(series) > 1,
         shapes=shapes,
         annotations=notes,

@@ -253,7 +253,6 @@ def grid(
     value_title: str = "",
     x_title: str = "",
     y_title: str = "",
-    height: int = 260,
     edge: float | None = None,
     first: tuple[int, int] = (0, 0),
     cell: tuple[int, int] | None = None,
@@ -275,7 +274,7 @@ def grid(
         [cells | _scale_above([-largest, 0, largest], [f"−{largest:.2g}", "0", f"{largest:.2g}"])],
         bare_axis(x_title, showticklabels=bool(x_title), automargin=True),
         bare_axis(y_title, showticklabels=bool(y_title), automargin=True, autorange="reversed"),
-        height=height,
+        height=280,
         margin=(4, 4, 40, 4),
         shapes=[] if cell is None else [outline((cell[1], cell[1]), (cell[0], cell[0]))],
     )

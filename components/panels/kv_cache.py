@@ -56,7 +56,6 @@ def bars(kind: str, s: Any) -> Drawing:
         y={"range": [0, 1.05 * s.text.n_read]},
         tip=",",
         most=12,
-        height=260,
         x_title=t("prefill.number"),
         y_title=t("prefill.tokens"),
     )

@@ -142,7 +142,6 @@ def moves(s: Any, effect: MaskEffect, mark: tuple[str, int] | None = None) -> Fi
         x_title=t("masks.token"),
         y_title=t("masks.moved"),
         mark=mark,
-        height=300,
     )
 
 
@@ -162,7 +161,6 @@ def losses(s: Any) -> Drawing:
         x_title=t("masks.update"),
         y_title=t("masks.loss"),
         level_at=(t("masks.floor"), trained.floor),
-        height=280,
     )
     kept, cheated = (f"{side[-1]:.2f}" for side in (trained.with_mask, trained.without_mask))
     values = {"steps": n, "kept": kept, "cheated": cheated, "floor": f"{trained.floor:.2f}"}

@@ -48,7 +48,6 @@ def by_depth(field: str, s: Any) -> Drawing:
         x_title=t("placement.block" if field == "weight_gradients" else "placement.after"),
         y_title=t(f"placement.{field}"),
         log_y=field == "straight_gradients",
-        height=260,
     )
     return figure, t(f"placement.{field}.says")
 

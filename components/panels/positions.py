@@ -74,7 +74,6 @@ def waves(s: Any) -> Drawing:
         sinusoidal_positions(MAX_POSITION + 1, WIDTH).numpy(),
         x_title=t("positions.number"),
         y_title=t("positions.place"),
-        height=300,
     )
     return figure, t("positions.waves.says", width=WIDTH)
 
@@ -87,7 +86,6 @@ def closeness_lines(s: Any) -> Drawing:
         x_title=t("positions.apart"),
         y_title=title,
         mark=(f"{distance}", distance),
-        height=260,
     )
     return figure, t("positions.closeness.says")
 

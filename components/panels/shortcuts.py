@@ -65,8 +65,6 @@ def bars(s: Any) -> Drawing:
         {t("shortcuts.without"): np.array(found.without), t("shortcuts.with"): np.array(found.with_shortcuts)},
         log=True,
         digits=".2g",
-        tip=".6g",
-        height=340,
         y_title=t("shortcuts.gradient"),
         x_title=t("shortcuts.layer"),
     )

@@ -144,8 +144,6 @@ def languages(s: Any) -> Drawing:
         {title: np.array([each.tokens_per_character for each in side.values()]) for title, side in costs.items()},
         y_title=t("bpe.per_character"),
         digits=".2g",
-        tip=".3f",
-        height=340,
     )
     rates = {key: f"{own[key].tokens_per_character:.2f}" for key in ("en", "zh")}
     return figure, t("bpe.language.says", **rates)

@@ -121,7 +121,6 @@ def exact(s: Any) -> Drawing:
         x_title="x",
         y_title=t("activations.exact"),
         mark=(decimal(x, 2), x),
-        height=280,
     )
     here, most = gelu_difference(torch.tensor(float(x))).item(), difference.abs().max().item()
     return figure, t("activations.exact.says", x=decimal(x, 2), here=power(here), most=power(most))

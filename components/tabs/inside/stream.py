@@ -140,8 +140,6 @@ def neurons(s: Any) -> Drawing:
         },
         x_title=t("neurons.neuron"),
         digits=".2f",
-        tip=".4f",
-        height=340,
     )
     text = t(
         f"neurons.says{gated}",

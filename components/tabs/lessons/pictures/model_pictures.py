@@ -68,7 +68,7 @@ def feed_forward(s: Any) -> Drawing:
     config = s[Open].loaded.model.config
     after = words("activation", activation=ACTIVATIONS[config.activation])
     figure, width = (
-        histogram(values, np.arange(len(values) + 1) - 0.5, x_title=words("neuron"), y_title=after, height=300),
+        histogram(values, np.arange(len(values) + 1) - 0.5, x_title=words("neuron"), y_title=after),
         config.n_embd,
     )
     text = words(

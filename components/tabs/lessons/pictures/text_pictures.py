@@ -192,7 +192,6 @@ def embedding(s: Any) -> Drawing:
         np.arange(weight.shape[1] + 1) - 0.5,
         x_title=words("number"),
         y_title=words("value"),
-        height=300,
     )
     likest = listed(quoted(tokenizer, i) for i in near)
     return figure, words("embedding", token=quoted(tokenizer, token), id=token, shape=list(weight.shape), tokens=likest)
