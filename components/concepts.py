@@ -8,14 +8,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from components.errors import PageError
+from components.errors import NothingToShow, PageError
 from components.i18n import spoken, t
 from components.labels import percent, quoted, shortened
 from components.state.reads import Computed
@@ -27,7 +27,6 @@ from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
 from gpt.analysis.tracing import trace_text
 from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.sampling import keep_only
 
 Feature = tuple[int, int]  # (layer, feature index)
 Rows = Literal["tokens", "promotes"]
@@ -43,16 +42,12 @@ SURPRISE, REPEATS = 2.0, 0.4
 WORD = re.compile(r"[\u3400-\u9fff]|\w+|\W")  # a Chinese character counts as a word
 
 
-@dataclass(frozen=True)
-class Continuations:
-    """A text continued without and with the ideas.
-
-    surprise: difference of their losses under the model as it is, in nats per token.
-    """
+class Continuations(NamedTuple):
+    """A text continued without and with the ideas, and the difference of their losses under the model as it is."""
 
     plain: str
     steered: str
-    surprise: float
+    surprise: float  # nats per token
 
 
 def model_of(s: Snapshot) -> LoadedModel | None:
@@ -78,10 +73,7 @@ def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
 
 
 def concept_name(loaded: LoadedModel, place: Feature) -> str:
-    """Return a feature's name or, if it has none, the quoted tokens on which it is strongest.
-
-    If most of these tokens are words, punctuation marks are left out.
-    """
+    """Return a feature's name or, if it has none, the quoted tokens on which it is strongest."""
     assert loaded.concepts is not None
     named = loaded.concepts.of(*place)
     if named is not None:
@@ -90,19 +82,17 @@ def concept_name(loaded: LoadedModel, place: Feature) -> str:
 
 
 def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
-    """Return a key that is equal for features that a reader can't tell apart.
-
-    This is their name, or, if they have none, their words in any order and case.
-    """
+    """Return a key for features that a reader can't tell apart: their name, or their words in any order and case."""
     assert loaded.concepts is not None
     named = loaded.concepts.of(layer, feature)
     return frozenset(map(str.casefold, _words(loaded, (layer, feature)))) if named is None else named.names["en"]
 
 
 def _words(loaded: LoadedModel, place: Feature) -> list[str]:
+    """Return the tokens that describe a feature; if most of them are words, without punctuation marks."""
     tokens = concept_tokens(loaded, place)
     words = [token for token in tokens if any(map(str.isalnum, token))]
-    are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
+    are_words = sum(token in words for token in tokens[:N_WORDS]) > N_WORDS / 2
     return (words if are_words else tokens)[:N_WORDS]
 
 
@@ -189,10 +179,10 @@ def unsteered(s: Any) -> tuple[Tensor, tuple[Feature, ...]] | None:
     """
     if not is_steered(s):
         return None
-    loaded, edits, ids, held = s.text.loaded, s.text.document.edits, s.text.ids[: s.position + 1], _held(s)
+    loaded, document, ids = s.text.loaded, s.text.document, s.text.ids[: s.position + 1]
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
-        logits = predict_without(loaded.model, ids, Ablation(), replace(edits, steering=()))
-        return keep_only(logits, loaded.tokenizer.ids_after(held)), absent(loaded, ids, edits)
+        logits = predict_without(loaded.model, ids, Ablation(), replace(document.edits, steering=()))
+        return document.possible(s.position, logits), absent(loaded, ids, document.edits)
 
 
 @Computed
@@ -200,7 +190,8 @@ def continuations(s: Any) -> Continuations | None:
     """Continue the text up to the selected position without and with steering; None if nothing is turned up or down."""
     if not is_steered(s):
         return None
-    loaded, edits, ids, held = s.text.loaded, s.text.document.edits, s.text.ids[: s.position + 1], _held(s)
+    loaded, document, ids = s.text.loaded, s.text.document, s.text.ids[: s.position + 1]
+    edits, held = document.edits, document.held_after(s.position)
     settings, as_it_is = continuation_settings(s), replace(edits, steering=())
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
         plain, steered = (Generation(loaded, ids, edits=each, held=held) for each in (as_it_is, edits))
@@ -221,13 +212,8 @@ def loss_of(loaded: LoadedModel, ids: Sequence[int], written: Sequence[int], edi
     return float(cross_entropy(loaded.model(known[None, :-1], edits=edits)[0, -count:].float(), known[-count:]))
 
 
-def _held(s: Any) -> str:
-    """Return the spaces that the prediction after the selected position begins with."""
-    return str(s.text.document.held_after(s.position))
-
-
 def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Feature, ...]:
-    """Return the concepts that the edits turn down but that are not active in the text."""
+    """Return the concepts that the edits turn down, but that are not active in the text."""
     down = [(each.layer, each.concept[0]) for each in edits.steering if each.concept and each.concept[1] < 0]
     if not down or loaded.concepts is None:
         return ()
@@ -253,10 +239,9 @@ def has_desk(s: Any) -> bool:
 
 def steer_data(s: Any) -> dict[str, Any]:
     if not has_desk(s):
-        return {"sliders": []}
-    concepts, on = concepts_of(s), turned(s.text.document)
-    assert concepts is not None
-    return sliders(s.text.loaded, [*((each.layer, each.feature) for each in concepts.offered), *on], on) | comparison(s)
+        raise NothingToShow
+    offered, on = s.text.loaded.concepts.offered, turned(s.text.document)
+    return sliders(s.text.loaded, [*((each.layer, each.feature) for each in offered), *on], on) | comparison(s)
 
 
 def sliders(loaded: LoadedModel, places: Iterable[Feature], on: dict[Feature, float]) -> dict[str, Any]:
@@ -266,26 +251,23 @@ def sliders(loaded: LoadedModel, places: Iterable[Feature], on: dict[Feature, fl
 
 
 def turned_names(s: Any) -> list[str]:
-    if s.text is None:
-        return []
-    loaded, strengths = s.text.loaded, turned(s.text.document)
-    return [
-        t(f"concepts.{'up' if x > 0 else 'down'}", name=concept_name(loaded, place)) for place, x in strengths.items()
-    ]
+    on = {} if s.text is None else turned(s.text.document)
+    ways = {place: "concepts.up" if strength > 0 else "concepts.down" for place, strength in on.items()}
+    return [t(way, name=concept_name(s.text.loaded, place)) for place, way in ways.items()]
 
 
 def comparison(s: Any) -> dict[str, Any]:
-    """Return the continuations with and without steering. The old ones stay visible until the new ones are ready."""
+    """Return the continuations with and without steering; the old ones stay visible until the new ones are ready."""
     if not is_steered(s):
         return {"texts": [], "babbles": False, "note": "", "stale": False}
     if (found := s.ready(continuations)) is None:
         return {"stale": True}
     labels = t("concepts.without"), t("concepts.with", names=t("list.and").join(turned_names(s)))
     texts = list(zip(labels, marked_differences(found.plain, found.steered), strict=True))
-    before, babbles = s.ready(unsteered), found.surprise > SURPRISE or repeated(found.steered) > REPEATS
+    babbles = found.surprise > SURPRISE or repeated(found.steered) > REPEATS
     notes = [t("concepts.babbles")] if babbles else []
-    for place in () if before is None else before[1]:
-        notes.append(t("concepts.absent", name=quoted_concept(s.text.loaded, place)))
+    _, silent = s.ready(unsteered) or (None, ())
+    notes += [t("concepts.absent", name=quoted_concept(s.text.loaded, place)) for place in silent]
     return {"texts": texts, "babbles": babbles, "note": " ".join(notes), "stale": False}
 
 

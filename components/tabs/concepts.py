@@ -69,10 +69,7 @@ class Activities:
 
     first: int
     by_layer: dict[int, Tensor]
-
-    @property
-    def n_bytes(self) -> int:
-        return sum(each.nbytes for each in self.by_layer.values())
+    n_bytes: int
 
 
 def window_of(s: Any) -> int:
@@ -91,10 +88,9 @@ def activities(s: Any) -> Activities:
     stop = min(len(ids), first + MAX_TOKENS)
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
         trace = trace_window(loaded.model, ids, first, stop, text.document.edits)
-        by_layer = {
-            layer: trace_activity(loaded.concepts, trace, layer, first=first) for layer in loaded.concepts.dictionaries
-        }
-    return Activities(first, by_layer)
+        layers = loaded.concepts.dictionaries
+        by_layer = {layer: trace_activity(loaded.concepts, trace, layer, first=first) for layer in layers}
+    return Activities(first, by_layer, sum(each.nbytes for each in by_layer.values()))
 
 
 def layers(s: Any) -> list[int]:
@@ -118,11 +114,11 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
     if "index" in sent:
         session.select(position=sent["index"])
         return
-    loaded = model_of(session.snapshot())
+    s = session.snapshot()
     match sent.get("place"):
-        case [int(layer), int(number)] if loaded is not None and loaded.concepts is not None:
-            dictionary = loaded.concepts.dictionaries.get(layer)
-            if dictionary is not None and 0 <= number < len(dictionary.bias):
+        case [int(layer), int(number)] if layer in layers(s):
+            loaded = model_of(s)
+            if 0 <= number < len(loaded.concepts.dictionaries[layer].bias):
                 session.change(Chosen, feature=(loaded.name, (layer, number)))
 
 
@@ -141,54 +137,41 @@ def listed_places(s: Any) -> list[Feature]:
 
 def active_features(s: Any) -> dict[str, Any]:
     """Show the text and the listed features, shading the text by each feature's activity."""
-    concepts, query, chosen, found = concepts_of(s), s[Chosen].search, open_feature(s), s.ready(activities)
+    concepts, chosen, found = concepts_of(s), open_feature(s), s.ready(activities)
     if s.text is None or concepts is None:
         raise NothingToShow("concepts.none")
-    data: dict[str, Any] = {
-        "tokens": [marked(piece) for piece in shown_tokens(s.text.tokenizer, s.text.ids)],
-        "selected": s.position,
-        "features": [],
-        "chosen": chosen,
-    }
+    tokens = [marked(piece) for piece in shown_tokens(s.text.tokenizer, s.text.ids)]
+    data = {"tokens": tokens, "selected": s.position, "features": [], "chosen": chosen}
     if found is None:
         return data
-
-    def along(place: Feature) -> np.ndarray:
-        """Return the activity of a feature along the text, relative to its natural strength, 0 to 1."""
-        layer, number = place
-        values: np.ndarray = concepts.dictionaries[layer].relative(found.by_layer[layer], number).cpu().numpy()
-        return values
-
-    def row(place: Feature, value: float) -> dict[str, Any]:
-        """Return one row of the list. value: length of its bar, 0 to 1."""
-        name = concept_name(s.text.loaded, place)
-        spoken = t("concepts.feature", name=name, layer=place[0])
-        return {"place": place, "name": name, "value": round(value, 3), "says": spoken}
-
     places = s.cached(listed_places)
-    if query:
-        values = [float(along(place).max()) for place in places]
+    tints = {}
+    for place in [*places, chosen] if chosen is not None else places:
+        layer, number = place  # the activity along the text, relative to the feature's natural strength, 0 to 1
+        tints[place] = concepts.dictionaries[layer].relative(found.by_layer[layer], number).cpu().numpy()
+    if s[Chosen].search:
+        values = [float(tints[place].max()) for place in places]
     else:
         values = [float(found.by_layer[layer][s.position - found.first, number]) for layer, number in places]
-        values = [value / max(values) for value in values]
-    tinted = [*places, chosen] if chosen is not None and chosen not in places else places
-    data["features"] = [row(place, value) for place, value in zip(places, values, strict=True)]
-    data["tints"] = {
-        f"{layer}.{number}": to_base64(np.round(FULL * along((layer, number))).astype(np.uint8))
-        for layer, number in tinted
+        values = [value / max(values) for value in values]  # lengths of the bars, 0 to 1
+    for place, value in zip(places, values, strict=True):
+        name = concept_name(s.text.loaded, place)
+        spoken = t("concepts.feature", name=name, layer=place[0])
+        data["features"].append({"place": place, "name": name, "value": round(value, 3), "says": spoken})
+    levels = {place: np.round(FULL * tint).astype(np.uint8) for place, tint in tints.items()}
+    return data | {
+        "tints": {f"{layer}.{number}": to_base64(level) for (layer, number), level in levels.items()},
+        "first": found.first,
     }
-    data["first"] = found.first
-    return data
 
 
 def lead(s: Any) -> str:
-    query = s[Chosen].search
     if s.text is None:
         return t("error.no_text")
     if concepts_of(s) is None:
         return t("concepts.none")
     places = s.cached(listed_places)
-    if query:
+    if query := s[Chosen].search:
         return t("concepts.found" if places else "concepts.not_found", query=query, n=len(places))
     if s.position == 0:
         return t("concepts.first")
@@ -248,7 +231,7 @@ tab.cards(
                 "concepts.layer",
                 labelled=True,
                 value=layer_of,
-                show=lambda s: has_concepts(s) and not s[Chosen].search,  # a search covers all layers
+                show=lambda s: has_concepts(s) and not s[Chosen].search,  # which covers all layers
             ),
             text_box(Chosen.search, "concepts.search", placeholder="concepts.search.placeholder", show=has_concepts),
         ),
