@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -35,16 +35,11 @@ HEATMAP_STEP = 16  # positions by which the heatmap of a growing text moves on
 
 def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
     """Return the whole text as lines for a token strip, with each token's statistics."""
-    tokenizer, n_prompt = document.loaded.tokenizer, document.n_prompt
-    decoder, lines = incremental_decoder(), Lines()
-    for position, measured in enumerate((statistics or TokenStatisticsCache()).of(document)):
-        token_id = document.ids[position]
-        text = decoder.decode(tokenizer.token_bytes(token_id))
-        by_hand = document.origin(position).kind != "sampled"
-        kind: Kind = "p" if position < n_prompt else "h" if by_hand else "g"
-        numbers = () if measured is None else (measured.probability, measured.rank, measured.entropy)
-        lines.append(_line(tokenizer, token_id, text, kind, *numbers))
-    return lines
+    known = [*(statistics or TokenStatisticsCache()).of(document)]
+    measured = [() if each is None else (each.probability, each.rank, each.entropy) for each in known]
+    by_hand = {position for position in range(len(known)) if document.origin(position).kind != "sampled"}
+    ids = document.ids[: len(known)]
+    return token_lines(document.loaded.tokenizer, ids, measured, n_prompt=document.n_prompt, by_hand=by_hand)
 
 
 class TwoTexts:
@@ -103,21 +98,36 @@ def _hidden_chips(s: Any) -> list[tuple[int, str, int]]:
 
 
 def token_lines(
-    tokenizer: Vocabulary, ids: Sequence[int], measurements: Sequence[tuple[float | None, int | None]], n_prompt: int
+    tokenizer: Vocabulary,
+    ids: Sequence[int],
+    measurements: Iterable[tuple[Any, ...]] = (),
+    *,
+    n_prompt: int,
+    by_hand: Collection[int] = (),
 ) -> Lines:
-    """Return lines for a token strip, with each token's (probability, rank) if known.
+    """Return lines for a token strip, with each token's (probability, rank, entropy), as far as they are known.
 
-    A line contains the characters that its token completes. The first n_prompt tokens are shown as the prompt.
+    A line contains the characters that its token completes, and the bytes of an incomplete one. The first n_prompt
+    tokens are shown as the prompt. by_hand: positions of tokens that a person has inserted.
     """
     decoder, lines = incremental_decoder(), Lines()
-    for position, (token_id, statistics) in enumerate(zip(ids, measurements, strict=True)):
-        text = decoder.decode(tokenizer.token_bytes(token_id))
-        lines.append(_line(tokenizer, token_id, text, "p" if position < n_prompt else "g", *statistics))
+    for position, (token_id, numbers) in enumerate(zip_longest(ids, measurements, fillvalue=())):
+        data = tokenizer.token_bytes(token_id)
+        text = decoder.decode(data)
+        if token_id in tokenizer.special_ids:
+            text = "" if ends_text(tokenizer, token_id) and not is_exact() else token_text(tokenizer, token_id)
+            data = b"" if not text else data
+        if "\ufffd" in text:  # earlier bytes are invalid, but this token may still consist of whole characters
+            text = data.decode("utf-8", "ignore") if _whole(data) else ""
+        kind: Kind = "p" if position < n_prompt else "h" if position in by_hand else "g"
+        probability, rank, entropy = (*numbers, None, None, None)[:3]
+        unfinished = unfinished_character(data) if text else data
+        lines.append(token_line(token_id, text, probability, rank, kind, unfinished, entropy))
     return lines
 
 
 def prompt_lines(tokenizer: Vocabulary, ids: Sequence[int]) -> Lines:
-    return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
+    return token_lines(tokenizer, ids, n_prompt=len(ids))
 
 
 def snippet_words(tokenizer: Vocabulary, ids: Sequence[int], tint: Sequence[float]) -> list[tuple[str, float]]:
@@ -129,28 +139,9 @@ def snippet_words(tokenizer: Vocabulary, ids: Sequence[int], tint: Sequence[floa
     return [(marked(word).replace("\n", " "), round(level, 3)) for word, (_, level) in pairs]
 
 
-def _line(
-    tokenizer: Vocabulary,
-    token_id: int,
-    text: str,
-    kind: Kind,
-    probability: float | None = None,
-    rank: int | None = None,
-    entropy: float | None = None,
-) -> str:
-    """Return the strip's line for one token: the characters it completes, and the bytes of an incomplete one."""
-    data = tokenizer.token_bytes(token_id)
-    if token_id in tokenizer.special_ids:
-        text = "" if ends_text(tokenizer, token_id) and not is_exact() else token_text(tokenizer, token_id)
-        data = b"" if not text else data
-    if "\ufffd" in text:  # earlier bytes are invalid, but this token may still consist of whole characters
-        text = data.decode("utf-8", "ignore") if _whole(data) else ""
-    return token_line(token_id, text, probability, rank, kind, unfinished_character(data) if text else data, entropy)
-
-
 def unfinished_character(data: bytes) -> bytes:
     """Return the bytes of an incomplete character at the end of the data, or b"" if there is none."""
-    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder = incremental_decoder()
     decoder.decode(data)
     return decoder.getstate()[0]
 
@@ -164,10 +155,7 @@ def _whole(data: bytes) -> bool:
 
 
 def attention_shade(text: Text, selection: Selection) -> str:
-    """Return the selected position's attention weights as shades for the strip.
-
-    Returns "" if another quantity determines the shading.
-    """
+    """Return the selected position's attention weights as shades for the strip; "" if it shows something else."""
     if selection.shading != "attention" or text.n_read == 0:
         return ""
     position = text.at(selection)
@@ -293,12 +281,12 @@ def short_name(model: str) -> str:
 
 def model_choices(own: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return (label, name) for each model, with the visitor's own models last."""
-    listed = [(_listed_name(name) or title(name), name) for name in list_models()]
-    named = [_own_name(name) or name for name in own]
-    numbered = [
-        f"{label} ({named[: i + 1].count(label)})" if named.count(label) > 1 else label for i, label in enumerate(named)
-    ]
-    return [*listed, *zip(numbered, own, strict=True)]
+    choices = [(_listed_name(name) or title(name), name) for name in list_models()]
+    labels = [_own_name(name) or name for name in own]
+    for i, (label, name) in enumerate(zip(labels, own, strict=True)):
+        number = f" ({labels[: i + 1].count(label)})" if labels.count(label) > 1 else ""
+        choices.append((label + number, name))
+    return choices
 
 
 def _listed_name(model: str) -> str:
@@ -308,15 +296,10 @@ def _listed_name(model: str) -> str:
     known, n_bytes = HUB_MODELS.get(model), memory_of_listed(model)
     if known is None or n_bytes is None:
         return ""
-    values = {"title": known.title, "parameters": _n_parameters(known.n_parameters)}
-    return t("model.from_hub", **values, memory=f"{n_bytes / 1e9:.1f} GB")
-
-
-def _n_parameters(value: int) -> str:
-    """Abbreviate a count of at least a million: "124M", "1.42B"; in Chinese "1.24 亿", "3582 万"."""
-    if spoken() == "zh":
-        return f"{value / 1e8:.2f} 亿" if value >= 1e8 else f"{value / 1e4:.0f} 万"
-    return f"{value / 1e9:.2f}B" if value >= 1e9 else f"{value / 1e6:.0f}M"
+    n, units = known.n_parameters, ((1e8, " 亿"), (1e4, " 万")) if spoken() == "zh" else ((1e9, "B"), (1e6, "M"))
+    (large, name), (small, short) = units
+    size = f"{n / large:.2f}{name}" if n >= large else f"{n / small:.0f}{short}"
+    return t("model.from_hub", title=known.title, parameters=size, memory=f"{n_bytes / 1e9:.1f} GB")
 
 
 def _own_name(model: str) -> str:

@@ -117,7 +117,7 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
     s = session.snapshot()
     match sent.get("place"):
         case [int(layer), int(number)] if layer in layers(s):
-            loaded = model_of(s)
+            loaded: Any = model_of(s)
             if 0 <= number < len(loaded.concepts.dictionaries[layer].bias):
                 session.change(Chosen, feature=(loaded.name, (layer, number)))
 

@@ -188,5 +188,5 @@ class Pieces:
     ],
 )
 def test_every_byte_of_a_token_is_shown_on_a_chip(pieces: tuple[bytes, ...], shown: list[tuple[str, str]]) -> None:
-    lines = token_lines(Pieces(*pieces), range(len(pieces)), [(None, None)] * len(pieces), 0)
+    lines = token_lines(Pieces(*pieces), range(len(pieces)), n_prompt=0)
     assert [(line[1], line[5] if len(line) > 5 else "") for line in map(json.loads, lines)] == shown

@@ -131,7 +131,7 @@ def text_lines(read: ReadText) -> Lines:
     measured = read.statistics.tokens
     statistics: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in measured)]
     statistics += [(None, None)] * (len(read.ids) - len(statistics))
-    return token_lines(read.loaded.tokenizer, read.ids, statistics, read.n_prompt)
+    return token_lines(read.loaded.tokenizer, read.ids, statistics, n_prompt=read.n_prompt)
 
 
 def first_difference(s: Any) -> str:

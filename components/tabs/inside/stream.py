@@ -69,9 +69,8 @@ def strongest(s: Any) -> Neurons:
 def tokens(s: Any) -> dict[str, Any]:
     scene = s.cached(scene_of)
     recording, document, norms = scene.recording, scene.document, _norms(scene)
-    unknown = [(None, None)] * recording.length
     return {
-        "lines": token_lines(document.loaded.tokenizer, recording.ids, unknown, document.n_prompt),
+        "lines": token_lines(scene.tokenizer, recording.ids, n_prompt=document.n_prompt),
         "doc": str(document.key),
         "selected": scene.position,
         "shade": shade_value(norms / max(float(norms.max()), 1e-9)),

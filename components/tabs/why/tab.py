@@ -139,7 +139,7 @@ def sizes(s: Any) -> np.ndarray:
 def strip(s: Any, e: Explained) -> dict[str, Any]:
     ids, found = e.text.ids, sizes(s)
     return {
-        "lines": token_lines(e.tokenizer, ids, [(None, None)] * len(ids), e.text.document.n_prompt),
+        "lines": token_lines(e.tokenizer, ids, n_prompt=e.text.document.n_prompt),
         "doc": str(e.text.version[0]),
         "selected": e.prediction.position,
         "shade": shade_value(found / max(found.sum(), 1e-12)),
