@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,8 @@ def token_lines(
     tokens are shown as the prompt. by_hand: positions of tokens that a person has inserted.
     """
     decoder, lines = incremental_decoder(), Lines()
-    for position, (token_id, numbers) in enumerate(zip_longest(ids, measurements, fillvalue=())):
+    known = chain(measurements, repeat(()))
+    for position, (token_id, numbers) in enumerate(zip(ids, known, strict=False)):
         data = tokenizer.token_bytes(token_id)
         text = decoder.decode(data)
         if token_id in tokenizer.special_ids:
