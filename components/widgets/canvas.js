@@ -3,27 +3,25 @@
 /** Returns a colour or typeface from the theme. @param {Element} root @param {string} name */
 export const themed = (root, name) => getComputedStyle(root).getPropertyValue(`--gb-${name}`).trim();
 
-/** Packs a pixel of ImageData into one number. @param {number} r @param {number} g @param {number} b */
-const pixel = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+/** Returns colours and typefaces from the theme, by name. @param {Element} root @param {string[]} names @returns {Record<string, string>} */
+export const theme = (root, names) => Object.fromEntries(names.map((name) => [name, themed(root, name)]));
 
-/** Interpolates 256 pixels through the given colours, each [r, g, b]. @param {number[][]} points */
+/** Interpolates 256 pixels of ImageData through the given colours, each [r, g, b]. @param {number[][]} points */
 export function between(points) {
   const last = points.length - 1;
   return Uint32Array.from({ length: 256 }, (_, level) => {
     const at = (level / 255) * last;
     const i = Math.min(last - 1, Math.floor(at));
     const [r, g, b] = points[i].map((from, c) => Math.round(from + (points[i + 1][c] - from) * (at - i)));
-    return pixel(r, g, b);
+    return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
   });
 }
 
-/** @type {CanvasRenderingContext2D | null} */
-let probe = null;
+/** @type {CanvasRenderingContext2D | undefined} */ let probe;
 
 /** Converts a CSS colour to [r, g, b]. @param {string} colour */
 function rgb(colour) {
-  probe ??= Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
-  if (!probe) throw new Error("no canvas");
+  probe ??= contextOf(Object.assign(document.createElement("canvas"), { width: 1, height: 1 }), { willReadFrequently: true });
   probe.fillStyle = colour;
   probe.fillRect(0, 0, 1, 1);
   return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)];
@@ -50,9 +48,15 @@ export function sizedContext(canvas, width, height) {
   return context;
 }
 
-/** @param {HTMLCanvasElement} canvas */
-export function contextOf(canvas) {
-  const context = canvas.getContext("2d");
+/** Places an element over a canvas, or hides it. @param {HTMLElement} node @param {Record<string, number | undefined> | undefined} box px */
+export function frame(node, box) {
+  node.hidden = !box;
+  for (const [side, length] of Object.entries(box ?? {})) node.style.setProperty(side, `${length}px`);
+}
+
+/** @param {HTMLCanvasElement} canvas @param {CanvasRenderingContext2DSettings} [settings] */
+export function contextOf(canvas, settings) {
+  const context = canvas.getContext("2d", settings);
   if (!context) throw new Error("no canvas");
   return context;
 }
@@ -80,23 +84,44 @@ export function clipped(context, text, room) {
 }
 
 /** @typedef {CanvasRenderingContext2D} Context */
+/** @typedef {string | number[]} Shape  a path in the notation of SVG, or a box: x, y, width, height, radius of its corners */
 
-/**
- * Paints a filled band that bends from one place to another.
- * @param {Context} ctx @param {[x: number, y: number, height: number]} from
- * @param {[x: number, y: number, height: number]} to @param {string} colour @param {number} alpha
- */
-export function ribbon(ctx, [x0, y0, h0], [x1, y1, h1], colour, alpha) {
-  const bend = (x0 + x1) / 2;
+/** @param {Shape} shape */
+function pathOf(shape) {
+  if (typeof shape === "string") return new Path2D(shape);
+  const [x, y, w, h, radius = 0] = shape;
+  const path = new Path2D();
+  path.roundRect(x, y, w, h, radius);
+  return path;
+}
+
+/** @param {Context} ctx @param {Shape} shape @param {string} colour */
+export function fill(ctx, shape, colour, alpha = 1) {
   ctx.globalAlpha = alpha;
   ctx.fillStyle = colour;
-  ctx.beginPath();
-  ctx.moveTo(x0, y0 - h0 / 2);
-  ctx.bezierCurveTo(bend, y0 - h0 / 2, bend, y1 - h1 / 2, x1, y1 - h1 / 2);
-  ctx.lineTo(x1, y1 + h1 / 2);
-  ctx.bezierCurveTo(bend, y1 + h1 / 2, bend, y0 + h0 / 2, x0, y0 + h0 / 2);
-  ctx.fill();
+  ctx.fill(pathOf(shape));
   ctx.globalAlpha = 1;
+}
+
+/** @param {Context} ctx @param {Shape} shape @param {string} colour @param {number} width */
+export function stroke(ctx, shape, colour, width, alpha = 1) {
+  ctx.globalAlpha = alpha;
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = width;
+  ctx.stroke(pathOf(shape));
+  ctx.globalAlpha = 1;
+}
+
+/** @param {number} x @param {number} y @param {number} radius @returns {Shape} */
+export const disc = (x, y, radius) => [x - radius, y - radius, 2 * radius, 2 * radius, radius];
+
+/** @typedef {[x: number, y: number, height: number]} End  y: of the middle */
+
+/** Returns the outline of a band that bends from one place to another. @param {End} from @param {End} to */
+export function band([x0, y0, h0], [x1, y1, h1]) {
+  const bend = (x0 + x1) / 2;
+  const [[a, b], [c, d]] = [-0.5, 0.5].map((side) => [y0 + side * h0, y1 + side * h1]);
+  return `M${x0} ${a}C${bend} ${a} ${bend} ${b} ${x1} ${b}V${d}C${bend} ${d} ${bend} ${c} ${x0} ${c}Z`;
 }
 
 /** @typedef {{font: string, colour: string, align?: CanvasTextAlign, alpha?: number}} Ink */
@@ -109,10 +134,4 @@ export function write(ctx, text, x, y, { font, colour, align = "left", alpha = 1
   ctx.globalAlpha = alpha;
   ctx.fillText(text, x, y);
   ctx.globalAlpha = 1;
-}
-
-/** Traces the path of a box with rounded corners. @param {Context} ctx @param {number} x @param {number} y @param {number} w @param {number} h @param {number} radius */
-export function box(ctx, x, y, w, h, radius) {
-  ctx.beginPath();
-  ctx.roundRect(x, y, w, h, radius);
 }

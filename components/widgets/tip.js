@@ -43,22 +43,19 @@ export function createTip(root, tip) {
   return { show, hide, place, anchor: () => anchor };
 }
 
-/**
- * Creates a tooltip beside the pointer, with a title and a number.
- * @param {HTMLElement} root the container @param {HTMLElement} tip
- */
+/** Creates a tooltip above a point of the window, such as the pointer. @param {HTMLElement} root the container @param {HTMLElement} tip */
 export function createPointerTip(root, tip) {
   return {
     hide: () => void (tip.hidden = true),
 
-    /** @param {MouseEvent} event @param {string} title @param {string} number */
-    show(event, title, number) {
+    /** @param {{clientX: number, clientY: number}} at @param {HTMLElement[]} lines */
+    show({ clientX, clientY }, lines) {
       tip.hidden = false;
-      tip.replaceChildren(make("strong", "", title), make("code", "", number));
+      tip.replaceChildren(...lines);
       const around = root.getBoundingClientRect();
-      const right = event.clientX - around.left + 16;
-      const left = right + tip.offsetWidth > around.width ? right - tip.offsetWidth - 32 : right;
-      tip.style.transform = `translate(${Math.max(0, left)}px, ${event.clientY - around.top + 16}px)`;
+      const right = clientX - around.left + 20;
+      const left = right + tip.offsetWidth > around.width ? right - tip.offsetWidth - 40 : right;
+      tip.style.transform = `translate(${within(left, tip, around)}px, ${Math.max(0, clientY - around.top - tip.offsetHeight - 12)}px)`;
     },
   };
 }

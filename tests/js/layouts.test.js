@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CHOSEN, FOLDED, ROW, TALL, columns, firstSeen, group, rowHeights } from "../../components/widgets/flow/scene.js";
+import { CHOSEN, FOLDED, ROW, TALL, columns, firstSeen, rowHeights } from "../../components/widgets/flow/scene.js";
 import { gridLayout, headPictures, joined } from "../../components/widgets/heads/heads.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
 import { arrange, outline } from "../../components/widgets/ribbons/ribbons.js";
@@ -35,11 +35,9 @@ test("gated neurons are a product of two vectors, parallel branches are added on
   assert.deepEqual(usual.filter((name) => !parallel.includes(name)), ["pos", "plus1", "mid"]);
 });
 
-test("a layer with a window sees the newest tokens, and a group of heads shares its keys", () => {
+test("a layer with a window sees the newest tokens", () => {
   assert.deepEqual([0, 1, 2, 3].map((row) => firstSeen({ window: 2 }, row)), [0, 0, 1, 2]);
   assert.equal(firstSeen({ window: null }, 3), 0);
-  assert.deepEqual(group({ head: 4, n_head: 6, kv_heads: 2 }), [3, 4, 5]);
-  assert.deepEqual(group({ head: 1, n_head: 2, kv_heads: 2 }), [1]);
 });
 
 test("in a short text every row can be read, in a long one those around the selected one and those it attends to", () => {

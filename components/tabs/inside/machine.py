@@ -72,7 +72,6 @@ def flow(scene: Scene, rows: slice) -> Data:
     follower = ids[position + 1] if position + 1 < len(ids) else None
     after_layer = [recording.pooled(layer, "resid_post") for layer in range(config.n_layer)]
     return {
-        "doc": str(scene.document.key),
         "start": rows.start,
         "total": recording.length,
         "selected": position,

@@ -1,15 +1,15 @@
 // The film's stage: time, caption and controls. It fills the window and returns the focus when it is left.
 
 import { sizedContext } from "../canvas.js";
-import { find, make, makeButton, modified, setCount, setText } from "../dom.js";
+import { find, make, makeButton, modified, setAll, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { endPresentation, isPresenting, present, steppers } from "../presenting.js";
 import { films } from "../../storage.js";
 import { defineWidget, isFollowing } from "../runtime.js";
 import { beatAt, paintFilm, prepared } from "./paint.js";
 
-/** @typedef {import("./paint.js").Film} Film */
-/** @typedef {{film?: Film | null, beat?: string | null, played?: string, clicks?: number, plays?: boolean}} Shown  film: null until its numbers are ready */
+/** @typedef {import("./paint.js").Film} Film  null until its numbers are ready */
+/** @typedef {{film?: Film | null, beat?: string | null, played?: string, clicks?: number, plays?: boolean}} Shown */
 
 const TELL_MS = 300; // beats shown for less time than this are not reported to the server
 const IDLE_MS = 3000; // without movement, after which the controls fade
@@ -21,11 +21,12 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 function mount(element, host) {
   const root = /** @type {HTMLDialogElement} */ (element);
   const [says, chapters, over] = [".gb-film-says", "ol", ".gb-film-end"].map((name) => find(root, name));
+  const title = find(root, "h2");
   const canvas = find(root, "canvas", HTMLCanvasElement);
   const range = find(root, "input", HTMLInputElement);
   const button = (/** @type {string} */ name) => find(root, `.gb-film-${name}`, HTMLButtonElement);
-  /** @type {Film | null} */ let film = null;
-  /** @type {import("./paint.js").Prepared} */ let made;
+  /** @type {import("./paint.js").Prepared | null} */ let film = null;
+  /** @type {Film | null} */ let given = null; // what it was made from
   /** @type {CanvasRenderingContext2D} */ let context;
   let starts = [0, 0];
   let time = 0;
@@ -40,30 +41,30 @@ function mount(element, host) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let fading;
 
   const total = () => starts[starts.length - 1];
-  const at = () => beatAt(starts, time);
 
   /** Shows the moment, its words and the controls. */
   function render() {
     if (!film) return;
-    const { beat, share } = at();
+    const { beat, share } = beatAt(starts, time);
     const { name } = film.beats[beat];
-    const { title, says: sentence } = film.words[name];
+    const words = film.words[name];
     const isOver = time >= total();
-    setText(find(root, "h2"), isOver ? "" : title);
-    setText(says, isOver ? "" : sentence);
+    setText(title, isOver ? "" : words.title);
+    setText(says, isOver ? "" : words.says);
     over.hidden = !isOver;
     if (!isPlaying) root.classList.remove("gb-film-idle");
     range.value = String(time);
-    range.setAttribute("aria-valuetext", title);
-    [...chapters.children].forEach((each, i) => {
+    range.setAttribute("aria-valuetext", words.title);
+    /** @type {NodeListOf<HTMLElement>} */ (chapters.querySelectorAll("li")).forEach((each, i) => {
       const [from, to] = [starts[first(i)], starts[first(i + 1)] ?? total()];
-      /** @type {HTMLElement} */ (each).style.setProperty("--share", `${100 * Math.max(0, Math.min(1, (time - from) / (to - from)))}%`);
+      each.style.setProperty("--share", `${100 * Math.max(0, Math.min(1, (time - from) / (to - from)))}%`);
       find(each, "button").toggleAttribute("aria-current", time >= from && (time < to || to === total()));
     });
-    setText(button("play"), isPlaying ? "❚❚" : "▶");
-    button("play").hidden = still.matches;
-    button("play").setAttribute("aria-label", t(isPlaying ? "film.pause" : "film.play"));
-    paintFilm(context, film, made, isOver ? null : { beat, share: still.matches ? 1 : share, w: canvas.clientWidth, h: canvas.clientHeight });
+    const play = button("play");
+    setText(play, isPlaying ? "❚❚" : "▶");
+    play.hidden = still.matches;
+    play.setAttribute("aria-label", t(isPlaying ? "film.pause" : "film.play"));
+    paintFilm(context, film, isOver ? null : { beat, share: still.matches ? 1 : share, w: canvas.clientWidth, h: canvas.clientHeight });
     if (name === told) return;
     told = name;
     clearTimeout(telling);
@@ -98,7 +99,7 @@ function mount(element, host) {
   function step(by) {
     if (!film) return false;
     if (time >= total() && by < 0) by = 0;
-    const beat = at().beat + by;
+    const beat = beatAt(starts, time).beat + by;
     const isLast = beat >= film.beats.length && (time >= total() || "class" in document.body.dataset);
     if (beat < 0 || isLast) {
       clearTimeout(telling); // another stop may already have been requested
@@ -134,11 +135,11 @@ function mount(element, host) {
   }
 
   function leave() {
-    [film, isPlaying, steppers.film, told] = [null, false, null, ""];
+    [film, given, isPlaying, steppers.film, told] = [null, null, false, null, ""];
     removeEventListener("resize", fit);
     root.close();
     document.body.removeAttribute("data-film");
-    for (const each of [find(root, "h2"), says]) setText(each, ""); // the next film begins on an empty stage
+    for (const each of [title, says]) setText(each, ""); // the next film begins on an empty stage
     over.hidden = true;
     canvas.width = 0;
   }
@@ -151,22 +152,20 @@ function mount(element, host) {
   /** @param {Film} fresh */
   function begin(fresh) {
     const [isFirst, beat] = [!film, shown.beat ?? ""];
-    film = fresh;
-    made = prepared(fresh, root);
+    given = fresh;
+    film = prepared(fresh, root);
     starts = film.beats.reduce((sums, { seconds }) => [...sums, sums[sums.length - 1] + seconds], [0]);
     range.max = String(total());
     const texts = { back: t("film.back"), forward: t("film.forward"), screen: t("film.screen"), close: t("film.leave") };
-    for (const [name, text] of Object.entries(texts)) {
-      button(name).setAttribute("aria-label", text);
-      button(name).title = text;
-    }
+    for (const [name, title] of Object.entries(texts)) setAll(button(name), { "aria-label": title, title });
     range.setAttribute("aria-label", t("film.scrub"));
-    setCount(chapters, film.chapters.length, () => Object.assign(make("li"), { innerHTML: "<button type=button></button>" }));
-    film.chapters.forEach((name, i) => {
-      const chapter = /** @type {HTMLElement} */ (chapters.children[i]);
+    const items = film.chapters.map((name, i) => {
+      const chapter = make("li");
       chapter.style.flexGrow = String((starts[first(i + 1)] ?? total()) - starts[first(i)]);
-      setText(find(chapter, "button"), name);
+      chapter.append(makeButton("", name));
+      return chapter;
     });
+    chapters.replaceChildren(...items);
     setText(find(over, "h2"), t("film.end.title"));
     for (const each of over.querySelectorAll("button")) setText(each, t(`film.end.${each.dataset.next ?? "again"}`, { n: film.layer }));
     if (!isFirst) return fit();
@@ -178,7 +177,7 @@ function mount(element, host) {
     isPlaying = Boolean(shown.plays) && !isFollowing(); // links open it paused
     until = total();
     if (isPlaying) go(number);
-    else [time] = [starts[number + 1] - END];
+    else time = starts[number + 1] - END;
     render();
     films.keep("token", 1);
     document.body.setAttribute("data-film-seen", "");
@@ -226,15 +225,13 @@ function mount(element, host) {
   over.addEventListener("click", ({ target }) => {
     if (!(target instanceof HTMLButtonElement)) return;
     if (target.dataset.next) return close(target.dataset.next);
-    isPlaying = !still.matches;
+    isPlaying = true;
     until = total();
     go(0);
   });
-  button("play").addEventListener("click", () => play(!isPlaying));
-  button("back").addEventListener("click", () => step(-1));
-  button("forward").addEventListener("click", () => step(1));
-  button("close").addEventListener("click", () => close());
-  button("screen").addEventListener("click", () => (isPresenting() ? endPresentation() : present()));
+  const screen = () => (isPresenting() ? endPresentation() : present());
+  const actions = { play: () => play(!isPlaying), back: () => step(-1), forward: () => step(1), close: () => close(), screen };
+  for (const [name, act] of Object.entries(actions)) button(name).addEventListener("click", act);
   range.addEventListener("input", () => {
     time = Number(range.value);
     play(false);
@@ -258,7 +255,7 @@ function mount(element, host) {
           document.body.toggleAttribute("data-film", true);
           awake(true);
         }
-        if (data.film && data.film !== film) begin(data.film);
+        if (data.film && data.film !== given) begin(data.film);
         else if (!isSame) jump(data.beat, data.played ?? "");
         known = data.beat;
       }

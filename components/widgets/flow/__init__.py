@@ -1,7 +1,6 @@
 """The whole model in one picture: one row per token, from its embedding to the next token.
 
-Strips and weights are sent as uint8 in base64, together with the texts for the selected row's numbers, so hovering
-needs no request.
+The texts for the selected row's numbers are sent along, so hovering needs no request.
 """
 
 from __future__ import annotations
@@ -34,20 +33,15 @@ PARTS = (
 
 
 def flow(name: str, **wired: Any) -> Part:
-    """Return the picture.
+    """Return the picture; its data is listed in `flow/scene.js`.
 
     A click or an arrow key raises `.select` with one of {"position"}, {"layer"}, {"head"}. The button sends {"rows"}.
-
-    View data: the fields listed in `flow/scene.js`. If there are no tokens, nothing is shown.
     """
     return widget("flow", name, template=_TEMPLATE, latest=True, **wired)
 
 
 def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:
-    """Encode values as uint8 in base64, clipped to the scale.
-
-    -scale..scale is mapped to 0..255 with zero at 127.5; for unsigned values, 0..scale is mapped to 0..255.
-    """
+    """Encode values as uint8 in base64, clipped to -scale..scale or, if unsigned, to 0..scale."""
     share = np.clip(np.asarray(values, np.float64) / (scale or 1.0), -1.0 if signed else 0.0, 1.0)
     levels = np.round(127.5 + 127.5 * share if signed else 255 * share)
     return to_base64(levels.astype(np.uint8))

@@ -210,7 +210,7 @@ function mount(root, host) {
     const x = numbers.stages[stage].at(i, j);
     const number = stage === "weights" ? `${percent(x)} · ${small(x, 4)}` : decimal(x, 3);
     const title = isVector(stage) ? `${token(isOfKeys(stage) ? "keys" : "queries", i)} ${stage}[${j}]` : `${token("queries", i)} → ${token("keys", j)}`;
-    tip.show(event, title, Number.isNaN(x) ? t(`stages.${numbers.hidden(i, j) ?? "later"}`) : number);
+    tip.show(event, [make("strong", "", title), make("code", "", Number.isNaN(x) ? t(`stages.${numbers.hidden(i, j) ?? "later"}`) : number)]);
   }
 
   /** @param {KeyboardEvent} event @param {number} step tokens */
