@@ -44,6 +44,13 @@ export function makeShape(tag, attributes) {
   return made;
 }
 
+/** Makes a text in an SVG. @param {string} text @param {number} x @param {number} y @param {string} css @param {string} [anchor] */
+export function makeText(text, x, y, css, anchor = "middle") {
+  const made = makeShape("text", { x, y, class: css, "text-anchor": anchor });
+  made.textContent = text;
+  return made;
+}
+
 /** @param {Element} node @param {Record<string, string | number>} attributes */
 export function setAll(node, attributes) {
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
@@ -75,7 +82,7 @@ export const modified = (event) => event.ctrlKey || event.metaKey || event.altKe
 export const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
- * Makes a vertical list in which a click, Enter or Space chooses an item.
+ * Makes a list in which a click, Enter or Space chooses an item.
  * @param {HTMLElement} list @param {HTMLCollectionOf<HTMLElement>} items  its current items
  * @param {(index: number) => void} choose
  * @returns {(to?: number) => void} makes Tab enter the item `to`; by default, the same item as before
@@ -93,7 +100,8 @@ export function roving(list, items, choose) {
   list.addEventListener("click", ({ target }) => indexOf(target) >= 0 && choose(indexOf(target)));
   list.addEventListener("focusin", ({ target }) => turn(indexOf(target)));
   list.addEventListener("keydown", (event) => {
-    const to = { ArrowUp: current - 1, ArrowDown: current + 1, Home: 0, End: items.length - 1 }[event.key];
+    const [before, after] = [current - 1, current + 1];
+    const to = { ArrowUp: before, ArrowLeft: before, ArrowDown: after, ArrowRight: after, Home: 0, End: items.length - 1 }[event.key];
     if (modified(event) || indexOf(event.target) < 0) return;
     if (event.key === "Enter" || event.key === " ") choose(current);
     else if (to === undefined) return;

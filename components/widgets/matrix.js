@@ -1,26 +1,11 @@
 // An image of numbers: one row per token, one column per token or number, with labels, frames and hit testing.
 
-import { clipped, picture, sizedContext, themed } from "./canvas.js";
+import { clipped, picture, sizedContext, stroke, theme, write } from "./canvas.js";
 
 /**
- * @typedef {object} Numbers
- * @property {number} rows
- * @property {number} columns
- * @property {(row: number, column: number) => number} at  in 0..scale, or -scale..scale if signed; NaN leaves the cell empty
- * @property {number} scale
- * @property {boolean} signed
- *
- * @typedef {object} Matrix
- * @property {HTMLCanvasElement} image  one pixel per number
- * @property {number} rows
- * @property {number} columns
- * @property {string[]} rowLabels
- * @property {string[] | null} columnLabels  null if the columns are not tokens
- * @property {number} row  the selected row
- * @property {number} column  the selected column; -1 for none
- *
- * @typedef {{side: number, top: number, wide: number, cell: number, width: number, height: number, rows: number, columns: number}} Layout
- *   px: the cells' origin (side, top), a cell's size (wide, cell), and the total size
+ * @typedef {{rows: number, columns: number, at: (row: number, column: number) => number, scale: number, signed: boolean}} Numbers
+ *   at: returns a number in 0..scale, or -scale..scale if signed; NaN leaves the cell empty
+ * @typedef {ReturnType<typeof matrixLayout>} Layout
  */
 
 const TOKEN_ROOM = 84; // px for the tokens on the left
@@ -44,65 +29,49 @@ export function shownLabels(count, step, selected) {
   return all.filter((i) => i === selected || (i % every === 0 && (selected < 0 || Math.abs(i - selected) >= every)));
 }
 
-/** @param {number} rows @param {number} columns @param {boolean} tokens whether the columns are tokens @param {number} room px @param {number} largest px @returns {Layout} */
-export function matrixLayout(rows, columns, tokens, room, largest) {
+/** Returns the cells' origin (side, top), a cell's size (wide, cell), and the total size, in px. @param {number} rows @param {number} columns @param {boolean} tokens whether the columns are tokens @param {number} room px */
+export function matrixLayout(rows, columns, tokens, room) {
   const side = Math.min(TOKEN_ROOM, room / 4);
   const top = tokens ? side : 18;
-  const left = Math.min(room, largest) - side;
+  const left = room - side;
   const cell = Math.max(2, Math.min(26, left / Math.max(rows, tokens ? columns : 1)));
   const wide = tokens ? cell : Math.max(2, Math.min(14, left / columns));
-  return { side, top, wide, cell, width: side + wide * columns + 2, height: top + cell * rows + 2, rows, columns };
+  return { side, top, wide, cell, width: side + wide * columns + 2, height: top + cell * rows + 2 };
 }
 
 /**
  * Sizes the canvas, draws on it, and returns the layout of the cells.
- * @param {HTMLCanvasElement} canvas @param {Matrix} matrix @param {number} room px @param {number} largest px
+ * @param {HTMLCanvasElement} canvas @param {HTMLCanvasElement} image  one pixel per number
+ * @param {string[]} rowLabels @param {string[] | null} columnLabels  null if the columns are not tokens
+ * @param {[row: number, column: number]} selected  column: -1 for none @param {number} room px
  */
-export function drawMatrix(canvas, matrix, room, largest) {
-  const { image, rows, columns, rowLabels, columnLabels, row, column } = matrix;
-  const layout = matrixLayout(rows, columns, columnLabels !== null, room, largest);
+export function drawMatrix(canvas, image, rowLabels, columnLabels, [row, column], room) {
+  const { width: columns, height: rows } = image;
+  const layout = matrixLayout(rows, columns, columnLabels !== null, room);
   const { side, top, wide, cell } = layout;
+  const { line, text, mono } = theme(canvas, ["line", "text", "mono"]);
   const ctx = sizedContext(canvas, layout.width, layout.height);
   ctx.imageSmoothingEnabled = false;
-  ctx.drawImage(image, side, top, wide * columns, cell * rows);
-  ctx.strokeStyle = themed(canvas, "line");
-  ctx.strokeRect(side - 0.5, top - 0.5, wide * columns + 1, cell * rows + 1);
-  const [text, mono] = ["text", "mono"].map((name) => themed(canvas, name));
   ctx.textBaseline = "middle";
+  ctx.drawImage(image, side, top, wide * columns, cell * rows);
+  stroke(ctx, [side - 0.5, top - 0.5, wide * columns + 1, cell * rows + 1], line, 1);
 
-  /** @param {string} label @param {boolean} strong @param {number} length @param {number} x @param {number} y */
-  const write = (label, strong, length, x, y) => {
-    ctx.fillStyle = text;
+  /** @param {string} label @param {boolean} strong @param {number} room @param {number} x @param {number} y @param {CanvasTextAlign} align */
+  const add = (label, strong, room, x, y, align) => {
     ctx.font = `${strong ? "600 " : ""}${LABEL}px ${mono}`;
-    ctx.fillText(clipped(ctx, label, length), x, y);
+    write(ctx, clipped(ctx, label, room), x, y, { font: ctx.font, colour: text, align });
   };
-  ctx.textAlign = "right";
-  for (const i of shownLabels(rows, cell, row)) write(rowLabels[i], i === row, side - 8, side - 6, top + (i + 0.5) * cell);
-  ctx.textAlign = "left";
-  for (const i of columnLabels ? shownLabels(columns, wide, column) : []) {
-    ctx.save();
-    ctx.translate(side + (i + 0.5) * wide, top - 6);
-    ctx.rotate(-Math.PI / 2);
-    write(columnLabels?.[i] ?? "", i === column, top - 8, 0, 0);
-    ctx.restore();
-  }
-  ctx.strokeStyle = text;
-  if (row >= 0) ctx.strokeRect(side - 0.5, top + row * cell - 0.5, wide * columns + 1, cell + 1);
-  ctx.lineWidth = 2;
-  if (row >= 0 && column >= 0) ctx.strokeRect(side + column * wide - 1, top + row * cell - 1, wide + 2, cell + 2);
+  for (const i of shownLabels(rows, cell, row)) add(rowLabels[i], i === row, side - 8, side - 6, top + (i + 0.5) * cell, "right");
+  ctx.rotate(-Math.PI / 2);
+  if (columnLabels) for (const i of shownLabels(columns, wide, column)) add(columnLabels[i], i === column, top - 8, 6 - top, side + (i + 0.5) * wide, "left");
+  ctx.rotate(Math.PI / 2);
+  stroke(ctx, [side - 0.5, top + row * cell - 0.5, wide * columns + 1, cell + 1], text, 1);
+  if (column >= 0) stroke(ctx, [side + column * wide - 1, top + row * cell - 1, wide + 2, cell + 2], text, 2);
   return layout;
 }
 
-/**
- * Returns the row and column under the pointer, with column -1 for a row label, or null outside the rows.
- * @param {HTMLCanvasElement} canvas @param {Layout | null} layout @param {MouseEvent} event
- * @returns {[number, number] | null}
- */
-export function cellAt(canvas, layout, event) {
-  if (!layout) return null;
-  const box = canvas.getBoundingClientRect();
-  const column = Math.floor((event.clientX - box.left - layout.side) / layout.wide);
-  const row = Math.floor((event.clientY - box.top - layout.top) / layout.cell);
-  if (row < 0 || row >= layout.rows || column >= layout.columns || event.clientX < box.left) return null;
-  return [row, Math.max(-1, column)];
+/** Returns the row and column under the pointer, with column -1 for a row label, or null outside the rows. @param {Layout} layout @param {MouseEvent} event */
+export function cellAt({ side, top, wide, cell, width, height }, { offsetX, offsetY }) {
+  if (offsetY < top || offsetY >= height - 2 || offsetX >= width - 2) return null;
+  return [Math.floor((offsetY - top) / cell), Math.max(-1, Math.floor((offsetX - side) / wide))];
 }

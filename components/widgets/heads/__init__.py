@@ -46,7 +46,7 @@ def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str
     """
     n_layer, n_head, _ = shares.shape
     packed = to_base64(np.round(FULL * shares).astype(np.uint16))
-    size = {"n_layer": n_layer, "n_head": n_head, "side": len(rows)}
+    size = {"n_layer": n_layer, "n_head": n_head}
     return {**content, **size, "shares": packed, "rows": [to_base64(row) for row in rows]}
 
 

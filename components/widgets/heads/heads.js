@@ -5,48 +5,20 @@
  * @property {number} [n_head]
  * @property {number} [layer]  the selected head; -1 for none
  * @property {number} [head]
- * @property {number} [side]  a thumbnail's side in pixels
- * @property {string[]} [rows]  base64; concatenated, they are pixel rows, each with row + 1 levels per head
+ * @property {string[]} [rows]  base64 of a row of pixels each, with row + 1 levels per head
  * @property {string} [shares]  base64 of uint16, where 65535 represents 1: each head's mean weight on the first token,
  *   the previous token and the token itself
  * @property {string} [text]  a sentence that describes the selection
  */
 
-import { contextOf, mapTo, picture, sizedContext, themed } from "../canvas.js";
+import { contextOf, frame, mapTo, picture, sizedContext, themed } from "../canvas.js";
 import { MOVES, find, modified, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../labels.js";
 import { defineWidget } from "../runtime.js";
 
-/**
- * Converts pixel rows, each with row + 1 levels per head, to one image per head.
- * @param {Uint8Array} data the rows in order
- * @param {number} count number of heads
- * @param {number} side a picture's side
- * @returns {Uint8Array[]} side x side levels for each head; 0 above the diagonal
- */
-export function headPictures(data, count, side) {
-  const pictures = Array.from({ length: count }, () => new Uint8Array(side ** 2));
-  let at = 0;
-  for (let row = 0; at < data.length; row += 1) {
-    for (const levels of pictures) {
-      levels.set(data.subarray(at, at + row + 1), row * side);
-      at += row + 1;
-    }
-  }
-  return pictures;
-}
-
-/** @param {Uint8Array[]} parts */
-export function joined(parts) {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
-}
+/** Returns a pixel's level; 0 above the diagonal. @param {Uint8Array[]} rows @param {number} head @param {number} row @param {number} column */
+export const levelAt = (rows, head, row, column) => (column > row ? 0 : rows[row][head * (row + 1) + column]);
 
 const [GAP, EDGE, BESIDE, TALLEST] = [4, 26, 360, 560]; // px: gap between cells, margin for the numbers, room for the enlarged head, maximum total height
 
@@ -58,37 +30,37 @@ export function gridLayout(room, layers, heads) {
   const across = (room - (room > 700 ? BESIDE : 0) - EDGE) / heads;
   let cell = Math.max(14, Math.min(84, Math.floor(Math.min(across, Math.max(14, TALLEST / layers)))));
   if (EDGE + cell * heads > room) cell = Math.max(8, Math.floor((room - EDGE) / heads));
-  return { edge: EDGE, cell, inner: cell - (cell > 24 ? GAP : 1), width: EDGE + cell * heads, height: EDGE + cell * layers };
+  return { cell, inner: cell - (cell > 24 ? GAP : 1), width: EDGE + cell * heads, height: EDGE + cell * layers };
 }
 
 const FULL = 65535;
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { options } = host;
+  const { hint } = host.options;
   const [grid, large] = [find(root, ".gb-heads-grid"), find(root, ".gb-heads-large")];
   const [canvas, target] = [grid, large].map((around) => find(around, "canvas", HTMLCanvasElement));
   const [selectedMark, spotMark] = /** @type {NodeListOf<HTMLElement>} */ (grid.querySelectorAll(".gb-heads-mark"));
-  /** @type {Heads | null} */ let shown = null;
+  /** @type {Heads} */ let shown = {};
   let dark = false;
-  let size = { n_layer: 0, n_head: 0, side: 0 };
-  /** @type {number[] | null} */ let selected = null;
-  let shares = new Uint16Array();
   /** @type {HTMLCanvasElement[]} */ let images = [];
+  let shares = new Uint16Array();
   let layout = gridLayout(0, 1, 1);
-  /** @type {number[] | null} */ let spot = null; // the head under the pointer or chosen with keys; null for the selected head
+  let [layers, heads] = [0, 0];
+  /** @type {number[] | null} */ let selected = null; // the selected [layer, head]
+  /** @type {number[] | null} */ let spot = null; // the one under the pointer or the keyboard
 
   /** @param {Heads} data */
-  function build(data) {
-    const { n_layer = 0, n_head = 0, side = 0, rows = [], shares: packed = "" } = data;
-    size = { n_layer, n_head, side };
-    selected = (data.layer ?? -1) < 0 ? null : [data.layer ?? 0, data.head ?? 0];
-    if (spot && (spot[0] >= n_layer || spot[1] >= n_head)) spot = null;
+  function build({ n_layer = 0, n_head = 0, layer = -1, head = 0, rows = [], shares: packed = "" }) {
+    [layers, heads] = [n_layer, n_head];
+    selected = layer < 0 ? null : [layer, head];
+    if (spot && (spot[0] >= layers || spot[1] >= heads)) spot = null;
     shares = new Uint16Array(bytes(packed).buffer);
-    if (rows === shown?.rows && dark === host.dark) return;
+    if (rows === shown.rows && dark === host.dark) return;
     const colours = mapTo(root, themed(root, "attention"));
-    const pictures = headPictures(joined(rows.map(bytes)), n_layer * n_head, side);
-    images = pictures.map((levels) => picture(side, side, (i) => colours[Math.round(Math.sqrt(255 * levels[i]))])); // faint weights stay visible
+    const [levels, side] = [rows.map(bytes), rows.length];
+    const colour = (/** @type {number} */ level) => colours[Math.round(Math.sqrt(255 * level))]; // faint weights stay visible
+    images = Array.from({ length: layers * heads }, (_, each) => picture(side, side, (i) => colour(levelAt(levels, each, Math.floor(i / side), i % side))));
   }
 
   /** @param {Heads} data */
@@ -96,7 +68,7 @@ function mount(root, host) {
     const { text = "" } = data;
     root.classList.toggle("gb-nothing", !data.n_layer);
     setText(find(root, "figcaption .gb-says"), text);
-    setHint(find(root, "figcaption .gb-note"), t(`heads.hint.${options.hint}`), t(`heads.keys.${options.hint}`));
+    setHint(find(root, "figcaption .gb-note"), t(`heads.hint.${hint}`), t(`heads.keys.${hint}`));
     grid.setAttribute("aria-label", `${t("heads.name")}. ${text}`);
     if (data !== shown || dark !== host.dark) build(data);
     [shown, dark] = [data, host.dark];
@@ -104,55 +76,48 @@ function mount(root, host) {
   }
 
   function drawGrid() {
-    const { n_layer, n_head, side } = size;
-    layout = gridLayout(root.clientWidth, n_layer, n_head);
-    const { edge, cell, inner } = layout;
+    layout = gridLayout(root.clientWidth, layers, heads);
+    const { cell, inner } = layout;
     const ctx = sizedContext(canvas, layout.width, layout.height);
-    ctx.imageSmoothingEnabled = side > cell;
-    images.forEach((image, i) => ctx.drawImage(image, edge + (i % n_head) * cell, edge + Math.floor(i / n_head) * cell, inner, inner));
-    ctx.font = `11px ${themed(root, "mono")}`;
-    ctx.fillStyle = themed(root, "muted");
-    ctx.textAlign = "center";
-    ctx.textBaseline = "middle";
+    ctx.imageSmoothingEnabled = images[0].width > cell;
+    images.forEach((image, i) => ctx.drawImage(image, EDGE + (i % heads) * cell, EDGE + Math.floor(i / heads) * cell, inner, inner));
+    Object.assign(ctx, { font: `11px ${themed(root, "mono")}`, fillStyle: themed(root, "muted"), textAlign: "center", textBaseline: "middle" });
     const every = (/** @type {number} */ room) => Math.ceil(room / cell);
-    for (let head = 0; head < n_head; head += every(18)) ctx.fillText(String(head), edge + head * cell + inner / 2, edge / 2);
-    for (let layer = 0; layer < n_layer; layer += every(12)) ctx.fillText(String(layer), edge / 2 - 2, edge + layer * cell + inner / 2);
+    for (let head = 0; head < heads; head += every(18)) ctx.fillText(String(head), EDGE + head * cell + inner / 2, EDGE / 2);
+    for (let layer = 0; layer < layers; layer += every(12)) ctx.fillText(String(layer), EDGE / 2 - 2, EDGE + layer * cell + inner / 2);
     point();
   }
 
   /** Frames the selected head and the one under the pointer, and enlarges the latter. */
   function point() {
-    const { edge, cell, inner } = layout;
+    const { cell, inner } = layout;
     for (const [mark, at] of /** @type {const} */ ([[selectedMark, selected], [spotMark, spot]])) {
-      mark.hidden = !at;
-      const place = at && { left: edge + at[1] * cell, top: edge + at[0] * cell, width: inner, height: inner };
-      for (const [name, length] of Object.entries(place ?? {})) mark.style.setProperty(name, `${length}px`);
+      frame(mark, at ? { left: EDGE + at[1] * cell, top: EDGE + at[0] * cell, width: inner, height: inner } : undefined);
     }
-    large.hidden = !(spot ?? selected);
-    if (!large.hidden) enlarge(spot ?? selected ?? []);
+    const at = spot ?? selected;
+    large.hidden = !at;
+    if (at) enlarge(at);
   }
 
   /** @param {number[]} at */
   function enlarge([layer, head]) {
     const beside = Math.max(248, root.clientWidth - canvas.clientWidth - 300);
-    const width = Math.min(beside, canvas.clientHeight - layout.edge, root.clientWidth, 480);
+    const width = Math.min(beside, canvas.clientHeight - EDGE, root.clientWidth, 480);
     sizedContext(target, width, width);
     const ctx = contextOf(target);
     ctx.imageSmoothingEnabled = false;
-    ctx.drawImage(images[layer * size.n_head + head], 0, 0, width, width);
+    ctx.drawImage(images[layer * heads + head], 0, 0, width, width);
     setText(find(large, "strong"), t("part.head", { layer, head }));
     setText(find(large, ".gb-note"), t("heads.axis"));
-    const at = 3 * (layer * size.n_head + head);
+    const at = 3 * (layer * heads + head);
     const [first, previous, self] = [...shares.subarray(at, at + 3)].map((share) => percent(share / FULL));
     setText(find(large, ".gb-says"), t("heads.share", { first, previous, self }));
   }
 
   /** @param {MouseEvent} event */
-  function under(event) {
-    const place = canvas.getBoundingClientRect();
-    const head = Math.floor((event.clientX - place.left - layout.edge) / layout.cell);
-    const layer = Math.floor((event.clientY - place.top - layout.edge) / layout.cell);
-    return head >= 0 && layer >= 0 && head < size.n_head && layer < size.n_layer ? [layer, head] : null;
+  function under({ offsetX, offsetY }) {
+    const [layer, head] = [offsetY, offsetX].map((at) => Math.floor((at - EDGE) / layout.cell));
+    return head >= 0 && layer >= 0 && head < heads && layer < layers ? [layer, head] : null;
   }
 
   /** @param {number[] | null} to */
@@ -181,7 +146,7 @@ function mount(root, host) {
     const [layer, head] = spot ?? selected ?? [0, 0];
     const step = MOVES[event.key];
     const within = (/** @type {number} */ at, /** @type {number} */ count) => Math.max(0, Math.min(count - 1, at));
-    if (step) move([within(layer + step[0], size.n_layer), within(head + step[1], size.n_head)]);
+    if (step) move([within(layer + step[0], layers), within(head + step[1], heads)]);
     else if (event.key === "Enter" || event.key === " ") open([layer, head]);
     else if (event.key === "Escape") move(null);
     else return;

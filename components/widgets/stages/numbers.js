@@ -7,26 +7,16 @@ import { bytes, decimal, floats, small } from "../labels.js";
  * @typedef {{scale: number, data: string}} Vectors  data: base64 of int16; scale: the number that 32767 stands for
  * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens starting there
  *
- * @typedef {object} Packed
- * @property {number} head_size
- * @property {number} scale  factor applied to the product of query and key
- * @property {number | null} cap  limit on a score, applied as cap * tanh(score / cap); null for none
- * @property {number | null} window  number of tokens that the layer sees; null for all
- * @property {boolean} ahead  whether a query sees later keys
- * @property {Side} queries
- * @property {Side} keys
- * @property {Vectors} q
- * @property {Vectors} k
- * @property {Vectors} v
- * @property {Vectors} z
- * @property {string} scaled  base64 of float32, queries x keys: scores before the cap
- * @property {string} weights  base64 of float32, queries x keys
- * @property {string} sums  base64 of float32: log of the sum of exp(score) for each query
+ * @typedef {{
+ *   head_size: number, scale: number, cap: number | null, window: number | null, ahead: boolean, queries: Side, keys: Side,
+ *   q: Vectors, k: Vectors, v: Vectors, z: Vectors, scaled: string, weights: string, sums: string,
+ * }} Packed
+ *   scale: factor applied to the product of query and key. cap: limit on a score, applied as cap * tanh(score / cap); null for none.
+ *   window: number of tokens that the layer sees; null for all. ahead: whether a query sees later keys. scaled, weights: base64 of
+ *   float32, queries x keys; scores are those before the cap. sums: base64 of float32, log of the sum of exp(score) for each query.
  *
  * @typedef {import("../matrix.js").Numbers} Numbers
- * @typedef {{stages: Record<StageName, Numbers>, hidden: (i: number, j: number) => "later" | "far" | null, sums: Float32Array}} Unpacked
- *   hidden: whether key j comes after query i, or before its window
- * @typedef {(key: string, values?: Record<string, any>) => string} Texts
+ * @typedef {ReturnType<typeof unpack>} Unpacked
  */
 
 /** @type {StageName[]} */
@@ -44,30 +34,27 @@ export const isVector = (stage) => ["q", "k", "v", "z"].includes(stage);
  * @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} weights
  */
 export function fullScale(rows, columns, at, weights) {
-  const found = [];
-  for (let row = weights ? Math.min(Math.floor(rows / 4), rows - 1) : 0; row < rows; row += 1) {
-    for (let column = 0; column < columns; column += 1) {
-      const value = Math.abs(at(row, column));
-      if (!Number.isNaN(value)) found.push(value);
-    }
-  }
-  found.sort((a, b) => a - b);
+  const first = weights ? Math.min(Math.floor(rows / 4), rows - 1) : 0;
+  const all = Array.from({ length: (rows - first) * columns }, (_, i) => Math.abs(at(first + Math.floor(i / columns), i % columns)));
+  const found = all.filter((value) => !Number.isNaN(value)).sort((a, b) => a - b);
   return found[Math.floor((found.length - 1) * (weights ? 1 : 0.99))] || 1e-6;
 }
 
-/** @param {Packed} packed @returns {Unpacked} */
+/** Returns the numbers of each stage, and whether key j comes after query i or before its window. @param {Packed} packed */
 export function unpack(packed) {
   const { head_size, scale: factor, cap, window, ahead, queries, keys } = packed;
   const [n, m] = [queries.tokens.length, keys.tokens.length];
   const [scaled, weights, sums] = [packed.scaled, packed.weights, packed.sums].map(floats);
   const scores = cap === null ? scaled : scaled.map((score) => cap * Math.tanh(score / cap));
-  const hidden = (/** @type {number} */ i, /** @type {number} */ j) => {
+
+  /** @param {number} i @param {number} j @returns {"later" | "far" | null} */
+  const hidden = (i, j) => {
     const back = queries.start + i - (keys.start + j);
     if (back < 0) return ahead ? null : "later";
     return window !== null && back >= window ? "far" : null;
   };
 
-  /** @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} [signed] */
+  /** @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @returns {Numbers} */
   const numbers = (rows, columns, at, signed = true) => ({ rows, columns, at, signed, scale: fullScale(rows, columns, at, !signed) });
 
   /** @param {Vectors} vectors @param {number} rows */
@@ -88,21 +75,18 @@ export function unpack(packed) {
   return { stages, hidden, sums };
 }
 
-/** Returns a row of a stage. @param {Numbers} stage @param {number} row */
+/** @param {Numbers} stage @param {number} row */
 const vector = ({ columns, at }, row) => Array.from({ length: columns }, (_, column) => at(row, column));
-
-/** @param {number[]} numbers */
-const norm = (numbers) => Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0));
 
 /**
  * Returns the computation for query i and key j: a sentence per stage, and q, k and their products.
- * @param {Packed} packed @param {Unpacked} unpacked @param {[number, number]} cell @param {Texts} t
- * @returns {{lines: [StageName, string][], strips: number[][]}}
+ * @param {Packed} packed @param {Unpacked} unpacked @param {[number, number]} cell @param {(key: string, values?: Record<string, any>) => string} t
  */
 export function workedOut(packed, { stages, hidden, sums }, [i, j], t) {
   const [q, k, v, z] = [vector(stages.q, i), vector(stages.k, j), vector(stages.v, j), vector(stages.z, i)];
   const products = q.map((x, d) => x * k[d]);
   const most = [...products.keys()].sort((a, b) => Math.abs(products[b]) - Math.abs(products[a])).slice(0, 2);
+  const weight = stages.weights.at(i, j);
   const values = {
     terms: most.map((d) => `${decimal(q[d])} · ${decimal(k[d])}`).join(" + "),
     raw: decimal(stages.raw.at(i, j)),
@@ -113,18 +97,14 @@ export function workedOut(packed, { stages, hidden, sums }, [i, j], t) {
     score: decimal(stages.scaled.at(i, j)),
     i: packed.queries.start + i,
     j: packed.keys.start + j,
+    weight: small(weight, weight < 0.1 ? 4 : 2),
+    total: sums[i] < 0 ? `(${decimal(sums[i])})` : decimal(sums[i]),
+    norm: small(weight * Math.hypot(...v)),
   };
-  /** @type {[StageName, string][]} */
-  const lines = [["raw", t("dot", values)], ["scaled", t("scale", values)]];
   const why = hidden(i, j);
-  if (why) lines.push(["masked", t(why === "later" ? "hidden" : "outside", values)], ["weights", t("none", values)]);
-  else {
-    const weight = stages.weights.at(i, j);
-    const total = sums[i] < 0 ? `(${decimal(sums[i])})` : decimal(sums[i]);
-    const shares = { weight: small(weight, weight < 0.1 ? 4 : 2), total, score: values.score };
-    lines.push(["masked", t("kept", values)], ["weights", t("weight", shares)]);
-    lines.push(["v", t("part", { ...shares, norm: small(weight * norm(v)) })]);
-  }
-  lines.push(["z", t("output", { norm: decimal(norm(z)) })]);
+  const masked = [["masked", why === "later" ? "hidden" : "outside"], ["weights", "none"]];
+  const keys = [["raw", "dot"], ["scaled", "scale"], ...(why ? masked : [["masked", "kept"], ["weights", "weight"], ["v", "part"]])];
+  const lines = keys.map(([stage, key]) => /** @type {[StageName, string]} */ ([stage, t(key, values)]));
+  lines.push(["z", t("output", { norm: decimal(Math.hypot(...z)) })]);
   return { lines, strips: [q, k, products] };
 }

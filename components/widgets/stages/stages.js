@@ -20,7 +20,7 @@
  */
 
 import { bytes, decimal, percent, small } from "../labels.js";
-import { contextOf, divergingMap, mapTo, sizedContext, themed } from "../canvas.js";
+import { contextOf, divergingMap, mapTo, sizedContext, stroke, themed } from "../canvas.js";
 import { MOVES, find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
@@ -34,35 +34,29 @@ import { isOfKeys, isVector, STAGES, unpack, workedOut } from "./numbers.js";
 const [WIDEST, THUMBNAIL, MAP_EDGE] = [640, 64, 160]; // px
 const MAP_STEP = 32; // tokens per arrow key on the map
 
-/** Returns values for the stages' names and sentences. @param {Stages} of */
-const formulaOf = ({ head_size: hs, scale, cap, window }) => ({ hs, scale: small(scale, 4), cap, window });
-
-/** Returns a text in the variant for what the model computes, if there is one. @param {Partial<Stages>} of @param {string} name @param {Record<string, any>} [values] */
-function stageText({ variants = [] }, name, values) {
+/** Returns a text in the variant for what the model computes, if there is one. @param {Partial<Stages>} of @param {string} name @param {Record<string, any>} [given] */
+function stageText({ variants = [], head_size: hs, scale = 1, cap, window }, name, given) {
+  const values = { hs, scale: small(scale, 4), cap, window, ...given };
   const found = variants.map((variant) => t(`stages.${name}.${variant}`, values)).filter(Boolean);
   return found.at(-1) ?? t(`stages.${name}`, values);
 }
 
-/** Describes a stage. @param {Stages} of @param {string} name */
-function stageSentence(of, name) {
-  const isShared = of.shared && (name === "k" || name === "v");
-  return stageText(of, `${name}.says`, formulaOf(of)) + (isShared ? t("stages.shared", of.shared ?? {}) : "");
-}
+/** Describes a stage. @param {Stages} of @param {StageName} stage */
+const stageSentence = (of, stage) => stageText(of, `${stage}.says`) + (of.shared && isOfKeys(stage) ? t("stages.shared", of.shared) : "");
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const [row, what, large] = [".gb-stages-row", ".gb-stages-what", ".gb-stages-large"].map((name) => find(root, name));
-  const [sum, mapBox] = [find(root, ".gb-stages-sum"), find(root, ".gb-stages-map")];
+  const [row, what, large, sum, mapBox] = ["row", "what", "large", "sum", "map"].map((name) => find(root, `.gb-stages-${name}`));
   const [canvas, mapCanvas] = [large, mapBox].map((around) => find(around, "canvas", HTMLCanvasElement));
   const [from, ramp, to] = /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(".gb-stages-legend span"));
   const tip = createPointerTip(root, find(root, ".gb-stages-tip"));
   const requests = createRequests(host.send);
-  /** @type {Partial<Stages> | null} */ let shown = null;
+  /** @type {Partial<Stages>} */ let shown = {};
   let dark = false;
   /** @type {Stages | null} */ let data = null;
   /** @type {import("./numbers.js").Unpacked} */ let numbers;
   /** @type {Record<StageName, HTMLCanvasElement>} */ let images;
-  /** @type {import("../matrix.js").Layout | null} */ let layout = null;
+  /** @type {import("../matrix.js").Layout} */ let layout;
   /** @type {StageName} */ let stage = "weights";
   /** @type {[number, number]} */ let cell = [0, 0]; // query and key within the displayed part
   // A selected pair whose key comes after its query; it is shown here but not in other tabs.
@@ -70,7 +64,7 @@ function mount(root, host) {
 
   const colour = () => themed(root, "attention");
   const token = (/** @type {"queries" | "keys"} */ side, /** @type {number} */ i) => `“${data?.[side].tokens[i]}”`;
-  const within = ({ start, tokens } = { start: 0, tokens: [""] }, /** @type {number} */ position) => position >= start && position < start + tokens.length;
+  const within = (/** @type {import("./numbers.js").Side} */ { start, tokens }, /** @type {number} */ position) => position >= start && position < start + tokens.length;
 
   /** @param {Stages} given */
   function build(given) {
@@ -84,22 +78,6 @@ function mount(root, host) {
     cell = [query - given.queries.start, key - given.keys.start];
     drawLayerPick(find(root, ".gb-picks-layer"), given, t("stages.layer"), requests.want);
     drawHeadPicks(find(root, ".gb-picks-heads"), given, t("stages.head"), requests.want);
-    drawThumbnails(given);
-  }
-
-  function makeThumbnail() {
-    const button = makeButton("");
-    button.append(Object.assign(document.createElement("canvas"), { width: THUMBNAIL, height: THUMBNAIL }), make("span"));
-    button.addEventListener("click", ({ detail }) => {
-      stage = STAGES[[...row.children].indexOf(button)];
-      host.redraw();
-      if (detail) large.focus({ preventScroll: true }); // so that the arrow keys move the cell
-    });
-    return button;
-  }
-
-  /** @param {Stages} of */
-  function drawThumbnails(of) {
     setCount(row, STAGES.length, makeThumbnail);
     STAGES.forEach((name, i) => {
       const button = /** @type {HTMLElement} */ (row.children[i]);
@@ -107,9 +85,20 @@ function mount(root, host) {
       context.clearRect(0, 0, THUMBNAIL, THUMBNAIL);
       context.imageSmoothingEnabled = images[name].width > THUMBNAIL;
       context.drawImage(images[name], 0, 0, THUMBNAIL, THUMBNAIL);
-      setText(find(button, "span"), stageText(of, name, formulaOf(of)));
-      button.title = stageSentence(of, name);
+      setText(find(button, "span"), stageText(given, name));
+      button.title = stageSentence(given, name);
     });
+  }
+
+  function makeThumbnail() {
+    const button = makeButton("");
+    button.append(Object.assign(make("canvas"), { width: THUMBNAIL, height: THUMBNAIL }), make("span"));
+    button.addEventListener("click", ({ detail }) => {
+      stage = STAGES[[...row.children].indexOf(button)];
+      host.redraw();
+      if (detail) large.focus({ preventScroll: true }); // so that the arrow keys move the cell
+    });
+    return button;
   }
 
   /** @param {Partial<Stages>} given */
@@ -119,9 +108,8 @@ function mount(root, host) {
     setText(find(root, "figcaption .gb-says"), given.text ?? "");
     setHint(find(root, "figcaption .gb-note"), stageText(given, "hint"), t("stages.keys"));
     setText(find(mapBox, ".gb-note"), t("stages.map"));
-    large.setAttribute("aria-label", t("stages.name"));
-    row.setAttribute("aria-label", t("stages.row"));
-    mapCanvas.setAttribute("aria-label", t("stages.map"));
+    const names = /** @type {const} */ ([[large, t("stages.name")], [row, t("stages.row")], [mapCanvas, t("stages.map")]]);
+    for (const [node, name] of names) node.setAttribute("aria-label", name);
     if (!given.n_head) data = null;
     else if (given !== shown || dark !== host.dark) build(/** @type {Stages} */ (given));
     [shown, dark] = [given, host.dark];
@@ -131,22 +119,15 @@ function mount(root, host) {
   /** @param {Stages} of */
   function drawStage(of) {
     [...row.children].forEach((button, i) => button.setAttribute("aria-pressed", String(STAGES[i] === stage)));
-    const current = numbers.stages[stage];
-    const [ofKeys, vector] = [isOfKeys(stage), isVector(stage)];
-    const matrix = {
-      image: images[stage],
-      rows: current.rows,
-      columns: current.columns,
-      rowLabels: of[ofKeys ? "keys" : "queries"].tokens,
-      columnLabels: vector ? null : of.keys.tokens,
-      row: cell[ofKeys ? 1 : 0],
-      column: vector ? -1 : cell[1],
-    };
-    layout = drawMatrix(canvas, matrix, large.parentElement?.clientWidth ?? 0, WIDEST);
+    const { signed, scale } = numbers.stages[stage];
+    const columnLabels = isVector(stage) ? null : of.keys.tokens;
+    const [side, line] = isOfKeys(stage) ? [of.keys, cell[1]] : [of.queries, cell[0]];
+    const room = Math.min(WIDEST, large.parentElement?.clientWidth ?? 0);
+    layout = drawMatrix(canvas, images[stage], side.tokens, columnLabels, [line, columnLabels ? cell[1] : -1], room);
     setText(what, stageSentence(of, stage));
-    setText(from, current.signed ? `−${decimal(current.scale)}` : "0");
-    setText(to, current.signed ? `+${decimal(current.scale)}` : `≥ ${percent(current.scale)}`);
-    ramp.style.background = current.signed ? "" : `linear-gradient(to right in oklab, var(--gb-surface), ${colour()})`;
+    setText(from, signed ? `−${decimal(scale)}` : "0");
+    setText(to, signed ? `+${decimal(scale)}` : `≥ ${percent(scale)}`);
+    ramp.style.background = signed ? "" : `linear-gradient(to right in oklab, var(--gb-surface), ${colour()})`;
     writeSum(of);
     drawMap(of);
   }
@@ -172,25 +153,22 @@ function mount(root, host) {
     const scales = rows.map((numbers) => Math.max(1e-6, ...numbers.map(Math.abs)));
     const at = (/** @type {number} */ i, /** @type {number} */ d) => rows[i][d] / scales[i];
     const strips = numbersPicture({ rows: 3, columns: rows[0].length, at, scale: 1, signed: true }, divergingMap(root));
-    strips.className = "gb-stages-strips";
-    strips.title = t("stages.strips");
-    return strips;
+    return Object.assign(strips, { className: "gb-stages-strips", title: t("stages.strips") });
   }
 
   /** @param {Stages} of */
   function drawMap({ map, ahead, total, queries, keys }) {
     mapBox.hidden = !map;
     if (!map) return;
+    const { side } = map;
     const levels = bytes(map.levels);
-    const at = (/** @type {number} */ i, /** @type {number} */ j) => (j > i && !ahead ? NaN : Math.sqrt(levels[i * map.side + j] / 255));
-    const image = numbersPicture({ rows: map.side, columns: map.side, at, scale: 1, signed: false }, mapTo(root, colour()));
+    const at = (/** @type {number} */ i, /** @type {number} */ j) => (j > i && !ahead ? NaN : Math.sqrt(levels[i * side + j] / 255));
+    const image = numbersPicture({ rows: side, columns: side, at, scale: 1, signed: false }, mapTo(root, colour()));
     const ctx = sizedContext(mapCanvas, MAP_EDGE, MAP_EDGE);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(image, 0, 0, MAP_EDGE, MAP_EDGE);
-    const unit = MAP_EDGE / total;
-    ctx.strokeStyle = themed(root, "text");
-    ctx.lineWidth = 2;
-    ctx.strokeRect(keys.start * unit, queries.start * unit, keys.tokens.length * unit, queries.tokens.length * unit);
+    const box = [keys.start, queries.start, keys.tokens.length, queries.tokens.length].map((tokens) => (tokens * MAP_EDGE) / total);
+    stroke(ctx, box, themed(root, "text"), 2);
   }
 
   /** Selects a pair by its positions in the text. @param {number} query @param {number} key */
@@ -205,7 +183,7 @@ function mount(root, host) {
 
   /** @param {MouseEvent} event */
   function tell(event) {
-    const [i, j] = cellAt(canvas, layout, event) ?? [-1, -1];
+    const [i, j] = cellAt(layout, event) ?? [-1, -1];
     if (j < 0) return tip.hide();
     const x = numbers.stages[stage].at(i, j);
     const number = stage === "weights" ? `${percent(x)} · ${small(x, 4)}` : decimal(x, 3);
@@ -213,21 +191,22 @@ function mount(root, host) {
     tip.show(event, [make("strong", "", title), make("code", "", Number.isNaN(x) ? t(`stages.${numbers.hidden(i, j) ?? "later"}`) : number)]);
   }
 
+  /** Returns a position within the text. @param {number} position */
+  const on = (position) => Math.max(0, Math.min((data?.total ?? 1) - 1, Math.floor(position)));
+
   /** @param {KeyboardEvent} event @param {number} step tokens */
   function move(event, step) {
     if (!MOVES[event.key] || !data || modified(event)) return;
     event.preventDefault();
-    const { queries, keys, total } = data;
     const [up, across] = MOVES[event.key];
-    const on = (/** @type {number} */ at, /** @type {number} */ by) => Math.max(0, Math.min(total - 1, at + by * step));
-    const query = on(queries.start + cell[0], up);
-    choose(query, Math.min(on(keys.start + cell[1], across), query));
+    const query = on(data.queries.start + cell[0] + up * step);
+    choose(query, Math.min(on(data.keys.start + cell[1] + across * step), query));
   }
 
   canvas.addEventListener("pointermove", tell);
   canvas.addEventListener("pointerleave", tip.hide);
   canvas.addEventListener("click", (event) => {
-    const found = cellAt(canvas, layout, event);
+    const found = cellAt(layout, event);
     if (!found || !data) return;
     const { queries, keys } = data;
     const [i, j] = found;
@@ -237,13 +216,9 @@ function mount(root, host) {
   });
   large.addEventListener("keydown", (event) => move(event, 1));
   mapCanvas.addEventListener("keydown", (event) => move(event, MAP_STEP));
-  mapCanvas.addEventListener("click", (event) => {
-    if (!data) return;
-    const { total } = data;
-    const box = mapCanvas.getBoundingClientRect();
-    const at = (/** @type {number} */ share) => Math.max(0, Math.min(total - 1, Math.floor(share * total)));
-    const query = at((event.clientY - box.top) / box.height);
-    choose(query, Math.min(query, at((event.clientX - box.left) / box.width)));
+  mapCanvas.addEventListener("click", ({ offsetX, offsetY }) => {
+    const [query, key] = [offsetY, offsetX].map((at) => on((at / MAP_EDGE) * (data?.total ?? 1)));
+    choose(query, Math.min(query, key));
   });
   return { draw };
 }

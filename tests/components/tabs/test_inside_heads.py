@@ -75,7 +75,7 @@ def document(request: pytest.FixtureRequest, byte_tokenizer: Tokenizer) -> Gener
 def pictures(inside: Inside) -> np.ndarray:
     """Assemble the overview like the browser, (n_layer, n_head, side, side)."""
     content = inside.shown("heads")
-    shape, side = (content["n_layer"], content["n_head"]), content["side"]
+    shape, side = (content["n_layer"], content["n_head"]), len(content["rows"])
     made = np.zeros((*shape, side, side), np.uint8)
     for row, text in enumerate(content["rows"]):
         made[:, :, row, : row + 1] = unpacked(text, "u1", *shape, row + 1)
