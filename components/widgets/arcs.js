@@ -67,8 +67,7 @@ export function drawArcs(svg, copy, arcs, selected, pulses, lastOf) {
   const gap = round(0.1 * lineHeight);
   const between = Math.max(6, lineHeight - goal.getClientRects()[0].height - 2); // px of room over a line that isn't the first
   const isNarrow = matchMedia("(max-width: 900px)").matches; // there is no room in the right margin
-  const rising = [...arcs].sort((a, b) => a[1] - b[1]);
-  const paths = rising.flatMap(([position, weight], i) => {
+  const paths = [...arcs].sort((a, b) => a[1] - b[1]).flatMap(([position, weight], i) => {
     const from = placeOf(position);
     const rank = arcs.length - 1 - i;
     const isFirst = from?.y === to.y && to.y === first;
@@ -102,12 +101,12 @@ const round = (value) => Math.round(value * 2) / 2;
 
 const ROOM = 44; // px above a line
 
-/** Returns an arc between two tokens. Between two lines, it crosses neither token. @param {Box} from @param {Box} to @returns {{d: string, end: Place}} */
+/** Returns an arc between two tokens, and the y of its end. Between two lines, it crosses neither token. @param {Box} from @param {Box} to @returns {[string, number]} */
 function pathBetween(from, to) {
-  if (from.y === to.y) return { d: archPath(from, to, ROOM, LOW), end: to };
+  if (from.y === to.y) return [archPath(from, to, ROOM, LOW), to.y];
   const [start, end] = from.y > to.y ? [from.y, to.bottom] : [from.bottom, to.y];
   const y = (start + end) / 2;
-  return { d: `M${from.x} ${start}C${from.x} ${y} ${to.x} ${y} ${to.x} ${end}`, end: { x: to.x, y: end } };
+  return [`M${from.x} ${start}C${from.x} ${y} ${to.x} ${y} ${to.x} ${end}`, end];
 }
 
 /**
@@ -130,29 +129,26 @@ function mount(root, host) {
     text.setAttribute("aria-label", name);
     text.classList.toggle("gb-flat", is_flat);
     setCount(text, tokens.length, () => makeButton("gb-arcs-token"));
-    const nodes = /** @type {HTMLCollectionOf<HTMLButtonElement>} */ (text.children);
-    tokens.forEach((token, i) => {
-      setText(nodes[i], visible(token));
-      nodes[i].disabled = !selectable;
-      if (selectable) nodes[i].setAttribute("aria-pressed", String(i === selected));
-      else nodes[i].removeAttribute("aria-pressed");
+    const nodes = [.../** @type {HTMLCollectionOf<HTMLButtonElement>} */ (text.children)];
+    nodes.forEach((node, i) => {
+      setText(node, visible(tokens[i]));
+      node.disabled = !selectable;
+      node.ariaPressed = selectable ? String(i === selected) : null;
     });
-    drawArcs(arcs, nodes);
-  }
-
-  /** @param {[number, number, number][]} arcs @param {HTMLCollectionOf<HTMLButtonElement>} nodes */
-  function drawArcs(arcs, nodes) {
     svg.replaceChildren();
+    const colour = themed(root, "attention");
     const around = svg.getBoundingClientRect();
     const place = (/** @type {number} */ i) => {
       const box = nodes[i].getBoundingClientRect();
       return { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top) - 2, bottom: round(box.bottom - around.top) + 2 };
     };
     for (const [from, to, weight] of arcs) {
-      const [{ d, end }, colour] = [pathBetween(place(from), place(to)), themed(root, "attention")];
-      const look = { stroke: colour, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": (0.2 + 0.75 * weight).toFixed(2) };
-      svg.append(makeShape("path", { d, ...look }));
-      svg.append(makeShape("circle", { cx: end.x, cy: end.y, r: 3.5, fill: colour, "fill-opacity": look["stroke-opacity"] }));
+      const [d, end] = pathBetween(place(from), place(to));
+      const opacity = (0.2 + 0.75 * weight).toFixed(2);
+      svg.append(
+        makeShape("path", { d, stroke: colour, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": opacity }),
+        makeShape("circle", { cx: place(to).x, cy: end, r: 3.5, fill: colour, "fill-opacity": opacity }),
+      );
     }
   }
 

@@ -38,14 +38,12 @@ function mount(root) {
     root.classList.toggle("gb-no-strip", pieces.length === 0);
     strip.setAttribute("aria-label", `${text} ${mark}`);
     setCount(strip, pieces.length, () => make("i"));
-    let start = 0;
     pieces.forEach(([end, , isSeveral], i) => {
-      const width = end - start;
+      const width = end - (pieces[i - 1]?.[0] ?? 0);
       boxes[i].style.width = `${100 * width}%`;
       boxes[i].style.setProperty("--p", Math.min(1, 1.6 * width).toFixed(3));
       boxes[i].classList.toggle("gb-drawn", i === drawn);
       boxes[i].classList.toggle("gb-several", isSeveral);
-      start = end;
     });
     arrow.style.setProperty("--at", `${100 * number}%`);
     setText(find(arrow, "span"), mark);
@@ -53,13 +51,13 @@ function mount(root) {
   }
 
   strip.addEventListener("pointermove", ({ target }) => tell([...boxes].findIndex((box) => box === target)));
-  strip.addEventListener("pointerleave", () => tell(-1));
-  strip.addEventListener("blur", () => tell(-1));
+  for (const end of ["pointerleave", "blur"]) strip.addEventListener(end, () => tell(-1));
   strip.addEventListener("keydown", (event) => {
     const from = described < 0 ? drawn : described;
-    const to = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: boxes.length - 1, Escape: -1 }[event.key];
+    const last = boxes.length - 1;
+    const to = { ArrowLeft: Math.max(0, from - 1), ArrowRight: Math.min(last, from + 1), Home: 0, End: last, Escape: -1 }[event.key];
     if (to === undefined) return;
-    tell(event.key === "Escape" ? -1 : Math.max(0, Math.min(boxes.length - 1, to)));
+    tell(to);
     setText(find(root, ".gb-spoken"), says.textContent ?? "");
     event.preventDefault();
   });

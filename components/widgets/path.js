@@ -18,7 +18,7 @@
  * @property {number | null} without  the token's probability without it, if it is the word that matters most
  */
 
-import { find, makeShape, setAll } from "./dom.js";
+import { find, makeShape, makeText, setAll } from "./dom.js";
 import { t } from "./i18n.js";
 import { percent } from "./labels.js";
 import { defineWidget } from "./runtime.js";
@@ -30,27 +30,23 @@ const [THINNEST, THICKEST] = [2, 8]; // px, of the path
 /** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
   const svg = find(root, "svg", SVGSVGElement);
-  /** @type {[Element, object][]} */ let parts = [];
+  /** @type {Map<EventTarget | null, object>} */ const parts = new Map(); // what is sent if a part is chosen
 
   /** @param {keyof SVGElementTagNameMap} tag @param {Record<string, string | number>} attributes */
   const add = (tag, attributes) => svg.appendChild(makeShape(tag, attributes));
 
   /** @param {string} text @param {number} x @param {number} y @param {string} css @param {string} [anchor] */
-  function write(text, x, y, css, anchor = "middle") {
-    const node = add("text", { x, y, class: css, "text-anchor": anchor });
-    node.textContent = text;
-    return node;
-  }
+  const write = (text, x, y, css, anchor) => svg.appendChild(makeText(text, x, y, css, anchor));
 
-  /** Writes a name below the rows that leads to its part. @param {string} text @param {number} x @param {number} from @param {number} y @param {string} css @param {object} sent @param {number} [room]  px to its right end */
-  function callout(text, x, from, y, css, sent, room = svg.clientWidth) {
+  /** Writes a name below the rows that leads to its part. @param {string} text @param {number} x @param {number} from @param {number} y @param {string} css @param {object} sent @param {number} room  px to its right end */
+  function callout(text, x, from, y, css, sent, room) {
     add("path", { d: `M${x} ${from}V${y - 20}`, class: "gb-path-stem" });
     const node = write(text, x, y, `gb-path-part ${css}`);
     setAll(node, { role: "button", tabindex: 0, "aria-label": `${text}. ${t("path.open")}` });
     const { width } = node.getBoundingClientRect(); // stays inside the picture
     const edge = room - width / 2 - 4;
     node.setAttribute("x", String(Math.max(width / 2 + 4, Math.min(x, edge))));
-    parts.push([node, sent]);
+    parts.set(node, sent);
   }
 
   /** @param {import("./store.js").Data} data */
@@ -63,17 +59,17 @@ function mount(root, host) {
     const isNarrow = width < NARROW;
     const longest = isNarrow ? 9 : 16; // characters
     const cut = (/** @type {string} */ text) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
-    const measured = words.map(({ text }) => /** @type {SVGTextElement} */ (write(cut(text), 0, 0, "gb-path-word")).getComputedTextLength());
+    const measured = words.map(({ text }) => write(cut(text), 0, 0, "gb-path-word").getComputedTextLength());
     const left = Math.max(isNarrow ? 56 : 72, ...measured) + 16; // px for the words
     const guess = cut(next[0][0]);
-    const right = 40 + /** @type {SVGTextElement} */ (write(guess, 0, 0, "gb-path-token")).getComputedTextLength();
+    const right = 40 + write(guess, 0, 0, "gb-path-token").getComputedTextLength();
     const [start, end] = [left + (isNarrow ? 20 : 104), width - Math.max(isNarrow ? 96 : 216, right)];
     const layer = (end - start) / n_layer;
     let bottom = TOP;
     const rows = words.map(({ skipped }) => (bottom += ROW + (skipped ? GAP : 0)) - ROW / 2); // their middles
     const last = bottom - ROW / 2;
     const gap = Math.min(6, layer / 6);
-    parts = [];
+    parts.clear();
     svg.replaceChildren(); // without the words that were measured
     setAll(svg, { width, height: bottom + FOOT, "aria-label": name });
 
@@ -84,9 +80,7 @@ function mount(root, host) {
     write(t("path.next"), end + 24, 24, "gb-path-name", "start");
     if (!isNarrow) {
       const note = write(t("path.looks"), (start + end) / 2, 46, "gb-path-note gb-of-head");
-      const works = makeShape("tspan", {});
-      works.textContent = t("path.works");
-      note.append(works);
+      note.append(Object.assign(makeShape("tspan", {}), { textContent: t("path.works") }));
     }
 
     // the machine: each layer's attention and feed-forward network, and a lane for each word
@@ -109,7 +103,9 @@ function mount(root, host) {
     // the path: along its word's lane, through the head, along the last word's lane
     const x0 = start + (head ? head[0] * layer : 0);
     const x1 = head ? x0 + Math.max(layer / 2, 24) : end; // of the look back
-    const bend = Math.min(layer, 32) + 16;
+    const bend = Math.max(left + 8, x0 - Math.min(layer, 32) - 16);
+    const toHead = (/** @type {number} */ y) => `M${left + 8} ${y}H${bend}C${x0} ${y} ${x0} ${last} ${x1} ${last}`;
+    const thickness = (/** @type {number} */ share) => (THINNEST + (THICKEST - THINNEST) * share).toFixed(1);
     const most = Math.max(...words.map(({ share }) => share), 1e-6);
     const main = words.findIndex(({ without }) => without !== null);
     let dashed = false;
@@ -125,19 +121,14 @@ function mount(root, host) {
       const strong = row === main ? 1 : Math.max((0.3 * share) / most, y === last ? 0.1 : 0);
       const isDashed = main >= 0 && head !== null && !look && row !== main;
       dashed ||= isDashed;
-      const size = THINNEST + (THICKEST - THINNEST) * strong;
-      const along = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}`;
-      const d = y === last ? `${along}H${x1}` : `${along}C${x0} ${y} ${x0} ${last} ${x1} ${last}`;
-      add("path", { d, class: `gb-path-look${isDashed ? " gb-indirect" : ""}`, "stroke-width": size.toFixed(1), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
+      const css = `gb-path-look${isDashed ? " gb-indirect" : ""}`;
+      add("path", { d: toHead(y), class: css, "stroke-width": thickness(strong), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
     }
     if (main >= 0) write(t("path.without", { p: percent(words[main].without ?? 0) }), left + (isNarrow ? 14 : 20), rows[main] - 9, "gb-path-note gb-cause", "start");
     if (dashed) write(t(words[main]?.look ? "path.dashed" : "path.dashed.main", { word: words[main]?.text ?? "" }), 4, bottom + 96, "gb-path-note", "start");
     const p = next[0][1];
-    const out = THINNEST + (THICKEST - THINNEST) * p;
-    add("path", { d: `M${x1} ${last}H${end + 16}`, class: "gb-path-out", "stroke-width": out.toFixed(1) });
-    const y = main < 0 ? last : rows[main];
-    const d = `M${left + 8} ${y}H${Math.max(left + 8, x0 - bend)}C${x0} ${y} ${x0} ${last} ${x1} ${last}H${end + 16}`;
-    add("path", { d, class: "gb-pulse", pathLength: 1 });
+    add("path", { d: `M${x1} ${last}H${end + 16}`, class: "gb-path-out", "stroke-width": thickness(p) });
+    add("path", { d: `${toHead(main < 0 ? last : rows[main])}H${end + 16}`, class: "gb-pulse", pathLength: 1 });
     add("circle", { cx: end + 16, cy: last, r: 5, class: "gb-path-end" });
 
     // the predicted word, and others
@@ -155,8 +146,8 @@ function mount(root, host) {
 
   /** @param {Event} event */
   function choose({ target }) {
-    const found = parts.find(([node]) => node === target);
-    if (found) host.send(found[1]);
+    const sent = parts.get(target);
+    if (sent) host.send(sent);
   }
   svg.addEventListener("click", choose);
   svg.addEventListener("keydown", (event) => {

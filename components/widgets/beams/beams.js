@@ -17,8 +17,6 @@ import { defineWidget } from "../runtime.js";
 import { createTip } from "../tip.js";
 
 /**
- * @typedef {"kept" | "pruned" | "finished"} Outcome
- *
  * @typedef {object} Candidate
  * @property {number} parent  index of its parent; -1 for the prompt
  * @property {string} text  its token's text
@@ -26,60 +24,43 @@ import { createTip } from "../tip.js";
  * @property {number} logProbability  nats
  * @property {number} total  sum of log-probabilities over all tokens in the search up to this one
  * @property {number} score
- * @property {Outcome} outcome
+ * @property {"kept" | "pruned" | "finished"} outcome
  * @property {number} row  its position among its step's candidates
  */
 
 export class Search {
   /** @param {Beams} data */
   constructor({ lines = [], best, done = true }) {
-    /** @type {number[]} */ this.rows = []; // number of candidates in each step
+    /** @type {number[]} */ const rows = [0]; // number of candidates in each step
     this.best = best ?? -1;
     this.done = done;
     this.candidates = lines.map((line) => {
       const [parent, text, depth, logProbability, total, score, outcome] = JSON.parse(line);
-      this.rows[depth] = (this.rows[depth] ?? 0) + 1;
-      return /** @type {Candidate} */ ({ parent, text, depth, logProbability, total, score, outcome, row: this.rows[depth] - 1 });
+      rows[depth] = (rows[depth] ?? 0) + 1;
+      return /** @type {Candidate} */ ({ parent, text, depth, logProbability, total, score, outcome, row: rows[depth] - 1 });
     });
+    this.depth = rows.length - 1; // the newest step
+    this.height = Math.max(1, ...rows); // number of candidates in the largest step
   }
 
-  /** The number of the newest step. */
-  get depth() {
-    return Math.max(0, this.rows.length - 1);
-  }
-
-  /** The number of candidates in the largest step. */
-  get height() {
-    return Math.max(1, ...this.rows.filter(Boolean));
-  }
-
-  /** Returns the numbers of the candidates on the path from the first step to this one. @param {number} number */
+  /** Returns the numbers of the candidates on the path from the first step to this one. @param {number} number @returns {number[]} */
   path(number) {
-    const found = [];
-    for (let i = number; this.candidates[i]; i = this.candidates[i].parent) found.unshift(i);
-    return found;
+    const found = this.candidates[number];
+    return found ? [...this.path(found.parent), number] : [];
   }
 
   /** Returns the active and finished candidates with their ancestors. */
   alive() {
-    const alive = new Set();
-    this.candidates.forEach(({ outcome, depth }, i) => {
-      const goesOn = outcome === "kept" && depth === this.depth && !this.done;
-      if (goesOn || outcome === "finished") for (const each of this.path(i)) alive.add(each);
-    });
-    return alive;
+    const ends = this.candidates.map(({ outcome, depth }) => outcome === "finished" || (outcome === "kept" && depth === this.depth && !this.done));
+    return new Set(ends.flatMap((isEnd, i) => (isEnd ? this.path(i) : [])));
   }
 
   /** Returns the index of the candidate that an arrow key moves to, or -1 for none. @param {string} key @param {number} from */
   next(key, from) {
     const { depth, row, parent } = this.candidates[from];
     const beside = (/** @type {number} */ step) => this.candidates.findIndex((each) => each.depth === depth && each.row === row + step);
-    if (key === "ArrowLeft") return parent;
-    if (key === "ArrowRight") return this.candidates.findIndex((each) => each.parent === from);
-    if (key === "ArrowDown") return beside(1);
-    if (key === "ArrowUp") return beside(-1);
-    if (key === "Home") return 0;
-    return key === "End" ? this.best : -1;
+    const child = this.candidates.findIndex((each) => each.parent === from);
+    return { ArrowLeft: parent, ArrowRight: child, ArrowDown: beside(1), ArrowUp: beside(-1), Home: 0, End: this.best }[key] ?? -1;
   }
 }
 
@@ -95,7 +76,6 @@ function mount(root, host) {
   let search = new Search({});
   let name = ""; // of the search, and the number of candidates
   /** @type {HTMLElement[]} */ let boxes = [];
-  /** @type {SVGElement[]} */ let paths = [];
   let chosen = -1; // the selected candidate; -1 for the best
   /** @type {number | undefined} */ let clicked; // a candidate that the server has not selected yet
   let atEnd = true; // whether the view is scrolled to the newest step
@@ -114,11 +94,9 @@ function mount(root, host) {
     place(box, depth, row);
     const [x0, y0] = [EDGE + (depth - 1) * COLUMN + WIDTH, EDGE + (search.candidates[parent]?.row ?? 0) * ROW + HEIGHT / 2];
     const [x1, y1] = [EDGE + depth * COLUMN, EDGE + row * ROW + HEIGHT / 2];
-    const path = makeShape("path", { d: `M${x0} ${y0}C${x0 + 16} ${y0} ${x1 - 16} ${y1} ${x1} ${y1}` });
-    curves.append(path);
+    curves.append(makeShape("path", { d: `M${x0} ${y0}C${x0 + 16} ${y0} ${x1 - 16} ${y1} ${x1} ${y1}` }));
     stage.append(box);
     boxes.push(box);
-    paths.push(path);
   }
 
   /** Builds the tree and returns whether it has grown or been replaced. @param {Beams} data */
@@ -130,7 +108,7 @@ function mount(root, host) {
     name = named;
     for (const box of boxes) box.remove();
     curves.replaceChildren();
-    [search, boxes, paths] = [new Search(data), [], []];
+    [search, boxes] = [new Search(data), []];
     tip.hide();
     place(start, 0, 0);
     setText(start, visible(data.root ?? ""));
@@ -139,37 +117,29 @@ function mount(root, host) {
   }
 
   function paint() {
-    const [alive, winning, picked] = [search.alive(), new Set(search.path(search.best)), new Set(search.path(chosen))];
+    const [alive, winning, picked] = [search.alive(), search.path(search.best), search.path(chosen)];
     const target = boxes[chosen < 0 ? search.best : chosen] ?? boxes[0];
     const focused = stage.contains(document.activeElement);
-    search.candidates.forEach((candidate, i) => {
-      const [box, path] = [boxes[i], paths[i]];
-      const states = { "gb-dead": !alive.has(i), "gb-best": winning.has(i), "gb-picked": picked.has(i) };
-      for (const [state, on] of Object.entries(states)) {
-        box.classList.toggle(state, on);
-        path.classList.toggle(state, on);
+    boxes.forEach((box, i) => {
+      for (const node of [box, curves.children[i]]) {
+        node.classList.toggle("gb-dead", !alive.has(i));
+        node.classList.toggle("gb-best", winning.includes(i));
+        node.classList.toggle("gb-picked", picked.includes(i));
       }
       box.setAttribute("aria-pressed", String(i === chosen));
       if (!focused) box.tabIndex = box === target ? 0 : -1;
-      box.setAttribute("aria-label", says(candidate));
+      const { text, depth, outcome, total, score } = search.candidates[i];
+      const words = [`${t("beams.step")} ${depth}`, t(`beams.outcome.${outcome}`), `${t("beams.total")} ${decimal(total)}`, `${t("beams.score")} ${decimal(score)}`];
+      box.setAttribute("aria-label", [visible(text), ...words].join(", "));
     });
   }
-
-  /** @param {Candidate} candidate */
-  const says = ({ text, depth, outcome, total, score }) =>
-    `${visible(text)}, ${t("beams.step")} ${depth}, ${t(`beams.outcome.${outcome}`)}, ${t("beams.total")} ${decimal(total)}, ${t("beams.score")} ${decimal(score)}`;
 
   function relabel() {
     setText(empty, t("beams.empty"));
     stage.setAttribute("aria-label", t("beams.tree.name"));
-    const items = NAMES.map((each) => {
-      const item = make("li", "", t(`beams.outcome.${each}`));
-      item.prepend(make("i", `gb-key-${each}`));
-      return item;
-    });
-    const hint = make("li", "");
-    setHint(hint, t("beams.hint"), t("beams.keys"));
-    legend.replaceChildren(...items, hint);
+    legend.replaceChildren(...[...NAMES, ""].map(() => make("li")));
+    NAMES.forEach((each, i) => legend.children[i].append(make("i", `gb-key-${each}`), t(`beams.outcome.${each}`)));
+    setHint(legend.children[NAMES.length], t("beams.hint"), t("beams.keys"));
   }
 
   /** @param {Beams} data */
@@ -215,8 +185,7 @@ function mount(root, host) {
     const from = at(event);
     if (from < 0 || modified(event)) return;
     if (event.key === "Escape") return tip.hide();
-    if (!/^(Arrow|Home$|End$)/.test(event.key)) return; // Enter and Space already click
-    event.preventDefault();
+    if (/^(Arrow|Home$|End$)/.test(event.key)) event.preventDefault(); // Enter and Space already click
     const to = boxes[search.next(event.key, from)];
     if (!to) return;
     boxes[from].tabIndex = -1;

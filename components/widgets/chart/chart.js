@@ -1,7 +1,7 @@
 /**
  * A plotly chart that shows the newest figure, with a caption.
  * @typedef {object} Chart
- * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null shows only the caption
+ * @property {Figure | null} [figure]  null shows only the caption
  * @property {string} [text]  a sentence that describes the figure
  * @property {string} [note]  a secondary sentence
  * @property {string[]} [cells]  rows of the first trace, a heatmap, as base64 of float32
@@ -12,6 +12,7 @@
  * @typedef {HTMLElement & {layout: any, data: any, _fullLayout: any, on: (event: string, listener: (event: any) => void) => void}} Plot
  */
 
+import { theme } from "../canvas.js";
 import { floats } from "../labels.js";
 import { find, make } from "../dom.js";
 import { setWords } from "../glossary.js";
@@ -19,15 +20,13 @@ import { language, t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 
 const NARROWEST = 160; // px; below this width, the layout is incomplete
+const CELL_TEXT = 52; // minimum width in px of a cell that shows a token
 const FORMATS = ["png", "svg", "html"];
 
 /** @typedef {Record<string, string>} Partners  the dark theme's colours, keyed by the light theme's */
+/** @typedef {{data: Record<string, any>[], layout: Record<string, any>}} Figure */
 
-/**
- * Returns a copy with replaced colours, leaving labels unchanged.
- * @param {any} node @param {Partners} partners @param {boolean} [colour]
- * @returns {any}
- */
+/** Returns a copy with replaced colours, leaving labels unchanged. @param {any} node @param {Partners} partners @returns {any} */
 export function recoloured(node, partners, colour = false) {
   if (typeof node === "string") return (colour && partners[node]) || node;
   if (Array.isArray(node)) return node.map((item) => recoloured(item, partners, colour));
@@ -35,14 +34,12 @@ export function recoloured(node, partners, colour = false) {
   return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, recoloured(value, partners, /color/.test(key))]));
 }
 
-const CELL_TEXT = 52; // minimum width in px of a cell that shows a token
-
 /**
  * Omits labels of columns narrower than 11 px, and texts in narrow cells. If `meta.column` is set to the selected
  * column, texts far from that column are omitted instead.
- * @param {{data: Record<string, any>[], layout: Record<string, any>}} figure @param {number} width
+ * @param {Figure} figure @param {number} width
  */
-export function thinLabels({ data, layout }, width) {
+function thinLabels({ data, layout }, width) {
   const axis = layout.xaxis2;
   if (!axis?.tickvals || axis.tickvals.length < 2) return;
   const [room, count] = [width - 120, axis.tickvals.length];
@@ -57,23 +54,18 @@ export function thinLabels({ data, layout }, width) {
   for (const key of ["tickvals", "ticktext"]) axis[key] = axis[key].filter((/** @type {any} */ _, /** @type {number} */ i) => i % every === 0);
 }
 
-/**
- * Returns a copy of the figure for drawing, because plotly modifies the figure it draws.
- * @param {{data: object[], layout: Record<string, any>}} figure @param {HTMLElement} root @param {number} width @param {Partners} partners
- */
+/** Returns a copy of the figure for drawing, because plotly modifies the figure it draws. @param {Figure} figure @param {HTMLElement} root @param {number} width @param {Partners} partners */
 function dressed(figure, root, width, partners) {
-  const style = getComputedStyle(root);
-  const colour = (/** @type {string} */ name) => style.getPropertyValue(`--gb-${name}`).trim();
+  const { card, muted, text, raised, line, mono } = theme(root, ["card", "muted", "text", "raised", "line", "mono"]);
   const { data, layout } = recoloured(figure, partners);
   thinLabels({ data, layout }, width);
-  const hoverFont = { family: colour("mono"), size: 12, color: colour("text") };
   const page = {
     width,
-    paper_bgcolor: colour("card"),
-    plot_bgcolor: colour("card"),
-    modebar: { bgcolor: colour("card"), color: colour("muted"), activecolor: colour("text") },
-    font: { family: style.fontFamily, size: 12, color: colour("muted") },
-    hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("line"), font: hoverFont },
+    paper_bgcolor: card,
+    plot_bgcolor: card,
+    modebar: { bgcolor: card, color: muted, activecolor: text },
+    font: { family: getComputedStyle(root).fontFamily, size: 12, color: muted },
+    hoverlabel: { bgcolor: raised, bordercolor: line, font: { family: mono, size: 12, color: text } },
   };
   return { data, layout: { dragmode: false, ...layout, ...page } };
 }
@@ -88,13 +80,6 @@ function load(src) {
     document.head.append(script);
   });
   return plotly;
-}
-
-/** @param {NonNullable<Chart["figure"]>} figure @param {string[]} cells */
-function withCells(figure, cells) {
-  if (!cells.length) return figure;
-  const [first, ...others] = figure.data;
-  return { ...figure, data: [{ ...first, z: cells.map((row) => [...floats(row)]) }, ...others] };
 }
 
 /**
@@ -170,14 +155,12 @@ function mount(root, host) {
     if (isOld) return; // plotly is slow, and a text being generated changes the figure often
     const width = plot.clientWidth;
     if (width < NARROWEST || !window.Plotly) return;
-    const { data, layout } = dressed(withCells(figure, cells), root, width, host.dark ? host.options.dark : {});
+    const { data, layout } = dressed(figure, root, width, host.dark ? host.options.dark : {});
+    if (cells.length) data[0].z = cells.map((row) => [...floats(row)]);
+    const silence = () => plot.querySelectorAll(".main-svg").forEach((svg) => svg.setAttribute("aria-hidden", "true")); // the sentence says it
     window.Plotly.react(plot, data, layout, configOf(host.id, [text, second])).then(silence).catch(clear);
     if (!drawn) plot.on("plotly_click", click);
     drawn = true;
-  }
-
-  function silence() {
-    for (const svg of plot.querySelectorAll(".main-svg")) svg.setAttribute("aria-hidden", "true"); // the sentence says it
   }
 
   /** @param {{points: any[]}} event */

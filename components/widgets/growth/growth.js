@@ -76,8 +76,7 @@ function mount(root, host) {
   }
 
   range.addEventListener("input", () => {
-    isPlaying = false;
-    clearTimeout(timer);
+    setPlaying(false);
     go(Number(range.value));
   });
   play.addEventListener("click", () => {

@@ -10,7 +10,7 @@
  * @property {string} [others]  the line below the first bars
  */
 
-import { find, make, roving, setText } from "../dom.js";
+import { find, make, roving, setAll, setText } from "../dom.js";
 import { change } from "../labels.js";
 import { defineWidget } from "../runtime.js";
 
@@ -24,7 +24,7 @@ function mount(root, host) {
   /** @type {Predictions} */ let shown = {};
 
   function makeRow() {
-    const row = make("div", "", "", selectable ? { role: "option", "aria-selected": "false", tabindex: "-1" } : { role: "listitem" });
+    const row = make("div", "", "", selectable ? { role: "option", tabindex: "-1" } : { role: "listitem" });
     const track = make("span", "gb-track");
     const bars = make("span");
     bars.append(make("i", "gb-before"), make("i", "gb-after"));
@@ -50,47 +50,41 @@ function mount(root, host) {
     setText(find(root, "h2"), data.title ?? "");
     setText(find(root, ".gb-says"), data.text ?? "");
     setText(find(root, ".gb-others"), data.others ?? "");
-    const places = new Map([...rows].map((row, i) => [row, i]));
-    const kept = new Map([...rows].map((row) => [row.dataset.token, row]));
-    const entered = [...rows].findIndex((row) => row === document.activeElement);
-    const focused = rows[entered];
+    const before = [...rows];
+    const kept = new Map(before.map((row) => [row.dataset.token, row]));
+    const entered = before.findIndex((row) => row === document.activeElement);
+    const focused = before[entered];
     // Bars of the same prediction move to their new places; those of another one, such as the next, take their places.
     list.classList.toggle("gb-still", isElsewhere);
     const placed = bars.map(([token, , , , sent], i) => {
       const key = `${token} ${JSON.stringify(sent)}`;
-      const row = (isElsewhere ? rows[i] : kept.get(key)) ?? makeRow();
+      const row = (isElsewhere ? before[i] : kept.get(key)) ?? makeRow();
       row.dataset.token = key;
       kept.delete(key);
       return row;
     });
-    if (placed.length !== rows.length || placed.some((row, i) => row !== rows[i])) {
+    if (placed.length !== before.length || placed.some((row, i) => row !== before[i])) {
       list.replaceChildren(...placed);
       // The keyboard focus stays on its token, or at that token's former position.
       (focused?.isConnected ? focused : rows[Math.min(entered, rows.length - 1)])?.focus({ preventScroll: true });
     }
-    bars.forEach(([token, before, after, name], i) => {
-      setText(find(rows[i], "code"), token);
-      setText(find(rows[i], "b"), change(before, after));
-      rows[i].title = name;
-      rows[i].setAttribute("aria-label", name);
-      rows[i].classList.toggle("gb-chosen", i === chosen);
-      if (selectable) rows[i].setAttribute("aria-selected", String(i === chosen));
-      rows[i].classList.toggle("gb-changed", before !== after);
-      rows[i].style.setProperty("--before", before.toFixed(4));
-      rows[i].style.setProperty("--after", after.toFixed(4));
-      if (!isElsewhere) glide(rows[i], (places.get(rows[i]) ?? i) - i);
+    placed.forEach((row, i) => {
+      const [token, from, to, name] = bars[i];
+      setText(find(row, "code"), token);
+      setText(find(row, "b"), change(from, to));
+      setAll(row, { title: name, "aria-label": name });
+      row.classList.toggle("gb-chosen", i === chosen);
+      if (selectable) row.setAttribute("aria-selected", String(i === chosen));
+      row.classList.toggle("gb-changed", from !== to);
+      row.style.setProperty("--before", from.toFixed(4));
+      row.style.setProperty("--after", to.toFixed(4));
+      if (!isElsewhere && before.includes(row)) glide(row, before.indexOf(row) - i);
     });
     if (isNew && entered < 0) list.scrollTop = 0;
     enter?.();
   }
 
-  /** @param {number} i */
-  function choose(i) {
-    const bar = shown.bars?.[i];
-    if (bar) host.send({ ...shown.common, ...bar[4] });
-  }
-
-  const enter = selectable ? roving(list, rows, choose) : null;
+  const enter = selectable ? roving(list, rows, (i) => host.send({ ...shown.common, ...shown.bars?.[i][4] })) : null;
   if (!selectable) {
     list.setAttribute("role", "list");
     list.tabIndex = 0; // scrolls by keyboard

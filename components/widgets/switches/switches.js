@@ -16,16 +16,13 @@ import { language, t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 
 /** @typedef {{n_layer: number, n_head: number, of_heads?: boolean}} Size  of_heads: whether only heads have switches */
-/** @typedef {[number, number]} Place row and column */
-
-/** Returns the last column. @param {Size} size */
-export const lastColumn = ({ n_head }) => n_head + 2;
-
-/** Returns whether a place has a switch, which head numbers do not. @param {Size} size @param {Place} place */
-export const hasSwitch = (size, [row, column]) => (size.of_heads ? isHead(size, [row, column]) : row > 0 || column === 1 || column === lastColumn(size));
+/** @typedef {[row: number, column: number]} Place  the first row and column are for all layers, and for both branches */
 
 /** Returns whether the switch affects a single head. @param {Size} size @param {Place} place */
-export const isHead = (size, [row, column]) => row > 0 && column > 1 && column < lastColumn(size);
+const isHead = ({ n_head }, [row, column]) => row > 0 && column > 1 && column < n_head + 2;
+
+/** Returns whether a place has a switch, which head numbers do not. @param {Size} size @param {Place} place */
+export const hasSwitch = (size, [row, column]) => (size.of_heads ? isHead(size, [row, column]) : row > 0 || column === 1 || column === size.n_head + 2);
 
 /** @param {Size} size @param {Place} place @returns {string[]} */
 export function partsOf(size, [row, column]) {
@@ -33,18 +30,6 @@ export function partsOf(size, [row, column]) {
   if (row === 0) return Array.from({ length: size.n_layer }, (_, layer) => kind + layer);
   if (column === 0) return [`a${row - 1}`, `f${row - 1}`];
   return isHead(size, [row, column]) ? [`h${row - 1}.${column - 2}`] : [kind + (row - 1)];
-}
-
-/**
- * Returns the place after an arrow key, skipping places without a switch.
- * @param {Size} size @param {Place} from @param {number} rows @param {number} columns @returns {Place}
- */
-export function moved(size, from, rows, columns) {
-  const last = lastColumn(size);
-  const row = Math.max(0, Math.min(size.n_layer, from[0] + rows));
-  const step = row === 0 && columns ? columns * last : columns;
-  const column = Math.max(row === 0 ? 1 : 0, Math.min(last, from[1] + step));
-  return hasSwitch(size, [row, column]) ? [row, column] : from;
 }
 
 /** Parses factors by part from text such as "h3.2=0,a1=0.5". @param {string} edits */
@@ -66,7 +51,7 @@ function mount(root, host) {
   const slider = find(now, "input", HTMLInputElement);
   const name = `gb-switch-${(grids += 1)}`;
   /** @type {Map<string, number>} */ let factors = new Map();
-  /** @type {Switches | null} */ let shown = null;
+  /** @type {Switches} */ let shown = {};
   let labelled = ""; // language of the labels
   /** @type {Size} */ let size = { n_layer: 0, n_head: 0 };
   /** @type {(HTMLElement | null)[][]} */ let cells = []; // null for a number without a switch
@@ -76,24 +61,22 @@ function mount(root, host) {
   const factor = (/** @type {string} */ part) => factors.get(part) ?? 1;
 
   /** @param {Place} place */
-  function title(place) {
-    const [row, column] = place;
+  function title([row, column]) {
     const layer = t("change.switches.layer", { layer: row - 1 });
     if (column === 0) return layer;
-    if (isHead(size, place)) return t("part.head", { layer: row - 1, head: column - 2 });
+    if (isHead(size, [row, column])) return t("part.head", { layer: row - 1, head: column - 2 });
     return `${row ? layer : t("change.switches.all")} ${t(column === 1 ? "change.switches.attention" : "change.switches.feed")}`;
   }
 
   /** @param {Place} place */
   function state(place) {
-    const own = new Set(partsOf(size, place).map(factor));
-    if (own.size > 1) return "";
-    const [x] = own;
+    const [x, ...others] = new Set(partsOf(size, place).map(factor));
+    if (others.length) return "";
     return x === 1 ? t("change.switches.on") : x === 0 ? t("change.switches.off") : t("change.switches.times", { factor: x });
   }
 
   /** @param {Place} place */
-  const cost = (place) => (shown?.costs && isHead(size, place) ? shown.costs[(place[0] - 1) * size.n_head + place[1] - 2] : null);
+  const cost = ([row, column]) => (shown.costs && isHead(size, [row, column]) ? shown.costs[(row - 1) * size.n_head + column - 2] : null);
 
   /** @param {Place} place */
   function describe(place) {
@@ -104,10 +87,9 @@ function mount(root, host) {
 
   /** Returns a cell's text: layer or head numbers, or short names above the other two columns. @param {Place} place */
   function text([row, column]) {
-    const last = lastColumn(size);
     if (row > 0) return column === 0 ? String(row - 1) : "";
     if (column === 0) return "";
-    if (column === 1 || column === last) return size.of_heads ? "" : t("change.switches.short").split("|")[column === 1 ? 0 : 1];
+    if (column === 1 || column === size.n_head + 2) return size.of_heads ? "" : t("change.switches.short").split("|")[column === 1 ? 0 : 1];
     return (column - 2) % Math.ceil(size.n_head / WIDEST) === 0 ? String(column - 2) : "";
   }
 
@@ -124,23 +106,21 @@ function mount(root, host) {
     grid.replaceChildren();
     cells = Array.from({ length: size.n_layer + 1 }, (_, row) => {
       const line = make("div", "gb-switch-row", "", { role: "row" });
-      line.append(...Array.from({ length: lastColumn(size) + 1 }, (_, column) => makeCell([row, column])));
+      const made = Array.from({ length: size.n_head + 3 }, (_, column) => makeCell([row, column]));
+      line.append(...made);
       grid.append(line);
-      return [...line.children].map((cell, column) => (hasSwitch(size, [row, column]) ? /** @type {HTMLElement} */ (cell) : null));
+      return made.map((cell) => (cell.id ? cell : null));
     });
+    grid.setAttribute("aria-label", t("change.switches.name"));
     grid.style.setProperty("--heads", String(size.n_head));
     root.classList.toggle("gb-switch-of-heads", Boolean(size.of_heads));
     root.classList.toggle("gb-switch-dense", size.n_layer > 16 || size.n_head > 16);
     if (!cells[at[0]]?.[at[1]]) at = [1, 2];
   }
 
-  function clear() {
-    grid.replaceChildren();
-    cells = [];
-  }
-
   function paint() {
-    const most = Math.max(...(shown?.costs ?? [0]), 1e-9);
+    const { costs, marked, measured } = shown;
+    const most = Math.max(...(costs ?? [0]), 1e-9);
     cells.forEach((line, row) => {
       line.forEach((cell, column) => {
         if (!cell) return;
@@ -152,14 +132,14 @@ function mount(root, host) {
         cell.style.setProperty("--v", String(Math.min(1, Math.abs(x))));
         cell.classList.toggle("gb-off", x === 0);
         cell.classList.toggle("gb-more", x > 1 || x < 0);
-        cell.classList.toggle("gb-marked", Boolean(shown?.marked?.some(([layer, head]) => layer === row - 1 && head === column - 2)));
+        cell.classList.toggle("gb-marked", Boolean(marked?.some(([layer, head]) => layer === row - 1 && head === column - 2)));
         cell.classList.toggle("gb-moot", isHead(size, place) && factor(`a${row - 1}`) === 0);
         const bits = cost(place);
         if (bits !== null) cell.style.setProperty("--c", String(Math.sqrt(bits / most)));
       });
     });
-    root.classList.toggle("gb-costs", Boolean(shown?.costs));
-    const legend = shown?.costs ? `${t("change.switches.legend", { most: most.toPrecision(2), n: shown.measured })} ` : "";
+    root.classList.toggle("gb-costs", Boolean(costs));
+    const legend = costs ? `${t("change.switches.legend", { most: most.toPrecision(2), n: measured })} ` : "";
     setHint(find(root, ".gb-note"), legend + t("change.switches.hint"), t("change.switches.keys"));
     point();
   }
@@ -179,21 +159,14 @@ function mount(root, host) {
 
   /** @param {Switches} data */
   function draw(data) {
-    if (data === shown && language() === labelled) return;
     const { n_layer = 0, n_head = 0, edits = "", answered = 0, selected, of_heads = false } = data;
-    const sameSize = n_layer === size.n_layer && n_head === size.n_head;
-    const same = sameSize && language() === labelled;
-    if (selected && String(selected) !== String(shown?.selected)) at = [selected[0] + 1, selected[1] + 2];
-    shown = data;
-    labelled = language();
-    size = { n_layer, n_head, of_heads };
+    const isSameSize = n_layer === size.n_layer && n_head === size.n_head;
+    const isBuilt = isSameSize && language() === labelled;
+    if (selected && String(selected) !== String(shown.selected)) at = [selected[0] + 1, selected[1] + 2];
+    [shown, labelled, size] = [data, language(), { n_layer, n_head, of_heads }];
     root.classList.toggle("gb-nothing", !n_layer || !n_head);
-    if (!sameSize || answered >= changes) factors = readFactors(edits); // otherwise, the last change is still being sent
-    if (!same) {
-      grid.setAttribute("aria-label", t("change.switches.name"));
-      if (n_layer && n_head) build();
-      else clear();
-    }
+    if (!isSameSize || answered >= changes) factors = readFactors(edits); // otherwise, the last change is still being sent
+    if (!isBuilt) build();
     paint();
   }
 
@@ -216,6 +189,15 @@ function mount(root, host) {
     send();
   }
 
+  /** Moves to the next place that has a switch, if there is one. @param {[rows: number, columns: number]} by */
+  function move([rows, columns]) {
+    let [row, column] = at;
+    do [row, column] = [row + rows, column + columns];
+    while (cells[row]?.[column] === null);
+    if (cells[row]?.[column]) at = [row, column];
+    point();
+  }
+
   grid.addEventListener("click", (event) => {
     const cell = event.target instanceof Element ? event.target.closest(".gb-switch") : null;
     if (!(cell instanceof HTMLElement)) return;
@@ -225,12 +207,10 @@ function mount(root, host) {
     else toggle();
   });
   grid.addEventListener("keydown", (event) => {
-    if (!cells.length || modified(event)) return;
+    if (modified(event)) return;
     const more = size.of_heads ? undefined : { "+": STEP, "=": STEP, "-": -STEP }[event.key];
-    if (MOVES[event.key]) {
-      at = moved(size, at, ...MOVES[event.key]);
-      point();
-    } else if (event.key === "Enter" || event.key === " ") toggle();
+    if (MOVES[event.key]) move(MOVES[event.key]);
+    else if (event.key === "Enter" || event.key === " ") toggle();
     else if (more) {
       set(Math.max(0, Math.min(2, factor(partsOf(size, at)[0]) + more)));
       send();

@@ -25,18 +25,13 @@ const [EDGE, BEND] = [10, 8]; // px
 /** Returns a row's vertical middle in px. @param {number} row */
 const y = (row) => ROW * (row + 0.5);
 
-/** Returns a function that maps a token position to px. @param {Lane[]} lanes @param {number} width */
-function scale(lanes, width) {
-  const deepest = Math.max(1, ...lanes.map((lane) => lane.end));
-  return (/** @type {number} */ depth) => EDGE + (depth / deepest) * (width - 2 * EDGE);
-}
-
 /**
  * Returns three paths per lane: the whole lane, the part that the text follows, and the tip; "" if one is missing.
  * @param {Lane[]} lanes @param {number} width px
  */
 export function lanePaths(lanes, width) {
-  const x = scale(lanes, width);
+  const deepest = Math.max(1, ...lanes.map((lane) => lane.end));
+  const x = (/** @type {number} */ depth) => EDGE + (depth / deepest) * (width - 2 * EDGE);
   return lanes.map((lane, row) => {
     const to = (/** @type {number} */ end) => {
       if (lane.parent === null) return `M${x(0)} ${y(row)}H${x(end)}`;
@@ -68,23 +63,10 @@ function mount(root, host) {
     return row;
   }
 
-  function drawLines() {
-    svg.replaceChildren();
-    const width = svg.clientWidth;
-    if (!width || !lanes.length) return;
-    svg.setAttribute("height", String(ROW * lanes.length));
-    const paths = lanePaths(lanes, width);
-    const kinds = /** @type {const} */ ([["whole", "gb-branch-line"], ["reached", "gb-branch-line gb-current"], ["tip", "gb-branch-tip"]]);
-    for (const [kind, name] of kinds) {
-      for (const path of paths) if (path[kind]) svg.append(makeShape("path", { class: name, d: path[kind] }));
-    }
-  }
-
   /** @param {Tree} data */
   function draw(data) {
     if (data !== shown) {
-      const { text = "" } = data;
-      shown = data;
+      const { text = "" } = shown = data;
       lanes = data.lanes ?? [];
       root.hidden = lanes.length === 0;
       const focused = list.contains(document.activeElement);
@@ -95,7 +77,10 @@ function mount(root, host) {
       enter(here);
       if (focused) rows[here]?.focus();
     }
-    drawLines();
+    const paths = lanePaths(lanes, svg.clientWidth);
+    const kinds = /** @type {const} */ ([["whole", "gb-branch-line"], ["reached", "gb-branch-line gb-current"], ["tip", "gb-branch-tip"]]);
+    svg.setAttribute("height", String(ROW * lanes.length));
+    svg.replaceChildren(...kinds.flatMap(([kind, name]) => paths.map((path) => makeShape("path", { class: name, d: path[kind] }))));
   }
 
   const enter = roving(list, rows, (i) => host.send(lanes[i].sent));
