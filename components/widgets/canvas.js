@@ -6,32 +6,21 @@ export const themed = (root, name) => getComputedStyle(root).getPropertyValue(`-
 /** Returns colours and typefaces from the theme, by name. @param {Element} root @param {string[]} names @returns {Record<string, string>} */
 export const theme = (root, names) => Object.fromEntries(names.map((name) => [name, themed(root, name)]));
 
-/** Interpolates 256 pixels of ImageData through the given colours, each [r, g, b]. @param {number[][]} points */
-export function between(points) {
-  const last = points.length - 1;
-  return Uint32Array.from({ length: 256 }, (_, level) => {
-    const at = (level / 255) * last;
-    const i = Math.min(last - 1, Math.floor(at));
-    const [r, g, b] = points[i].map((from, c) => Math.round(from + (points[i + 1][c] - from) * (at - i)));
-    return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
-  });
+/** Returns 256 pixels of ImageData that run evenly through CSS colours. @param {string[]} colours */
+function mapThrough(colours) {
+  const context = contextOf(Object.assign(document.createElement("canvas"), { width: 256, height: 1 }), { willReadFrequently: true });
+  const gradient = context.createLinearGradient(0, 0, 256, 0);
+  colours.forEach((colour, i) => gradient.addColorStop(i / (colours.length - 1), colour));
+  context.fillStyle = gradient;
+  context.fillRect(0, 0, 256, 1);
+  return new Uint32Array(context.getImageData(0, 0, 256, 1).data.buffer);
 }
 
-/** @type {CanvasRenderingContext2D | undefined} */ let probe;
+/** Returns the diverging map, from negative to positive. @param {Element} root */
+export const divergingMap = (root) => mapThrough(Array.from({ length: 9 }, (_, i) => themed(root, `div-${i}`)));
 
-/** Converts a CSS colour to [r, g, b]. @param {string} colour */
-function rgb(colour) {
-  probe ??= contextOf(Object.assign(document.createElement("canvas"), { width: 1, height: 1 }), { willReadFrequently: true });
-  probe.fillStyle = colour;
-  probe.fillRect(0, 0, 1, 1);
-  return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-}
-
-/** Returns the 256 pixels of the diverging map, from negative to positive. @param {Element} root */
-export const divergingMap = (root) => between(Array.from({ length: 9 }, (_, i) => rgb(themed(root, `div-${i}`))));
-
-/** Interpolates 256 pixels from the surface colour to another. @param {Element} root @param {string} colour */
-export const mapTo = (root, colour) => between([themed(root, "surface"), colour].map(rgb));
+/** Returns the map from the surface colour to another. @param {Element} root @param {string} colour */
+export const mapTo = (root, colour) => mapThrough([themed(root, "surface"), colour]);
 
 /**
  * Sizes and clears a canvas, and returns a context that draws in CSS pixels.

@@ -10,12 +10,9 @@
  * @property {[token: string, p: number][]} next  the predicted token, and others
  * @property {string} name  the picture's text for screen readers
  *
- * @typedef {object} Word
- * @property {string} text
- * @property {number} skipped  number of words before it that are not shown
- * @property {number} share  share of the probability that is lost without it
- * @property {number} look  the head's attention to it
- * @property {number | null} without  the token's probability without it, if it is the word that matters most
+ * @typedef {{text: string, skipped: number, share: number, look: number, without: number | null}} Word  skipped: number of words
+ *   before it that are not shown. share: share of the probability that is lost without it. look: the head's attention to it.
+ *   without: the token's probability without it, if it is the word that matters most.
  */
 
 import { find, makeShape, makeText, setAll } from "./dom.js";

@@ -1,9 +1,8 @@
-// Formatting of numbers, tokens and colours. tests/test_scripts.py tests that Python formats numbers the same way.
+// Formatting of numbers and tokens. tests/test_scripts.py tests that Python formats numbers the same way.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { between } from "../../components/widgets/canvas.js";
 import { bytes, change, partsOf, small, visible } from "../../components/widgets/labels.js";
 import { fill } from "../../components/widgets/i18n.js";
 import "./catalogue.js";
@@ -21,14 +20,6 @@ test("white space is visible, and values take the places of their names", () => 
   assert.deepEqual(partsOf("a \u200b\xadb\n"), ["a ", "\u200b\xad", "b\n"]);
   assert.deepEqual(partsOf("\u0301e\u0301"), ["", "\u0301", "e\u0301"]);
   assert.equal(fill("{a} of {b}, {c}", { a: 0, b: "{a}" }), "0 of {a}, ");
-});
-
-test("a map of colours goes evenly from the first to the last", () => {
-  const map = between([[0, 0, 0], [100, 200, 50], [255, 255, 255]]);
-  assert.deepEqual([map[0], map[255]], [0xff000000, 0xffffffff]);
-  assert.equal(map.length, 256);
-  const reds = [...map].map((pixel) => pixel & 255);
-  assert.deepEqual(reds, [...reds].sort((a, b) => a - b));
 });
 
 test("base64 becomes its bytes", () => {

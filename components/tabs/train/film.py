@@ -20,7 +20,7 @@ from components.state.snapshot import Snapshot
 from components.text_views import attention_map, most_attended
 from components.widgets.chart import Drawing
 from components.widgets.flow import flow
-from components.widgets.heads import heads, heads_data, max_pooled, thumbnail_side
+from components.widgets.heads import heads, heads_data, largest_side, max_pooled
 from components.widgets.simple import growth, growth_data, table
 from gpt import LoadedModel, SamplingParams
 from gpt.training.live_run import LiveRun
@@ -189,7 +189,7 @@ def overview(shown: Shown) -> dict[str, Any]:
     evaluation, layer, head = shown.evaluation, shown.layer, shown.head
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
     weights = evaluation.attn_weights.astype(np.float32)
-    pictures = max_pooled(weights, thumbnail_side(n_layer, n_head, T))
+    pictures = max_pooled(weights, min(T, largest_side(n_layer, n_head)))
     diagonals = [np.trace(weights, offset=-k, axis1=2, axis2=3) / (T - k) for k in (1, 0)]
     shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
     share = shares_of_next(evaluation, shown.run)[layer, head]

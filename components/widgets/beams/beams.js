@@ -17,15 +17,11 @@ import { defineWidget } from "../runtime.js";
 import { createTip } from "../tip.js";
 
 /**
- * @typedef {object} Candidate
- * @property {number} parent  index of its parent; -1 for the prompt
- * @property {string} text  its token's text
- * @property {number} depth  its step, 1-based
- * @property {number} logProbability  nats
- * @property {number} total  sum of log-probabilities over all tokens in the search up to this one
- * @property {number} score
- * @property {"kept" | "pruned" | "finished"} outcome
- * @property {number} row  its position among its step's candidates
+ * @typedef {{
+ *   parent: number, text: string, depth: number, logProbability: number, total: number, score: number,
+ *   outcome: "kept" | "pruned" | "finished", row: number,
+ * }} Candidate  parent: its parent's index, -1 for the prompt. depth: its step, 1-based. logProbability: in nats; total: its sum over
+ *   all tokens of the search up to this one. row: its position among its step's candidates.
  */
 
 export class Search {

@@ -51,17 +51,9 @@ def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str
 
 
 def largest_side(n_layer: int, n_head: int) -> int:
-    """Return a picture's maximum side in pixels, which is smaller if there are many heads.
-
-    Pixels for later tokens are not sent.
-    """
+    """Return a picture's maximum side in pixels, which is smaller if there are many heads."""
     fitting = int(((1 + 8 * BUDGET / (n_layer * n_head)) ** 0.5 - 1) / 2)  # side (side + 1) / 2 pixels each
     return max(SMALLEST, min(LARGEST, fitting))
-
-
-def thumbnail_side(n_layer: int, n_head: int, length: int) -> int:
-    """Return the side, in pixels, of a picture for `length` tokens."""
-    return min(length, largest_side(n_layer, n_head))
 
 
 def max_pooled(weights: np.ndarray, side: int) -> np.ndarray:

@@ -1,22 +1,14 @@
 /**
  * The stages of one head: thumbnails, one of them enlarged, and the computation of one cell. Only changing the layer,
  * the head or the window of a long text needs a request to the server.
- * @typedef {object} Selection
- * @property {number} layer
- * @property {number} head
- * @property {number} n_layer
- * @property {number} n_head
- * @property {number} kv_heads
- * @property {number} total  number of tokens in the text
- * @property {number} query  the selected pair, by position
- * @property {number} key
- * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights for a text
- *   that is longer than the displayed part
- * @property {string} text  a sentence that describes the selection
- * @property {string[]} variants  what the model computes differently: "factor", "capped", "rotary", "window" or "ahead"
- * @property {{first: number, last: number} | null} shared  the heads that share keys and values, if they do
  *
- * @typedef {Selection & import("./numbers.js").Packed} Stages  all fields or none
+ * @typedef {import("./numbers.js").Packed & {
+ *   layer: number, head: number, n_layer: number, n_head: number, kv_heads: number, total: number, query: number, key: number,
+ *   map?: {side: number, levels: string}, text: string, variants: string[], shared: {first: number, last: number} | null,
+ * }} Stages  all fields or none
+ *   total: number of tokens in the text. query, key: positions of the selected pair. map: base64 of side x side uint8, the weights
+ *   for a text that is longer than the displayed part. variants: what the model computes differently: "factor", "capped", "rotary",
+ *   "window" or "ahead". shared: the heads that share keys and values, if they do.
  */
 
 import { bytes, decimal, percent, small } from "../labels.js";
