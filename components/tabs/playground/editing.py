@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import wraps
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +25,6 @@ from components.widgets.widget import Said
 from gpt import Generation, distribution
 from gpt.analysis.predictions import search_vocabulary
 from gpt.analysis.sampling_stages import cumulative_draw
-from gpt.documents.document import TokenTree
 from gpt.tokenizer import prompt_ids
 
 MAX_SHOWN_CHARS = 24  # limit for typed text shown in the status
@@ -37,96 +38,112 @@ MAX_LANES = 60
 LABEL_TOKENS = 16  # maximum length of a branch's label
 
 
-def choose(session: Session, sent: dict[str, Any]) -> None:
+def edit(change: Callable[..., LastAction | None]) -> Callable[..., None]:
+    """Make a handler of a function that changes the document, and returns the action, or None if it isn't possible.
+
+    Generation stops, and the new tokens are read. While the box contains a text that has not become the document, the
+    page is stale, and nothing is changed.
+    """
+
+    @wraps(change)
+    def handle(session: Session, *sent: Any) -> None:
+        with session.lock.changing():
+            document = session.document
+            if document is None or session.unwritten is not None:
+                return
+            action = change(session, document, *sent)
+            document.read()
+            if action is not None:
+                session.redo_stack.clear()
+                settle(session, action)
+
+    return handle
+
+
+@edit
+def choose(session: Session, document: Generation, sent: dict[str, Any]) -> LastAction | None:
     """Insert the clicked token or text after the token for which it was offered."""
-
-    def change(document: Generation) -> LastAction | None:
-        after = _position(document, sent)
-        if after is None:
-            return None
-        token, text = sent.get("token"), sent.get("text")
-        if type(token) is int:
-            document.check_room(1, after)
-            document.append(token, after=after)
-            return Message("status.chosen", {"token": Later(quoted, document.loaded.tokenizer, token)})
-        return _type(session, document, text, after) if isinstance(text, str) else None
-
-    _change(session, change)
+    after, token, text = _position(document, sent), sent.get("token"), sent.get("text")
+    if after is None:
+        return None
+    if isinstance(text, str):
+        return _type(session, document, text, after)
+    if type(token) is not int:
+        return None
+    document.check_room(1, after)
+    document.append(token, after=after)
     session.query = ""
+    return Message("status.chosen", {"token": Later(quoted, document.loaded.tokenizer, token)})
 
 
-def type_text(session: Session, text: str) -> None:
-    def change(document: Generation) -> LastAction | None:
-        return _type(session, document, text, Text.of(document).framed(session.selection)) if text else None
+@edit
+def type_text(session: Session, document: Generation, text: str) -> LastAction | None:
+    return _type(session, document, text, Text.of(document).framed(session.selection)) if text else None
 
-    _change(session, change)
+
+def _type(session: Session, document: Generation, text: str, after: int) -> LastAction:
+    document.append_text(checked_text("text", text), after=after, special=session.special)
     session.query = ""
+    return Message("status.typed", {"text": shortened(text, MAX_SHOWN_CHARS)})
+
+
+@edit
+def go_back(session: Session, document: Generation) -> LastAction | None:
+    position = Text.of(document).framed(session.selection)
+    if position == len(document.ids) - 1:
+        return None
+    document.go_back(position)
+    return Message("status.back", {"token": Later(quoted, document.loaded.tokenizer, document.ids[-1])})
+
+
+@edit
+def switch_branch(session: Session, document: Generation, sent: dict[str, Any]) -> LastAction | None:
+    node = sent.get("node")
+    if type(node) is not int or sent.get("document") != str(document.key) or node == document.path[-1]:
+        return None
+    document.switch(node)
+    return Message("status.switched")
+
+
+def undo(session: Session) -> None:
+    _retrace(session, back=True)
+
+
+def redo(session: Session) -> None:
+    _retrace(session, back=False)
 
 
 def retrace(session: Session, sent: dict[str, Any]) -> None:
     """Undo or, if `sent["redo"]` is true, redo."""
-    (redo if sent.get("redo") is True else undo)(session)
+    _retrace(session, back=sent.get("redo") is not True)
 
 
-def undo(session: Session) -> None:
-    """Undo the last action.
+def _retrace(session: Session, *, back: bool) -> None:
+    """Undo or redo an action in the document or, if there is none, restore the document before or after it.
 
-    This removes a typed text that did not become the document, undoes an action in the document or, if there is none,
-    restores the previous document.
+    The first to be undone is a typed text that did not become the document.
     """
-    if session.document is not None and (unwritten := session.unwritten) is not None:
-        with session.lock.changing():
-            session.redo_stack.append(session.archived(session.document, unwritten))
+    stacks = (session.undo_stack, session.redo_stack) if back else (session.redo_stack, session.undo_stack)
+    document, unwritten = session.document, session.unwritten
+    is_possible = document is not None and (document.can_undo if back else document.can_redo)
+    action = Message("status.undone" if back else "status.redone")
+    if stacks[0] and not is_possible and not (back and unwritten is not None):
+        return_to(session, *stacks, action)
+        return
+    with session.lock.changing():
+        if document is None or document is not session.document:
+            return
+        if back and unwritten is not None:
+            session.redo_stack.append(session.archived(document, unwritten))
             session.set_typed(None)
-            settle(session, Message("status.undone"))
-        return
-    if session.undo_stack and not (session.document is not None and session.document.can_undo):
-        return_to(session, session.undo_stack, session.redo_stack, Message("status.undone"))
-        return
-
-    def change(document: Generation) -> LastAction | None:
-        if not document.can_undo:
-            return None
-        document.undo()
-        return Message("status.undone")
-
-    _change(session, change, new=False)
-
-
-def redo(session: Session) -> None:
-    if session.redo_stack and not (session.document is not None and session.document.can_redo):
-        return_to(session, session.redo_stack, session.undo_stack, Message("status.redone"))
-        return
-
-    def change(document: Generation) -> LastAction | None:
-        if not document.can_redo:
-            return None
-        document.redo()
-        return Message("status.redone")
-
-    _change(session, change, new=False)
-
-
-def go_back(session: Session) -> None:
-    def change(document: Generation) -> LastAction | None:
-        position = Text.of(document).framed(session.selection)
-        if position == len(document.ids) - 1:
-            return None
-        document.go_back(position)
-        return Message("status.back", {"token": Later(quoted, document.loaded.tokenizer, document.ids[-1])})
-
-    _change(session, change)
-
-
-def switch_branch(session: Session, sent: dict[str, Any]) -> None:
-    def change(document: Generation) -> LastAction | None:
-        node = sent.get("node")
-        if type(node) is not int or sent.get("document") != str(document.key) or node == document.path[-1]:
-            return None
-        document.switch(node)
-        return Message("status.switched")
-
-    _change(session, change)
+        elif not is_possible:
+            return
+        elif back:
+            document.undo()
+        else:
+            document.redo()
+        document.read()
+        settle(session, action)
 
 
 def is_earlier(s: Any) -> bool:
@@ -147,25 +164,6 @@ def choose_shading(session: Session, shading: object) -> None:
         session.selection = replace(session.selection, shading=chosen)
 
 
-def _change(session: Session, change: Callable[[Generation], LastAction | None], *, new: bool = True) -> None:
-    """Stop generation, change the document, and read its new tokens.
-
-    `change` returns the action, or None if it is no longer possible; its ValueErrors are propagated. `new` tells
-    whether the action is a new one, which clears what can be redone. While the box contains a text that has not become
-    the document, the page is stale, and there are no new actions.
-    """
-    with session.lock.changing():
-        document = session.document
-        if document is None or (new and session.unwritten is not None):
-            return
-        action = change(document)
-        document.read()
-        if action is not None and new:
-            session.redo_stack.clear()
-        if action is not None:
-            settle(session, action)
-
-
 def _position(document: Generation, sent: dict[str, Any]) -> int | None:
     """Return the position that `sent` refers to, as drawn by `place_after`, or None if the text is another one now.
 
@@ -180,122 +178,90 @@ def _position(document: Generation, sent: dict[str, Any]) -> int | None:
     return document.path.index(node)
 
 
-def _type(session: Session, document: Generation, text: str, after: int) -> LastAction:
-    document.append_text(checked_text("text", text), after=after, special=session.special)
-    return Message("status.typed", {"text": shortened(text, MAX_SHOWN_CHARS)})
-
-
 # The branches
 
 
 def tree(s: Any) -> dict[str, Any]:
-    """Show the text's branches, or nothing if there is only one branch and the text extends to its end."""
+    """Show the text's branches, or nothing if there is only one branch and the text extends to its end.
+
+    Each branch comes after its parent. Among those with the same parent, later forks come first, so that the lines do
+    not cross.
+    """
     if s.written is None:
         return {"lanes": []}
     document, branches, path = s.written.document, s.written.document.tree, s.written.document.path
-    if not branches.children(path[-1]) and len(branches.leaves()) == 1:
+    n_branches = len(branches.leaves())
+    if not branches.children(path[-1]) and n_branches == 1:
         return {"lanes": []}
-    lines = _lines(branches)
-    current, depths = set(path), branches.depths
-    lanes = []
-    for line in lines[:MAX_LANES]:
-        shared = [node for node in line.nodes if node in current]
+    lanes: list[dict[str, Any]] = []
+    waiting: list[tuple[int, int | None]] = [(0, None)]
+    while waiting and len(lanes) < MAX_LANES:
+        node, parent = waiting.pop()
+        nodes, forks = [node], list[int]()
+        while children := branches.children(nodes[-1]):
+            if children[1:]:
+                forks.append(len(nodes))
+            waiting += [(child, len(lanes)) for child in reversed(children[1:])]
+            nodes.append(children[0])
+        shared = [mine for mine, ours in zip(nodes, path[branches.depths[node] :], strict=False) if mine == ours]
+        # the first tokens of its own or, for the first branch, those after its first fork
+        own = nodes if parent is not None else nodes[forks[0] :] if forks else nodes[-LABEL_TOKENS:]
+        label = marked(document.tokenizer.decode([branches.tokens[each].token_id for each in own[:LABEL_TOKENS]]))
         lanes.append(
             {
-                "parent": line.parent,
-                "start": line.start,
-                "end": depths[line.nodes[-1]],
-                "reached": depths[shared[-1]] if shared else -1,
+                "parent": parent,
+                "start": max(0, branches.depths[node] - 1),
+                "end": branches.depths[nodes[-1]],
+                "reached": branches.depths[shared[-1]] if shared else -1,
                 "here": bool(shared) and shared[-1] == path[-1],
-                "label": _label(document, line),
-                "sent": {"document": str(document.key), "node": line.nodes[-1]},
+                "label": f"…{label}{'…' if len(own) > LABEL_TOKENS else ''}",
+                "sent": {"document": str(document.key), "node": nodes[-1]},
             }
         )
-    more = len(lines) - len(lanes)
-    text = t("tree.says", n=len(lines)) + (t("tree.more", n=more) if more else "")
-    return {"text": text, "lanes": lanes}
-
-
-class _Line(NamedTuple):
-    """A branch: the nodes that belong only to it, the index of its parent line, and the depth at which it starts."""
-
-    nodes: list[int]
-    parent: int | None
-    start: int
-
-
-def _lines(branches: TokenTree) -> list[_Line]:
-    """Return the branches, each after its parent.
-
-    Among branches with the same parent, later forks come first, so that the lines do not cross.
-    """
-    lines: list[_Line] = []
-    waiting: list[tuple[int, int | None]] = [(0, None)]
-    while waiting:
-        node, parent = waiting.pop()
-        number, nodes = len(lines), [node]
-        while children := branches.children(node):
-            waiting += [(child, number) for child in reversed(children[1:])]
-            node = children[0]
-            nodes.append(node)
-        lines.append(_Line(nodes, parent, max(0, branches.depths[nodes[0]] - 1)))
-    return lines
-
-
-def _label(document: Generation, line: _Line) -> str:
-    """Return the first tokens unique to this branch or, for the first branch, the tokens after its first fork."""
-    nodes, tree = line.nodes, document.tree
-    if line.parent is None:
-        fork = next((i for i, node in enumerate(nodes) if len(tree.children(node)) > 1), -1)
-        nodes = nodes[fork + 1 :] if fork >= 0 else nodes[-LABEL_TOKENS:]
-    ids = [tree.tokens[node].token_id for node in nodes[:LABEL_TOKENS]]
-    more = "…" if len(nodes) > LABEL_TOKENS else ""
-    return "…" + marked(document.loaded.tokenizer.decode(ids)) + more
+    more = n_branches - len(lanes)
+    return {"text": t("tree.says", n=n_branches) + (t("tree.more", n=more) if more else ""), "lanes": lanes}
 
 
 # Token by token
 
 
 def draw(s: Any) -> dict[str, Any]:
-    def said(text: str, pieces: Sequence[Any] = ()) -> dict[str, Any]:
-        return {"text": text, "pieces": list(pieces)}
-
+    """Show how the number fell on the selected token, or why none was drawn."""
+    shown: dict[str, Any] = {"text": "", "pieces": []}
     if s.written is None:
-        return said("")
-    document, tokenizer = s.written.document, s.written.tokenizer
-    position = s.written.framed(s.selection)
-    origin, token = document.origin(position), quoted(tokenizer, document.ids[position])
+        return shown
+    document, position = s.written.document, s.written.framed(s.selection)
+    origin, number = document.origin(position), document.draw(position)
+    params, token = origin.params, quoted(document.tokenizer, document.ids[position])
     if position < document.n_prompt:
-        return said(t("draw.prompt", token=token))
-    number = document.draw(position)
-    if origin.params is None or number is None:
-        return said(t(f"draw.{origin.kind}", token=token))
+        return shown | {"text": t("draw.prompt", token=token)}
+    if params is None or number is None:
+        return shown | {"text": t(f"draw.{origin.kind}", token=token)}
     if position > s.written.n_read:
-        return said("")
+        return shown
     if document.dropped and position < len(document.ids) - 1:
-        return said(t("draw.dropped", token=token))
-    stages = distribution(document.logits(position - 1), origin.params, previous_ids=document.ids[:position])
-    if origin.params.temperature == 0:
-        return said(t("draw.greedy", token=token))
-    drawn_strip = cumulative_draw(stages.final, number)
-    start, end = drawn_strip.bounds
+        return shown | {"text": t("draw.dropped", token=token)}
+    if params.temperature == 0:
+        return shown | {"text": t("draw.greedy", token=token)}
+    stages = distribution(document.logits(position - 1), params, previous_ids=document.ids[:position])
+    strip = cumulative_draw(stages.final, number)
+    start, end = strip.bounds
     text = t(
         "draw.says.exact" if is_exact() else "draw.says",
         token=token,
         number=f"{number:.4f}",
         start=f"{start:.4f}",
         end=f"{end:.4f}",
-        seed=origin.params.seed,
+        seed=params.seed,
         position=len(document.dropped) + position,
-        temperature=f"{origin.params.temperature:g}",
     )
-    if replace(origin.params, seed=None) != s.settings.sampling():
-        text += t("draw.then", temperature=f"{origin.params.temperature:g}")
+    if replace(params, seed=None) != s.settings.sampling():
+        text += t("draw.then", temperature=f"{params.temperature:g}")
     if any(hidden < position for hidden in s.hidden):
         text += t("draw.visible")
-    pieces, drawn = _pieces(s.written, drawn_strip.ids, drawn_strip.ends, drawn_strip.index)
+    pieces, place = _pieces(s.written, strip.ids, strip.ends, strip.index)
     mark = t("draw.mark", number=f"{number:.2f}")
-    return said(text, pieces) | {"number": number, "place": drawn, "mark": mark}
+    return {"text": text, "pieces": pieces, "number": number, "place": place, "mark": mark}
 
 
 def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int) -> tuple[list[tuple[float, str, bool]], int]:
@@ -304,34 +270,24 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int) -> tuple[
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
     cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})
     pieces: list[tuple[float, str, bool]] = []
-    number = 0
     for first, after in pairwise(cuts):
-        if first == drawn:
-            number = len(pieces)
+        n = after - first
+        name = quoted(text.tokenizer, int(ids[first])) if n == 1 else t("draw.others", n=f"{n:,}")
         span = f"{starts[first]:.4f} – {ends[after - 1]:.4f} " if is_exact() else ""
-        if after - first == 1:
-            name = quoted(text.tokenizer, int(ids[first]))
-        else:
-            name = t("draw.others", n=f"{after - first:,}")
         says = f"{name} {span}({percent(ends[after - 1] - starts[first])})"
-        pieces.append((float(ends[after - 1]), says, after - first > 1))
-    return pieces, number
+        pieces.append((float(ends[after - 1]), says, n > 1))
+    return pieces, cuts.index(drawn)
 
 
 def hits(s: Any) -> dict[str, Any]:
     """List candidates to insert after the selected token: the query itself, and tokens that contain it."""
-    nothing: dict[str, Any] = {"lines": []}
-    if not s.query or s.text is None or s.written is None or s.text.n_read == 0:
-        return nothing
-    query = s.query
-    position, tokenizer = s.text.at(s.selection), s.text.tokenizer
+    if not s.query or s.text is None or s.text.n_read == 0:
+        return {"lines": []}
+    query, position, tokenizer = s.query, s.position, s.text.tokenizer
     here = place_after(s.written.document, s.written.at(s.selection))
-    lines = []
-    try:
+    lines: list[dict[str, Any]] = []
+    with suppress(ValueError):  # a character outside the vocabulary
         n = len(tokenizer.encode_continuation(query))
-    except ValueError:  # a character outside the vocabulary
-        n = 0
-    if n:
         lines.append({"cells": [t("box.text", text=visible(query), n=n)], "sent": here | {"text": query}})
     logits = s.text.document.logits(position)
     final = s.stages(logits, s.text.ids[: position + 1]).final
@@ -339,15 +295,12 @@ def hits(s: Any) -> dict[str, Any]:
         name = visible(token_text(tokenizer, hit.token_id)) + (f"  {hit.token_id}" if is_exact() else "")
         cells = (name, f"{hit.rank:,}", percent(final[hit.token_id].item()))
         lines.append({"cells": cells, "sent": here | {"token": hit.token_id}})
-    if not lines:
-        return nothing
     head = (t("box.token"), t("strip.rank"), t("pipeline.probability"))
     return {"name": t("box.name"), "head": head, "lines": lines}
 
 
 def dropped(s: Any) -> str:
-    ids = [] if s.written is None else s.written.document.dropped
-    if not ids:
+    if s.written is None or not (ids := s.written.document.dropped):
         return ""
     end = marked(s.written.tokenizer.decode(ids[-MAX_DROPPED:]).replace("\n", " "))
     shown = end if len(ids) <= MAX_DROPPED else f"…{end}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -41,30 +41,18 @@ GOES_ON_TOKENS = 12
 tab = Tab("playground")
 
 
-class WithoutAttention(NamedTuple):
-    """The next-token logits without attention, (vocab_size,), and how the text would continue with and without it."""
-
-    logits: Tensor
-    goes_on: str
-    off_goes_on: str
-
-
 @tab.computed
-def without_attention(s: Any) -> WithoutAttention:
-    """Predict the next token without attention, and continue the text with and without it."""
+def without_attention(s: Any) -> tuple[Tensor, str, str]:
+    """Return the next-token logits without attention, (vocab_size,), and the text's end with and without it."""
     loaded, edits, ids = s.text_read().loaded, s.text.document.edits, s.text.ids[: s.position + 1]
     held, settings = s.text.document.held_after(s.position), continuation_settings(s)
     model = loaded.model
     off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(range(model.config.n_layer), 0.0))
     with threads_for(len(ids) * multiplications_per_token(model)):
-        texts = [
-            "".join(
-                step.text for step in Generation(loaded, ids, edits=each, held=held).steps(settings, GOES_ON_TOKENS)
-            )
-            for each in (edits, off)
-        ]
+        documents = [Generation(loaded, ids, edits=each, held=held) for each in (edits, off)]
+        texts = ["".join(step.text for step in each.steps(settings, GOES_ON_TOKENS)) for each in documents]
         logits = predict_without(model, ids, Ablation(), off)
-    return WithoutAttention(keep_only(logits, loaded.tokenizer.ids_after(held)), *texts)
+    return keep_only(logits, loaded.tokenizer.ids_after(held)), texts[0], texts[1]
 
 
 # The distribution
@@ -115,40 +103,32 @@ def bars(s: Any) -> dict[str, Any]:
     title = t("bars.question" if chosen is None else "bars.question.chosen")
     if stages is None:
         return no_bars(title)
-    tokenizer, position = s.text.tokenizer, s.position
+    document, tokenizer, position = s.text.document, s.text.tokenizer, s.position
     whole, plain = s.cached(stages_as_written), unsteered_probabilities(s)
-    final = before = stages.final.numpy()
+    final = stages.final.numpy()
+    behind, before = "settings", stages.raw.numpy() if s.numbers else final
     if whole is not None:
-        before = whole.final.numpy()
+        behind, before = "hidden", whole.final.numpy()
     elif plain is not None:
-        before = plain.numpy()
-    elif s.numbers:
-        before = stages.raw.numpy()
+        behind, before = "steered", plain.numpy()
     ids = _listed(before, final, (chosen, int((whole or stages).final.argmax())))
     token = s.text.ids[position]
     text = t("bars.position", token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
-    total = len(tokenizer.ids_after(s.text.document.held_after(position))) or len(final)
-    removed = total - int(stages.kept.sum())
     if chosen is not None:
         text += t("bars.says.chosen", chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
-    if not s.cached(hidden_words):
+    if whole is None:
         text += s.cached(steered_sentence)
-    text += held_sentence(s.text.document, position)
-    if removed:
+    text += held_sentence(document, position)
+    total = len(tokenizer.ids_after(document.held_after(position))) or len(final)
+    if removed := total - int(stages.kept.sum()):
         text += t("bars.says.removed", removed=f"{removed:,}", total=f"{total:,}")
     says = "bars.row.one"
     if not np.array_equal(before, final):
-        behind = _behind(s)
         says, text = f"bars.row.{behind}", text + t(f"bars.pale.{behind}")
-    place, others = place_after(s.written.document, s.written.at(s.selection)), _others(final, ids)
+    place = place_after(s.written.document, s.written.at(s.selection))
+    n, share = len(final) - VISIBLE_BARS, 1 - float(final[ids[:VISIBLE_BARS]].sum())
+    others = t("bars.others", n=f"{n:,}", share=percent(share)) if n > 0 else ""
     return token_bars(title, tokenizer, ids, before, final, says, text=text, chosen=chosen, others=others, sends=place)
-
-
-def _others(final: np.ndarray, ids: Sequence[int]) -> str:
-    """Return how many tokens are not among the visible bars, and their probability."""
-    n = len(final) - VISIBLE_BARS
-    share = 1 - float(final[list(ids[:VISIBLE_BARS])].sum())
-    return t("bars.others", n=f"{n:,}", share=percent(share)) if n > 0 else ""
 
 
 def _listed(before: np.ndarray, final: np.ndarray, also: Sequence[int | None] = ()) -> list[int]:
@@ -164,33 +144,20 @@ def _listed(before: np.ndarray, final: np.ndarray, also: Sequence[int | None] = 
     return ids
 
 
-def _behind(s: Any) -> str:
-    """Return the suffix of the keys that describe the bars in the background."""
-    if s.cached(hidden_words):
-        return "hidden"
-    return "settings" if unsteered_probabilities(s) is None else "steered"
-
-
 def bars_off(s: Any) -> dict[str, Any]:
     title = t("attention.off.title")
     if no_text(s):
         return no_bars(title)
-    final = s.stages(s[without_attention].logits, s.text.ids[: s.position + 1]).final.numpy()
+    final = s.stages(s[without_attention][0], s.text.ids[: s.position + 1]).final.numpy()
     ids = _listed(final, final)
     return token_bars(title, s.text.tokenizer, ids, final, final, "bars.row.one", text=t("attention.off.says"))
 
 
-def goes_on(s: Any) -> str:
-    """Show how the text would continue with attention, if the prediction without it is shown too."""
-    return _goes_on(s[without_attention].goes_on) if s[HiddenState].attention_off else ""
-
-
-def goes_on_off(s: Any) -> str:
-    return _goes_on(s[without_attention].off_goes_on)
-
-
-def _goes_on(text: str) -> str:
-    return t("goes_on.says", text=marked(text).strip())
+def goes_on(s: Any, *, is_off: bool = False) -> str:
+    """Show how the text would continue with or without attention, if the prediction without it is shown too."""
+    if not s[HiddenState].attention_off:
+        return ""
+    return t("goes_on.says", text=marked(s[without_attention][1 + is_off]).strip())
 
 
 def attention_label(s: Any) -> str:
@@ -255,8 +222,7 @@ def why(s: Any) -> str:
         return ""
     tokenizer = s.text.tokenizer
     targets = t("list.and").join(f"{quoted(tokenizer, s.text.ids[i])} ({percent(w)})" for i, w in attention[:2])
-    head = head_name(s.selection.head)
-    return t("reason.attention", layer=s.selection.layer, head=head, targets=targets)
+    return t("reason.attention", layer=s.selection.layer, head=head_name(s.selection.head), targets=targets)
 
 
 def measured_reason(s: Any) -> str:
@@ -271,22 +237,17 @@ def named_word(s: Any) -> Fall | None:
     return None if falls is None else main_word(falls, s.ready(reason).ids, s.text.tokenizer)
 
 
-def main_word_name(s: Any) -> str:
-    """Name the word that the prediction depends on most, as in `measured_reason`; "" if there is none."""
-    word = s.cached(named_word)
-    return "" if word is None else word_name(s.text.tokenizer, s.ready(reason).ids, word.place)
-
-
 def hide_label(s: Any) -> str:
     if s.cached(hidden_words):
         return t("hide.none")
-    word = s.cached(main_word_name)
-    return t("hide.main", word=word) if word else t("hide.main.none")
+    if (word := s.cached(named_word)) is None:
+        return t("hide.main.none")
+    return t("hide.main", word=word_name(s.text.tokenizer, s.ready(reason).ids, word.place))
 
 
 def can_hide(s: Any) -> bool:
     """Return whether the button has a word to hide or to show."""
-    return bool(s.cached(hidden_words) or s.cached(main_word_name))
+    return bool(s.cached(hidden_words)) or s.cached(named_word) is not None
 
 
 def hide_main(session: Session) -> None:
@@ -303,18 +264,17 @@ def hidden_sentence(s: Any) -> str:
 
     Returns "" if no word is hidden.
     """
-    hidden, whole, now = s.cached(hidden_words), s.cached(stages_as_written), s.cached(stages_of)
+    whole, now = s.cached(stages_as_written), s.cached(stages_of)
     if whole is None or now is None:
         return ""
     tokenizer, ids, chosen = s.written.tokenizer, s.written.ids, chosen_token(s)
     token = int(whole.final.argmax()) if chosen is None else chosen
-    words = [word for word in words_of(tokenizer, ids) if word.start in hidden]
+    words = [word for word in words_of(tokenizer, ids) if word.start in s.cached(hidden_words)]
     name = word_name(tokenizer, ids, words[0]) if len(words) == 1 else t("hidden.words", n=len(words))
     before, after = percent(whole.final[token].item()), percent(now.final[token].item())
-    values = {"word": name, "token": quoted(tokenizer, token), "before": before, "after": after}
     has_risen = now.final[token] > whole.final[token]
     key = "hidden.says.same" if before == after else "hidden.says.more" if has_risen else "hidden.says"
-    sentence = t(key, **values)
+    sentence = t(key, word=name, token=quoted(tokenizer, token), before=before, after=after)
     likeliest = int(now.final.argmax())
     if likeliest != token:
         p = percent(now.final[likeliest].item())
@@ -335,12 +295,9 @@ def spoken(s: Any) -> str:
     is_first = s.last_action is None and s.throughput is None and s.selection.position == NEWEST
     if stages is None or not depends or is_first or s.generating or s.unwritten is not None:
         return ""
-    tokenizer = s.text.tokenizer
-    likeliest = listed(
-        f"{quoted(tokenizer, int(i))} {percent(float(stages.final[i]))}" for i in stages.final.topk(N_SPOKEN).indices
-    )
-    token = quoted(tokenizer, s.text.ids[s.position])
-    return t("bars.spoken", token=token, likeliest=likeliest) + depends
+    tokenizer, ids = s.text.tokenizer, stages.final.topk(N_SPOKEN).indices.tolist()
+    likeliest = listed(f"{quoted(tokenizer, i)} {percent(float(stages.final[i]))}" for i in ids)
+    return t("bars.spoken", token=quoted(tokenizer, s.text.ids[s.position]), likeliest=likeliest) + depends
 
 
 # The selected head's attention
@@ -351,9 +308,7 @@ def heatmap(s: Any) -> dict[str, Any]:
 
 
 def select_row(session: Session, sent: dict[str, Any]) -> None:
-    row = sent.get("y")
-    with session.lock.reading():
-        text = session.snapshot().text
+    row, text = sent.get("y"), session.snapshot().text
     if text is not None and type(row) is int:
         session.select(position=heatmap_window(text, text.at(session.selection))[0] + row)
 

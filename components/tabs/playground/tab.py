@@ -80,7 +80,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
             column(
                 column(
                     predictions("bars-off", draw=prediction.bars_off, selectable=False),
-                    says("goes-on-off", prediction.goes_on_off),
+                    says("goes-on-off", partial(prediction.goes_on, is_off=True)),
                     name="next-off",
                     show=lambda s: s[HiddenState].attention_off,
                     classes="gb-live",
