@@ -115,7 +115,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
                 show=lambda s: s.loaded is not None and s.loaded.tokenizer.is_chat,
             ),
             _slider("temperature"),
-            button("more-controls", _more_label, show_more),
+            _more(),
             row(
                 button("open-film", "film.open", open_film),
                 button("write-own", "hero.write"),  # selects the text, see page.js
@@ -126,12 +126,14 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
     )
 
 
-def show_more(session: Session) -> None:
-    session.change(MoreControls, open=not session.state(MoreControls).open)
+def _more() -> Part:
+    def label(s: Any) -> str:
+        return t("controls.less" if s[MoreControls].open else "controls.more")
 
+    def switch(session: Session) -> None:
+        session.change(MoreControls, open=not session.state(MoreControls).open)
 
-def _more_label(s: Any) -> str:
-    return t("controls.less" if s[MoreControls].open else "controls.more")
+    return button("more-controls", label, switch)
 
 
 def _controls() -> Part:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,6 +25,7 @@ from components.widgets.simple import table
 from components.widgets.widget import Said
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
+from gpt.errors import GPTError
 from gpt.models.checkpoints import (
     LAYOUT_FILE,
     AttnScale,
@@ -51,11 +53,9 @@ panel = Panel("upload")
 
 def _scales(s: Any) -> dict[str, str]:
     """Return the possible scales of the attention scores, each with its loss on a typed text if it is known."""
-    losses, labels = dict(s[Upload].losses), {}
-    for scale, width in s[Upload].widths:
-        label = t(f"upload.scale.{scale}", width=width)
-        loss = f"{losses[scale]:.3f}" if scale in losses else ""
-        labels[scale] = t("upload.scale.loss", scale=label, loss=loss) if loss else label
+    labels = {scale: t(f"upload.scale.{scale}", width=width) for scale, width in s[Upload].widths}
+    for scale, loss in s[Upload].losses:
+        labels[scale] = t("upload.scale.loss", scale=labels[scale], loss=f"{loss:.3f}")
     return labels
 
 
@@ -88,14 +88,6 @@ class Upload:
     opened: LoadedModel | None = None
 
 
-NOTHING_ASKED: dict[str, Any] = {
-    **dict.fromkeys(("weights", "heads", "usual", "activation", "scale")),
-    **dict.fromkeys(("models", "numbers", "widths", "losses"), ()),
-    **dict.fromkeys(("trial", "layout"), ""),
-    "asks_names": False,
-}
-
-
 def build_upload(events: Events) -> tuple[Card, Card]:
     """Build the collapsed panel, wire its files, and return its cards. tabs.css hides what is collapsed."""
     with gr.Column(elem_classes="gb-card", elem_id="upload"):
@@ -112,72 +104,71 @@ def build_upload(events: Events) -> tuple[Card, Card]:
 
 
 def _questions() -> tuple[Part, ...]:
+    def asks(field: str) -> dict[str, Any]:
+        """Return the option of a control that is shown while the field has something to ask for."""
+        return {"show": lambda s: bool(getattr(s[Upload], field))}
+
     return (
         row(
-            select(Upload.weights, "upload.weights", show=lambda s: bool(s[Upload].models)),
-            select(Upload.heads, "upload.heads", info="upload.heads.info", show=lambda s: bool(s[Upload].numbers)),
-            select(
-                Upload.activation,
-                "upload.activation",
-                info="upload.activation.info",
-                show=lambda s: s[Upload].usual is not None,
-            ),
+            select(Upload.weights, "upload.weights", **asks("models")),
+            select(Upload.heads, "upload.heads", info="upload.heads.info", **asks("numbers")),
+            select(Upload.activation, "upload.activation", info="upload.activation.info", **asks("usual")),
         ),
         text_box(
-            Upload.trial,
-            "upload.trial",
-            info="upload.trial.info",
-            on=try_scales,
-            queue="model",
-            show=lambda s: bool(s[Upload].widths),
+            Upload.trial, "upload.trial", info="upload.trial.info", on=try_scales, queue="model", **asks("widths")
         ),
-        choice(
-            Upload.scale, "upload.scale", info="upload.scale.info", labelled=True, show=lambda s: bool(s[Upload].widths)
-        ),
+        choice(Upload.scale, "upload.scale", info="upload.scale.info", labelled=True, **asks("widths")),
         row(button("upload-open", "upload.open", open_upload, queue="model"), classes="gb-buttons"),
         says("upload-message", message, kind="notice"),
         table("upload-names", draw=names_table, words_from=1),
-        text_box(Upload.layout, "upload.layout", info="upload.layout.info", show=lambda s: s[Upload].asks_names),
+        text_box(Upload.layout, "upload.layout", info="upload.layout.info", **asks("asks_names")),
     )
 
 
-def choose_files(session: Session, files: list[str] | None) -> None:
-    """Replace the files. Questions and answers belong to other files."""
-    session.change(Upload, **NOTHING_ASKED, files=tuple(files or ()))
+def choose_files(session: Session, files: Sequence[str] | None, **outcome: Any) -> None:
+    """Replace the files. Questions and answers belong to other files. outcome: other fields of `Upload`."""
+    session.change(Upload, **vars(Upload()) | {"files": tuple(files or ())} | outcome)
 
 
 def open_upload(session: Session) -> Iterator[None]:
-    """Add the model in the files to the list, asking for anything that they do not specify, and prepare to generate."""
+    """Add the model in the files to the list, asking for anything that they do not specify, and continue the text."""
     state = session.state(Upload)
     if not state.files:
         raise PageError("upload.none")
     hints: dict[str, Any] = {"n_head": state.heads, "activation": state.activation, "weights": state.weights}
     try:
-        with TemporaryDirectory(prefix="glassbox-") as folder:
-            given = _with_names([*state.files], state.layout if state.asks_names else "", Path(folder))
-            name = add_upload(given, **hints, attn_scale=state.scale)
-    except WeightsUnknown as unclear:
-        question = Question("upload.ask_weights", file=unclear.values["file"])
-        session.change(Upload, models=tuple(unclear.choices), message=question)
-    except ScaleUnknown as unclear:
-        question = Question("upload.ask_scale", **unclear.widths)
-        session.change(Upload, widths=tuple(unclear.widths.items()), message=question)
-    except (HeadsUnknown, NamesInferred) as unclear:
-        inferred = isinstance(unclear, NamesInferred)
-        question = Question("upload.confirm" if inferred else "upload.ask")
-        names = {"layout": unclear.values["layout"], "asks_names": True} if inferred else {}
-        asked = {"numbers": tuple(unclear.choices), "usual": unclear.activation, "activation": unclear.activation}
-        session.change(Upload, message=question, **asked, **names)
-    except NamesUnknown as problem:
-        question = Question("upload.unknown", names=problem.values["names"], reason=problem.values["reason"])
-        session.change(Upload, message=question, layout=problem.values["draft"], asks_names=True)
+        with _files(state, state.layout if state.asks_names else "") as files:
+            name = add_upload(files, **hints, attn_scale=state.scale)
+    except (WeightsUnknown, ScaleUnknown, HeadsUnknown, NamesInferred, NamesUnknown) as unclear:
+        session.change(Upload, **_asked(unclear))
     except ValueError as problem:
         session.change(Upload, message=problem)
         raise
     else:
         session.model, session.loaded = name, get_model(name)
-        session.change(Upload, **NOTHING_ASKED, message=None, opened=session.loaded)
+        choose_files(session, state.files, opened=session.loaded)
         yield from write_prompt(session)
+
+
+def _asked(unclear: GPTError) -> dict[str, Any]:
+    """Return the fields of `Upload` that ask for what the files do not specify."""
+    values = unclear.values
+    match unclear:
+        case WeightsUnknown():
+            question = Question("upload.ask_weights", file=values["file"])
+            return {"models": tuple(unclear.choices), "message": question}
+        case ScaleUnknown():
+            question = Question("upload.ask_scale", **unclear.widths)
+            return {"widths": tuple(unclear.widths.items()), "message": question}
+        case NamesUnknown():
+            question = Question("upload.unknown", names=values["names"], reason=values["reason"])
+            return {"layout": values["draft"], "asks_names": True, "message": question}
+        case HeadsUnknown() | NamesInferred():
+            inferred = isinstance(unclear, NamesInferred)
+            names = {"layout": values["layout"], "asks_names": True} if inferred else {}
+            asked = {"numbers": tuple(unclear.choices), "usual": unclear.activation, "activation": unclear.activation}
+            return names | asked | {"message": Question("upload.confirm" if inferred else "upload.ask")}
+    raise unclear
 
 
 def try_scales(session: Session, text: str) -> Iterator[None]:
@@ -188,9 +179,8 @@ def try_scales(session: Session, text: str) -> Iterator[None]:
     if not state.widths or not state.files or len(state.trial) < 2:
         return
     try:
-        with TemporaryDirectory(prefix="glassbox-") as folder:
-            given = _with_names([*state.files], state.layout, Path(folder))
-            losses = losses_by_scale(given, state.trial)
+        with _files(state, state.layout) as files:
+            losses = losses_by_scale(files, state.trial)
     except ValueError as problem:
         session.change(Upload, losses=(), message=problem)
     else:
@@ -199,20 +189,21 @@ def try_scales(session: Session, text: str) -> Iterator[None]:
         session.change(Upload, losses=tuple(losses.items()), message=found, scale=best)
 
 
-def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
-    """Return the files with their layout file replaced by one with these names, or unchanged if there are no names."""
+@contextmanager
+def _files(state: Upload, names: str) -> Iterator[list[str]]:
+    """Return the files, with the layout file replaced by one with these names unless there are none."""
     if not names.strip():
-        return files
-    path = folder / LAYOUT_FILE
-    path.write_text(names[:MAX_NAMES_CHARS], encoding="utf-8")
-    return [*(file for file in files if Path(file).name != LAYOUT_FILE), str(path)]
+        yield [*state.files]
+        return
+    with TemporaryDirectory(prefix="glassbox-") as folder:
+        path = Path(folder) / LAYOUT_FILE
+        path.write_text(names[:MAX_NAMES_CHARS], encoding="utf-8")
+        yield [*(file for file in state.files if Path(file).name != LAYOUT_FILE), str(path)]
 
 
 def message(s: Any) -> Said:
-    state = s[Upload]
-    if state.message is not None:
-        return state.message
-    return None if state.opened is None else opened_sentence(state.opened)
+    said, opened = s[Upload].message, s[Upload].opened
+    return opened_sentence(opened) if said is None and opened is not None else said
 
 
 def names_table(s: Any) -> dict[str, Any]:
