@@ -54,14 +54,11 @@ class Admission:
         """
         due, updated = time.perf_counter(), -math.inf
         for step in steps:
-            if step is None:
-                yield step, True
-                continue
             now = time.perf_counter()
-            is_due = now - updated >= interval()
+            is_due = step is None or now - updated >= interval()
             updated = now if is_due else updated
             yield step, is_due
-            due += 1 / pace() if pace() else 0.0
+            due += 1 / pace() if pace() and step is not None else 0.0
             seconds = max(0.0, due - time.perf_counter())
             if seconds:
                 self.place.rest()

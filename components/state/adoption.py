@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import suppress
+from dataclasses import replace
 
 from components.state.session import ArchivedDocument, Session
 from components.state.snapshot import LastAction, Message
@@ -25,10 +26,7 @@ def adopt(session: Session, document: Generation, prompt: str, action: LastActio
 def return_to(
     session: Session, source: list[ArchivedDocument], other: list[ArchivedDocument], action: LastAction
 ) -> None:
-    """Restore the newest document of `source` and archive the current one in `other`.
-
-    Does nothing if `source` is empty.
-    """
+    """Restore the newest document of `source`, if there is one, and archive the current one in `other`."""
     with session.lock.changing():
         if not source:  # another event has emptied it
             return
@@ -44,12 +42,21 @@ def return_to(
 def _adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
     """Replace the document. The caller must hold the lock."""
     document.read()
-    session.document, session.prompt = document, prompt
+    session.document, session.prompt, session.loaded = document, prompt, document.loaded
     session.set_typed(None)
-    session.model, session.loaded, session.last_action = document.loaded.name, document.loaded, action
+    settle(session, action)
+
+
+def settle(session: Session, action: LastAction) -> None:
+    """Show an action that has changed the text, and the newest token. The caller must hold the lock."""
+    document = session.document
+    session.last_action, session.notice = action, remark(session)
     session.throughput = session.finish_reason = None
-    session.selection = session.selection.clamped_to(document.loaded.model.config, position=NEWEST)
-    session.notice = remark(session)
+    session.too_long = 0
+    session.selection = replace(session.selection, position=NEWEST)
+    if document is not None:
+        session.model = document.loaded.name
+        session.selection = session.selection.clamped_to(document.loaded.model.config, position=NEWEST)
 
 
 def remark(session: Session) -> Message | None:

@@ -53,7 +53,6 @@ def stop(state: type, session: Session, name: str = "job") -> None:
     job: Job | None = getattr(session.state(state), name)
     if job is not None:
         job.stopped.set()
-        session.jobs.discard(job.stopped)
         session.change(state, **{name: None})
 
 

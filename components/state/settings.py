@@ -10,7 +10,7 @@ from components.errors import PageError
 from components.limits import MAX_LENGTH
 from gpt import SamplingParams, with_seed
 from gpt.checks import out_of_range
-from gpt.errors import GPTError, Verbatim
+from gpt.errors import Verbatim
 
 
 @dataclass(frozen=True)
@@ -63,25 +63,24 @@ def checked_number(name: str, value: object, low: float, high: float = math.inf,
         ValueError: If the value is text, a bool or NaN, or is out of range.
     """
     whole = whole or name in INTEGERS
+    shown: object = value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _out_of_range(name, type(value), low, high, whole)
-    if value in (math.inf, -math.inf) or not low <= value <= high or (whole and value != int(value)):
-        if isinstance(value, int) and abs(value) >= 10**20:  # Python refuses to print very long integers
-            raise _out_of_range(name, Verbatim("> 10²⁰" if value > 0 else "< −10²⁰"), low, high, whole)
-        raise _out_of_range(name, value, low, high, whole)
-    return int(value) if whole else float(value)
-
-
-def _out_of_range(name: str, value: object, low: float, high: float, whole: bool) -> GPTError:
-    most = f"{high:g}" if math.isfinite(high) else None
-    return out_of_range(name, value, f"{low:g}", most, whole=whole)
+        shown = type(value)
+    elif value not in (math.inf, -math.inf) and low <= value <= high and not (whole and value != int(value)):
+        return int(value) if whole else float(value)
+    elif isinstance(value, int) and abs(value) >= 10**20:  # Python refuses to print very long integers
+        shown = Verbatim("> 10²⁰" if value > 0 else "< −10²⁰")
+    raise out_of_range(name, shown, f"{low:g}", f"{high:g}" if math.isfinite(high) else None, whole=whole)
 
 
 def clamped(name: str, value: object) -> object:
     """Clamp a typed number to the range of the setting's slider; return anything else unchanged."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    if isinstance(value, float) and not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or value in (math.inf, -math.inf)
+        or value != value
+    ):
         return value
     if name in LIMITS:
         value = min(max(value, LIMITS[name].low), LIMITS[name].high)
@@ -142,11 +141,7 @@ class Settings:
     pace: int = 8
 
     def with_value(self, name: str, value: object) -> Settings:
-        """Return the settings with another value for one field, clamped to its range.
-
-        Raises:
-            ValueError: If the value is invalid.
-        """
+        """Return the settings with another value for one field, clamped to its range. Raises ValueError if invalid."""
         if name == "seed":
             return replace(self, seed=value.strip()[:18] if isinstance(value, str) else "")
         if name == "pace":
@@ -155,8 +150,7 @@ class Settings:
             value = min(max_new_tokens(value), MAX_LENGTH)
         else:
             value = checked_setting(name, clamped(name, value))
-        changes: dict[str, Any] = {name: value}
-        return replace(self, **changes)
+        return replace(self, **{name: value})  # type: ignore[arg-type]
 
     def sampling(self) -> SamplingParams:
         """Return the sampling parameters without a seed."""
@@ -169,10 +163,7 @@ class Settings:
         return int(self.seed) if self.seed else None
 
     def sampling_with_seed(self) -> SamplingParams:
-        """Return the sampling parameters, with a random seed if none was typed.
-
-        Raises the same error as `typed_seed`.
-        """
+        """Return the sampling parameters, with a random seed if none was typed. Raises the same as `typed_seed`."""
         return with_seed(replace(self.sampling(), seed=self.typed_seed()))
 
 

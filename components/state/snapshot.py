@@ -61,6 +61,7 @@ class Shown:
     own_models: names of the models trained by the visitor.
     prompt: the document's prompt. answered: time of the last key press before the current text in the box.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
+    too_long: number of tokens in an overlong text in the box, else 0.
     query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
     special: whether names of control tokens in typed text become control tokens.
@@ -85,6 +86,7 @@ class Shown:
     last_action: LastAction | None = None
     progress: Message | None = None
     notice: Message | Exception | None = None
+    too_long: int = 0
     query: str = ""
     numbers: bool = False
     special: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
 from components.limits import IDLE_SECONDS, MAX_SESSION_BYTES, MAX_SESSIONS
@@ -36,8 +35,7 @@ class SessionStore:
     ) -> None:
         self.idle_seconds, self.max_sessions, self.max_bytes = idle_seconds, max_sessions, max_bytes
         self._clock = clock
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._used: dict[str, float] = {}
+        self._sessions: dict[str, tuple[Session, float]] = {}  # with the time of their last use, newest last
         self._swept = clock()
         self._lock = threading.Lock()
 
@@ -47,15 +45,14 @@ class SessionStore:
     @property
     def n_bytes(self) -> int:
         with self._lock:
-            return sum(session.n_bytes for session in self._sessions.values())
+            return sum(session.n_bytes for session, _ in self._sessions.values())
 
     def get(self, session_id: str) -> Session | None:
         """Return the session with this id and mark it as used, or return None if there is none."""
         with self._lock:
-            session = self._sessions.get(session_id)
+            session, _ = self._sessions.pop(session_id, (None, 0.0))
             if session is not None:
-                self._sessions.move_to_end(session_id)
-                self._used[session_id] = self._clock()
+                self._sessions[session_id] = session, self._clock()
         if self._clock() - self._swept > SWEEP_SECONDS:
             self.sweep()
         return session
@@ -63,18 +60,16 @@ class SessionStore:
     def put(self, session_id: str, session: Session) -> None:
         """Store a session under an id, and close the session it replaces and any that exceed a limit."""
         with self._lock:
-            replaced = self._sessions.pop(session_id, None)
+            replaced, _ = self._sessions.pop(session_id, (None, 0.0))
             session.id = session_id
-            self._sessions[session_id] = session
-            self._used[session_id] = self._clock()
+            self._sessions[session_id] = session, self._clock()
         if replaced is not None and replaced is not session:
             replaced.close()
         self.sweep()
 
     def remove(self, session_id: str) -> None:
         with self._lock:
-            session = self._sessions.pop(session_id, None)
-            self._used.pop(session_id, None)
+            session, _ = self._sessions.pop(session_id, (None, 0.0))
         if session is not None:
             session.close()
 
@@ -88,10 +83,10 @@ class SessionStore:
 
     def _over_limits(self) -> list[str]:
         now, closing = self._clock(), []
-        count, total = len(self._sessions), sum(session.n_bytes for session in self._sessions.values())
+        count, total = len(self._sessions), sum(session.n_bytes for session, _ in self._sessions.values())
         newest = next(reversed(self._sessions), None)
-        for session_id, session in self._sessions.items():
-            idle = now - self._used[session_id] > self.idle_seconds
+        for session_id, (session, used) in self._sessions.items():
+            idle = now - used > self.idle_seconds
             over = session_id != newest and (count > self.max_sessions or total > self.max_bytes)
             if (idle or over) and not session.busy:
                 closing.append(session_id)

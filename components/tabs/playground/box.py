@@ -11,13 +11,12 @@ from components.api.arguments import checked_text
 from components.concepts import kept_edits
 from components.parts import Lines
 from components.state.admission import admitted
-from components.state.adoption import remark
+from components.state.adoption import settle
 from components.state.hidden import CLICKS, hide
 from components.state.session import Session
-from components.state.snapshot import LastAction, Message
-from components.state.text import NEWEST
+from components.state.snapshot import Message
 from components.state.typed_text import kept_tokens, offered_text, rest_ids, shown_text, shown_tokens, words_of
-from components.tabs.playground.prediction import arcs, effects, stages_of, tab
+from components.tabs.playground.prediction import arcs, effects, stages_of
 from components.widgets.composer import EMPTY, box_line
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.document import History, common_prefix_length
@@ -26,13 +25,6 @@ from gpt.tokenizer import Vocabulary, hold_back, prompt_ids, start_ids
 
 READY = Message("status.ready")
 MAX_RUNS = 20  # runs of edits that the browser keeps for the server
-
-
-@tab.state
-class Box:
-    """too_long: number of tokens in an overlong prompt, else 0."""
-
-    too_long: int = 0
 
 
 class Typed(NamedTuple):
@@ -177,7 +169,7 @@ def take_text(
         edit = plain_edit(tokenizer, document, typed, special=special, names=names)
     is_branch, n = edit.keep > 0 and not is_prompt, edit.keep + len(edit.ids)
     if n > loaded.model.config.block_size + is_branch:
-        session.change(Box, too_long=n)
+        session.too_long = n
         return False
     if document is not None and is_branch:
         if replaced is not None:
@@ -240,17 +232,7 @@ def _is_prompt(document: Generation) -> bool:
 
 def _take(session: Session, typed: str, run: float | None, *, can_undo: bool, n_after: int = 0) -> None:
     session.set_typed(typed, is_current=True, n_after=n_after, run=run, can_undo=can_undo)
-    settle(session)
-
-
-def settle(session: Session, action: LastAction = READY) -> None:
-    """Show an action that has changed the text, and the newest token. The caller must hold the lock."""
-    session.throughput = session.finish_reason = None
-    session.last_action, session.notice = action, remark(session)
-    session.selection = replace(session.selection, position=NEWEST)
-    if session.document is not None:
-        session.selection = session.selection.clamped_to(session.document.loaded.model.config, position=NEWEST)
-    session.change(Box, too_long=0)
+    settle(session, READY)
 
 
 # The picture

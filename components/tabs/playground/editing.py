@@ -15,11 +15,10 @@ from components.api.arguments import checked_text
 from components.i18n import is_exact, t
 from components.labels import Later, marked, percent, quoted, shortened, token_text, visible
 from components.limits import MAX_CHARACTERS
-from components.state.adoption import return_to
+from components.state.adoption import return_to, settle
 from components.state.session import Session
 from components.state.snapshot import LastAction, Message
 from components.state.text import Text, shading_named
-from components.tabs.playground.box import settle
 from components.text_views import count_sentence, place_after
 from components.widgets.widget import Said
 from gpt import Generation, distribution

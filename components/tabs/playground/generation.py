@@ -19,7 +19,7 @@ from components.state.settings import LIMITS, clamped, sampling_values
 from components.state.snapshot import Message, Throughput
 from components.state.text import NEWEST
 from components.state.typed_text import name_spans, rest_ids, shown_tokens
-from components.tabs.playground.box import READY, Box, changed, take_text
+from components.tabs.playground.box import READY, changed, take_text
 from components.text_views import count_sentence
 from components.widgets.widget import Said
 from gpt import Generation, LoadedModel, SamplingParams, Step, get_model, list_models
@@ -141,7 +141,7 @@ def _begin(session: Session, loaded: LoadedModel, begin: Begin) -> Generation | 
         session.redo_stack.clear()
         if document.full:
             session.push_undo()
-    elif not session.state(Box).too_long:
+    elif not session.too_long:
         session.notice = Message("error.no_text")
     return document
 
@@ -254,7 +254,7 @@ def _reset(session: Session) -> None:
     session.finish_reason = session.throughput = session.notice = None
     show_all(session)
     session.last_action = READY
-    session.change(Box, too_long=0)
+    session.too_long = 0
 
 
 def _text_of_box(session: Session, loaded: LoadedModel) -> Generation | None:
@@ -308,9 +308,8 @@ def status(s: Any) -> str:
 
 
 def notice(s: Any) -> Said:
-    too_long = s[Box].too_long
-    if too_long and s.loaded is not None:
-        return count_sentence(too_long, s.loaded.model.config.block_size)
+    if s.too_long and s.loaded is not None:
+        return count_sentence(s.too_long, s.loaded.model.config.block_size)
     return s.notice
 
 

@@ -185,7 +185,7 @@ def _notices() -> tuple[Part, ...]:
                 lambda s: t("prompt.use_tail", n=generation.tail_length(s.loaded.model.config.block_size)),
                 generation.write_tail,
                 queue="model",
-                show=lambda s: s[box.Box].too_long > 0 and s.loaded is not None,
+                show=lambda s: s.too_long > 0 and s.loaded is not None,
             )
         ),
     )

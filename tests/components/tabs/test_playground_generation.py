@@ -16,7 +16,6 @@ from components.state.example import example
 from components.state.session import Session
 from components.state.settings import Settings
 from components.tabs.playground import editing, generation
-from components.tabs.playground.box import Box
 from components.tabs.playground.editing import dropped
 from components.tabs.playground.prediction import without_attention
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, generate_greedy, get_model
@@ -84,7 +83,7 @@ def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(sessi
     run(generation.go_on(session))
     assert "more than the 256" in drawn(session, "notice")["text"]
     assert ids(session) == first
-    assert session.state(Box).too_long > 256
+    assert session.too_long > 256
     run(generation.write_tail(session))
     assert session.document.n_prompt <= 128
 
