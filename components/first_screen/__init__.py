@@ -1,9 +1,7 @@
 """The first screen as plain HTML, shown until gradio's scripts have drawn the page.
 
-On the first visit, the example writes itself word by word. `first_screen` draws the HTML from each language's initial
-session. The middleware `FirstScreen` inserts the HTML and the head into the page, and compresses the page. The first
-screen's script chooses language and theme, and removes the screen once the page shows the same text; anything typed
-until then moves to the page.
+On the first visit, the example writes itself word by word. first_screen.js chooses language and theme, and removes the
+screen once the page shows the same text; anything typed until then moves to the page.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import gradio as gr
 import torch
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from torch import Tensor
 
 from components.concepts import has_desk
 from components.i18n import LANGUAGES, Language, speaking, t
@@ -32,7 +29,6 @@ from components.state.typed_text import shown_tokens, words_of
 from components.tabs.playground.box import box
 from components.tabs.playground.prediction import asked, bars, hide_label, why
 from components.text_views import model_choices
-from gpt import GPT
 from gpt.analysis.tracing import to_float32
 
 MAX_BARS = 5  # maximum number of visible bars
@@ -66,40 +62,28 @@ def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
         return []
     ids, tokenizer, model = s.text.ids, s.text.tokenizer, s.text.loaded.model
     pieces, words, steps = shown_tokens(tokenizer, ids), words_of(tokenizer, ids), []
-    without = _states_without(model, ids, words)
+    # No token sees a later one, so the states of the text without a word include those of its beginnings without it.
+    rests = [[*ids[: word.start], *ids[word.stop :], *[0] * len(word)] for word in words]
+    without = model.hidden_states(torch.tensor(rests, device=model.device))  # (words, T, C), padded at the end
     for number, word in enumerate(words[:-1]):
         seen = ids[: word.stop]
         final = s.stages(s.text.document.logits(word.stop - 1), seen).final
         best = final.topk(min(MAX_BARS, len(final)))
         token, p = int(best.indices[0]), float(best.values[0])
         ends = [word.stop - len(left_out) - 1 for left_out in words[:number]]
-        left = [
-            s.stages(logits, seen).final[token].item()
-            for logits in to_float32(model.logits(without[range(number), ends]))
-        ]
-        arc = min(zip(left, words, strict=False), default=(p, None), key=lambda each: each[0])
-        share = 1 - arc[0] / p
+        logits = to_float32(model.logits(without[range(number), ends]))
+        shares = [1 - s.stages(each, seen).final[token].item() / p for each in logits]
+        share, start = max(zip(shares, (each.start for each in words), strict=False), default=(0.0, 0))
+        labels = [bar_label(tokenizer, i) for i in best.indices.tolist()]
         steps.append(
             {
                 "n": sum(map(len, pieces[: word.stop])),
                 "at": word.stop,
-                "bars": [
-                    (bar_label(tokenizer, i), p)
-                    for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-                ],
-                "arc": None if arc[1] is None or share <= MIN_ARC_SHARE else (arc[1].start, round(share, 3)),
+                "bars": [*zip(labels, best.values.tolist(), strict=True)],
+                "arc": (start, round(share, 3)) if share > MIN_ARC_SHARE else None,
             }
         )
     return steps
-
-
-def _states_without(model: GPT, ids: Sequence[int], words: Sequence[range]) -> Tensor:
-    """Return the final states of the text with each word left out in turn, (words, T, C), padded at the end.
-
-    Because no token sees a later one, these include the states for all prefixes of the text.
-    """
-    rests = [[*ids[: word.start], *ids[word.stop :], *[0] * len(word)] for word in words]
-    return model.hidden_states(torch.tensor(rests, device=model.device))
 
 
 class FirstScreen:
@@ -153,7 +137,8 @@ def _read(name: str) -> str:
 def _screen(s: Snapshot, tabs: Sequence[str]) -> str:
     moved = escape(t("status.moved", path="{path}"))
     waiting = f'<p class="first-waiting" data-moved="{moved}">{_text("status.page")}</p>'
-    content = f'<div class="first-content">{_card(s)}{_desk(s)}</div>'
+    desk = f'<div class="first-card first-desk"><h2>{_text("concepts.question")}</h2></div>' if has_desk(s) else ""
+    content = f'<div class="first-content">{_card(s)}{desk}</div>'
     steps = escape(json.dumps(writing_steps(s), ensure_ascii=False), quote=False).replace("'", "&#39;")
     return f"<div class=\"first-page\" data-steps='{steps}'>{_frame(s, tabs)}{waiting}{content}</div>"
 
@@ -200,11 +185,6 @@ def _card(s: Snapshot) -> str:
 
 def _button(label: str, classes: str) -> str:
     return f'<span class="first-button {classes}">{escape(label)}</span>'
-
-
-def _desk(s: Snapshot) -> str:
-    """Return the HTML of the card for turning concepts up, if the model has any."""
-    return f'<div class="first-card first-desk"><h2>{_text("concepts.question")}</h2></div>' * has_desk(s)
 
 
 def _token(text: str, written: float | None) -> str:

@@ -19,7 +19,7 @@ from components.state.adoption import load_with_progress
 from components.state.example import first_prompt
 from components.state.hidden import hide_again
 from components.state.session import Session
-from components.state.settings import LIMITS, MoreControls, Settings, sampling_params, sampling_values
+from components.state.settings import LIMITS, Settings, sampling_params, sampling_values
 from components.state.snapshot import Message, Throughput
 from components.state.text import NEWEST
 from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, Step, encode_prompt, list_models, with_seed
@@ -72,7 +72,7 @@ def open_link(session: Session, query: str, places: Places) -> Iterator[None]:
         session.edits = replace(edits, steering=())
         steer(session, edits.steering)
     if parameters.keys() & {*LIMITS, "shading"} - {"temperature"}:
-        session.change(MoreControls, open=True)
+        session.more_controls = True
     link.refuse(*show_place(session, parameters, places))
     if parameters.get("attention") != "off":
         link.refuse("attention")

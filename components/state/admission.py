@@ -56,7 +56,7 @@ class Admission:
         for step in steps:
             now = time.perf_counter()
             is_due = step is None or now - updated >= interval()
-            updated = now if is_due else updated
+            updated = now if is_due and step is not None else updated
             yield step, is_due
             due += 1 / pace() if pace() and step is not None else 0.0
             seconds = max(0.0, due - time.perf_counter())

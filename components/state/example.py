@@ -43,11 +43,7 @@ def examples_of(name: str) -> dict[str, str]:
 
 
 def fitting_text(loaded: LoadedModel, text: str) -> str:
-    """Adapt a text to another model.
-
-    An example in another language is replaced by the model's own example. Other texts are cut down to what the
-    vocabulary can encode.
-    """
+    """Replace an example in another language by the model's own, and leave of other texts what it can encode."""
     own = examples_of(loaded.name).values()
     pairs = (pair for prompts in EXAMPLES.values() for pair in zip(prompts.values(), own, strict=True))
     return encodable_text(loaded, dict(pairs).get(text, text))
@@ -93,18 +89,14 @@ def initial_prompt(document: Generation) -> str:
 
 
 def encodable_text(loaded: LoadedModel, text: str) -> str:
-    """Return a text that the vocabulary can encode.
-
-    This is the text itself, or else its encodable words, the model's example, or a few tokens from the vocabulary.
-    """
+    """Return the text if the model can encode it, or else its encodable words, the model's example, or a few tokens."""
     tokenizer = loaded.tokenizer
     is_encodable = partial(can_encode, loaded)
     if is_encodable(text) or (not text and start_ids(tokenizer)):
         return text
     kept = " ".join(word for word in text.split() if is_encodable(word))
-    own = next(iter(examples_of(loaded.name).values()))
     tokens = tokenizer.decode([i % tokenizer.n_vocab for i in range(FALLBACK_TOKENS)])
-    return next((each for each in (kept, own) if is_encodable(each)), tokens)
+    return next((each for each in (kept, *examples_of(loaded.name).values()) if is_encodable(each)), tokens)
 
 
 def can_encode(loaded: LoadedModel, text: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from components.state.session import Session
@@ -12,13 +11,6 @@ from components.state.text import HiddenWords
 from components.state.typed_text import words_of
 
 CLICKS = ("prompt", "submit")  # counts the clicks on words in the box, see `Session.is_new`
-
-
-@dataclass(frozen=True)
-class HiddenState:
-    """attention_off: whether the prediction without attention is also shown."""
-
-    attention_off: bool = False
 
 
 def hide(session: Session, positions: Iterable[object]) -> None:
@@ -51,7 +43,7 @@ def hidden_values(s: Snapshot) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if s.hidden:
         values["hidden"] = tuple(sorted(s.hidden))
-    if s.state(HiddenState).attention_off:
+    if s.attention_off:
         values["attention"] = "off"
     return values
 
@@ -62,4 +54,4 @@ def hide_again(session: Session, values: Mapping[str, Any]) -> None:
     show_all(session)
     if isinstance(hidden, list | tuple):
         hide(session, hidden)
-    session.change(HiddenState, attention_off=values.get("attention") == "off")
+    session.attention_off = values.get("attention") == "off"

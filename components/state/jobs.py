@@ -18,16 +18,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Work in progress.
-
-    progress: message about its progress; stopped: set to end it. A job keeps its identity when its progress changes.
-    """
+    """Work in progress. stopped: set to end it; it identifies the job, which is replaced when its progress changes."""
 
     progress: Message | None = None
     stopped: Event = field(default_factory=Event)
-
-    def is_same(self, other: Job | None) -> bool:
-        return other is not None and other.stopped is self.stopped
 
     def rest(self, seconds: float) -> bool:
         """Wait some seconds, or less if the job is stopped. Returns whether it goes on."""
@@ -45,7 +39,8 @@ def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
         yield job
     finally:
         session.jobs.discard(job.stopped)
-        if job.is_same(getattr(session.state(state), name)):
+        now: Job | None = getattr(session.state(state), name)
+        if now is not None and now.stopped is job.stopped:
             session.change(state, **{name: None})
 
 
@@ -77,12 +72,9 @@ def run_steps(
 def in_thread(
     session: Session, state: type, job: Job, key: str, work: Callable[[Progress], T], name: str = "job"
 ) -> Generator[None, None, T]:
-    """Run `work` in a thread as part of a job and return its result.
+    """Run `work` in a thread as part of a job and return its result. Raises Cancelled if the job is stopped.
 
     key: catalogue key of the progress message, which has the values `n` and `total`.
-
-    Raises:
-        Cancelled: If the job is stopped.
     """
 
     def show(done: int, total: int) -> None:

@@ -56,7 +56,7 @@ def language_of(text: str) -> str:
 
 
 def is_about_facts(text: str) -> bool:
-    """Return whether a text asks for a fact or begins to state one, rather than telling a story."""
+    """Return whether a text asks for a fact or begins to state one."""
     return len(text.split()) <= MAX_QUESTION_WORDS and _QUESTION.fullmatch(text.strip()) is not None
 
 
@@ -65,14 +65,9 @@ def is_known_to(model: str, text: str) -> bool:
     corpus = corpus_of(model)
     if corpus is None or len(text) < MIN_LETTERS:
         return True
-    if not is_prose(text):
+    if not any(map(str.isalpha, text)) or _CODE.search(text):  # numbers or code
         return corpus.facts
     return corpus.fits(language_of(text), facts=is_about_facts(text))
-
-
-def is_prose(text: str) -> bool:
-    """Return whether a text has letters and is not code."""
-    return any(map(str.isalpha, text)) and _CODE.search(text) is None
 
 
 def fitting_model(models: Sequence[str], text: str) -> str | None:

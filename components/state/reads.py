@@ -129,13 +129,15 @@ class Reads:
         """Return make(self), computed once per snapshot."""
 
         def read(snapshot: Snapshot) -> tuple[T | None, Seen, type[Pending] | Exception | None, Exception | None]:
-            inner = Reads(snapshot, self.fresh)
+            inner, value = Reads(snapshot, self.fresh), None
+            raised: type[Pending] | Exception | None = None
             try:
-                return make(inner), inner.seen, None, None
+                value = make(inner)
             except Pending:  # an instance would keep the snapshot in its traceback
-                return None, inner.seen, Pending, inner.problem
+                raised = Pending
             except Exception as problem:
-                return None, inner.seen, problem, inner.problem
+                raised = problem
+            return value, inner.seen, raised, inner.problem
 
         value, seen, raised, problem = self.snapshot.cached(read, key=make)
         self.seen |= seen
@@ -173,7 +175,8 @@ def value_of(snapshot: Snapshot, key: Any) -> Any:
             result = snapshot.states.get(key)
             if not isinstance(result, Result):
                 return None, False
-            return result.stamp, is_same(result.seen, snapshot) or is_still_usable(key, result, snapshot)
+            is_usable = key.is_usable is not None and result.error is None and key.is_usable(result.value, snapshot)
+            return result.stamp, is_usable or is_same(result.seen, snapshot)
         case Watched(function):
             return function(snapshot)
         case (cls, name):
@@ -184,11 +187,6 @@ def value_of(snapshot: Snapshot, key: Any) -> Any:
 def is_same(seen: Seen, snapshot: Snapshot) -> bool:
     """Return whether everything that was read is still the same."""
     return all(now is before or now == before for key, before in seen.items() for now in (value_of(snapshot, key),))
-
-
-def is_still_usable(computed: Computed[Any], result: Result[Any], snapshot: Snapshot) -> bool:
-    """Return whether a result that is out of date can still be drawn."""
-    return computed.is_usable is not None and result.error is None and computed.is_usable(result.value, snapshot)
 
 
 def is_ready(snapshot: Snapshot, computed: Computed[Any]) -> bool:

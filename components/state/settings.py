@@ -115,13 +115,6 @@ def params_of(values: dict[str, Any]) -> SamplingParams:
 
 
 @dataclass(frozen=True)
-class MoreControls:
-    """open: whether the Write tab shows every control, not only those that a first visit needs."""
-
-    open: bool = False
-
-
-@dataclass(frozen=True)
 class Settings:
     """The settings next to the prompt.
 

@@ -62,6 +62,8 @@ class Shown:
     prompt: the document's prompt. answered: time of the last key press before the current text in the box.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     too_long: number of tokens in an overlong text in the box, else 0.
+    attention_off: whether the prediction without attention is also shown.
+    more_controls: whether the Write tab shows every control, not only those that a first visit needs.
     query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
     special: whether names of control tokens in typed text become control tokens.
@@ -87,6 +89,8 @@ class Shown:
     progress: Message | None = None
     notice: Message | Exception | None = None
     too_long: int = 0
+    attention_off: bool = False
+    more_controls: bool = False
     query: str = ""
     numbers: bool = False
     special: bool = False

@@ -17,10 +17,10 @@ from gpt.tokenizer import TextDecoder, Vocabulary, is_chat, prompt_ids, start_id
 class TypedText:
     """A text from the box.
 
-    version: version of the document to which it was compared, or None if there was none; the text is outdated once the
-    document has another version. is_current: whether it became that document's text. n_after: number of characters that
-    a chat template added after it. run: the run of edits to which it belongs (see `components.tabs.playground.box`),
-    None if it was not typed; can_undo: whether there is something to undo for this run.
+    version: that of the document to which it was compared, or None if there was none. is_current: whether it became
+    that document's text. n_after: number of characters that a chat template added after it. run: the run of edits to
+    which it belongs (see `components.tabs.playground.box`), None if it was not typed; can_undo: whether there is
+    something to undo for this run.
     """
 
     text: str
@@ -32,10 +32,7 @@ class TypedText:
 
 
 def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:
-    """Return whether a token separates two texts.
-
-    In a chat, the box shows it by name, like any other control token.
-    """
+    """Return whether a token separates two texts. In a chat, it is a control token like any other."""
     return token_id in tokenizer.eot_ids and not tokenizer.is_chat
 
 
@@ -81,14 +78,9 @@ def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int, held:
 def kept_tokens(document: Generation, typed: str, *, special: bool = False, names: bool = False) -> tuple[int, str]:
     """Return the number of leading document tokens that a typed text begins with, and the rest of the text.
 
-    A token that would change if it were encoded together with the rest belongs to the rest.
-
-    Args:
-        special: Whether names of control tokens in the text become control tokens.
-        names: See `shown_tokens`.
-
-    Raises:
-        ValueError: If a character is not in the vocabulary.
+    A token that would change if it were encoded together with the rest belongs to the rest. special: whether names of
+    control tokens in the text become control tokens. names: see `shown_tokens`. Raises ValueError if a character is
+    not in the vocabulary.
     """
     ids, tokenizer = document.ids, document.loaded.tokenizer
     shown = shown_tokens(tokenizer, ids, names=names)
@@ -129,6 +121,7 @@ def rest_ids(tokenizer: Vocabulary, kept: Sequence[int], rest: str, *, special: 
 
 
 _APOSTROPHES = "'’"
+_PART = "\ufffd"  # stands for part of a character
 
 
 def words_of(tokenizer: Vocabulary, ids: Sequence[int]) -> list[range]:
@@ -147,39 +140,27 @@ def words_of(tokenizer: Vocabulary, ids: Sequence[int]) -> list[range]:
     return words
 
 
-_PART = "\ufffd"  # stands for part of a character
-
-
 def _goes_on(before: str, text: str) -> bool:
     """Return whether a token continues the previous token's word."""
     first, last = text[:1], before[-1]
-    inside = last.isalnum() or last in _APOSTROPHES
-    return inside and not _is_cjk(first) and (first.isalnum() or (first in _APOSTROPHES and text[1:2].isalpha()))
-
-
-def _is_cjk(character: str) -> bool:
-    return "\u2e80" <= character <= "\u9fff"
+    inside, is_cjk = last.isalnum() or last in _APOSTROPHES, "\u2e80" <= first <= "\u9fff"
+    return inside and not is_cjk and (first.isalnum() or (first in _APOSTROPHES and text[1:2].isalpha()))
 
 
 def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int]) -> str:
     """Name a word for use inside a sentence. If the word is repeated, the name states which one it is."""
-    texts = shown_tokens(tokenizer, ids)
-    words = words_of(tokenizer, ids)
-    all_texts = ["".join(texts[each.start : each.stop]).strip(" ") for each in words]
-
-    def name_of(text: str) -> str:
-        return f"“{visible(text or ' ')}”"
-
+    texts, words = shown_tokens(tokenizer, ids), words_of(tokenizer, ids)
+    names = [f"“{visible(''.join(texts[each.start : each.stop]).strip(' ') or ' ')}”" for each in words]
     at = next((i for i, each in enumerate(words) if each.start == word[0]), None)
     if at is None:
-        return name_of("".join(texts[position] for position in word).strip(" "))
-    name, same = name_of(all_texts[at]), [i for i, each in enumerate(all_texts) if each == all_texts[at]]
+        return f"“{visible(''.join(texts[position] for position in word).strip(' ') or ' ')}”"
+    same = [i for i, each in enumerate(names) if each == names[at]]
     if len(same) < 2:
-        return name
-    if not is_exact():
-        if at in (same[0], same[-1]):
-            return t("word.first" if at == same[0] else "word.last", word=name)
-        before = all_texts[at - 1]
-        if sum(all_texts[i - 1] == before for i in same) == 1:
-            return t("word.after", word=name, before=name_of(before))
-    return t("word.nth", word=name, n=same.index(at) + 1)
+        return names[at]
+    if is_exact():
+        return t("word.nth", word=names[at], n=same.index(at) + 1)
+    if at in (same[0], same[-1]):
+        return t("word.first" if at == same[0] else "word.last", word=names[at])
+    if sum(names[i - 1] == names[at - 1] for i in same) == 1:
+        return t("word.after", word=names[at], before=names[at - 1])
+    return t("word.nth", word=names[at], n=same.index(at) + 1)

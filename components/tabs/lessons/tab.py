@@ -19,7 +19,6 @@ from components.state.adoption import adopt, load_with_progress
 from components.state.example import first_prompt
 from components.state.reads import Pending, Reads
 from components.state.session import Session
-from components.state.settings import MoreControls
 from components.state.snapshot import Message
 from components.tabs.lessons.code_view import Excerpt, coloured, excerpt, printed
 from components.tabs.lessons.course import BY_KEY, LESSONS, SYNONYMS, Lesson
@@ -366,7 +365,7 @@ def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterat
         tabs.set_shape(session, place.shape, place.skeleton)
     yield from _take_text(loaded, session)
     session.tab = place.tab
-    session.change(MoreControls, open=True)
+    session.more_controls = True
     if place.tab == "loss":
         yield from tabs.score_text(session, text=state.text)
 

@@ -19,7 +19,7 @@ from components.state.settings import LIMITS, clamped, sampling_values
 from components.state.snapshot import Message, Throughput
 from components.state.text import NEWEST
 from components.state.typed_text import name_spans, rest_ids, shown_tokens
-from components.tabs.playground.box import READY, changed, take_text
+from components.tabs.playground.box import READY, changed, model_of, take_text
 from components.text_views import count_sentence
 from components.widgets.widget import Said
 from gpt import Generation, LoadedModel, SamplingParams, Step, get_model, list_models
@@ -28,13 +28,6 @@ from gpt.models.sources import POEMS, STORIES, corpus_of
 from gpt.tokenizer import is_chat, plain_text
 
 UPDATE_SECONDS = 0.05  # minimum time between page updates
-
-
-def tail_length(block_size: int) -> int:
-    """Return how many tokens to keep from an overlong prompt."""
-    return max(1, block_size // 2)
-
-
 Begin = Callable[[LoadedModel], Generation | None]
 
 
@@ -81,8 +74,12 @@ def write_tail(session: Session) -> Iterator[None]:
     """Continue the end of an overlong prompt, half a context long."""
     loaded = get_model(session.model)
     ids = loaded.tokenizer.encode(session.next_prompt)
-    tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
+    tail = loaded.tokenizer.decode(ids[-tail_length(loaded) :])
     yield from write_prompt(session, tail.lstrip("\ufffd"))
+
+
+def tail_length(loaded: LoadedModel) -> int:
+    return max(1, loaded.model.config.block_size // 2)
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
@@ -135,6 +132,7 @@ def write(session: Session, begin: Begin) -> Iterator[None]:
 
 
 def _begin(session: Session, loaded: LoadedModel, begin: Begin) -> Generation | None:
+    """Return the document to continue, or None after saying why there is none."""
     document = begin(loaded)
     if document is not None:
         session.selection = replace(session.selection, position=NEWEST)
@@ -244,9 +242,13 @@ def switch_special(session: Session, on: object) -> Iterator[None]:
         yield from changed(session, read_again)
 
 
-def clear(session: Session) -> Iterator[None]:
+def clear(session: Session) -> None:
     """Empty the text. The model predicts from nothing only if the vocabulary has a start-of-text token."""
-    yield from changed(session, lambda loaded: take_text(session, loaded, ""))
+    loaded = model_of(session)
+    with session.lock.changing():
+        take_text(session, loaded, "")
+        if session.document is not None:
+            session.document.read()
 
 
 def _reset(session: Session) -> None:
@@ -338,9 +340,7 @@ def named(s: Any) -> str | None:
 
 def offered_model(s: Any) -> str | None:
     """Return a listed model that was trained on texts like this one, if the current model was not."""
-    if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
-        return None
-    return fitting_model(list_models(), s.next_prompt)
+    return fitting_model(list_models(), s.next_prompt) if s.cached(knows) else None
 
 
 # The settings

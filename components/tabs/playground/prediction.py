@@ -15,7 +15,7 @@ from components.i18n import t
 from components.kit import Tab, no_text
 from components.labels import listed, marked, percent, quoted
 from components.next_tokens import best, held_sentence, no_bars, token_bars
-from components.state.hidden import HiddenState, hide, show_all
+from components.state.hidden import hide, show_all
 from components.state.reads import Reads
 from components.state.session import Session
 from components.state.text import NEWEST
@@ -155,17 +155,17 @@ def bars_off(s: Any) -> dict[str, Any]:
 
 def goes_on(s: Any, *, is_off: bool = False) -> str:
     """Show how the text would continue with or without attention, if the prediction without it is shown too."""
-    if not s[HiddenState].attention_off:
+    if not s.attention_off:
         return ""
     return t("goes_on.says", text=marked(s[without_attention][1 + is_off]).strip())
 
 
 def attention_label(s: Any) -> str:
-    return t("attention.on" if s[HiddenState].attention_off else "attention.off")
+    return t("attention.on" if s.attention_off else "attention.off")
 
 
 def switch_attention(session: Session) -> None:
-    session.change(HiddenState, attention_off=not session.state(HiddenState).attention_off)
+    session.attention_off = not session.attention_off
 
 
 # What the prediction depends on
@@ -177,7 +177,7 @@ def arcs(s: Any) -> list[tuple[int, float]]:
     The share is the fraction of the probability that is lost without the word. Until it is measured, and while the text
     grows, it is the selected head's attention weight. The list is empty while attention is off.
     """
-    if s.text is None or s[HiddenState].attention_off:
+    if s.text is None or s.attention_off:
         return []
     falls = s.cached(reason_falls)
     if falls is None:
@@ -194,7 +194,7 @@ def effects(s: Any) -> list[tuple[int, float, float]]:
 
     The list is empty until this is measured, and while attention is off.
     """
-    falls = None if s.text is None or s[HiddenState].attention_off else s.cached(reason_falls)
+    falls = None if s.text is None or s.attention_off else s.cached(reason_falls)
     if falls is None:
         return []
     return [(s.text.as_written(fall.place[0]), falls.probability, fall.probability) for fall in falls.all_words]

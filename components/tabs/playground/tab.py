@@ -32,9 +32,8 @@ from components.limits import MAX_LENGTH
 from components.parts import Action, Handler, Part, check_box, choice, select, slider, text_box
 from components.share.handlers import files_menu
 from components.state.example import EXAMPLES, language_of_model
-from components.state.hidden import HiddenState
 from components.state.session import Session
-from components.state.settings import LIMITS, PACES, MoreControls
+from components.state.settings import LIMITS, PACES
 from components.state.text import Shading
 from components.tabs.playground import box, editing, generation, prediction
 from components.tabs.playground.prediction import tab
@@ -66,6 +65,13 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
         "submit": Action(box.hide_words, latest=True),
         "undo": Action(editing.retrace, "model"),
     }
+
+    def generating(s: Any) -> bool:
+        return bool(s.generating)
+
+    def switch_more(session: Session) -> None:
+        session.more_controls = not session.more_controls
+
     return (
         says("hero-question", prediction.asked),
         says("reason", prediction.why),
@@ -82,7 +88,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
                     predictions("bars-off", draw=prediction.bars_off, selectable=False),
                     says("goes-on-off", partial(prediction.goes_on, is_off=True)),
                     name="next-off",
-                    show=lambda s: s[HiddenState].attention_off,
+                    show=lambda s: s.attention_off,
                     classes="gb-live",
                 ),
                 *_notices(),
@@ -97,7 +103,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
         row(
             row(
                 _run("generate", generation.go_on, enabled=lambda s: not s.generating, primary=True),
-                button("stop", "stop", generation.stop, queue="stop", enabled=lambda s: s.generating, primary=True),
+                button("stop", "stop", generation.stop, queue="stop", enabled=generating, primary=True),
                 button(
                     "full-speed",
                     "full_speed",
@@ -115,7 +121,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
                 show=lambda s: s.loaded is not None and s.loaded.tokenizer.is_chat,
             ),
             _slider("temperature"),
-            _more(),
+            button("more-controls", lambda s: t("controls.less" if s.more_controls else "controls.more"), switch_more),
             row(
                 button("open-film", "film.open", open_film),
                 button("write-own", "hero.write"),  # selects the text, see page.js
@@ -124,16 +130,6 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
             classes="gb-buttons",
         ),
     )
-
-
-def _more() -> Part:
-    def label(s: Any) -> str:
-        return t("controls.less" if s[MoreControls].open else "controls.more")
-
-    def switch(session: Session) -> None:
-        session.change(MoreControls, open=not session.state(MoreControls).open)
-
-    return button("more-controls", label, switch)
 
 
 def _controls() -> Part:
@@ -145,28 +141,22 @@ def _controls() -> Part:
             classes="gb-cards",
         ),
         name="controls",
-        show=lambda s: s[MoreControls].open,
+        show=lambda s: s.more_controls,
     )
-
-
-def _offer(s: Any) -> str:
-    model = s.cached(generation.offered_model)
-    return "" if model is None else t("knows.switch", model=short_name(model))
 
 
 def _notices() -> tuple[Part, ...]:
     """Return what there is to say about the text, each with what can be done. There is room: nothing else moves."""
+
+    def offer(s: Any) -> str:
+        model = s.cached(generation.offered_model)
+        return "" if model is None else t("knows.switch", model=short_name(model))
+
     return (
         says("notice", generation.notice, kind="notice"),
         row(
-            says("knows", generation.knows, kind="notice"),
-            button(
-                "use-model",
-                _offer,
-                generation.write_fitting,
-                queue="model",
-                show=lambda s: s.cached(generation.offered_model) is not None,
-            ),
+            says("knows", lambda s: s.cached(generation.knows), kind="notice"),
+            button("use-model", offer, generation.write_fitting, queue="model", show=lambda s: bool(s.cached(offer))),
         ),
         row(
             says("literal", generation.literal, kind="caption"),
@@ -182,7 +172,7 @@ def _notices() -> tuple[Part, ...]:
         row(
             button(
                 "use-tail",
-                lambda s: t("prompt.use_tail", n=generation.tail_length(s.loaded.model.config.block_size)),
+                lambda s: t("prompt.use_tail", n=generation.tail_length(s.loaded)),
                 generation.write_tail,
                 queue="model",
                 show=lambda s: s.too_long > 0 and s.loaded is not None,
@@ -192,7 +182,7 @@ def _notices() -> tuple[Part, ...]:
 
 
 def _run(name: str, handler: Handler, **options: Any) -> Part:
-    return button(name.replace("_", "-"), name, handler, queue="model", **options)
+    return button(name, name, handler, queue="model", **options)
 
 
 def _attention() -> tuple[Part, ...]:
@@ -282,13 +272,17 @@ def _text() -> tuple[Part, ...]:
         on=editing.search,
         on_enter=Action(editing.type_text, "model"),
     )
+    examples = {
+        language: row(caption("examples"), *starmap(_example, prompts.items()), classes="gb-small")
+        for language, prompts in EXAMPLES.items()
+    }
 
     def can_go_on(s: Any) -> bool:
         return s.text is not None and not s.generating
 
     return (
         question("branches.question"),
-        _examples(),
+        case("examples", lambda s: language_of_model(s.model), examples),
         says("dropped", editing.dropped, kind="caption"),
         row(
             _run("step", generation.step, enabled=lambda s: not s.generating),
@@ -308,7 +302,7 @@ def _text() -> tuple[Part, ...]:
             draw("draw", draw=editing.draw),
             row(
                 _run("back", editing.go_back, enabled=editing.is_earlier),
-                button("go_on", "go_on", generation.go_on_here, queue="model", enabled=can_go_on),
+                _run("go_on", generation.go_on_here, enabled=can_go_on),
                 classes="gb-small",
             ),
             typed,
@@ -317,14 +311,6 @@ def _text() -> tuple[Part, ...]:
             classes="gb-live",
         ),
     )
-
-
-def _examples() -> Part:
-    rows = {
-        language: row(caption("examples"), *starmap(_example, prompts.items()), classes="gb-small")
-        for language, prompts in EXAMPLES.items()
-    }
-    return case("examples", lambda s: language_of_model(s.model), rows)
 
 
 def _example(key: str, prompt: str) -> Part:

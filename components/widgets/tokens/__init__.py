@@ -88,7 +88,7 @@ def token_line(
         line.append(visible(data.decode("utf-8", "backslashreplace")))
     if unseen or entropy is not None:
         line.append(None if entropy is None else float(f"{entropy:.6g}"))
-    return _line([*line, unseen] if unseen else line)
+    return to_json([*line, unseen] if unseen else line) + "\n"
 
 
 def shade_value(weights: np.ndarray) -> str:
@@ -101,7 +101,3 @@ def shade_value(weights: np.ndarray) -> str:
     levels = np.round(weights * (FULL / largest)) if largest > 0 else np.zeros_like(weights)
     levels = np.maximum(levels, weights > 0).astype("<u2")  # non-zero weights stay non-zero
     return f"{largest:.6g}:{to_base64(levels)}"
-
-
-def _line(content: object) -> str:
-    return to_json(content) + "\n"

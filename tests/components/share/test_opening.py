@@ -16,7 +16,7 @@ from components.share.link import decode, encode
 from components.share.opening import open_link, open_stop
 from components.share.sequence import MAX_STOPS, SEQUENCES, SequenceState, parse
 from components.state.adoption import adopt
-from components.state.hidden import HiddenState, hidden_values, hide
+from components.state.hidden import hidden_values, hide
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import Selection
@@ -150,7 +150,7 @@ def test_a_text_that_a_person_has_worked_on_comes_back_when_the_one_of_a_link_is
 
 def test_a_link_carries_the_hidden_words_and_that_attention_is_off_and_one_to_another_text_shows_all(linked):
     hide(linked, [1, 99, "x"])
-    linked.change(HiddenState, attention_off=True)
+    linked.attention_off = True
     query = encode(page_values(linked.snapshot()))
     opened = Session(linked.document.copy())
     follow(opened, query)
@@ -166,7 +166,7 @@ def test_a_link_carries_the_hidden_words_and_that_attention_is_off_and_one_to_an
 
 def test_a_reload_and_a_file_carry_what_is_hidden(linked):
     hide(linked, [1])
-    linked.change(HiddenState, attention_off=True)
+    linked.attention_off = True
     again, kept = Session(None), json.dumps(saved_session(linked.snapshot()))
     assert restore_session(again, kept, ["why"])
     assert hidden_values(again.snapshot()) == {"hidden": (1,), "attention": "off"}
