@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from components.state.session import ArchivedDocument, Session
-from components.state.snapshot import LastAction, Message
+from components.state.snapshot import Message
 from components.state.text import NEWEST
 from gpt import Generation, LoadedModel, get_model
 from gpt.background import Cancelled, Progress, run_with_progress
 
 
-def adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
+def adopt(session: Session, document: Generation, prompt: str, action: Message) -> None:
     """Replace the document, archive the previous one and stop any running stream.
 
     prompt: the new text in the prompt box.
@@ -23,9 +23,7 @@ def adopt(session: Session, document: Generation, prompt: str, action: LastActio
         _adopt(session, document, prompt, action)
 
 
-def return_to(
-    session: Session, source: list[ArchivedDocument], other: list[ArchivedDocument], action: LastAction
-) -> None:
+def return_to(session: Session, source: list[ArchivedDocument], other: list[ArchivedDocument], action: Message) -> None:
     """Restore the newest document of `source`, if there is one, and archive the current one in `other`."""
     with session.lock.changing():
         if not source:  # another event has emptied it
@@ -39,7 +37,7 @@ def return_to(
             session.set_typed(back.unwritten, is_current=False)
 
 
-def _adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
+def _adopt(session: Session, document: Generation, prompt: str, action: Message) -> None:
     """Replace the document. The caller must hold the lock."""
     document.read()
     session.document, session.prompt, session.loaded = document, prompt, document.loaded
@@ -47,7 +45,7 @@ def _adopt(session: Session, document: Generation, prompt: str, action: LastActi
     settle(session, action)
 
 
-def settle(session: Session, action: LastAction) -> None:
+def settle(session: Session, action: Message) -> None:
     """Show an action that has changed the text, and the newest token. The caller must hold the lock."""
     document = session.document
     session.last_action, session.notice = action, remark(session)

@@ -29,30 +29,30 @@ class Job:
 
 
 @contextmanager
-def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
-    """Run the `with` block as the job in a state's field, stopping any previous job."""
-    stop(state, session, name)
+def started(session: Session, state: Any) -> Iterator[Job]:
+    """Run the `with` block as the job in the state's field `job`, stopping any previous job."""
+    stop(state, session)
     job = Job()
-    session.change(state, **{name: job})
+    session.change(state, job=job)
     session.jobs.add(job.stopped)
     try:
         yield job
     finally:
         session.jobs.discard(job.stopped)
-        now: Job | None = getattr(session.state(state), name)
+        now: Job | None = session.state(state).job
         if now is not None and now.stopped is job.stopped:
-            session.change(state, **{name: None})
+            session.change(state, job=None)
 
 
-def stop(state: type, session: Session, name: str = "job") -> None:
-    job: Job | None = getattr(session.state(state), name)
+def stop(state: Any, session: Session) -> None:
+    job: Job | None = session.state(state).job
     if job is not None:
         job.stopped.set()
-        session.change(state, **{name: None})
+        session.change(state, job=None)
 
 
 def run_steps(
-    session: Session, state: type, steps: Callable[[Job], Generator[None]], *, problem: str = "notice"
+    session: Session, state: Any, steps: Callable[[Job], Generator[None]], *, problem: str = "notice"
 ) -> Iterator[None]:
     """Run steps as a state's job until they end or the job is stopped. problem: the field for an error."""
     session.change(state, **{problem: None})
@@ -70,7 +70,7 @@ def run_steps(
 
 
 def in_thread(
-    session: Session, state: type, job: Job, key: str, work: Callable[[Progress], T], name: str = "job"
+    session: Session, state: Any, job: Job, key: str, work: Callable[[Progress], T]
 ) -> Generator[None, None, T]:
     """Run `work` in a thread as part of a job and return its result. Raises Cancelled if the job is stopped.
 
@@ -81,7 +81,7 @@ def in_thread(
         if job.stopped.is_set():
             raise Cancelled
         if total:
-            session.change(state, **{name: replace(job, progress=Message(key, {"n": done, "total": total}))})
+            session.change(state, job=replace(job, progress=Message(key, {"n": done, "total": total})))
 
     result = yield from run_with_progress(work, show)
     if job.stopped.is_set():
@@ -89,17 +89,15 @@ def in_thread(
     return result
 
 
-def result_of(
-    session: Session, state: type, name: str, key: str, work: Callable[[Progress], T]
-) -> Generator[None, None, T]:
+def result_of(session: Session, state: Any, key: str, work: Callable[[Progress], T]) -> Generator[None, None, T]:
     """Run `work` in a thread as a separate job and return its result, as `in_thread` does."""
-    with started(session, state, name) as job:
+    with started(session, state) as job:
         yield
-        return (yield from in_thread(session, state, job, key, work, name))
+        return (yield from in_thread(session, state, job, key, work))
 
 
 def run_results(
-    state: type, results: Callable[[Snapshot], Iterator[Any]], session: Session, *, small: bool = True
+    state: Any, results: Callable[[Snapshot], Iterator[Any]], session: Session, *, small: bool = True
 ) -> Iterator[None]:
     """Run an experiment as a state's job in a thread, and store each of its results in the field `latest`.
 

@@ -47,9 +47,6 @@ class Throughput:
         return self.count / self.seconds if self.seconds else None
 
 
-LastAction = Message  # the last edit since the text was generated
-
-
 @dataclass(eq=False)
 class Shown:
     """What a session shows, and its snapshots copy. Each value is replaced as a whole, never changed.
@@ -60,6 +57,7 @@ class Shown:
     model: name of the chosen model; loaded: the model in use, which differs while the chosen one loads.
     own_models: names of the models trained by the visitor.
     prompt: the document's prompt. answered: time of the last key press before the current text in the box.
+    last_action: the last edit since the text was generated.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     too_long: number of tokens in an overlong text in the box, else 0.
     attention_off: whether the prediction without attention is also shown.
@@ -85,7 +83,7 @@ class Shown:
     selection: Selection = field(default_factory=Selection)
     throughput: Throughput | None = None
     finish_reason: FinishReason | None = None
-    last_action: LastAction | None = None
+    last_action: Message | None = None
     progress: Message | None = None
     notice: Message | Exception | None = None
     too_long: int = 0

@@ -120,41 +120,30 @@ class HiddenWords:
         return hidden if len(hidden) < len(text.ids) else frozenset()
 
 
-Nodes = dict[int, tuple[Token, TokenStatistics]]
-
-
 class TokenStatisticsCache:
-    """Per-node statistics for the trees of documents.
-
-    The text before a node is the same on every path, so the statistics stay valid while the document's edits do not
-    change. The token object distinguishes a removed node from a new one with the same number.
-    """
+    """Statistics of each document's tokens, kept as far as its text and its edits stay the same."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Generation, tuple[Edits | None, Nodes]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Generation, tuple[Edits | None, list[Token], list[TokenStatistics]]] = (
+            WeakKeyDictionary()
+        )
 
     def of(self, document: Generation) -> list[TokenStatistics | None]:
         """Return the statistics for each token in the current text; None for the first token and for unread ones."""
-        edits, nodes = self._known.get(document, (None, {}))
-        if edits is not document.edits:
-            nodes = {}
-        self._known[document] = document.edits, nodes
-        path, tokens = document.path, document.tree.tokens
-        known = [nodes.get(node, (None, None)) for node in path]
-        found = [
-            measured if token is tokens[node] else None for node, (token, measured) in zip(path, known, strict=True)
-        ]
-        start = next((i for i in range(1, len(path)) if found[i] is None), len(path))
-        if start < len(path):
-            found[start:] = [None] * (len(path) - start)
-            for i, measured in enumerate(document.statistics(start).tokens, start):
-                nodes[path[i]], found[i] = (tokens[path[i]], measured), measured
-        return found
+        tokens = [document.tree.tokens[node] for node in document.path]
+        edits, before, known = self._known.get(document, (None, [], []))
+        same = 0 if edits is not document.edits else common_prefix_length([*map(id, before)], [*map(id, tokens)])
+        known = known[: max(0, same - 1)]
+        if len(known) < len(tokens) - 1:
+            known = [*known, *document.statistics(len(known) + 1).tokens]
+        self._known[document] = document.edits, tokens, known
+        return [None, *known, *[None] * (len(tokens) - 1 - len(known))]
 
     def add(self, document: Generation, step: Step) -> None:
         """Add the statistics for a newly generated token without measuring it again."""
-        if document in self._known:
+        edits, before, known = self._known.get(document, (None, [], []))
+        if before and len(known) == len(document.path) - 2:
             surprisal = -math.log2(step.probability) if step.probability else math.inf
-            node = document.path[-1]
             measured = TokenStatistics(step.probability, step.rank, step.entropy, surprisal)
-            self._known[document][1][node] = document.tree.tokens[node], measured
+            tokens = [*before, document.tree.tokens[document.path[-1]]]
+            self._known[document] = edits, tokens, [*known, measured]

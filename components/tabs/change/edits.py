@@ -227,7 +227,7 @@ def switch_off_costliest(session: Session) -> Iterator[None]:
     costs = session.state(Editing).costs
     if costs is None or costs.source != read.source:
         try:
-            costs = yield from result_of(session, Editing, "job", "change.costs.doing", partial(head_costs, read))
+            costs = yield from result_of(session, Editing, "change.costs.doing", partial(head_costs, read))
         except Cancelled:
             return
         if source_of(session.snapshot()) != read.source:

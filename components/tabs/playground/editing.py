@@ -17,7 +17,7 @@ from components.labels import Later, marked, percent, quoted, shortened, token_t
 from components.limits import MAX_CHARACTERS
 from components.state.adoption import return_to, settle
 from components.state.session import Session
-from components.state.snapshot import LastAction, Message
+from components.state.snapshot import Message
 from components.state.text import Text, shading_named
 from components.text_views import count_sentence, place_after
 from components.widgets.widget import Said
@@ -37,7 +37,7 @@ MAX_LANES = 60
 LABEL_TOKENS = 16  # maximum length of a branch's label
 
 
-def edit(change: Callable[..., LastAction | None]) -> Callable[..., None]:
+def edit(change: Callable[..., Message | None]) -> Callable[..., None]:
     """Make a handler of a function that changes the document, and returns the action, or None if it isn't possible.
 
     Generation stops, and the new tokens are read. While the box contains a text that has not become the document, the
@@ -60,7 +60,7 @@ def edit(change: Callable[..., LastAction | None]) -> Callable[..., None]:
 
 
 @edit
-def choose(session: Session, document: Generation, sent: dict[str, Any]) -> LastAction | None:
+def choose(session: Session, document: Generation, sent: dict[str, Any]) -> Message | None:
     """Insert the clicked token or text after the token for which it was offered."""
     after, token, text = _position(document, sent), sent.get("token"), sent.get("text")
     if after is None:
@@ -76,18 +76,18 @@ def choose(session: Session, document: Generation, sent: dict[str, Any]) -> Last
 
 
 @edit
-def type_text(session: Session, document: Generation, text: str) -> LastAction | None:
+def type_text(session: Session, document: Generation, text: str) -> Message | None:
     return _type(session, document, text, Text.of(document).framed(session.selection)) if text else None
 
 
-def _type(session: Session, document: Generation, text: str, after: int) -> LastAction:
+def _type(session: Session, document: Generation, text: str, after: int) -> Message:
     document.append_text(checked_text("text", text), after=after, special=session.special)
     session.query = ""
     return Message("status.typed", {"text": shortened(text, MAX_SHOWN_CHARS)})
 
 
 @edit
-def go_back(session: Session, document: Generation) -> LastAction | None:
+def go_back(session: Session, document: Generation) -> Message | None:
     position = Text.of(document).framed(session.selection)
     if position == len(document.ids) - 1:
         return None
@@ -96,7 +96,7 @@ def go_back(session: Session, document: Generation) -> LastAction | None:
 
 
 @edit
-def switch_branch(session: Session, document: Generation, sent: dict[str, Any]) -> LastAction | None:
+def switch_branch(session: Session, document: Generation, sent: dict[str, Any]) -> Message | None:
     node = sent.get("node")
     if type(node) is not int or sent.get("document") != str(document.key) or node == document.path[-1]:
         return None

@@ -160,10 +160,6 @@ def goes_on(s: Any, *, is_off: bool = False) -> str:
     return t("goes_on.says", text=marked(s[without_attention][1 + is_off]).strip())
 
 
-def attention_label(s: Any) -> str:
-    return t("attention.on" if s.attention_off else "attention.off")
-
-
 def switch_attention(session: Session) -> None:
     session.attention_off = not session.attention_off
 

@@ -200,7 +200,11 @@ def _attention() -> tuple[Part, ...]:
             row(
                 layer_select("layer", beside=True),
                 head,
-                button("attention-off", prediction.attention_label, prediction.switch_attention),
+                button(
+                    "attention-off",
+                    lambda s: t("attention.on" if s.attention_off else "attention.off"),
+                    prediction.switch_attention,
+                ),
             ),
         ),
         picture("heatmap", prediction.heatmap, clickable=True, on=prediction.select_row),
