@@ -68,10 +68,9 @@ class Admission:
 
 @contextmanager
 def admitted(session: Session, *models: LoadedModel) -> Iterator[Admission]:
-    """Take a place in the models' admission queues and release it when the block ends.
+    """Take a place in the models' queues: `with admitted(session, loaded) as waiting: yield from waiting; ...`.
 
-    Use it as `with admitted(session, loaded) as waiting: yield from waiting; ...`. Call
-    `waiting.place.rest()` before a pause and `waiting.place.after_token()` after each token.
+    Call `waiting.place.rest()` before a pause and `waiting.place.after_token()` after each token.
     """
     with enter(*(loaded.engine.admission for loaded in models)) as place:
         yield Admission(session, place)
@@ -86,9 +85,7 @@ def waiting_for_cluster(loaded: LoadedModel) -> Message:
 def measured(steps: Iterator[S], seed: int | None, began: float, session: Session | None = None) -> Iterator[S]:
     """Pass on the steps of a generation, and store the throughput up to each of them in the session, if there is one.
 
-    Args:
-        steps: May contain None, which is not a step (see `gpt.documents.generation.stream`).
-        began: Start of the request, from time.perf_counter().
+    steps: None is not a step (see `gpt.documents.generation.stream`). began: start of the request, from perf_counter().
     """
     count, seconds, first = 0, 0.0, 0.0
     for step in steps:
@@ -103,9 +100,6 @@ def measured(steps: Iterator[S], seed: int | None, began: float, session: Sessio
 
 
 def min_update_interval(loaded: LoadedModel) -> float:
-    """Return the minimum number of seconds between two updates of one stream.
-
-    It is 0 for a single stream and grows with the number of streams.
-    """
+    """Return the minimum number of seconds between two updates of one stream: 0 if there are no others."""
     admission = loaded.engine.admission  # waiting texts also count, because they may have begun: texts take turns
     return UPDATE_COST_SECONDS / MAX_UPDATE_SHARE * max(0, admission.n_admitted + admission.n_waiting - 1)

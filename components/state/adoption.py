@@ -14,10 +14,7 @@ from gpt.background import Cancelled, Progress, run_with_progress
 
 
 def adopt(session: Session, document: Generation, prompt: str, action: Message) -> None:
-    """Replace the document, archive the previous one and stop any running stream.
-
-    prompt: the new text in the prompt box.
-    """
+    """Replace the document and its prompt, archive the previous one and stop any running stream."""
     with session.lock.changing():
         session.push_undo(session.unwritten)
         _adopt(session, document, prompt, action)
@@ -67,10 +64,9 @@ def remark(session: Session) -> Message | None:
 
 
 def load_with_progress(session: Session, name: str, strength: float = 1.0) -> Generator[None, None, LoadedModel]:
-    """Return the shared model with that name; yields while it loads, with its progress in `session.progress`.
+    """Return a model, see `get_model`; yields while it loads, with its progress in `session.progress`.
 
-    strength: see `get_model`. The model loads in its own thread, which continues if a waiting caller is cancelled.
-    Raises the same errors as `get_model`.
+    It loads in its own thread, which continues if a waiting caller is cancelled.
     """
 
     def load(progress: Progress) -> LoadedModel:

@@ -74,10 +74,7 @@ class DocumentLock:
             yield self.turn == turn
 
     def steps(self, turn: int, steps: Iterator[T], *, shorten: bool = False) -> Iterator[T]:
-        """Iterate over the steps while the stream has its turn, taking each step under the lock.
-
-        shorten: whether a step may shorten the document.
-        """
+        """Take each step under the lock while the stream has its turn. shorten: whether it may shorten the document."""
         hold = self.settling if shorten else self.writing
         while True:
             with hold(turn) as has_turn:
@@ -88,10 +85,7 @@ class DocumentLock:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock for an edit, during which no stream writes and no other thread reads.
-
-        Waits at most MAX_STREAM_WAIT_SECONDS for a running stream to end, so that its last frame precedes the edit.
-        """
+        """Hold the lock for an edit. Waits for a running stream to end, so that its last frame precedes the edit."""
         self.take()
         with self._turns:
             self._turns.wait_for(lambda: self._stream is None, MAX_STREAM_WAIT_SECONDS)
@@ -101,6 +95,6 @@ class DocumentLock:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Hold the lock for reading the document, which may grow but not shrink meanwhile."""
+        """Hold the lock for reading the document, which may grow but not shrink."""
         with self._shortening:
             yield

@@ -26,9 +26,8 @@ class Pending(Exception):
 class Computed(Generic[T]):
     """A result that `function(snapshot)` computes off the page's thread, while something on the open tab reads it.
 
-    while_writing: also compute it while a text is being written. is_usable: whether a result that is out of date can
-    still be drawn, such as one for the beginning of the text, given the value and a snapshot. One that can't is dropped
-    before it is computed again.
+    while_writing: also compute it while a text is being written. is_usable: whether the value of a result that is out
+    of date can still be drawn. One that can't is dropped before it is computed again.
     """
 
     function: Callable[[Any], T]
@@ -148,10 +147,7 @@ class Reads:
 
 
 class ReadState:
-    """The state of a class that `Tab.state` made; records each field read. Other states are read as a whole.
-
-    Reading anything but a field also counts as reading the whole state.
-    """
+    """The state of a class that `Tab.state` made. Reading anything but a field counts as reading the whole state."""
 
     def __init__(self, reads: Reads, cls: type) -> None:
         self._reads, self._cls = reads, cls
@@ -164,10 +160,7 @@ class ReadState:
 
 
 def value_of(snapshot: Snapshot, key: Any) -> Any:
-    """Return the current value for a key of `Seen`.
-
-    For a Computed: the stamp of its latest result, None before the first, and whether it can be drawn.
-    """
+    """Return the current value for a key of `Seen`; of a Computed, the latest stamp and whether it can be drawn."""
     match key:
         case str():
             return getattr(snapshot, key)

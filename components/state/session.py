@@ -29,8 +29,8 @@ COPIED = {each.name for each in fields(Snapshot)} - {
 class ArchivedDocument:
     """A replaced document.
 
-    prompt: its prompt. text: its text in the box. model: name of its model. file: the document as JSON. unwritten: a
-    text in the box that had not become the document, and was replaced with it.
+    text: its text in the box. file: the document as JSON. unwritten: a text in the box that had not become the
+    document, and was replaced with it.
     """
 
     prompt: str
@@ -58,13 +58,11 @@ class Session(Shown):
     resources: closed with the session.
     address: the browser's network address, "" if unknown.
 
-    is_mirror: always False (see `components.render.Page`).
-
     Each tab's state is a frozen dataclass (see `state` and `change`). The document changes only under `lock`; every
     other attribute is replaced as a whole and may be read at any time.
     """
 
-    is_mirror = False
+    is_mirror = False  # see `components.render.Page`
 
     def __init__(
         self,
@@ -119,7 +117,7 @@ class Session(Shown):
             self._states[key] = result
 
     def chosen(self) -> list[object]:
-        """Return the current states of the tabs and panels (see `components.kit`)."""
+        """Return the current states of the tabs and panels."""
         with self._states_lock:
             return [state for state in self._states.values() if hasattr(state, "read_by_field")]
 
@@ -132,10 +130,7 @@ class Session(Shown):
             return True
 
     def snapshot(self) -> Snapshot:
-        """Return an immutable copy of the session. Hold `lock.reading()` while reading more of its text.
-
-        If words are hidden, the model reads the text without them once.
-        """
+        """Return an immutable copy. Hold `lock.reading()` while reading more of its text."""
         with self.lock.reading():
             written, hidden, text = self._texts()
             with self._states_lock:
@@ -197,7 +192,6 @@ class Session(Shown):
 
     @property
     def can_undo(self) -> bool:
-        """Return whether an action can be undone, in this document or by restoring an archived one."""
         document = self.document
         return bool(self.undo_stack) or (document is not None and (document.can_undo or self.unwritten is not None))
 

@@ -35,7 +35,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Throughput:
-    """Number of tokens, model time in seconds excluding waiting, and time to first token."""
+    """Number of tokens, model time in seconds excluding waiting, and seconds to the first token."""
 
     seed: int | None
     count: int = 0
@@ -130,7 +130,7 @@ class Snapshot(Shown):
 
     def ready(self, computed: Any) -> Any:
         """Return the latest value of a `Computed`, or None."""
-        return computed.latest(self)
+        return self[computed]
 
     def text_read(self) -> Text:
         """Return the text that the model has read, as `text` does. Raises NothingToShow if there is none."""
@@ -138,13 +138,13 @@ class Snapshot(Shown):
             raise NothingToShow
         return self.text
 
+    # as in `components.state.reads.Reads`
+
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot itself (see `components.state.reads.Reads`)."""
         return self
 
     def watch(self, function: Callable[[Snapshot], S]) -> S:
-        """Return function(self) (see `components.state.reads.Reads`)."""
         return function(self)
 
     def cached(self, make: Callable[[Snapshot], S], key: object = None) -> S:
@@ -155,10 +155,9 @@ class Snapshot(Shown):
         return self._cache[key]
 
     def stages(self, logits: Tensor, ids: Sequence[int]) -> Stages:
-        """Return the distribution of the token after `ids` under the sampling settings.
+        """Return the distribution of the token after `ids` under the sampling settings. logits: (vocab_size,).
 
-        Every probability of a next token on the page comes from here, or its label says "at temperature 1". logits: of
-        the model, with or without edits, (vocab_size,).
+        Every probability of a next token on the page comes from here, or its label says "at temperature 1".
         """
         return distribution(logits, self.settings.sampling(), previous_ids=ids)
 

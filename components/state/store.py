@@ -20,10 +20,7 @@ def is_session_id(value: object) -> bool:
 
 
 class SessionStore:
-    """Sessions in order of last use; the least recently used idle sessions are closed when a limit is reached.
-
-    A session that is busy generating or training is kept until it is idle.
-    """
+    """Sessions; those used least recently are closed when a limit is reached, except for busy ones."""
 
     def __init__(
         self,

@@ -25,10 +25,7 @@ def shading_named(name: object) -> Shading | None:
 
 @dataclass(frozen=True)
 class Selection:
-    """The selection: a position, a layer, a head, and the quantity that shades the token strip.
-
-    The position NEWEST stands for the last token, and the head None for the average over all heads.
-    """
+    """The position (NEWEST for the last token), layer, head (None for the average) and the token strip's shading."""
 
     position: int = NEWEST
     layer: int = 0
@@ -85,7 +82,7 @@ class Text:
         return self._place(selection, self.n_read - 1)
 
     def framed(self, selection: Selection) -> int:
-        """Return the position to mark; unlike `at`, it can be the last token of a full context, which is never read."""
+        """Return the position to mark, which can be the last token of a full context, which is never read."""
         return self._place(selection, len(self.ids) - 1)
 
     def _place(self, selection: Selection, last: int) -> int:
@@ -111,10 +108,7 @@ class HiddenWords:
     positions: frozenset[int] = frozenset()
 
     def within(self, text: Text) -> frozenset[int]:
-        """Return the hidden positions within the prefix that a text shares with the text whose words were hidden.
-
-        Nothing is hidden if no token would be left.
-        """
+        """Return the hidden positions in the beginning that a text shares, or none if no token would be left."""
         n = common_prefix_length(self.ids, text.ids)
         hidden = frozenset(position for position in self.positions if position < n)
         return hidden if len(hidden) < len(text.ids) else frozenset()

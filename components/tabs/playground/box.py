@@ -56,10 +56,7 @@ def changed(session: Session, change: Callable[[LoadedModel], object]) -> Iterat
 
 
 def type_text(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Make the text in the box the document, and predict its next token.
-
-    Newer text replaces text that is still waiting. For `sent`, see `read_box`.
-    """
+    """Make the text in the box the document, and predict its next token. Newer text replaces text that waits."""
 
     def take(loaded: LoadedModel) -> None:
         if session.answered < session.edited == typed[-1].edited:
@@ -80,8 +77,7 @@ def take_typed(session: Session, sent: dict[str, Any]) -> None:
 def read_box(session: Session, sent: dict[str, Any]) -> list[Typed]:
     """Return the texts in the box that have not been taken yet: the last of each run of edits, oldest first.
 
-    sent: unchecked, with "text", "edited", "run" and "before": the fields of `Typed`, and earlier texts as lists of
-    them.
+    sent: unchecked; the fields of `Typed`, and "before", earlier texts as lists of them.
     """
     try:
         before = list(sent.get("before", ()))[-MAX_RUNS:]
@@ -280,8 +276,7 @@ def as_typed(pieces: list[str], s: Any) -> list[str]:
 def hide_words(session: Session, sent: dict[str, Any]) -> None:
     """Hide exactly these words, unless a later click has been handled or the text has been edited since.
 
-    `sent` is an unvalidated payload from `components.widgets.composer`. "hidden" is a list with the position of any
-    token in each word.
+    sent: see `components.widgets.composer`; unchecked. The position of any of its tokens stands for a word.
     """
     given, n = sent.get("hidden"), sent.get("n", 0)
     with session.lock.reading():  # two clicks may arrive at the same time, in any order
@@ -307,9 +302,7 @@ def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) ->
 
     Control tokens are kept where the text still contains their names; text typed between them is encoded as characters.
     New text, or text typed after the end of a turn, is a user message. The model's answer after a change is dropped.
-
-    Raises:
-        ValueError: If the template fails.
+    Raises ValueError if the template fails.
     """
     ids = [] if document is None else document.ids
     shown, controls = shown_tokens(tokenizer, ids), [token_id in tokenizer.special_ids for token_id in ids]

@@ -132,10 +132,7 @@ def bars(s: Any) -> dict[str, Any]:
 
 
 def _listed(before: np.ndarray, final: np.ndarray, also: Sequence[int | None] = ()) -> list[int]:
-    """Return the ids of the likeliest tokens and those in `also`, likeliest first.
-
-    The first token in `also` is always among the visible bars.
-    """
+    """Return the ids of the likeliest tokens and those in `also`, the first of which is among the visible bars."""
     ids = best(final, before, MAX_BARS).tolist()
     missing = [each for each in dict.fromkeys(also) if each is not None and each not in ids]
     ids = sorted([*ids[: MAX_BARS - len(missing)], *missing], key=lambda i: -final[i])
@@ -168,10 +165,10 @@ def switch_attention(session: Session) -> None:
 
 
 def arcs(s: Any) -> list[tuple[int, float]]:
-    """Return (position, share) pairs for the words that the prediction depends on, in the text as written.
+    """Return (position in the text as written, share) of the words that the prediction depends on, if attention is on.
 
     The share is the fraction of the probability that is lost without the word. Until it is measured, and while the text
-    grows, it is the selected head's attention weight. The list is empty while attention is off.
+    grows, it is the selected head's attention weight.
     """
     if s.text is None or s.attention_off:
         return []
@@ -186,10 +183,7 @@ def arcs(s: Any) -> list[tuple[int, float]]:
 
 
 def effects(s: Any) -> list[tuple[int, float, float]]:
-    """Return (position, probability, probability without the word) for each measured word, in the text as written.
-
-    The list is empty until this is measured, and while attention is off.
-    """
+    """Return the position in the text as written, the probability and that without the word, for each measured word."""
     falls = None if s.text is None or s.attention_off else s.cached(reason_falls)
     if falls is None:
         return []
@@ -207,10 +201,7 @@ def attended(s: Any) -> list[tuple[int, float]]:
 
 
 def why(s: Any) -> str:
-    """Describe what the prediction depends on, or what has changed without the hidden words.
-
-    Until this is measured, describe what the selected head attends to.
-    """
+    """Name what the prediction depends on; before this is measured, what the selected head attends to."""
     s.text_read()
     if measured := s.cached(hidden_sentence) or s.cached(measured_reason):
         return str(measured)
@@ -256,10 +247,7 @@ def hide_main(session: Session) -> None:
 
 
 def hidden_sentence(s: Any) -> str:
-    """Describe how the next token's probability has changed without the hidden words, and what is likeliest now.
-
-    Returns "" if no word is hidden.
-    """
+    """Describe what has changed for the next token without the hidden words; "" if no word is hidden."""
     whole, now = s.cached(stages_as_written), s.cached(stages_of)
     if whole is None or now is None:
         return ""

@@ -33,9 +33,7 @@ panel = Panel("pipeline")
 
 @panel.state
 class Chosen:
-    """State of the card: whether it is open, the unit of its chart, the followed token, if not the default one, and the
-    other search results.
-    """
+    """followed: the followed token, if not the default one. found: the search results."""
 
     is_open: bool = False
     unit: Unit = setting("probability", lambda s: {unit: t(f"pipeline.{unit}") for unit in get_args(Unit)})

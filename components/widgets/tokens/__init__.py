@@ -92,10 +92,7 @@ def token_line(
 
 
 def shade_value(weights: np.ndarray) -> str:
-    """Return a value for `shade` from attention weights in 0..1, shape (S,), relative to the largest.
-
-    The value "" switches back to probabilities. Tokens after the S-th have no shade.
-    """
+    """Return a value for `shade` from attention weights in 0..1, (S,), relative to the largest; "" is none."""
     weights = np.asarray(weights, dtype=np.float64)
     largest = float(weights.max(initial=0.0))
     levels = np.round(weights * (FULL / largest)) if largest > 0 else np.zeros_like(weights)
