@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 
 from components.figures.bars import size_bars
 from components.figures.maps import grid
@@ -17,7 +16,7 @@ from components.labels import ACTIVATIONS, decimal, percent, quoted
 from components.parts import Part
 from components.state.text import Text
 from components.widgets.chart import Drawing
-from gpt import Trace
+from gpt import trace_text
 
 NEAR_ZERO = 0.05
 When = Literal["before", "after"]
@@ -44,12 +43,9 @@ class Hidden(NamedTuple):
 
 
 @panel.computed
-@torch.inference_mode()
 def hidden(s: Any) -> Hidden:
     text, layer, position = s.text_read(), s.selection.layer, s.position
-    trace, model = Trace(), text.loaded.model
-    model.hidden_states(torch.tensor([text.ids[: position + 1]], device=model.device), trace=trace)
-    here = trace.layers[layer]
+    here = trace_text(text.loaded.model, text.ids[: position + 1]).layers[layer]
     before, after = (values[0, -1].float().cpu().numpy() for values in (here.mlp_pre, here.mlp_post))
     return Hidden(text, layer, position, before, after)
 

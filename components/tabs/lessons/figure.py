@@ -7,16 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import torch
-
 from components.errors import PageError
 from components.i18n import t
 from components.kit import Panel
+from components.labels import quoted
 from components.next_tokens import no_bars
 from components.parts import Lines
 from components.state.reads import Computed, Pending
 from components.widgets.chart import Drawing
-from gpt import GPTConfig, LoadedModel, Trace
+from gpt import GPTConfig, LayerTrace, LoadedModel, Trace, trace_text
 from gpt.inference.admission import enter
 from gpt.tokenizer import hold_back, prompt_ids
 
@@ -146,14 +145,16 @@ def text_ids(s: Any, least: int = 1, *, whole: bool = False) -> list[int]:
 
 @computed
 def trace(s: Any) -> Trace:
-    return traced(s[Open].loaded, text_ids(s))
+    return trace_text(s[Open].loaded.model, text_ids(s))
 
 
-@torch.inference_mode()
-def traced(loaded: LoadedModel, ids: list[int]) -> Trace:
-    result = Trace()
-    loaded.model.hidden_states(torch.tensor([ids], device=loaded.model.device), trace=result)
-    return result
+def here(s: Any) -> LayerTrace:
+    """Return what happens in the layer that the first slider selects."""
+    return s[trace].layers[int(s[Open].a)]
+
+
+def last_token(s: Any) -> str:
+    return quoted(s[Open].loaded.tokenizer, text_ids(s)[-1])
 
 
 def known(s: Any, key: Computed[T]) -> T | None:

@@ -19,11 +19,11 @@ from components.i18n.catalogue import CATALOGUES
 from components.panels import initialisation
 from components.tabs.lessons.code_view import excerpt, printed
 from components.tabs.lessons.course import HEADS, LESSONS, POEM
-from components.tabs.lessons.figure import EXAMPLE, Open, checked_ids, traced
+from components.tabs.lessons.figure import EXAMPLE, Open, checked_ids
 from components.tabs.lessons.pictures import PANELS, PICTURES, llama_pictures, model_pictures
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.tabs.lessons.tab import move, open_lesson
-from gpt import GPT, GPTConfig, LoadedModel, get_model
+from gpt import GPT, GPTConfig, LoadedModel, get_model, trace_text
 from gpt.experiments.architectures import norm_effect
 from gpt.experiments.initialisation import residual_norms
 from gpt.models.checkpoints.vocabularies import Characters
@@ -107,7 +107,7 @@ def test_rms_norm_divides_the_mean_too_even_in_the_first_layer(page):
 def test_the_heads_of_the_lesson_look_where_it_says(choice, least):
     layer, head = HEADS[choice]
     poems = get_model(POEMS_MODEL)
-    weights = traced(poems, checked_ids(poems, POEM, whole=True)).layers[layer].attn_weights[0, head]
+    weights = trace_text(poems.model, checked_ids(poems, POEM, whole=True)).layers[layer].attn_weights[0, head]
     looked = model_pictures.looked_at(choice)
     assert sum(weights[i, j].item() for i, j in looked) / len(looked) > least
 

@@ -56,25 +56,18 @@ def norm_effects(s: Any) -> dict[str, NormEffect]:
 def rms_norm(s: Any) -> Drawn:
     """Compare the mean and root mean square of the last token's vector before and after a layer's first norm."""
     gpt2, llama = s[norm_effects].values()
-    rows = (np.array([effect.mean_after, effect.rms_after]) for effect in (gpt2, llama))
     names = [words("llama.mean_after"), words("llama.rms_after")]
-    figure = grouped_bars(names, groups(*rows), y_title="")
-    text = words(
-        "rms_norm",
-        layer=int(s[Open].a),
-        mean=decimal(llama.mean_before, 2),
-        after=decimal(llama.mean_after, 2),
-        rms=decimal(llama.rms_after, 2),
-    )
-    widths = [config.n_embd for config in s[configs].values()]
-    parts = [parameter_parts(config)["norms"] for config in s[configs].values()]
+    bars = groups(*(np.array([effect.mean_after, effect.rms_after]) for effect in (gpt2, llama)))
+    means = {"mean": decimal(llama.mean_before, 2), "after": decimal(llama.mean_after, 2)}
+    text = words("rms_norm", layer=int(s[Open].a), rms=decimal(llama.rms_after, 2), **means)
+    one, other = s[configs].values()
     content = table(
         ("mean_change", *(f"{decimal(e.mean_before, 2)} → {decimal(e.mean_after, 2)}" for e in (gpt2, llama))),
         ("rms_change", *(f"{decimal(e.rms_before, 2)} → {decimal(e.rms_after, 2)}" for e in (gpt2, llama))),
-        ("norm.learned", f"2 × {widths[0]}", widths[1]),
-        ("norm.all", *(f"{n:,}" for n in parts)),
+        ("norm.learned", f"2 × {one.n_embd}", other.n_embd),
+        ("norm.all", *(f"{parameter_parts(config)['norms']:,}" for config in (one, other))),
     )
-    return Drawn(chart=(figure, text), table=content)
+    return Drawn(chart=(grouped_bars(names, bars, y_title=""), text), table=content)
 
 
 @computed
@@ -117,12 +110,11 @@ def swiglu(s: Any) -> Drawn:
     figure = lines(np.arange(1, longest + 1), groups(**sizes), x_title=words("llama.rank"), y_title=words("llama.size"))
     active = {shape: percent(float((values > ACTIVE).mean())) for shape, values in found.items()}
     text = words("swiglu", layer=int(s[Open].a), **active)
-    matrices = [3 if config.gated else 2 for config in s[configs].values()]
-    weights = [n * config.n_embd * config.ff_size for n, config in zip(matrices, s[configs].values(), strict=True)]
+    matrices = {config: 3 if config.gated else 2 for config in s[configs].values()}
     content = table(
-        ("neurons.matrices", *matrices),
+        ("neurons.matrices", *matrices.values()),
         ("neurons.number", *map(len, found.values())),
-        ("neurons.weights", *(f"{n:,}" for n in weights)),
+        ("neurons.weights", *(f"{n * config.n_embd * config.ff_size:,}" for config, n in matrices.items())),
     )
     return Drawn(chart=(figure, text), table=content)
 

@@ -25,17 +25,18 @@ from components.tabs.lessons.figure import (
     admitted,
     checked_ids,
     computed,
+    here,
     known,
     last_head,
     last_layer,
+    last_token,
     text_ids,
     trace,
-    traced,
     words,
 )
 from components.text_views import attention_map
 from components.widgets.chart import Drawing
-from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model
+from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model, trace_text
 from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
 from gpt.experiments.layers import DropoutEffect, dropout_effect
 from gpt.experiments.masks import MaskEffect, padding_effect
@@ -50,37 +51,24 @@ IDS = (2, 16)  # the small model's batch: rows, tokens
 STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
-def next_tokens(s: Any, logits: torch.Tensor) -> dict[str, Any]:
-    """Show the most probable next tokens at temperature 1 for one row of logits, (vocab_size,)."""
-    shares = at_one(logits).numpy()
-    ids = best(shares, shares, TOP).tolist()
-    return token_bars(words("at_one"), s[Open].loaded.tokenizer, ids, shares, shares, "bars.row.one")
-
-
 def activations(s: Any) -> Drawing:
     return curves_chart(s[Open].a)
 
 
 def feed_forward(s: Any) -> Drawing:
-    layer = int(s[Open].a)
-    ids, part = text_ids(s), s[trace].layers[layer]
-    values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
-    config = s[Open].loaded.model.config
+    values = here(s).mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
+    config, places = s[Open].loaded.model.config, np.arange(len(values) + 1) - 0.5
     after = words("activation", activation=ACTIVATIONS[config.activation])
-    figure, width = (
-        histogram(values, np.arange(len(values) + 1) - 0.5, x_title=words("neuron"), y_title=after),
-        config.n_embd,
-    )
-    text = words(
+    sizes = (config.n_embd, len(values), config.n_embd)
+    return histogram(values, places, x_title=words("neuron"), y_title=after), words(
         "feed_forward",
-        token=quoted(s[Open].loaded.tokenizer, ids[-1]),
-        layer=layer,
-        shapes=" → ".join(str([1, len(ids), size]) for size in (width, len(values), width)),
+        token=last_token(s),
+        layer=int(s[Open].a),
+        shapes=" → ".join(str([1, len(text_ids(s)), size]) for size in sizes),
         share=percent(float((values > 0.1).mean())),
         strongest=int(values.argmax()),
         value=f"{values.max():.2f}",
     )
-    return figure, text
 
 
 def heatmap(loaded: LoadedModel, weights: np.ndarray, ids: list[int]) -> Figure:
@@ -93,83 +81,70 @@ def average(s: Any) -> Drawing:
     ids = text_ids(s)
     # Applied to one-hot vectors, the average returns its own weights.
     weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
-    text = words("average", token=quoted(s[Open].loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
+    text = words("average", token=last_token(s), n=len(ids), share=percent(1 / len(ids)))
     return heatmap(s[Open].loaded, weights, ids), text
 
 
 @torch.inference_mode()
 def dot_products(s: Any) -> Drawing:
     """Plot the attention weights given by dot products of the normalised vectors that a layer reads."""
-    ids, layer = text_ids(s), int(s[Open].a)
-    x = s[trace].layers[layer].resid_pre.float().cpu()
+    x = here(s).resid_pre[0].float().cpu()
     x = torch.nn.functional.layer_norm(x, x.shape[-1:])  # all vectors have the same length
-    scores = (x @ x.transpose(-2, -1))[0]  # (T, T)
+    scores = x @ x.T  # (T, T)
     future = torch.ones_like(scores, dtype=torch.bool).triu(1)
     weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
-    token, to_itself = quoted(s[Open].loaded.tokenizer, ids[-1]), (scores[-1, -1], weights[-1, -1])
-    score, share = map(float, to_itself)
-    text = words("dot_products", layer=layer, token=token, score=f"{score:.0f}", share=percent(share))
-    return heatmap(s[Open].loaded, weights.numpy(), ids), text
+    to_itself = {"score": f"{scores[-1, -1].item():.0f}", "share": percent(weights[-1, -1].item())}
+    text = words("dot_products", layer=int(s[Open].a), token=last_token(s), **to_itself)
+    return heatmap(s[Open].loaded, weights.numpy(), text_ids(s)), text
 
 
 def queries(s: Any) -> Drawing:
     """Plot one head's scores for the last token's query and each key, before the softmax."""
-    layer, head = int(s[Open].a), int(s[Open].b)
-    ids, part = text_ids(s), s[trace].layers[layer]
-    q, k = part.attn_q[0, head, -1].float().cpu(), part.attn_k[0, head].float().cpu()  # (hs,), (T, hs)
+    head, ids, tokenizer = int(s[Open].b), text_ids(s), s[Open].loaded.tokenizer
+    q, k = here(s).attn_q[0, head, -1].float().cpu(), here(s).attn_k[0, head].float().cpu()  # (hs,), (T, hs)
     scores = (k @ q / len(q) ** 0.5).numpy()
-    tokenizer = s[Open].loaded.tokenizer
     names = [visible(token_text(tokenizer, i)) for i in ids]
-    figure = grouped_bars(names, {words("score"): scores}, y_title=words("score"))
     most = int(scores.argmax())
-    text = words(
+    return grouped_bars(names, {words("score"): scores}, y_title=words("score")), words(
         "queries",
-        layer=layer,
+        layer=int(s[Open].a),
         head=head,
-        token=quoted(tokenizer, ids[-1]),
+        token=last_token(s),
         target=quoted(tokenizer, ids[most]),
         score=decimal(float(scores[most]), 1),
         size=len(q),
     )
-    return figure, text
 
 
 def attention(s: Any) -> Drawing:
-    layer, head = int(s[Open].a), int(s[Open].b)
-    ids, weights = text_ids(s), s[trace].layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
-    tokenizer = s[Open].loaded.tokenizer
-    figure = heatmap(s[Open].loaded, weights, ids)
+    head, ids, loaded = int(s[Open].b), text_ids(s), s[Open].loaded
+    weights = here(s).attn_weights[0, head].float().cpu().numpy()  # (T, T)
     most = int(weights[-1].argmax())
-    text = words(
+    return heatmap(loaded, weights, ids), words(
         "attention",
-        layer=layer,
+        layer=int(s[Open].a),
         head=head,
-        token=quoted(tokenizer, ids[-1]),
-        target=quoted(tokenizer, ids[most]),
+        token=last_token(s),
+        target=quoted(loaded.tokenizer, ids[most]),
         share=percent(float(weights[-1, most])),
     )
-    return figure, text
 
 
 def attends_to_previous(s: Any) -> bool:
     """Return whether the head's last token puts more than half its attention on the previous token."""
-    found = known(s, trace)
-    if found is None:
+    if known(s, trace) is None:
         return False
-    weights = found.layers[int(s[Open].a)].attn_weights[0, int(s[Open].b)]
+    weights = here(s).attn_weights[0, int(s[Open].b)]
     return len(weights) >= MIN_CHOICE and bool(weights[-1, -2] > 0.5)
 
 
 def block(s: Any) -> Drawing:
     """Plot the norms of the last token's vectors in one block: the stream and both branch outputs."""
-    layer = int(s[Open].a)
-    ids, part = text_ids(s), s[trace].layers[layer]
-    lengths = {name: float(getattr(part, name)[0, -1].float().norm()) for name in STREAM}
+    norms = {name: getattr(here(s), name)[0, -1].float().norm().item() for name in STREAM}
     names = [words(f"block.{name}") for name in STREAM]
-    figure = grouped_bars(names, {words("length"): np.array(list(lengths.values()))}, y_title=words("length"))
-    written = {name: f"{length:.1f}" for name, length in lengths.items()}
-    text = words("block", layer=layer, token=quoted(s[Open].loaded.tokenizer, ids[-1]), **written)
-    return figure, text
+    figure = grouped_bars(names, {words("length"): np.array([*norms.values()])}, y_title=words("length"))
+    written = {name: f"{norm:.1f}" for name, norm in norms.items()}
+    return figure, words("block", layer=int(s[Open].a), token=last_token(s), **written)
 
 
 @computed
@@ -194,17 +169,17 @@ def model(s: Any) -> Drawn:
     """Show the shapes in the forward pass, and the prediction after a given number of blocks."""
     network, ids, depth = s[Open].loaded.model, text_ids(s), int(s[Open].a)
     logits = s[after_blocks][depth]
-    top = int(logits.argmax())
-    text = words(
-        "model", n=depth, total=network.config.n_layer, best=quoted(s[Open].loaded.tokenizer, top),
-        share=percent(float(at_one(logits)[top])),
-    )  # fmt: skip
+    shares = at_one(logits).numpy()
+    most = best(shares, shares, TOP).tolist()
+    tokenizer, total = s[Open].loaded.tokenizer, network.config.n_layer
+    text = words("model", n=depth, total=total, best=quoted(tokenizer, most[0]), share=percent(shares[most[0]]))
+    bars = token_bars(words("at_one"), tokenizer, most, shares, shares, "bars.row.one")
     embedding = "wte" if network.wpe is None else "wte + wpe"
     stream = [1, len(ids), network.config.n_embd]
     shapes = [("idx", [1, len(ids)]), (embedding, stream), (f"h[0:{depth}]", stream)]
     shapes += [("ln_f", stream), ("lm_head", [1, len(ids), len(logits)])]
     rows = [["", words("shape")], *([name, str(shape)] for name, shape in shapes)]
-    return Drawn(text, next_tokens(s, logits), table=rows)
+    return Drawn(text, bars, table=rows)
 
 
 @computed
@@ -256,21 +231,14 @@ def padded(s: Any) -> tuple[torch.Tensor, MaskEffect]:
 
 def small(s: Any) -> Drawing:
     logits, effect = s[padded]
-    names = {words("masked"): effect.with_mask, words("unmasked"): effect.without_mask}
     figure = grouped_bars(
         [str(place) for place in range(IDS[1])],
-        {name: values.cpu().numpy() for name, values in names.items()},
+        {words("masked"): effect.with_mask.cpu().numpy(), words("unmasked"): effect.without_mask.cpu().numpy()},
         x_title=words("place"),
         y_title=words("moved"),
     )
-    return figure, words(
-        "small",
-        ids=list(IDS),
-        logits=list(logits.shape),
-        n=int(s[Open].a),
-        masked=power(float(effect.with_mask.max())),
-        unmasked=f"{float(effect.without_mask.max()):.2g}",
-    )
+    moved = {"masked": power(effect.with_mask.max().item()), "unmasked": f"{effect.without_mask.max().item():.2g}"}
+    return figure, words("small", ids=list(IDS), logits=list(logits.shape), n=int(s[Open].a), **moved)
 
 
 @lru_cache(maxsize=1)
@@ -279,7 +247,7 @@ def tiny() -> GPT:
 
 
 class Steered(NamedTuple):
-    """A concept's activity on a text, (T,), and the next token's logits without and with it, (vocab_size,)."""
+    """A concept's activity on a text, (T,), and the next token's probabilities without and with it, (vocab_size,)."""
 
     loaded: LoadedModel
     ids: list[int]
@@ -298,28 +266,27 @@ def steered(s: Any) -> Steered:
         loaded = get_model(DEFAULT_MODEL)
     ids = checked_ids(loaded, s[Open].text, least=2)
     assert loaded.concepts is not None
-    each = loaded.concepts.offered[0]
-    activity = trace_activity(loaded.concepts, traced(loaded, ids), each.layer)[:, each.feature].numpy()
-    edits = Edits(steering=(loaded.concepts.steering(each.layer, each.feature, s[Open].a),))
+    place = loaded.concepts.offered[0].layer, loaded.concepts.offered[0].feature
+    activity = trace_activity(loaded.concepts, trace_text(loaded.model, ids), place[0])[:, place[1]].numpy()
+    edits = Edits(steering=(loaded.concepts.steering(*place, s[Open].a),))
     idx = torch.tensor([ids], device=loaded.model.device)
-    before, after = (loaded.model(idx, edits=each)[0, -1] for each in (None, edits))
-    return Steered(loaded, ids, (each.layer, each.feature), activity, before, after)
+    before, after = (at_one(loaded.model(idx, edits=each)[0, -1]) for each in (None, edits))
+    return Steered(loaded, ids, place, activity, before, after)
 
 
 def concepts(s: Any) -> Drawing:
     """Plot the activity of the concept, and describe its effect on the next token."""
-    found, strength = s[steered], s[Open].a
-    tokenizer = found.loaded.tokenizer
-    names = [visible(token_text(tokenizer, token)) for token in found.ids]
-    figure = grouped_bars(names, {words("concepts.activity"): found.activity}, y_title=words("concepts.activity"))
-    before, after = at_one(found.before), at_one(found.after)
+    loaded, ids, place, activity, before, after = s[steered]
+    strength, tokenizer = s[Open].a, loaded.tokenizer
+    names = [visible(token_text(tokenizer, token)) for token in ids]
     token = int((after - before).argmax()) if strength else int(before.argmax())
-    return figure, words(
+    title = words("concepts.activity")
+    return grouped_bars(names, {title: activity}, y_title=title), words(
         "concepts" if strength >= 0 else "concepts.weakened",
         share=percent(-strength),
-        name=quoted_concept(found.loaded, found.place),
-        layer=found.place[0],
-        most=quoted(tokenizer, found.ids[int(np.argmax(found.activity))]),
+        name=quoted_concept(loaded, place),
+        layer=place[0],
+        most=quoted(tokenizer, ids[int(np.argmax(activity))]),
         token=quoted(tokenizer, token),
         before=percent(before[token].item()),
         after=percent(after[token].item()),
@@ -350,8 +317,8 @@ def looked_at(choice: str) -> list[tuple[int, int]]:
 def weights(s: Any) -> tuple[LoadedModel, np.ndarray]:
     """Return the poem model and the chosen head's attention weights for the poem, (T, T)."""
     loaded, (layer, head) = get_model(POEMS_MODEL), HEADS[s[Open].choice]
-    trace = traced(loaded, loaded.tokenizer.encode(POEM))
-    return loaded, trace.layers[layer].attn_weights[0, head].cpu().numpy()
+    layers = trace_text(loaded.model, loaded.tokenizer.encode(POEM)).layers
+    return loaded, layers[layer].attn_weights[0, head].cpu().numpy()
 
 
 @computed
@@ -368,8 +335,8 @@ def verse(s: Any) -> Drawn:
     """Show a head's attention weights, and the poem that the model writes with and without that head."""
     choice, (loaded, found) = s[Open].choice, s[weights]
     layer, head = HEADS[choice]
-    share = sum(float(found[i, j]) for i, j in looked_at(choice)) / len(looked_at(choice))
-    text = words(f"verse.{choice}", layer=layer, head=head, share=percent(share))
+    shares = [float(found[pair]) for pair in looked_at(choice)]
+    text = words(f"verse.{choice}", layer=layer, head=head, share=percent(sum(shares) / len(shares)))
     rows = [["", TITLE.strip()], *([words(f"verse.{name}"), poem] for name, poem in s[poems].items())]
     return Drawn(chart=(heatmap(loaded, found, loaded.tokenizer.encode(POEM)), text), table=rows)
 

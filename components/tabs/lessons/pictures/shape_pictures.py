@@ -49,25 +49,19 @@ def layouts(s: Any) -> Drawn:
 @lru_cache(maxsize=4)
 def name_rows(layout: str) -> list[list[str]]:
     """Return the names and shapes of each kind of weight in both layouts, with one row for all layers."""
-    weights = meta_model(GPTConfig(n_layer=1)).state_dict()
-    ours = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    if layout == "book":
-        pairs = [pair for name, shape in ours.items() for pair in book_parts(shape, name)]
-    else:
-        turns = transposed if layout == "hugging_face" else lambda _, tensor: tensor
-        pairs = [
-            (name if name == "lm_head.weight" else f"transformer.{name}", tuple(turns(name, tensor).shape), name)
-            for name, tensor in weights.items()
-        ]
-    return [[name, str(list(shape)), here, str(list(ours[here]))] for name, shape, here in pairs]
-
-
-def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
-    """Return the names and shapes of the book's weights that make up one of ours: three for query, key and value."""
-    if ".c_attn." not in ours:
-        return [(their_name(ours, BOOK), shape, ours)]
-    third = (shape[0] // 3, *shape[1:])
-    return [(their_name(ours.replace("c_attn", letter), BOOK), third, ours) for letter in "qkv"]
+    rows = []
+    for ours, tensor in meta_model(GPTConfig(n_layer=1)).state_dict().items():
+        here = [ours, str(list(tensor.shape))]
+        if layout == "book" and ".c_attn." in ours:  # three weights: for query, key and value
+            third = [tensor.shape[0] // 3, *tensor.shape[1:]]
+            rows += [[their_name(ours.replace("c_attn", letter), BOOK), str(third), *here] for letter in "qkv"]
+        elif layout == "book":
+            rows.append([their_name(ours, BOOK), str(list(tensor.shape)), *here])
+        else:
+            theirs = transposed(ours, tensor) if layout == "hugging_face" else tensor
+            name = ours if ours == "lm_head.weight" else f"transformer.{ours}"
+            rows.append([name, str(list(theirs.shape)), *here])
+    return rows
 
 
 def cost(s: Any) -> Drawing:

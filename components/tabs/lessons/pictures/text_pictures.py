@@ -28,6 +28,7 @@ from components.tabs.lessons.figure import (
     admitted,
     checked_ids,
     computed,
+    last_token,
     text_ids,
     words,
 )
@@ -43,16 +44,11 @@ TOP = 20  # bars for next tokens
 
 
 def tokenizer(s: Any) -> Drawn:
-    vocabulary, ids = s[Open].loaded.tokenizer, text_ids(s, whole=True)
-    rows = [
-        [visible(token_text(vocabulary, i)), str(i), " ".join(f"{byte:02x}" for byte in vocabulary.token_bytes(i))]
-        for i in ids
-    ]
-    text = words(
-        "tokenizer", n=len(ids), characters=len(s[Open].text), bytes=len(s[Open].text.encode("utf-8", "replace"))
-    )
+    vocabulary, ids, text = s[Open].loaded.tokenizer, text_ids(s, whole=True), s[Open].text
+    rows = [[visible(token_text(vocabulary, i)), str(i), vocabulary.token_bytes(i).hex(" ")] for i in ids]
     head = [words(f"tokenizer.{column}") for column in ("token", "id", "bytes")]
-    return Drawn(text, table=[head, *rows])
+    n_bytes = len(text.encode("utf-8", "replace"))
+    return Drawn(words("tokenizer", n=len(ids), characters=len(text), bytes=n_bytes), table=[head, *rows])
 
 
 @computed
@@ -64,9 +60,8 @@ def loss(s: Any) -> Drawing:
     tokenizer, read = s[Open].loaded.tokenizer, s[scored]
     bits = np.array([loss.surprisal for loss in read.losses])
     names = [visible(token_text(tokenizer, token_id)) for token_id in read.ids[1:]]
-    figure = grouped_bars(names, {words("surprise"): bits}, y_title=words("surprise"))
     most = int(bits.argmax())
-    return figure, words(
+    return grouped_bars(names, {words("surprise"): bits}, y_title=words("surprise")), words(
         "loss",
         nats=f"{read.score.loss:.2f}",
         perplexity=f"{read.score.perplexity:.1f}",
@@ -160,9 +155,8 @@ def merges(s: Any) -> Drawn:
     """Show a text's tokens after a given number of merges learned from it."""
     if not s[Open].text.strip():
         raise PageError("picture.empty")
-    learned = Merges(regex.findall(WORD, s[Open].text[:MAX_TEXT_CHARS]))
+    learned, rows = Merges(regex.findall(WORD, s[Open].text[:MAX_TEXT_CHARS])), []
     before = sum(map(len, learned.words))
-    rows = []
     for n in range(1, int(s[Open].a) + 1):
         counts = Counter(pair for parts in learned.words for pair in pairwise(parts))
         token = learned.learn()
@@ -185,26 +179,20 @@ def nearest(s: Any) -> list[int]:
 
 def embedding(s: Any) -> Drawing:
     """Plot the last token's vector, and list the tokens with the most similar vectors."""
-    near, token, tokenizer = s[nearest], text_ids(s)[-1], s[Open].loaded.tokenizer
-    weight = s[Open].loaded.model.wte.weight  # (vocab_size, C)
-    figure = histogram(
-        weight[token].detach().float().cpu().numpy(),
-        np.arange(weight.shape[1] + 1) - 0.5,
-        x_title=words("number"),
-        y_title=words("value"),
-    )
-    likest = listed(quoted(tokenizer, i) for i in near)
-    return figure, words("embedding", token=quoted(tokenizer, token), id=token, shape=list(weight.shape), tokens=likest)
+    token, tokenizer, weight = text_ids(s)[-1], s[Open].loaded.tokenizer, s[Open].loaded.model.wte.weight
+    vector, places = weight[token].detach().float().cpu().numpy(), np.arange(weight.shape[1] + 1) - 0.5
+    likest = listed(quoted(tokenizer, i) for i in s[nearest])
+    text = words("embedding", token=last_token(s), id=token, shape=list(weight.shape), tokens=likest)
+    return histogram(vector, places, x_title=words("number"), y_title=words("value")), text
 
 
 def batches(s: Any) -> Drawn:
     ids, tokenizer = text_ids(s, least=2), s[Open].loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
-    rows = [
-        [str(at), "".join(names[: at + 1]), names[at], names[at + 1]] for at in range(min(len(ids) - 1, int(s[Open].a)))
-    ]
+    n = min(len(ids) - 1, int(s[Open].a))
+    rows = [[str(at), "".join(names[: at + 1]), names[at], names[at + 1]] for at in range(n)]
     head = [words(f"batches.{column}") for column in ("position", "seen", "input", "target")]
-    return Drawn(words("batches", n=len(rows), total=len(ids)), table=[head, *rows])
+    return Drawn(words("batches", n=n, total=len(ids)), table=[head, *rows])
 
 
 PICTURES: dict[str, Picture] = {

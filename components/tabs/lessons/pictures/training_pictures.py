@@ -101,9 +101,10 @@ def recording(s: Any) -> Recording:
 
 def training(s: Any) -> Drawn:
     done, step = s[recording], int(s[Open].a) // EVERY * EVERY
-    held_out = np.interp(np.arange(len(done.losses)), np.arange(len(done.held_out)) * EVERY, done.held_out)
+    updates = np.arange(len(done.losses))
+    held_out = np.interp(updates, np.arange(len(done.held_out)) * EVERY, done.held_out)
     figure = lines(
-        np.arange(len(done.losses)),
+        updates,
         {words("training.text"): np.array(done.losses), words("training.held_out"): held_out},
         x_title=words("updates"),
         y_title=words("nats"),
