@@ -8,24 +8,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from components import kit
 from components.figures.bars import row_bars
 from components.i18n import t
-from components.kit import (
-    Panel,
-    choice,
-    column,
-    columns,
-    layer_select,
-    no_text,
-    picture,
-    position_slider,
-    question,
-    row,
-    says,
-    select,
-    setting,
-    slider,
-)
 from components.labels import decimal, quoted
 from components.parts import Part
 from components.widgets.chart import Drawing
@@ -44,7 +29,7 @@ from gpt.experiments.layers import (
 EPS = {1e-8: "0.00000001", 1e-5: "0.00001", 1e-3: "0.001", 0.1: "0.1", 1.0: "1"}
 STAGES = ("before", "standard", "after")
 
-panel = Panel("norm")
+panel = kit.Panel("norm")
 
 
 def norms(s: Any) -> tuple[NormName, ...]:
@@ -58,11 +43,11 @@ class Chosen:
     shift: offset on the learned shift.
     """
 
-    source: str = setting("example", lambda s: {each: t(f"norm.source.{each}") for each in ("example", "model")})
-    which: NormName = setting("ln_1", lambda s: {each: t(f"norm.which.{each}") for each in norms(s)})
-    scale: float = setting(1.0, low=-1, high=3, step=0.05)
-    shift: float = setting(0.0, low=-2, high=2, step=0.05)
-    eps: float = setting(1e-5, EPS)
+    source: str = kit.setting("example", lambda s: {each: t(f"norm.source.{each}") for each in ("example", "model")})
+    which: NormName = kit.setting("ln_1", lambda s: {each: t(f"norm.which.{each}") for each in norms(s)})
+    scale: float = kit.setting(1.0, low=-1, high=3, step=0.05)
+    shift: float = kit.setting(0.0, low=-2, high=2, step=0.05)
+    eps: float = kit.setting(1e-5, EPS)
 
 
 class Rows(NamedTuple):
@@ -130,7 +115,7 @@ def table_rows(s: Any) -> dict[str, Any]:
 
 
 def note(s: Any) -> str:
-    return t(f"norm.note.{s.text.config.norm if reads_model(s) and not no_text(s) else 'layer'}")
+    return t(f"norm.note.{s.text.config.norm if reads_model(s) and not kit.no_text(s) else 'layer'}")
 
 
 def bars(side: str, s: Any) -> Drawing:
@@ -146,27 +131,27 @@ def reads_model(s: Any) -> bool:
 
 
 def of_side(side: str) -> Part:
-    return column(question(f"norm.{side}"), picture(f"norm-{side}", partial(bars, side)))
+    return kit.column(kit.question(f"norm.{side}"), kit.picture(f"norm-{side}", partial(bars, side)))
 
 
 SECTION = panel.section(
     answer,
-    row(
-        choice(Chosen.source, "norm.source", labelled=True),
-        select(Chosen.which, "norm.which", value=which, show=reads_model),
-        layer_select("norm-layer", show=lambda s: reads_model(s) and which(s) != "ln_f"),
-        position_slider("norm-position", "norm.position", show=reads_model),
+    kit.row(
+        kit.choice(Chosen.source, "norm.source", labelled=True),
+        kit.select(Chosen.which, "norm.which", value=which, show=reads_model),
+        kit.layer_select("norm-layer", show=lambda s: reads_model(s) and which(s) != "ln_f"),
+        kit.position_slider("norm-position", "norm.position", show=reads_model),
         classes="gb-panel-controls",
     ),
-    row(
-        slider(Chosen.scale, "norm.scale", info="norm.scale.info"),
-        slider(Chosen.shift, "norm.shift", info="norm.shift.info"),
-        select(Chosen.eps, "norm.eps", info="norm.eps.info"),
+    kit.row(
+        kit.slider(Chosen.scale, "norm.scale", info="norm.scale.info"),
+        kit.slider(Chosen.shift, "norm.shift", info="norm.shift.info"),
+        kit.select(Chosen.eps, "norm.eps", info="norm.eps.info"),
         classes="gb-panel-controls",
     ),
-    columns(of_side("before"), of_side("after")),
+    kit.columns(of_side("before"), of_side("after")),
     table("norm-numbers", draw=table_rows),
-    says("norm-note", note, kind="caption"),
-    notice=lambda s: no_text(s) if reads_model(s) else None,
+    kit.says("norm-note", note, kind="caption"),
+    notice=lambda s: kit.no_text(s) if reads_model(s) else None,
     reads_text=True,
 )

@@ -8,22 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from components import kit
 from components.errors import NothingToShow
 from components.figures.lines import lines
 from components.figures.style import Figure
 from components.i18n import t
-from components.kit import (
-    Panel,
-    caption,
-    choice,
-    experiment_buttons,
-    picture,
-    position_slider,
-    question,
-    row,
-    setting,
-    slider,
-)
 from components.labels import percent, quoted, token_text
 from components.state.jobs import Job, time_limited
 from components.state.text import NEWEST, Text
@@ -34,15 +23,15 @@ from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, pad
 MAX_TOKENS = 48  # maximum number of tokens in the text; each forward pass runs without a cache
 STEPS, MAX_SECONDS = 80, 20.0
 
-panel = Panel("masks")
+panel = kit.Panel("masks")
 
 
 @panel.state
 class Chosen:
     """padding_length: number of padding tokens. latest: losses of two models that are trained on random text."""
 
-    padding_length: int = setting(8, low=1, high=32)
-    side: str = setting("left", lambda s: {side: t(f"masks.side.{side}") for side in ("left", "right")})
+    padding_length: int = kit.setting(8, low=1, high=32)
+    side: str = kit.setting("left", lambda s: {side: t(f"masks.side.{side}") for side in ("left", "right")})
     latest: RandomTextLosses | None = None
     job: Job | None = None
     notice: ValueError | None = None
@@ -169,8 +158,8 @@ def losses(s: Any) -> Drawing:
 
 SECTION = panel.section(
     answer,
-    row(
-        position_slider(
+    kit.row(
+        kit.position_slider(
             "masks-position",
             "masks.position",
             low=1,
@@ -179,18 +168,18 @@ SECTION = panel.section(
         ),
         classes="gb-panel-controls",
     ),
-    picture("masks-causal", causal),
-    question("masks.padding.question"),
-    row(
-        slider(Chosen.padding_length, "masks.padding", info="masks.padding.info"),
-        choice(Chosen.side, "masks.side", labelled=True),
+    kit.picture("masks-causal", causal),
+    kit.question("masks.padding.question"),
+    kit.row(
+        kit.slider(Chosen.padding_length, "masks.padding", info="masks.padding.info"),
+        kit.choice(Chosen.side, "masks.side", labelled=True),
         classes="gb-panel-controls",
     ),
-    picture("masks-padding", padding),
-    question("masks.learn.question"),
-    caption("masks.learn.says"),
-    experiment_buttons("masks", "masks.learn", Chosen, train),
-    picture("masks-losses", losses),
+    kit.picture("masks-padding", padding),
+    kit.question("masks.learn.question"),
+    kit.caption("masks.learn.says"),
+    kit.experiment_buttons("masks", "masks.learn", Chosen, train),
+    kit.picture("masks-losses", losses),
     notice=lambda s: too_short(s) or s[Chosen].notice,
     reads_text=True,
 )

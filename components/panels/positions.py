@@ -9,21 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from components import kit
 from components.figures.lines import circles, lines
 from components.figures.maps import grid
 from components.i18n import t
-from components.kit import (
-    Panel,
-    caption,
-    column,
-    columns,
-    experiment_buttons,
-    picture,
-    question,
-    row,
-    setting,
-    slider,
-)
 from components.labels import listed, percent
 from components.state.jobs import Job, time_limited
 from components.widgets.chart import Drawing
@@ -37,7 +26,7 @@ WIDTH = 64  # length of the sinusoidal position vectors
 TRAINED_LENGTH, TESTED_LENGTH, STEPS = 32, 96, 240
 MAX_SECONDS = 30.0
 
-panel = Panel("positions")
+panel = kit.Panel("positions")
 
 
 class Trained(NamedTuple):
@@ -51,8 +40,8 @@ class Trained(NamedTuple):
 class Chosen:
     """position: the query's position. distance: number of tokens from key to query. latest: the trained models."""
 
-    position: int = setting(20, low=0, high=MAX_POSITION)
-    distance: int = setting(3, low=0, high=MAX_POSITION)
+    position: int = kit.setting(20, low=0, high=MAX_POSITION)
+    distance: int = kit.setting(3, low=0, high=MAX_POSITION)
     latest: Trained | None = None
     job: Job | None = None
     notice: ValueError | None = None
@@ -145,16 +134,19 @@ def beyond(s: Any) -> Drawing:
 LIMITS = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
 SECTION = panel.section(
     answer,
-    picture("positions-waves", waves),
-    row(
-        slider(Chosen.position, "positions.position"),
-        slider(Chosen.distance, "positions.distance", info="positions.distance.info"),
+    kit.picture("positions-waves", waves),
+    kit.row(
+        kit.slider(Chosen.position, "positions.position"),
+        kit.slider(Chosen.distance, "positions.distance", info="positions.distance.info"),
         classes="gb-panel-controls",
     ),
-    columns(column(picture("positions-circles", rotations)), column(picture("positions-closeness", closeness_lines))),
-    question("positions.beyond.question"),
-    caption("positions.beyond.says", **LIMITS),
-    experiment_buttons("positions", "positions.train", Chosen, train),
-    picture("positions-beyond", beyond),
+    kit.columns(
+        kit.column(kit.picture("positions-circles", rotations)),
+        kit.column(kit.picture("positions-closeness", closeness_lines)),
+    ),
+    kit.question("positions.beyond.question"),
+    kit.caption("positions.beyond.says", **LIMITS),
+    kit.experiment_buttons("positions", "positions.train", Chosen, train),
+    kit.picture("positions-beyond", beyond),
     notice=lambda s: s[Chosen].notice,
 )

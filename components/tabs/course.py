@@ -10,25 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
+from components import kit
 from components.cards.card import Card
 from components.errors import NothingToShow
 from components.figures.maps import grid
 from components.i18n import spoken, t
-from components.kit import (
-    Tab,
-    button,
-    caption,
-    card,
-    code_text,
-    column,
-    columns,
-    job_buttons,
-    lead,
-    picture,
-    question,
-    row,
-    says,
-)
 from components.state.admission import admitted
 from components.state.adoption import adopt
 from components.state.example import first_prompt
@@ -52,7 +38,7 @@ OPENS = "8"  # step that completes the GPT
 ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number in a tensor
 
 checker = cache(Checker)  # the reference model is loaded on first use
-tab = Tab("build")
+tab = kit.Tab("build")
 
 
 @tab.state
@@ -242,26 +228,26 @@ def cards(folder: Path | None) -> list[Callable[[], Card]]:
 
     It is None on pages that other people can open, because the program would run on this machine.
     """
-    intro = question("build.question"), lead("build.lead")
-    commands = code_text("build-commands", "build.commands", lambda s: COMMANDS)
+    intro = kit.question("build.question"), kit.lead("build.lead")
+    commands = kit.code_text("build-commands", "build.commands", lambda s: COMMANDS)
     if folder is None:
-        return [card("build", *intro, lead("build.elsewhere"), commands)]
-    found = column(
-        says("build-test", test, kind="question"),
-        says("build-problem", problem),
-        says("build-hint", hint),
-        columns(
-            column(picture("build-expected", partial(numbers, "expected")), min_width=240),
-            column(picture("build-received", partial(numbers, "received")), min_width=240),
+        return [kit.card("build", *intro, kit.lead("build.elsewhere"), commands)]
+    found = kit.column(
+        kit.says("build-test", test, kind="question"),
+        kit.says("build-problem", problem),
+        kit.says("build-hint", hint),
+        kit.columns(
+            kit.column(kit.picture("build-expected", partial(numbers, "expected")), min_width=240),
+            kit.column(kit.picture("build-received", partial(numbers, "received")), min_width=240),
         ),
-        says("build-printed", printed, kind="caption"),
+        kit.says("build-printed", printed, kind="caption"),
         grow=2,
     )
-    check_card = card(
+    check_card = kit.card(
         "build",
         *intro,
-        caption("build.file", folder=folder),
-        job_buttons(
+        kit.caption("build.file", folder=folder),
+        kit.job_buttons(
             "build",
             "build.check",
             partial(check, folder),
@@ -270,12 +256,12 @@ def cards(folder: Path | None) -> list[Callable[[], Card]]:
             primary=True,
             answer="build-path",
         ),
-        caption("build.check.says"),
-        says("build-status", status, kind="status"),
-        says("build-notice", lambda s: s[BuildState].notice, kind="notice"),
-        columns(column(table("build-path", words_from=1, draw=path), min_width=260), found),
-        row(
-            button(
+        kit.caption("build.check.says"),
+        kit.says("build-status", status, kind="status"),
+        kit.says("build-notice", lambda s: s[BuildState].notice, kind="notice"),
+        kit.columns(kit.column(table("build-path", words_from=1, draw=path), min_width=260), found),
+        kit.row(
+            kit.button(
                 "build-open",
                 "build.open",
                 partial(open_mine, folder),
@@ -283,19 +269,19 @@ def cards(folder: Path | None) -> list[Callable[[], Card]]:
                 enabled=lambda s: s[BuildState].is_gpt and is_idle(s),
             )
         ),
-        caption("build.open.says"),
+        kit.caption("build.open.says"),
         commands,
     )
     broken = [
-        button(
+        kit.button(
             f"build-{name}", f"build.broken.{name}", partial(open_example, name), queue="experiment", enabled=is_idle
         )
         for name in BROKEN
     ]
-    broken_card = card(
+    broken_card = kit.card(
         "build-broken",
-        question("build.broken.question"),
-        lead("build.broken.says"),
-        row(*broken, classes="gb-small"),
+        kit.question("build.broken.question"),
+        kit.lead("build.broken.says"),
+        kit.row(*broken, classes="gb-small"),
     )
     return [check_card, broken_card]
