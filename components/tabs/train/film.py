@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol, TypeGuard
+from typing import Any, Literal, TypeGuard, TypeVar
 
 import numpy as np
 
+from components import kit
 from components.cards.card import Card
+from components.figures.lines import Share, learning_curve
 from components.i18n import t
-from components.kit import card, case, column, columns, lead, picture, question, row, says, section
 from components.labels import percent, quoted, visible
 from components.state.reads import Computed
 from components.state.session import Session
@@ -22,21 +23,16 @@ from components.widgets.chart import Drawing
 from components.widgets.flow import flow
 from components.widgets.heads import heads, heads_data, largest_side, max_pooled
 from components.widgets.simple import growth, growth_data, table
-from gpt import LoadedModel, SamplingParams
+from gpt import LoadedModel
 from gpt.training.live_run import LiveRun
 from gpt.training.snapshots import Evaluation, RecordedRun, RunProgress
+from gpt.training.tasks import N_TEST_EXAMPLES
 
+T = TypeVar("T")
 Run = LiveRun | RecordedRun
-
-
-class MachinePass(Protocol):
-    """A forward pass over the example, from which the machine picture is drawn."""
-
-    def draw(self, position: int, layer: int, head: int, settings: SamplingParams) -> dict[str, Any]:
-        """Return the data for the flow widget."""
-
-
-Machine = Callable[[LoadedModel, Sequence[int]], MachinePass]
+# Runs a forward pass over an example. Its `draw(position, layer, head, settings)` returns the data of the flow widget.
+Machine = Callable[[LoadedModel, Sequence[int]], Any]
+GOAL = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,17 +122,27 @@ class Film:
     def is_shown(self, s: Any) -> bool:
         return self.shown(s) is not None
 
+    def of(self, draw: Callable[[Shown], T]) -> Callable[[Any], T]:
+        """Return a function of a snapshot that draws the displayed step; it is on the page only if there is one."""
+        return lambda s: draw(self.shown(s))  # type: ignore[arg-type]
+
     def change(self, session: Session, **chosen: Any) -> None:
         session.change(self.state, **chosen)
 
 
-def choose_moment(film: Film, session: Session, sent: dict[str, Any]) -> None:
-    """Show the evaluation at an index. Choosing the last one makes the display follow new evaluations."""
-    moment, shown = sent.get("moment"), film.shown(session.snapshot())
-    if shown is None or type(moment) is not int or moment < 0:
+def choose_step(film: Film, session: Session, sent: dict[str, Any]) -> None:
+    """Show the evaluation at an index, "moment", or the last one until a step, "x", unchecked.
+
+    Choosing the last one makes the display follow new evaluations.
+    """
+    moment, x, shown = sent.get("moment"), sent.get("x"), film.shown(session.snapshot())
+    if shown is None:
         return
-    evaluations = shown.progress.evaluations
-    film.change(session, step=None if moment >= len(evaluations) - 1 else evaluations[moment].step)
+    steps = [each.step for each in shown.progress.evaluations]
+    if type(moment) is int and moment >= 0:
+        x = steps[min(moment, len(steps) - 1)]
+    if is_number(x) and 0 <= x <= shown.progress.steps:
+        film.change(session, step=None if x >= steps[-1] else int(x))
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -216,63 +222,158 @@ def heatmap(shown: Shown) -> Drawing:
     return figure, text
 
 
-def player_card(film: Film) -> Callable[[], Card]:
-    def draw(s: Any) -> dict[str, Any]:
+# The learning curve
+
+
+def curve_chart(shown: Shown) -> Drawing:
+    run, progress, copy_losses = shown.run, shown.progress, None
+    if isinstance(run, RecordedRun):
+        copy_losses = np.array([run.figures[each.step].copy_loss for each in progress.evaluations])
+    figure = learning_curve(
+        np.array([point.loss for point in progress.losses]),
+        np.array([point.rate for point in progress.losses]),
+        np.array([each.step for each in progress.evaluations]),
+        np.array([each.val_loss for each in progress.evaluations]),
+        _shares(shown),
+        copy_losses=copy_losses,
+        steps=progress.steps,
+        n_vocab=run.dataset.vocabulary.n_vocab,
+        shown=shown.evaluation.step,
+    )
+    text, note = _recorded_sentence(shown, run) if isinstance(run, RecordedRun) else _sentence(shown)
+    return figure, text, note
+
+
+def _shares(shown: Shown) -> list[Share]:
+    """Return the curves to plot below the losses; a run on a text has none."""
+    run, evaluations, layer, head = shown.run, shown.progress.evaluations, shown.layer, shown.head
+    if isinstance(run, RecordedRun):
+        rows = [run.figures[each.step] for each in evaluations]
+        other, before = earlier_head(run, layer)
+        copying = np.array([row.induction[layer][head] for row in rows])
+        previous = np.array([row.previous_token[other][before] for row in rows])
+        return [
+            (t("train.curve.induction", layer=layer, head=head), copying, "attention"),
+            (t("train.curve.previous", layer=other, head=before), previous, "muted"),
+        ]
+    if evaluations[-1].accuracy is None:
+        return []
+    pinned = np.array([shares_of_next(each, run)[layer, head] for each in evaluations])
+    return [
+        (t("train.curve.accuracy"), np.array([each.accuracy for each in evaluations]), "after"),
+        (t("train.curve.pinned", layer=layer, head=head), pinned, "attention"),
+    ]
+
+
+def earlier_head(run: RecordedRun, layer: int) -> tuple[int, int]:
+    """Return the head with the highest final previous-token score before `layer`, or in layer 0 if `layer` is 0."""
+    scores = np.array(run.figures[run.progress.steps].previous_token)[: max(1, layer)]
+    return divmod(int(scores.argmax()), scores.shape[1])
+
+
+def _sentence(shown: Shown) -> tuple[str, str]:
+    run, evaluation = shown.run, shown.evaluation
+    text = t(
+        "train.curve.says",
+        step=f"{evaluation.step:,}",
+        loss=f"{evaluation.val_loss:.3f}",
+        guessing=f"{math.log(run.dataset.vocabulary.n_vocab):.2f}",
+    )
+    if evaluation.accuracy is not None:
+        text += t("train.curve.says.accuracy", accuracy=percent(evaluation.accuracy), n=N_TEST_EXAMPLES)
+        reached = next((each.step for each in shown.progress.evaluations if (each.accuracy or 0) >= GOAL), None)
+        if reached is not None:
+            text += t("train.curve.says.goal", step=f"{reached:,}")
+    return text, t("train.curve.note")
+
+
+def _recorded_sentence(shown: Shown, run: RecordedRun) -> tuple[str, str]:
+    """State the loss at the displayed step, how well the selected head copies, and when it began to copy."""
+    layer, head = shown.layer, shown.head
+    figures = run.figures[shown.evaluation.step]
+    text = t(
+        "train.curve.says.recorded",
+        step=f"{shown.evaluation.step:,}",
+        loss=f"{figures.loss:.2f}",
+        copy=f"{figures.copy_loss:.2f}",
+        layer=layer,
+        head=head,
+        share=percent(figures.induction[layer][head]),
+    )
+    appeared = run.appearance(layer, head)
+    if appeared is None:
+        return text, t("train.curve.never", layer=layer, head=head)
+    before, after = (f"{step:,}" for step in appeared)
+    return text, t("train.curve.appeared", layer=layer, head=head, before=before, after=after)
+
+
+def curve_card(film: Film, advances: Callable[[Any], Any] = lambda s: None) -> Callable[[], Card]:
+    """Return the card with the learning curve. advances: reads what changes with every step of a run."""
+
+    def curve(s: Any) -> Drawing:
+        advances(s)
         shown = film.shown(s)
-        assert shown is not None
+        return None if shown is None else curve_chart(shown)
+
+    name = film.name
+    chart = kit.picture(f"{name}-curve", curve, clickable=True, on=partial(choose_step, film))
+    parts = kit.section(kit.question("train.curve.question"), chart, name=f"{name}-loss", show=film.is_shown)
+    return kit.card(f"{name}-loss", parts, classes="")
+
+
+# The cards
+
+
+def player_card(film: Film) -> Callable[[], Card]:
+    def draw(shown: Shown) -> dict[str, Any]:
         evaluations = shown.progress.evaluations
         texts = ["" if is_task(shown) else "".join(x.prompt + x.text for x in each.samples) for each in evaluations]
         moments = ((each.step, text, each.val_loss) for each, text in zip(evaluations, texts, strict=True))
         title = t("hero.learned" if film.name == "learned" else "train.film.name")
         return growth_data(title, moments, steps=shown.progress.steps, moment=evaluations.index(shown.evaluation))
 
-    name = film.name
-    player = growth(f"{name}-player", draw=draw, on_input=partial(choose_moment, film))
-    return card(f"{name}-scrubber", case(f"{name}-moments", film.is_shown, {True: player}), classes="")
+    player = growth(f"{film.name}-player", draw=film.of(draw), on_input=partial(choose_step, film))
+    shown = kit.case(f"{film.name}-moments", film.is_shown, {True: player})
+    return kit.card(f"{film.name}-scrubber", shown, classes="")
 
 
 def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
     """Return the card with the pictures of the displayed step."""
 
     @Computed
-    def passed(s: Any) -> MachinePass | None:
+    def passed(s: Any) -> Any:
         shown = film.shown(s)
         return None if shown is None else machine(shown.run.loaded_at(shown.evaluation), shown.run.dataset.example)
 
     def whole_model(s: Any) -> dict[str, Any]:
         shown, settings, made = film.shown(s), s.settings.sampling(), s[passed]
         assert shown is not None
-        assert made is not None
         return made.draw(shown.position, shown.layer, shown.head, settings)
 
-    def of(draw: Callable[[Shown], Any]) -> Callable[[Any], Any]:
-        """Return a function of a snapshot that draws the displayed step; it is on the page only if there is one."""
-        return lambda s: draw(film.shown(s))  # type: ignore[arg-type]
-
-    name = film.name
+    name, of = film.name, film.of
     grid = heads(f"{name}-heads", hint="steps", draw=of(overview), on=partial(choose_head, film))
-    pictures = column(
-        row(
-            section(
-                question("train.samples.question"),
-                says(f"{name}-samples-says", of(samples_sentence), kind="caption"),
+    pictures = kit.column(
+        kit.row(
+            kit.section(
+                kit.question("train.samples.question"),
+                kit.says(f"{name}-samples-says", of(samples_sentence), kind="caption"),
                 table(f"{name}-samples", draw=of(samples_rows)),
                 grow=1,
                 name=f"{name}-answers",
                 show=of(is_task),
             ),
-            section(
-                question("train.attention.question"),
-                columns(column(grid), column(picture(f"{name}-heatmap", of(heatmap)))),
+            kit.section(
+                kit.question("train.attention.question"),
+                kit.columns(kit.column(grid), kit.column(kit.picture(f"{name}-heatmap", of(heatmap)))),
                 grow=2,
             ),
             classes="gb-train-pictures",
         ),
-        section(
-            question("train.machine.question"),
-            lead("train.machine.lead"),
+        kit.section(
+            kit.question("train.machine.question"),
+            kit.lead("train.machine.lead"),
             flow(f"{name}-flow", draw=whole_model, on=partial(select_in_machine, film)),
         ),
         classes="gb-train-film",
     )
-    return card(f"{name}-results", case(f"{name}-pictures", film.is_shown, {True: pictures}), classes="")
+    return kit.card(f"{name}-results", kit.case(f"{name}-pictures", film.is_shown, {True: pictures}), classes="")

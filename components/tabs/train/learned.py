@@ -6,17 +6,16 @@ from typing import Any
 
 import gradio as gr
 
+from components import kit
 from components.cards.card import add_cards
 from components.events import Events
 from components.i18n import t
-from components.kit import Tab, button, card, question, says, section
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.train.curve import curve_card
-from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, player_card, shown_at
+from components.tabs.train.film import Film, FilmState, Machine, Shown, curve_card, film_card, player_card, shown_at
 from gpt.training.snapshots import RecordedRun, bundled_recording
 
-tab = Tab("learned")
+tab = kit.Tab("learned")
 
 
 @tab.state
@@ -62,11 +61,11 @@ def show_copying(session: Session) -> None:
 
 def build_learned(events: Events, machine: Machine) -> None:
     """Build and wire the tab. machine: runs the forward pass shown in the picture of the model."""
-    copying = button(
+    copying = kit.button(
         "learned-copying", "learned.copying", show_copying, show=RECORDED.is_shown, answer="learned-player"
     )
-    whose = section(question("learned.question"), says("learned-film", about), copying)
+    whose = kit.section(kit.question("learned.question"), kit.says("learned-film", about), copying)
     hero = player_card(RECORDED)()
     with gr.Column(elem_classes="gb-cards gb-train"):
-        shown, loss = card("learned-shown", whose, classes="")(), curve_card(RECORDED)()
+        shown, loss = kit.card("learned-shown", whose, classes="")(), curve_card(RECORDED)()
     add_cards(events, {tab.name: [hero, shown, loss, film_card(RECORDED, machine)()]})

@@ -2,144 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from components import kit
 from components.cards.card import Card
 from components.figures.lines import ScalingLine, scaling_curves
+from components.figures.style import Figure
 from components.i18n import t
-from components.kit import card, column, columns, lead, picture, question, says
 from components.labels import power
 from components.widgets.chart import Drawing
-from gpt.experiments.shapes import Scaling, ScalingCurve, ScalingPoint, load_scaling
+from gpt.experiments.shapes import Scaling, ScalingCurve, load_scaling
 
+T = TypeVar("T")
 MOMENTS = 4  # lines in the chart of loss against parameters, one per point in training
 FIRST = 4  # points omitted at the beginning of a curve
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Scaling curves for the GPT-2-style models (smallest first), the Llama-style models and the bundled model."""
-
-    curves: tuple[ScalingCurve, ...]
-    llama: tuple[ScalingCurve, ...]
-    bundled: ScalingCurve
-
-    @classmethod
-    def of(cls, found: Scaling) -> Parts:
-        return cls(found.curves[:-1], found.llama, found.curves[-1])
-
-    @property
-    def last(self) -> int:
-        """Index of the last point shared by all curves."""
-        return min(len(curve.points) for curve in self.curves) - 1
-
-    @property
-    def tokens(self) -> tuple[int, int]:
-        """The smallest and the largest number of tokens read."""
-        ends = [curve.points[-1].tokens for curve in self.curves]
-        return min(ends), max(ends)
+def last_shared(found: Scaling) -> int:
+    """Return the index of the last point shared by all GPT-2-style models."""
+    return min(len(curve.points) for curve in found.curves[:-1]) - 1
 
 
 def by_tokens(found: Scaling) -> Drawing:
-    parts = Parts.of(found)
-    small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
+    smallest, largest, at = found.curves[0], found.curves[-2], last_shared(found)
+    small, large = smallest.points[at], largest.points[at]
+    gpt2, llama = (f"{curve.points[-1].loss:.2f}" for curve in (largest, found.llama[-1]))
     text = t("scaling.by.tokens", tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
-    ends = parts.curves[-1].points[-1].loss, parts.llama[-1].points[-1].loss
-    text += " " + t("scaling.by.llama", gpt2=f"{ends[0]:.2f}", llama=f"{ends[1]:.2f}")
-    return _along(parts, "tokens", lambda point: point.tokens, text)
+    return _along("tokens", found, f"{text} {t('scaling.by.llama', gpt2=gpt2, llama=llama)}")
 
 
 def by_flops(found: Scaling) -> Drawing:
-    parts = Parts.of(found)
-    budget = min(curve.points[-1].flops for curve in parts.curves)
-    best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
-    times = f"{parts.bundled.points[-1].flops / budget:.0f}"
-    text = t("scaling.by.flops", flops=short(budget), best=named(best), times=times)
-    return _along(parts, "flops", lambda point: point.flops, text)
+    *models, bundled = found.curves
+    budget = min(curve.points[-1].flops for curve in models)
 
+    def loss_within(curve: ScalingCurve) -> float:
+        """Return the loss after as many FLOPs, interpolated on a logarithmic FLOP axis."""
+        x = np.log([point.flops for point in curve.points])
+        return float(np.interp(np.log(budget), x, [point.loss for point in curve.points]))
 
-def loss_at(curve: ScalingCurve, flops: float) -> float:
-    """Return the loss after a number of FLOPs, interpolated on a logarithmic FLOP axis."""
-    x = np.log([point.flops for point in curve.points])
-    return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
+    times = f"{bundled.points[-1].flops / budget:.0f}"
+    best = named(min(models, key=loss_within))
+    return _along("flops", found, t("scaling.by.flops", flops=short(budget), best=best, times=times))
 
 
 def by_parameters(found: Scaling) -> Drawing:
     """Plot the loss against parameters, with one line for each of several points in training."""
-    parts = Parts.of(found)
-    sizes = np.array([curve.block_parameters for curve in parts.curves])
-    moments = np.unique(np.linspace(FIRST, parts.last, MOMENTS, dtype=int))
-    lines = [
-        ScalingLine(
-            t("scaling.after", n=short(parts.curves[0].points[i].tokens)),
-            sizes,
-            np.array([curve.points[i].loss for curve in parts.curves]),
-        )
-        for i in moments
-    ]
-    llama = ScalingLine(
-        t("scaling.llama", name=lines[-1].name),
-        np.array([curve.block_parameters for curve in parts.llama]),
-        np.array([curve.points[parts.last].loss for curve in parts.llama]),
-    )
-    text, at = t("scaling.by.parameters"), parts.bundled.block_parameters
-    return _drawn(lines, [llama], parts, "parameters", at, text)
+    *models, bundled = found.curves
+
+    def line(name: str, curves: Sequence[ScalingCurve], at: int) -> ScalingLine:
+        sizes = np.array([curve.block_parameters for curve in curves])
+        return ScalingLine(name, sizes, np.array([curve.points[at].loss for curve in curves]))
+
+    last = last_shared(found)
+    moments = np.unique(np.linspace(FIRST, last, MOMENTS, dtype=int))
+    lines = [line(t("scaling.after", n=short(models[0].points[at].tokens)), models, at) for at in moments]
+    llama = line(t("scaling.llama", name=lines[-1].name), found.llama, last)
+    figure = _figure("parameters", lines, [llama], bundled, bundled.block_parameters)
+    return figure, t("scaling.by.parameters")
 
 
-def _along(parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str) -> Drawing:
+def _along(axis: Literal["tokens", "flops"], found: Scaling, text: str) -> Drawing:
+    *models, bundled = found.curves
+
     def line(name: str, curve: ScalingCurve) -> ScalingLine:
         points = curve.points[FIRST:]
-        return ScalingLine(name, np.array([x(point) for point in points]), np.array([point.loss for point in points]))
+        x = np.array([getattr(point, axis) for point in points])
+        return ScalingLine(name, x, np.array([point.loss for point in points]))
 
-    lines = [line(named(curve), curve) for curve in parts.curves]
-    others = [line(t("scaling.llama", name=named(curve)), curve) for curve in parts.llama]
-    return _drawn(lines, others, parts, axis, x(parts.bundled.points[-1]), text)
+    lines = [line(named(curve), curve) for curve in models]
+    others = [line(t("scaling.llama", name=named(curve)), curve) for curve in found.llama]
+    return _figure(axis, lines, others, bundled, getattr(bundled.points[-1], axis)), text
 
 
-def _drawn(
-    lines: list[ScalingLine],
-    others: list[ScalingLine],
-    parts: Parts,
-    axis: str,
-    x: float,
-    text: str,
-) -> Drawing:
-    loss = parts.bundled.points[-1].loss
-    star = ScalingLine(t("scaling.bundled"), np.array([x]), np.array([loss]))
-    figure = scaling_curves(
-        lines,
-        others,
-        star,
-        x_title=t(f"scaling.{axis}"),
-        moments=axis == "parameters",
-    )
-    return figure, text
+def _figure(axis: str, lines: list[ScalingLine], others: list[ScalingLine], bundled: ScalingCurve, x: float) -> Figure:
+    star = ScalingLine(t("scaling.bundled"), np.array([x]), np.array([bundled.points[-1].loss]))
+    return scaling_curves(lines, others, star, x_title=t(f"scaling.{axis}"), moments=axis == "parameters")
 
 
 def legend(found: Scaling) -> str:
     """Name the markers of the first two charts, see `scaling_curves`."""
-    parts = Parts.of(found)
-    sizes = dict(
-        zip(("small", "middle", "large"), (short(curve.block_parameters) for curve in parts.curves), strict=True)
-    )
-    return t("scaling.legend", **sizes, bundled=t("scaling.bundled"))
+    sizes = zip(("small", "middle", "large"), found.curves[:-1], strict=True)
+    named = {name: short(curve.block_parameters) for name, curve in sizes}
+    return t("scaling.legend", **named, bundled=t("scaling.bundled"))
 
 
 def limitations(found: Scaling) -> str:
-    parts = Parts.of(found)
-    end, (fewest, most) = parts.bundled.points[-1], parts.tokens
+    *models, bundled = found.curves
+    end, read = bundled.points[-1], [curve.points[-1].tokens for curve in models]
+    fewest, most = short(min(read)), short(max(read))
     return t(
         "scaling.honest",
         vocabulary="4,096",
-        tokens=short(most) if fewest == most else f"{short(fewest)}–{short(most)}",
+        tokens=most if fewest == most else f"{fewest}–{most}",
         name=t("scaling.bundled"),
-        parameters=short(parts.bundled.block_parameters),
-        more=f"{end.tokens / most:.0f}",
+        parameters=short(bundled.block_parameters),
+        more=f"{end.tokens / max(read):.0f}",
         loss=f"{end.loss:.2f}",
         bits=f"{end.bits_per_byte:.3f}",
         command=found.command,
@@ -160,19 +120,17 @@ def short(number: float) -> str:
     return f"{number:g}"
 
 
-PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # keyed by horizontal axis
-
-
 def scaling_card() -> Callable[[], Card]:
-    def drawn(draw: Callable[[Scaling], Drawing], s: Any) -> Drawing:
-        return draw(load_scaling())
+    def of(draw: Callable[[Scaling], T]) -> Callable[[Any], T]:
+        return lambda s: draw(load_scaling())
 
-    charts = (column(picture(f"scaling-{axis}", partial(drawn, draw))) for axis, draw in PICTURES.items())
-    return card(
+    pictures = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # keyed by horizontal axis
+    charts = (kit.column(kit.picture(f"scaling-{axis}", of(draw))) for axis, draw in pictures.items())
+    return kit.card(
         "scaling",
-        question("scaling.question"),
-        lead("scaling.lead"),
-        says("scaling-legend", lambda s: legend(load_scaling()), kind="caption"),
-        columns(*charts),
-        says("scaling-honest", lambda s: limitations(load_scaling()), kind="caption"),
+        kit.question("scaling.question"),
+        kit.lead("scaling.lead"),
+        kit.says("scaling-legend", of(legend), kind="caption"),
+        kit.columns(*charts),
+        kit.says("scaling-honest", of(limitations), kind="caption"),
     )

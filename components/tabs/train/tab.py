@@ -9,28 +9,12 @@ from typing import Any
 
 import gradio as gr
 
-from components import parts
+from components import kit
 from components.cards.card import Card, add_cards
 from components.downloads import offer
 from components.errors import PageError
 from components.events import Events
 from components.i18n import t
-from components.kit import (
-    Tab,
-    button,
-    card,
-    choice,
-    column,
-    fold,
-    lead,
-    question,
-    row,
-    says,
-    section,
-    setting,
-    slider,
-    timer,
-)
 from components.limits import MAX_TRAINED_MODELS
 from components.monitoring import TRAININGS_WAITING
 from components.parts import number_box
@@ -38,8 +22,17 @@ from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
 from components.tabs.train.choices import UploadedText
-from components.tabs.train.curve import curve_card
-from components.tabs.train.film import Film, FilmState, Machine, Shown, film_card, is_number, player_card, shown_at
+from components.tabs.train.film import (
+    Film,
+    FilmState,
+    Machine,
+    Shown,
+    curve_card,
+    film_card,
+    is_number,
+    player_card,
+    shown_at,
+)
 from components.tabs.train.scaling import scaling_card
 from gpt.training.data import MAX_TEXT_BYTES
 from gpt.training.live_run import LiveRun, RunQueue
@@ -52,7 +45,7 @@ NOTHING_PINNED: dict[str, Any] = dict.fromkeys(("step", "layer", "head", "positi
 
 _RECIPE = LIVE_RECIPES[choices.KINDS[0]]
 
-tab = Tab("train")
+tab = kit.Tab("train")
 
 
 def numbers(values: tuple[float, ...]) -> dict[float, str]:
@@ -68,17 +61,17 @@ class Train(FilmState):
         seconds: The time limit, in seconds.
     """
 
-    task: str = choices.KINDS[0]
-    text: str = ""
+    task: str = kit.setting(choices.KINDS[0], lambda s: {kind: t(f"train.task.{kind}") for kind in choices.KINDS})
+    text: str = kit.setting("", most=MAX_TEXT_BYTES)
     uploaded: UploadedText | None = None
-    n_layer: int = setting(_RECIPE.n_layer, numbers(choices.SHAPE["n_layer"]))
-    n_head: int = setting(_RECIPE.n_head, numbers(choices.SHAPE["n_head"]))
-    n_embd: int = setting(_RECIPE.n_embd, numbers(choices.SHAPE["n_embd"]))
-    dropout: float = setting(_RECIPE.dropout, numbers(choices.SHAPE["dropout"]))
-    steps: int = setting(_RECIPE.steps, low=choices.STEPS[0], high=choices.STEPS[1], step=50)
+    n_layer: int = kit.setting(_RECIPE.n_layer, numbers(choices.SHAPE["n_layer"]))
+    n_head: int = kit.setting(_RECIPE.n_head, numbers(choices.SHAPE["n_head"]))
+    n_embd: int = kit.setting(_RECIPE.n_embd, numbers(choices.SHAPE["n_embd"]))
+    dropout: float = kit.setting(_RECIPE.dropout, numbers(choices.SHAPE["dropout"]))
+    steps: int = kit.setting(_RECIPE.steps, low=choices.STEPS[0], high=choices.STEPS[1], step=50)
     rate: float | None = _RECIPE.learning_rate
-    seconds: int = setting(choices.SECONDS[1], low=choices.SECONDS[0], high=choices.SECONDS[1], step=10)
-    factor: float = 1.0
+    seconds: int = kit.setting(choices.SECONDS[1], low=choices.SECONDS[0], high=choices.SECONDS[1], step=10)
+    factor: float = kit.setting(1.0, numbers(choices.FACTORS))
     run: LiveRun | None = None
     queue: RunQueue | None = None
     opened: tuple[LiveRun, ...] = ()
@@ -120,11 +113,10 @@ OWN = Film("train", Train, _find)
 
 
 def choose_task(session: Session, kind: object) -> None:
-    if kind not in choices.KINDS:
-        return
+    Train.task.set(session, kind)  # type: ignore[attr-defined]
     recipe = LIVE_RECIPES[str(kind)]
     shape = {name: getattr(recipe, name) for name in choices.SHAPE}
-    session.change(Train, task=kind, steps=recipe.steps, rate=recipe.learning_rate, notice=None, **shape)
+    session.change(Train, steps=recipe.steps, rate=recipe.learning_rate, notice=None, **shape)
 
 
 def set_rate(session: Session, rate: object) -> None:
@@ -195,12 +187,12 @@ def download(session: Session) -> Iterator[None]:
         yield from offer(session, run.write_archive)
 
 
-def change_rate(session: Session, factor: object) -> None:
+def change_rate(session: Session, factor: float) -> None:
     """Change the learning-rate multiplier, starting with the next step."""
+    Train.factor.set(session, factor)  # type: ignore[attr-defined]
     run = session.state(Train).run
-    if run is not None and factor in choices.FACTORS:
-        run.set_rate_factor(float(factor))
-        session.change(Train, factor=factor)
+    if run is not None:
+        run.set_rate_factor(factor)
 
 
 def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:
@@ -268,71 +260,38 @@ def is_in(s: Any, state: str) -> bool:
 
 
 def task_card() -> Callable[[], Card]:
-    task = choice(
-        "train-task",
-        choices=lambda s: [(t(f"train.task.{kind}"), kind) for kind in choices.KINDS],
-        label="train.task",
-        value=lambda s: s[Train].task,
-        on=choose_task,
+    return kit.card(
+        "train-what",
+        kit.question("train.question"),
+        kit.lead("train.lead"),
+        kit.choice(Train.task, "train.task", on=choose_task),
+        kit.says("train-about", lambda s: choices.about(s[Train].task), kind="caption"),
+        kit.text_box(Train.text, "train.text", placeholder="train.text.placeholder", on=type_text, show=is_text),
+        classes="",
     )
-    typed = parts.text_box(
-        "train-text",
-        max_length=MAX_TEXT_BYTES,
-        label="train.text",
-        placeholder="train.text.placeholder",
-        value=lambda s: s[Train].text,
-        on=type_text,
-        show=is_text,
-    )
-    about = says("train-about", lambda s: choices.about(s[Train].task), kind="caption")
-    return card("train-what", question("train.question"), lead("train.lead"), task, about, typed, classes="")
 
 
 def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Callable[[], Card]:
-    rate = number_box(
-        "train-rate",
-        whole=False,
-        label="train.rate",
-        info="train.rate.info",
-        value=lambda s: s[Train].rate,
-        on=set_rate,
-    )
-    factor = choice(
-        "train-factor",
-        choices=[(f"{value:g}", value) for value in choices.FACTORS],
-        labelled=True,
-        label="train.factor",
-        value=lambda s: s[Train].factor,
-        on=change_rate,
-        show=has_begun,
-    )
-    shape = (
-        choice(each, f"train.{name}", labelled=True)
-        for name, each in (
-            ("n_layer", Train.n_layer),
-            ("n_head", Train.n_head),
-            ("n_embd", Train.n_embd),
-            ("dropout", Train.dropout),
-        )
-    )
-    recipe = (
-        slider(Train.steps, "train.steps", info="train.steps.info"),
-        slider(Train.seconds, "train.seconds", info="train.seconds.info"),
-        rate,
-    )
+    shape = [kit.choice(getattr(Train, name), f"train.{name}", labelled=True) for name in choices.SHAPE]
+    limits = [
+        kit.slider(each, f"train.{name}", info=f"train.{name}.info")
+        for name, each in (("steps", Train.steps), ("seconds", Train.seconds))
+    ]
+    rate = partial(number_box, "train-rate", "train.rate", info="train.rate.info", whole=False)
 
     def finished(s: Any) -> bool:
         return is_in(s, "finished")
 
-    def pause_label(s: Any) -> str:
-        return t("train.continue" if is_in(s, "paused") else "train.pause")
-
-    return card(
+    return kit.card(
         "train-run",
-        says("train-source", source, kind="caption"),
-        fold("train-settings", "train.settings", column(row(*shape), row(*recipe))),
-        row(
-            button(
+        kit.says("train-source", source, kind="caption"),
+        kit.fold(
+            "train-settings",
+            "train.settings",
+            kit.column(kit.row(*shape), kit.row(*limits, rate(value=lambda s: s[Train].rate, on=set_rate))),
+        ),
+        kit.row(
+            kit.button(
                 "train-start",
                 "train.start",
                 partial(start, queue),
@@ -340,16 +299,21 @@ def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Cal
                 primary=True,
                 answer="train-loss",
             ),
-            button("train-pause", pause_label, pause, enabled=has_begun),
-            button("train-cancel", "train.cancel", cancel, enabled=goes_on),
-            button("train-open", "train.open", partial(open_model, write), queue="model", show=finished),
-            button("train-download", "train.download", download, queue="model", show=finished),
+            kit.button(
+                "train-pause",
+                lambda s: t("train.continue" if is_in(s, "paused") else "train.pause"),
+                pause,
+                enabled=has_begun,
+            ),
+            kit.button("train-cancel", "train.cancel", cancel, enabled=goes_on),
+            kit.button("train-open", "train.open", partial(open_model, write), queue="model", show=finished),
+            kit.button("train-download", "train.download", download, queue="model", show=finished),
             classes="gb-buttons gb-short",
         ),
-        factor,
-        says("train-notice", lambda s: s[Train].notice, kind="notice"),
-        says("train-status", status, kind="status"),
-        timer("train-timer", TICK_SECONDS, lambda session: None, active=goes_on),
+        kit.choice(Train.factor, "train.factor", labelled=True, on=change_rate, show=has_begun),
+        kit.says("train-notice", lambda s: s[Train].notice, kind="notice"),
+        kit.says("train-status", status, kind="status"),
+        kit.timer("train-timer", TICK_SECONDS, lambda session: None, active=goes_on),
         classes="",
     )
 
@@ -367,10 +331,10 @@ def build_train(events: Events, machine: Machine, write: Callable[[Session], Ite
                 task = task_card()()
                 with gr.Column(visible=False, elem_classes="gb-train-own") as texts:
                     file = gr.File(label=t("train.upload"), height=144, elem_id="train-file")
-                    code = Card("train-own", row(button("train-code", "train.example", take_code)), classes="")
+                    code = Card("train-own", kit.row(kit.button("train-code", "train.example", take_code)), classes="")
                 run = run_card(queue, write)()
-            whose = section(
-                question("train.film.question"), lead("train.film.own"), name="train-whose", show=OWN.is_shown
+            whose = kit.section(
+                kit.question("train.film.question"), kit.lead("train.film.own"), name="train-whose", show=OWN.is_shown
             )
             shown = Card("train-shown", whose, classes="")
         loss = curve_card(OWN, progress_of)()

@@ -16,12 +16,13 @@ from components.state.session import Session
 from components.tabs.inside.machine import ExamplePass
 from components.tabs.train import choices, learned
 from components.tabs.train import tab as train
-from components.tabs.train.curve import choose_step, curve_card, curve_chart
 from components.tabs.train.film import (
     Film,
     Shown,
     choose_head,
-    choose_moment,
+    choose_step,
+    curve_card,
+    curve_chart,
     film_card,
     player_card,
     shown_at,
@@ -220,7 +221,7 @@ def test_everything_moves_with_the_step_and_the_head_stays(watching: Session) ->
     choose_head(RECORDED, watching, {"layer": 1, "head": 0})
     flows = []
     for moment, step in enumerate(STEPS):
-        choose_moment(RECORDED, watching, {"moment": moment})
+        choose_step(RECORDED, watching, {"moment": moment})
         shown = film_views(watching)
         assert (shown["player"]["moment"], len(shown["player"]["moments"])) == (moment, 3)
         assert marked_step(shown["curve"]["figure"]) == max(step, ZERO_AT)
