@@ -9,25 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from components import kit
 from components.figures.bars import histogram as histogram_figure
 from components.figures.lines import lines
 from components.i18n import t
-from components.kit import (
-    Tab,
-    card,
-    choice,
-    column,
-    columns,
-    layer_select,
-    lead,
-    no_text,
-    picture,
-    question,
-    says,
-    setting,
-    slider,
-    title_row,
-)
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted
 from components.next_tokens import best_of_both, no_bars, token_bars
 from components.panels.activation_curves import POINTS, SPAN, curves_chart
@@ -39,29 +24,26 @@ from gpt.experiments.layers import gelu_difference
 BINS = 60
 BARS = 8
 
-tab = Tab("activations")
+tab = kit.Tab("activations")
 
 
 @tab.state
 class Chosen:
     """x: the point at which the functions are evaluated. swap: the function that replaces the model's own."""
 
-    x: float = setting(1.0, low=-SPAN, high=SPAN, step=0.05)
-    swap: str = setting("relu", ACTIVATIONS)
+    x: float = kit.setting(1.0, low=-SPAN, high=SPAN, step=0.05)
+    swap: str = kit.setting("relu", ACTIVATIONS)
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Pre-activations of one layer at all positions of a text: n_tokens x n_ff values.
+    """Pre-activations of one layer at all positions of a text: n values.
 
-    shares: fraction of the values in each bin, (BINS,). edges: (BINS + 1,). negative, outside: fractions of the values
-    below zero and outside the bins.
+    shares: fraction of the values in each bin, (BINS,). negative, outside: fractions of the values below zero and
+    outside the bins.
     """
 
-    layer: int
-    n_tokens: int
     shares: np.ndarray
-    edges: np.ndarray
     n: int
     negative: float
     outside: float
@@ -72,22 +54,11 @@ class Histogram:
 @tab.computed
 def histogram(s: Any) -> Histogram:
     """Count one layer's pre-activations at all positions that the model has read."""
-    text, layer = s.text_read(), s.selection.layer
-    ids = list(text.ids[: text.n_read])
-    trace = trace_text(text.loaded.model, ids, text.document.edits)
-    values = trace.layers[layer].mlp_pre.float().cpu().numpy().ravel()
-    counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
-    return Histogram(
-        layer,
-        text.n_read,
-        shares=counts / len(values),
-        edges=edges,
-        n=len(values),
-        negative=float((values < 0).mean()),
-        outside=float(1 - counts.sum() / len(values)),
-        mean=float(values.mean()),
-        std=float(values.std()),
-    )
+    text = s.text_read()
+    trace = trace_text(text.loaded.model, text.ids[: text.n_read], text.document.edits)
+    values = trace.layers[s.selection.layer].mlp_pre.float().cpu().numpy().ravel()
+    shares, n = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))[0] / len(values), len(values)
+    return Histogram(shares, n, (values < 0).mean(), 1 - shares.sum(), values.mean(), values.std())
 
 
 @tab.computed
@@ -104,10 +75,6 @@ def swapped(s: Any) -> tuple[Tensor, Tensor]:
     both = (model(idx, edits=edits)[0, -1] for edits in (own, replace(own, activation=swap)))
     before, after = (text.document.possible(position, logits) for logits in both)
     return before, after
-
-
-def curves(s: Any) -> Drawing:
-    return curves_chart(s[Chosen].x)
 
 
 def exact(s: Any) -> Drawing:
@@ -127,15 +94,15 @@ def exact(s: Any) -> Drawing:
 
 
 def before(s: Any) -> Drawing:
-    h = s[histogram]
-    figure = histogram_figure(h.shares, h.edges, x_title=t("activations.pre"), y_title=t("activations.count"))
+    h, edges = s[histogram], np.linspace(-SPAN, SPAN, BINS + 1)
+    figure = histogram_figure(h.shares, edges, x_title=t("activations.pre"), y_title=t("activations.count"))
     return figure, t(
         "activations.histogram.says",
-        layer=h.layer,
+        layer=s.selection.layer,
         n=f"{h.n:,}",
-        tokens=h.n_tokens,
+        tokens=s.text.n_read,
         negative=percent(h.negative),
-        mean=decimal(h.mean, 2),
+        mean=decimal(h.mean),
         std=f"{h.std:.2f}",
         outside=percent(h.outside),
     )
@@ -148,7 +115,7 @@ def predictions_swapped(s: Any) -> tuple[Tensor, Tensor]:
 
 
 def bars(s: Any) -> dict[str, Any]:
-    if no_text(s):
+    if kit.no_text(s):
         return no_bars()
     before, after = predictions_swapped(s)
     ids = best_of_both(before, after, BARS)
@@ -171,26 +138,27 @@ def swap(s: Any) -> str:
     )
 
 
+curves = kit.picture("curves", lambda s: curves_chart(s[Chosen].x))
 tab.cards(
-    card(
+    kit.card(
         "functions",
-        question("activations.question"),
-        lead("activations.says"),
-        columns(
-            column(slider(Chosen.x, "activations.x"), picture("curves", curves), grow=3, min_width=300),
-            column(question("activations.exact.question"), picture("exact-gelu", exact), grow=2),
+        kit.question("activations.question"),
+        kit.lead("activations.says"),
+        kit.columns(
+            kit.column(kit.slider(Chosen.x, "activations.x"), curves, grow=3, min_width=300),
+            kit.column(kit.question("activations.exact.question"), kit.picture("exact-gelu", exact), grow=2),
         ),
     ),
-    card(
+    kit.card(
         "histogram",
-        title_row(question("activations.histogram"), layer_select("activations-layer", beside=True)),
-        picture("pre-activations", before),
+        kit.title_row(kit.question("activations.histogram"), kit.layer_select("activations-layer", beside=True)),
+        kit.picture("pre-activations", before),
     ),
-    card(
+    kit.card(
         "swap",
-        question("activations.swap.question"),
-        choice(Chosen.swap, "activations.swap"),
+        kit.question("activations.swap.question"),
+        kit.choice(Chosen.swap, "activations.swap"),
         predictions("activation-bars", selectable=False, draw=bars),
-        says("activation-swapped", swap),
+        kit.says("activation-swapped", swap),
     ),
 )

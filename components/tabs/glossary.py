@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from components import kit
 from components.i18n import spoken, t
 from components.i18n.catalogue import GLOSSARY
-from components.kit import Tab, card, question
 from components.widgets.simple import table
 
-tab = Tab("glossary")
+tab = kit.Tab("glossary")
 
 
 def terms(s: Any) -> dict[str, Any]:
@@ -17,4 +17,4 @@ def terms(s: Any) -> dict[str, Any]:
     return {"rows": [head, *([term["word"], term["says"]] for term in GLOSSARY[spoken()])]}
 
 
-tab.cards(card("glossary", question("glossary.question"), table("glossary-words", words_from=1, draw=terms)))
+tab.cards(kit.card("glossary", kit.question("glossary.question"), table("glossary-words", words_from=1, draw=terms)))

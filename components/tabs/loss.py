@@ -6,14 +6,15 @@ import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
+from components import kit
 from components.api.arguments import check_scored_length
 from components.errors import NothingToShow, PageError
 from components.i18n import t
-from components.kit import Tab, button, caption, card, case, job_buttons, question, row, says, select, setting, text_box
 from components.labels import listed, percent, quoted
 from components.limits import MAX_CHARACTERS, MAX_SCORED_TOKENS
 from components.parts import Part
@@ -46,7 +47,7 @@ EXAMPLES = {  # keyed by the model's language
 STRIDES = {1: "whole", 2: "half", 4: "quarter", 8: "eighth"}  # the context length divided by the key
 HALF = 2
 
-tab = Tab("loss")
+tab = kit.Tab("loss")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +83,8 @@ class Loss:
         run: Number of runs so far.
     """
 
-    text: str | None = setting(None, most=MAX_CHARACTERS + 1)
-    stride: int = setting(HALF, lambda s: {n: t(f"loss.stride.{name}") for n, name in STRIDES.items()})
+    text: str | None = kit.setting(None, most=MAX_CHARACTERS + 1)
+    stride: int = kit.setting(HALF, lambda s: {n: t(f"loss.stride.{name}") for n, name in STRIDES.items()})
     measured: ScoredText | None = None
     picked: tuple[ScoredText, int] | None = None
     run: int = 0
@@ -186,26 +187,23 @@ def headline(s: Any) -> str:
 
 def explanation(s: Any) -> str:
     shown = shown_text(s)
-    result, config = shown.result, shown.loaded.model.config
-    total = result.score
-    text = t(
+    result, total, limit = shown.result, shown.result.score, shown.loaded.model.config.block_size
+    sentence = t(
         "loss.headline",
         loss=f"{total.loss:.4f}",
         perplexity=f"{total.perplexity:,.2f}",
         bits=f"{total.bits_per_byte:.3f}",
     )
-    text += t("loss.counted", n=f"{len(result.ids):,}", bytes=f"{total.n_bytes:,}")
-    if result.n_windows == 1:
-        text += t("loss.fits", limit=f"{config.block_size:,}")
-    else:
-        text += t(
-            "loss.windows",
-            limit=f"{config.block_size:,}",
-            n=f"{result.n_windows:,}",
-            stride=f"{result.stride:,}",
-            least=f"{max(1, config.block_size - result.stride):,}",
-        )
-    return text + (t("loss.repaired") if shown.repaired else "")
+    sentence += t("loss.counted", n=f"{len(result.ids):,}", bytes=f"{total.n_bytes:,}")
+    least = max(1, limit - result.stride)
+    sentence += t(
+        "loss.fits" if result.n_windows == 1 else "loss.windows",
+        limit=f"{limit:,}",
+        n=f"{result.n_windows:,}",
+        stride=f"{result.stride:,}",
+        least=f"{least:,}",
+    )
+    return sentence + (t("loss.repaired") if shown.repaired else "")
 
 
 def strip(s: Any) -> dict[str, Any]:
@@ -252,40 +250,34 @@ def token(s: Any) -> str:
 
 
 def examples(language: str) -> Part:
-    suffix = "" if language == "en" else f"-{language}"
-    buttons = (
-        button(
-            f"loss-example-{key}{suffix}",
-            f"loss.example.{key}",
-            partial(measure_text, text=text),
-            queue="model",
-            answer="loss-strip",
-        )
-        for key, text in EXAMPLES[language].items()
-    )
-    return row(*buttons, classes="gb-small")
+    def example(key: str, text: str) -> Part:
+        name = f"loss-example-{key}" if language == "en" else f"loss-example-{key}-{language}"
+        measure = partial(measure_text, text=text)
+        return kit.button(name, f"loss.example.{key}", measure, queue="model", answer="loss-strip")
+
+    return kit.row(*starmap(example, EXAMPLES[language].items()), classes="gb-small")
 
 
 tab.cards(
-    card(
+    kit.card(
         "loss",
-        question("loss.question"),
-        caption("loss.what", limit=f"{MAX_SCORED_TOKENS:,}"),
-        text_box(Loss.text, "loss.text", placeholder="loss.placeholder", value=text_in_box),
-        case("loss-examples", lambda s: language_of_model(s.model), {each: examples(each) for each in EXAMPLES}),
-        row(
-            job_buttons("loss", "loss.measure", measure, Loss, queue="model", primary=True, answer="loss-strip"),
-            select(Loss.stride, "loss.stride", info="loss.stride.info"),
+        kit.question("loss.question"),
+        kit.caption("loss.what", limit=f"{MAX_SCORED_TOKENS:,}"),
+        kit.text_box(Loss.text, "loss.text", placeholder="loss.placeholder", value=text_in_box),
+        kit.case("loss-examples", lambda s: language_of_model(s.model), {each: examples(each) for each in EXAMPLES}),
+        kit.row(
+            kit.job_buttons("loss", "loss.measure", measure, Loss, queue="model", primary=True, answer="loss-strip"),
+            kit.select(Loss.stride, "loss.stride", info="loss.stride.info"),
             classes="gb-loss-tools",
         ),
-        says("loss-notice", notice, kind="notice"),
-        says("loss-status", status, kind="status"),
+        kit.says("loss-notice", notice, kind="notice"),
+        kit.says("loss-status", status, kind="status"),
     ),
-    card(
+    kit.card(
         "loss-result",
-        says("loss-headline", headline),
-        says("loss-says", explanation, kind="caption"),
+        kit.says("loss-headline", headline),
+        kit.says("loss-says", explanation, kind="caption"),
         tokens("loss-strip", empty="page", shade="surprisal", draw=strip, on=pick),
-        says("loss-token", token),
+        kit.says("loss-token", token),
     ),
 )
