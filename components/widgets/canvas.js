@@ -88,7 +88,8 @@ function pathOf(shape) {
 export function fill(ctx, shape, colour, alpha = 1) {
   ctx.globalAlpha = alpha;
   ctx.fillStyle = colour;
-  ctx.fill(pathOf(shape));
+  if (typeof shape === "string" || shape[4]) ctx.fill(pathOf(shape));
+  else ctx.fillRect(shape[0], shape[1], shape[2], shape[3]); // much faster, for pictures with thousands of them
   ctx.globalAlpha = 1;
 }
 

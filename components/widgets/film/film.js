@@ -163,6 +163,7 @@ function mount(element, host) {
       const chapter = make("li");
       chapter.style.flexGrow = String((starts[first(i + 1)] ?? total()) - starts[first(i)]);
       chapter.append(makeButton("", name));
+      chapter.addEventListener("click", () => go(first(i)));
       return chapter;
     });
     chapters.replaceChildren(...items);
@@ -190,16 +191,17 @@ function mount(element, host) {
     if (fades && !still.matches) fading = setTimeout(() => root.classList.toggle("gb-film-idle", isPlaying), IDLE_MS);
   }
 
-  const KEYS = /** @type {Record<string, () => unknown>} */ ({
-    ArrowLeft: () => step(-1),
-    ArrowRight: () => step(1),
-    PageUp: () => step(-1),
-    PageDown: () => step(1),
-    Home: () => go(0),
-    End: () => go(film?.beats.length ?? 0),
-    Escape: () => close(),
-    " ": () => play(!isPlaying),
-  });
+  const actions = {
+    back: () => step(-1),
+    forward: () => step(1),
+    play: () => play(!isPlaying),
+    close: () => close(),
+    screen: () => (isPresenting() ? endPresentation() : present()),
+    start: () => go(0),
+    end: () => go(film?.beats.length ?? 0),
+  };
+  /** @type {Record<string, keyof typeof actions>} */
+  const KEYS = { ArrowLeft: "back", PageUp: "back", ArrowRight: "forward", PageDown: "forward", Home: "start", End: "end", Escape: "close", " ": "play" };
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
@@ -208,7 +210,7 @@ function mount(element, host) {
     if (key === " " && target instanceof HTMLElement && target.closest("button")) return;
     if (target instanceof HTMLElement && target !== document.body && !root.contains(target)) return;
     event.preventDefault();
-    KEYS[key]();
+    actions[KEYS[key]]();
   }
   document.addEventListener("keydown", onKey);
   root.addEventListener("keydown", () => awake(false));
@@ -217,11 +219,7 @@ function mount(element, host) {
     event.preventDefault();
     close();
   });
-  canvas.addEventListener("click", () => play(!isPlaying));
-  chapters.addEventListener("click", ({ target }) => {
-    const chapter = target instanceof Element && target.closest("li");
-    if (chapter) go(first([...chapters.children].indexOf(chapter)));
-  });
+  canvas.addEventListener("click", actions.play);
   over.addEventListener("click", ({ target }) => {
     if (!(target instanceof HTMLButtonElement)) return;
     if (target.dataset.next) return close(target.dataset.next);
@@ -229,9 +227,7 @@ function mount(element, host) {
     until = total();
     go(0);
   });
-  const screen = () => (isPresenting() ? endPresentation() : present());
-  const actions = { play: () => play(!isPlaying), back: () => step(-1), forward: () => step(1), close: () => close(), screen };
-  for (const [name, act] of Object.entries(actions)) button(name).addEventListener("click", act);
+  for (const name of /** @type {const} */ (["back", "forward", "play", "close", "screen"])) button(name).addEventListener("click", actions[name]);
   range.addEventListener("input", () => {
     time = Number(range.value);
     play(false);

@@ -297,10 +297,18 @@ function vector(stage, name, row, x, y, { alpha = 1, w = stage.of.strip.w, h = s
   note(stage, label, x, y + h / 2 + 13 * unit, { alpha });
 }
 
+/**
+ * Paints a vector of each asked token on its way from one height to another.
+ * @param {Stage} stage @param {string} name @param {number} from @param {number} to @param {(i: number) => number} moved @param {string} [label]
+ */
+function vectors(stage, name, from, to, moved, label) {
+  stage.asked.forEach((_, i) => vector(stage, name, i, stage.of.x(i), between(from, to, moved(i)), { alpha: moved(i), label }));
+}
+
 /** Paints the words over their columns, and the stream's vectors. @param {Stage} stage @param {number} [alpha] */
 function paintColumns(stage, alpha = 1) {
   paintWords(stage, 1, 1);
-  stage.asked.forEach((_, i) => vector(stage, "pre", i, stage.of.x(i), stage.of.stream, { alpha }));
+  vectors(stage, "pre", stage.of.stream, stage.of.stream, () => alpha);
 }
 
 /** Paints arches from the asked tokens to the one that asks. @param {Stage} stage @param {number} head @param {number} grown @param {number} [alpha] */
@@ -318,22 +326,15 @@ function arches(stage, head, grown, alpha = 1) {
 
 /** Paints the text turning into columns of vectors. @param {Stage} stage @param {number} share */
 function paintRows(stage, share) {
-  const { asked, of } = stage;
   paintWords(stage, 1, within(share, 0.2, 0.5));
-  asked.forEach((_, i) => {
-    const alpha = within(share, 0.5 + 0.05 * i, 0.7 + 0.05 * i);
-    vector(stage, "pre", i, of.x(i), between(of.y, of.stream, alpha), { alpha });
-  });
+  vectors(stage, "pre", stage.of.y, stage.of.stream, (i) => within(share, 0.5 + 0.05 * i, 0.7 + 0.05 * i));
 }
 
 /** Paints the query and the keys. @param {Stage} stage @param {number} share */
 function paintAsking(stage, share) {
-  const { asked, of, last, theme } = stage;
+  const { of, last, theme } = stage;
   paintColumns(stage);
-  asked.forEach((_, i) => {
-    const alpha = within(share, 0.5 + 0.05 * i, 0.75 + 0.05 * i);
-    vector(stage, "k", i, of.x(i), between(of.stream, of.keys, alpha), { alpha, label: t("flow.short.k") });
-  });
+  vectors(stage, "k", of.stream, of.keys, (i) => within(share, 0.5 + 0.05 * i, 0.75 + 0.05 * i), t("flow.short.k"));
   const alpha = within(share, 0.1, 0.4);
   vector(stage, "q", last, of.x(last), between(of.stream, of.queries, alpha), { alpha, frame: theme.attention, label: t("flow.short.q") });
 }
@@ -373,9 +374,9 @@ function paintMixing(stage, share) {
   paintColumns(stage);
   arches(stage, head, 1);
   const [gone, moved, flown] = [1 - within(share, 0, 0.12), within(share, 0.1, 0.35), within(share, 0.45, 0.8)];
+  vectors(stage, "k", of.keys, of.keys, () => gone);
   asked.forEach((_, i) => {
     const weight = weights[head][i];
-    vector(stage, "k", i, of.x(i), of.keys, { alpha: gone });
     vector(stage, "v", i, of.x(i), between(of.stream, of.keys, moved), { alpha: moved, label: `${t("flow.short.v")} · ${percent(weight)}` });
     paintWeight(stage, i, gone);
     if (!flown || flown === 1) return;
@@ -387,13 +388,13 @@ function paintMixing(stage, share) {
 
 /** Paints the results of all heads flowing into the asking token's vector. @param {Stage} stage @param {number} share */
 function paintHeads(stage, share) {
-  const { ctx, asked, weights, head, theme, of, last } = stage;
+  const { ctx, weights, head, theme, of, last } = stage;
   paintColumns(stage);
   const n = weights.length;
   const x = of.x(last);
   const moved = within(share, 0.6, 0.85);
   const [y, step] = [between(of.queries, of.stream, moved), of.strip.w / n];
-  asked.forEach((_, i) => vector(stage, "v", i, of.x(i), of.keys, { alpha: 1 - within(share, 0, 0.15), label: t("flow.short.v") }));
+  vectors(stage, "v", of.keys, of.keys, () => 1 - within(share, 0, 0.15), t("flow.short.v"));
   weights.forEach((_, each) => {
     const [isOwn, delay] = [each === head, (0.25 * each) / n];
     arches(stage, each, isOwn ? 1 : within(share, 0.1 + delay, 0.3 + delay), isOwn ? 1 : 0.6);
