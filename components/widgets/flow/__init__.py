@@ -5,11 +5,10 @@ The texts for the selected row's numbers are sent along, so hovering needs no re
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from components.parts import Part
 from components.widgets.widget import to_base64, widget
 
 _TEMPLATE = """<figure class="gb-flow">
@@ -31,13 +30,9 @@ PARTS = (
     *("mid", "norm2", "gate", "up", "ff", "after2", "out", "plus2", "post", "fin", "next"),
 )  # from left to right; `stack` stands for the closed layers; each model has only some of these parts
 
-
-def flow(name: str, **wired: Any) -> Part:
-    """Return the picture; its data is listed in `flow/scene.js`.
-
-    A click or an arrow key raises `.select` with one of {"position"}, {"layer"}, {"head"}. The button sends {"rows"}.
-    """
-    return widget("flow", name, template=_TEMPLATE, latest=True, **wired)
+# A click or an arrow key raises `.select` with one of {"position"}, {"layer"}, {"head"}; the button, with {"rows"}. The
+# data is listed in `scene.js`.
+flow = partial(widget, "flow", template=_TEMPLATE, latest=True)
 
 
 def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:
