@@ -1,8 +1,7 @@
 // Layer and head pickers made of buttons.
 
-import { make, makeButton } from "./dom.js";
-
-/** @typedef {(change: Record<string, number | null>) => void} Want */
+import { find, make, makeButton } from "./dom.js";
+import { t } from "./i18n.js";
 
 /** @param {string} text @param {string} title @param {() => void} act @param {Record<string, string>} [attributes] */
 function pickButton(text, title, act, attributes = {}) {
@@ -11,31 +10,32 @@ function pickButton(text, title, act, attributes = {}) {
   return button;
 }
 
-/** Replaces the buttons in a group, keeping the focus. @param {HTMLElement} group @param {string} word the group's name @param {Element[]} content */
-function replaceButtons(group, word, content) {
-  group.setAttribute("aria-label", word);
+/** Replaces the buttons in a group, keeping the focus. @param {HTMLElement} group @param {string} name @param {Element[]} content */
+function replaceButtons(group, name, content) {
+  group.setAttribute("aria-label", name);
   const index = [...group.children].findIndex((child) => child === document.activeElement);
   group.replaceChildren(...content);
   if (index >= 0) /** @type {HTMLElement | undefined} */ (group.children[index])?.focus();
 }
 
-/** Draws buttons for the previous layer, its number, and the next layer. @param {HTMLElement} group @param {{layer: number, n_layer: number}} at @param {string} word @param {Want} want */
-export function drawLayerPick(group, { layer, n_layer }, word, want) {
+/**
+ * Draws buttons for the previous and the next layer, and for each head; heads that share keys and values form groups.
+ * @param {HTMLElement} root @param {{layer: number, n_layer: number, head: number, n_head: number, kv_heads: number}} at
+ * @param {(change: Record<string, number>) => void} want
+ */
+export function drawPicks(root, { layer, n_layer, head, n_head, kv_heads }, want) {
+  const [layers, heads] = [t("flow.layer"), t("flow.head")];
   const [back, on] = /** @type {const} */ ([["‹", "−", -1], ["›", "+", 1]]).map(([text, sign, by]) => {
     const isThere = layer + by >= 0 && layer + by < n_layer;
-    return pickButton(text, `${word} ${sign}`, () => want({ layer: layer + by }), isThere ? {} : { disabled: "" });
+    return pickButton(text, `${layers} ${sign}`, () => want({ layer: layer + by }), isThere ? {} : { disabled: "" });
   });
-  replaceButtons(group, word, [back, make("span", "", `${word} ${layer}`), on]);
-}
-
-/** Draws the head buttons, grouping heads that share keys and values. @param {HTMLElement} group @param {{head: number, n_head: number, kv_heads: number}} at @param {string} word @param {Want} want */
-export function drawHeadPicks(group, { head, n_head, kv_heads }, word, want) {
+  replaceButtons(find(root, ".gb-picks-layer"), layers, [back, make("span", "", `${layers} ${layer}`), on]);
   const size = n_head / kv_heads;
   const buttons = Array.from({ length: n_head }, (_, each) => {
     const first = size > 1 && each > 0 && each % size === 0 ? "gb-first-of-group" : "";
-    return pickButton(n_head > 16 ? "" : String(each), `${word} ${each}`, () => want({ head: each }), { "aria-pressed": String(each === head), class: first });
+    return pickButton(n_head > 16 ? "" : String(each), `${heads} ${each}`, () => want({ head: each }), { "aria-pressed": String(each === head), class: first });
   });
-  replaceButtons(group, word, [make("span", "", word), ...buttons]);
+  replaceButtons(find(root, ".gb-picks-heads"), heads, [make("span", "", heads), ...buttons]);
 }
 
 /**

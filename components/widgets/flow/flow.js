@@ -5,7 +5,7 @@ import { frame, sizedContext } from "../canvas.js";
 import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { decimal, isExact, percent } from "../labels.js";
-import { createRequests, drawHeadPicks, drawLayerPick } from "../picks.js";
+import { createRequests, drawPicks } from "../picks.js";
 import { defineWidget } from "../runtime.js";
 import { createPointerTip } from "../tip.js";
 import { ATTENTION, HEAD, centre, firstSeen, fitScene, makeScene, right, shapeOf } from "./scene.js";
@@ -45,20 +45,16 @@ function mount(root, host) {
     more.hidden = !data.offered_rows;
     parts.setAttribute("aria-label", t("flow.name"));
     if (!data.tokens) scene = null;
-    else if (!isSame || !scene) scene = build(/** @type {Flow} */ (data));
+    else if (!isSame || !scene) {
+      scene = makeScene(/** @type {Flow} */ (data), root, canvas);
+      drawPicks(root, scene.data, requests.want);
+    }
     if (!scene || scroller.clientWidth < 50) return;
     const width = Math.max(NARROWEST, scroller.clientWidth);
     if (scene.width !== width) fit(scene, width);
     scene.scrolled = scroller.scrollLeft;
     paint(scene);
     point(pointer ? under(pointer) : hot);
-  }
-
-  /** @param {Flow} data */
-  function build(data) {
-    drawLayerPick(layerPick, data, t("flow.layer"), requests.want);
-    drawHeadPicks(headPicks, data, t("flow.head"), requests.want);
-    return makeScene(data, root, canvas);
   }
 
   /** @param {Scene} of @param {number} width */

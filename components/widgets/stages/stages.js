@@ -16,7 +16,7 @@ import { contextOf, divergingMap, mapTo, sizedContext, stroke, themed } from "..
 import { MOVES, find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
-import { createRequests, drawHeadPicks, drawLayerPick } from "../picks.js";
+import { createRequests, drawPicks } from "../picks.js";
 import { defineWidget } from "../runtime.js";
 import { createPointerTip } from "../tip.js";
 import { isOfKeys, isVector, STAGES, unpack, workedOut } from "./numbers.js";
@@ -68,8 +68,7 @@ function mount(root, host) {
     if (chosen && (chosen[0] !== given.query || !within(given.keys, chosen[1]))) chosen = null;
     const [query, key] = chosen ?? [given.query, given.key];
     cell = [query - given.queries.start, key - given.keys.start];
-    drawLayerPick(find(root, ".gb-picks-layer"), given, t("stages.layer"), requests.want);
-    drawHeadPicks(find(root, ".gb-picks-heads"), given, t("stages.head"), requests.want);
+    drawPicks(root, given, requests.want);
     setCount(row, STAGES.length, makeThumbnail);
     STAGES.forEach((name, i) => {
       const button = /** @type {HTMLElement} */ (row.children[i]);
