@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from components.i18n import t
@@ -29,13 +28,6 @@ _OF_GRAMMAR = re.compile(  # punctuation, and words that mean little by themselv
 )
 
 
-def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
-    """Return the end of range(n) whose positions can be left out one at a time within `limit` multiplications."""
-    # Each removal requires reading the tokens after it again, n / 2 on average.
-    affordable = int((2 * limit / multiplications_per_token(model)) ** 0.5)
-    return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
-
-
 def causes_of(
     model: GPT,
     tokenizer: Vocabulary,
@@ -48,27 +40,24 @@ def causes_of(
 ) -> Causes:
     """Measure what the prediction of `token` after `ids`, (T,), depends on. The last word is never left out.
 
-    held: white space with which the token begins.
+    limit: multiplications, which may leave only the last words. held: white space with which the token begins.
     """
-    first = left_out_positions(model, len(ids), limit).start
+    # Each removal requires reading the tokens after it again, half of them on average.
+    affordable = int((2 * limit / multiplications_per_token(model)) ** 0.5)
+    first = len(ids) - max(MIN_LEFT_OUT_TOKENS, affordable)
     words = [word for word in words_of(tokenizer, ids) if word.start >= first and word.stop < len(ids)]
     with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters of all blocks
         return measure_causes(model, ids, token, words, edits).among(tokenizer.ids_after(held))
 
 
-@dataclass(frozen=True)
-class Fall:
-    """The predicted token's probability with one word or head removed.
-
-    place: the word's positions, or (layer, head).
-    """
+class Fall(NamedTuple):
+    """The predicted token's probability without one word, given by its positions, or one head, (layer, head)."""
 
     place: tuple[int, ...]
     probability: float
 
 
-@dataclass(frozen=True)
-class Falls:
+class Falls(NamedTuple):
     """The words and heads that a prediction depends on.
 
     probability: the predicted token's probability under the sampling settings. words, heads: those whose removal lowers
@@ -89,10 +78,13 @@ def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Fa
         return Fall(cause.place, distribution(cause.logits, settings, previous_ids=kept).final[causes.token].item())
 
     whole = of(Cause((), causes.logits)).probability
-    words, heads = [of(each, each.place) for each in causes.words], [of(each) for each in causes.heads]
-    lower = ([each for each in falls if each.probability < (1 - MIN_FALL) * whole] for falls in (words, heads))
-    sorted_words, sorted_heads = (tuple(sorted(each, key=lambda fall: fall.probability)) for each in lower)
-    return Falls(whole, sorted_words, sorted_heads, tuple(words))
+
+    def lower(falls: Sequence[Fall]) -> tuple[Fall, ...]:
+        found = [fall for fall in falls if fall.probability < (1 - MIN_FALL) * whole]
+        return tuple(sorted(found, key=lambda fall: fall.probability))
+
+    words = tuple(of(each, each.place) for each in causes.words)
+    return Falls(whole, lower(words), lower([of(each) for each in causes.heads]), words)
 
 
 # The reason for the next token, which several tabs show
@@ -144,10 +136,11 @@ def main_word(falls: Falls, ids: Sequence[int], tokenizer: Vocabulary) -> Fall |
     A word with letters goes before a punctuation mark unless its removal matters less than half as much.
     """
     seen = [fall for fall in falls.words if is_seen(falls, fall)]
-    middle = (falls.probability + seen[0].probability) / 2 if seen else 0.0
+    if not seen:
+        return None
+    middle = (falls.probability + seen[0].probability) / 2
     close = (fall for fall in seen if fall.probability <= middle)
-    lettered = (fall for fall in close if re.search(r"\w", tokenizer.decode([ids[i] for i in fall.place])))
-    return next(lettered, seen[0] if seen else None)
+    return next((fall for fall in close if re.search(r"\w", tokenizer.decode([ids[i] for i in fall.place]))), seen[0])
 
 
 def is_seen(falls: Falls, without: Fall) -> bool:

@@ -51,8 +51,7 @@ def token_text(tokenizer: Vocabulary, token_id: int) -> str:
 def marked(text: str) -> str:
     """Mark each invisible character in a text except the space: ⏎, ⇥, [ESC], [NBSP], [VS16×2].
 
-    A combining character at the start is placed on a dotted circle. Text with right-to-left letters is isolated so that
-    the surrounding text keeps its order.
+    A combining character at the start is placed on a dotted circle. Text with right-to-left letters is isolated.
     """
     shown = _REPEATED.sub(_code, text).translate(_MARKS)
     if shown and category(shown[0]).startswith("M"):
@@ -71,10 +70,7 @@ def visible_token(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def alone(text: str) -> str:
-    """Return the visible form of a text that stands alone in a drawing.
-
-    The length of the result is the number of visible characters.
-    """
+    """Return the visible form of a text that stands alone in a drawing; its length is what is seen of it."""
     return visible(text).strip(_ISOLATE)
 
 
@@ -128,8 +124,7 @@ def placed(token: str, position: int) -> str:
 
 def layer_head_name(place: Sequence[int]) -> str:
     """Return a head's name for use inside a sentence. place: (layer, head), counted from 0."""
-    layer, head = place
-    return t("part.head", layer=layer, head=head)
+    return t("part.head", layer=place[0], head=place[1])
 
 
 def listed(names: Iterable[str]) -> str:
@@ -199,10 +194,6 @@ def _exact_percent(value: float) -> str:
         return "< 0.01%"
     if 99.995 <= value < 99.9999:
         return "> 99.99%"
-    if value == 0 or value >= 99.995:
-        digits = 0
-    elif value < 0.95 or value >= 99.95:
-        digits = 2
-    else:
-        digits = 1 if value < 9.95 or value >= 99.5 else 0
-    return f"{value:.{digits}f}%"
+    if value == 0 or 9.95 <= value < 99.5 or value >= 99.995:
+        return f"{value:.0f}%"
+    return f"{value:.1f}%" if 0.95 <= value < 99.95 else f"{value:.2f}%"

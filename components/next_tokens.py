@@ -43,7 +43,7 @@ def token_bars(
 
     at = ids.index(chosen) if chosen in ids else -1
     listed = [bar(i) for i in ids]
-    return {"title": title, "text": text, "bars": listed, "common": sends or {}, "chosen": at, "others": others}
+    return no_bars(title) | {"text": text, "bars": listed, "common": sends or {}, "chosen": at, "others": others}
 
 
 def no_bars(title: str = "") -> dict[str, Any]:

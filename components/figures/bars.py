@@ -157,9 +157,7 @@ def grouped_bars(
     colours = colours or (_PAIR[-len(groups) :] if len(groups) <= 2 else _FOUR)
     data = []
     for (name, values), colour in zip(groups.items(), colours, strict=False):
-        values = np.asarray(values, dtype=np.float64)
-        shown = np.where(values > 0, values, np.nan) if log else values
-        bars = _bars(np.arange(len(names)), floats(shown), name, LIGHT[colour], tip)
+        bars = _bars(np.arange(len(names)), floats(values), name, LIGHT[colour], tip)
         if digits and len(names) <= _LABELLED // 2:
             bars |= _numbers([f"{value:{digits}}" for value in values])
         data.append(bars)

@@ -35,14 +35,7 @@ from components.i18n import t
 MAX_POINTS = 300  # maximum number of points in a training loss curve; more are averaged in groups
 ZERO_AT = 0.5  # position of step 0 on the logarithmic step axis
 _SYMBOLS = ("circle", "square", "diamond")
-_PATHS = (
-    (LIGHT["after"], "solid"),
-    (LIGHT["text"], "dash"),
-    (LIGHT["muted"], "dot"),
-    (LIGHT["after"], "dashdot"),
-    (LIGHT["text"], "longdash"),
-    (LIGHT["muted"], "longdashdot"),
-)
+_PATHS = [*zip(2 * CURVES[:3], ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot"), strict=True)]
 
 
 def _curve(
@@ -118,7 +111,10 @@ def path_lines(
     for token, p, ranks, (colour, dash) in zip(tokens, probability, rank, _PATHS, strict=False):
         name = token_label(token)
         tip = f"{name} %{{customdata}}: ".lstrip()
-        line = _curve(positions, p, name, colour, dash, size=5) | {"customdata": list(stages), "legendgroup": name}
+        line = _curve(positions, p, name, colour.light, dash, size=5) | {
+            "customdata": list(stages),
+            "legendgroup": name,
+        }
         below = {"y": ranks, "yaxis": "y2", "showlegend": False}
         data += [
             line | {"hovertemplate": f"{tip}%{{y:.2%}}<extra></extra>"},
@@ -219,12 +215,7 @@ def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[flo
 
 
 def activation_curves(
-    x: np.ndarray,
-    curves: Mapping[str, np.ndarray],
-    derivatives: Mapping[str, np.ndarray],
-    *,
-    at: float,
-    flat: float,
+    x: np.ndarray, curves: Mapping[str, np.ndarray], derivatives: Mapping[str, np.ndarray], *, at: float, flat: float
 ) -> Figure:
     """Draw functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
 
@@ -234,22 +225,26 @@ def activation_curves(
     panels = {"y": curves, "y2": derivatives}
     slope, no_slope = t("activations.slope"), t("activations.flat")
     data: list[Trace] = []
+
+    def point(where: float, place: str, panel: Mapping[str, np.ndarray], name: str, **look: Any) -> Trace:
+        y = float(np.interp(where, x, panel[name]))
+        return {"x": [where], "y": [y], "mode": "markers", "yaxis": place, "showlegend": False} | look
+
     for name, pair, dash in zip(curves, CURVES, DASHES, strict=False):
-        values = [float(np.interp(at, x, panel[name])) for panel in panels.values()]
-        readout = f"{escape(name)} <b>{values[0]:+.4f}</b> · {escape(slope)} <b>{values[1]:+.4f}</b>"
         dot = {"color": pair.light, "size": 8, "line": {"color": LIGHT["card"], "width": 2}}
-        for (place, panel), here in zip(panels.items(), values, strict=True):
-            curve = _curve(floats(x), panel[name], readout.replace("-", "−"), pair.light, dash)
+        points = [point(at, place, panel, name, marker=dot) for place, panel in panels.items()]
+        here, there = (f"{each['y'][0]:+.4f}".replace("-", "−") for each in points)
+        readout = f"{escape(name)} <b>{here}</b> · {escape(slope)} <b>{there}</b>"
+        for (place, panel), dotted in zip(panels.items(), points, strict=True):
+            curve = _curve(floats(x), panel[name], readout, pair.light, dash)
             curve["line"]["simplify"] = False
-            data.append(curve | {"yaxis": place, "showlegend": place == "y"})
-            data.append({"x": [at], "y": [here], "mode": "markers", "marker": dot, "yaxis": place, "showlegend": False})
+            data += [curve | {"yaxis": place, "showlegend": place == "y"}, dotted]
     text = f"{escape(no_slope)} · x = {flat:.4f}".replace("-", "−")
     diamond = {"symbol": "diamond-open", "size": 10, "color": LIGHT["text"], "line": {"width": 1.5}}
     label = {"mode": "markers+text", "text": [text], "textposition": "bottom center", "textfont": {"size": 11}}
     for place, panel in panels.items():
-        y = float(np.interp(flat, x, next(iter(panel.values()))))
-        mark: Trace = {"x": [flat], "y": [y], "marker": diamond, "yaxis": place, "showlegend": False}
-        data.append(mark | {"cliponaxis": False} | (label if place == "y" else {"mode": "markers"}))
+        mark = point(flat, place, panel, next(iter(curves)), marker=diamond, cliponaxis=False)
+        data.append(mark | (label if place == "y" else {}))
     return figure(
         [trace | {"type": "scatter", "hoverinfo": "none", "hovertemplate": None} for trace in data],
         axis("x", zero=True, range=[float(x[0]), float(x[-1])], anchor="y2"),

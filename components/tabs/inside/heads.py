@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,21 @@ import torch
 
 from components.i18n import t
 from components.labels import percent
-from components.parts import Lines, Part
+from components.parts import Lines
 from components.state.reads import Pending
 from components.tabs.inside.machine import group_of, is_usual_scale
 from components.tabs.inside.recording import HeadVectors, Recording
-from components.tabs.inside.scene import (
-    Scene,
-    is_of_document,
-    recording_at,
-    scene_of,
-    tab,
-)
+from components.tabs.inside.scene import Scene, is_of_document, recording_at, scene_of, tab
 from components.text_views import most_attended
 from components.widgets.heads import heads_data, largest_side, max_pooled
 from components.widgets.widget import to_base64, widget
 from gpt import Generation
 
-STAGES = ("q", "k", "raw", "scaled", "masked", "weights", "v", "z")
-
-_TEMPLATE = """<figure class="gb-stages">
+# One head in stages. Raises `.select` with one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
+stages = partial(
+    widget,
+    "stages",
+    template="""<figure class="gb-stages">
 <div class="gb-picks-row"><div class="gb-picks gb-picks-layer" role="group"></div>
 <div class="gb-picks gb-picks-heads" role="group"></div></div>
 <div class="gb-stages-row" role="group"></div>
@@ -52,17 +49,9 @@ _TEMPLATE = """<figure class="gb-stages">
 </div>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 <div class="gb-tip gb-stages-tip" role="tooltip" hidden></div>
-</figure>"""
-
-
-def stages(name: str, **wired: Any) -> Part:
-    """Return the pictures.
-
-    They raise `.select` with one of the payloads {"layer"}, {"head"}, {"position"}, {"position", "key"}.
-
-    View data: the fields listed in `stages/stages.js`; the pictures are hidden if n_head is missing.
-    """
-    return widget("stages", name, template=_TEMPLATE, latest=True, **wired)
+</figure>""",
+    latest=True,
+)
 
 
 def floats(values: np.ndarray) -> str:
@@ -71,10 +60,7 @@ def floats(values: np.ndarray) -> str:
 
 
 def shorts(vectors: np.ndarray) -> dict[str, Any]:
-    """Encode vectors as int16 in base64, with the value that 32767 represents.
-
-    The rounding error is at most 0.003% of the largest value.
-    """
+    """Encode vectors as int16 in base64, with the value that 32767 represents."""
     scale = float(np.abs(vectors).max(initial=0)) or 1.0
     levels = np.round(vectors / scale * 32767).astype("<i2")
     return {"scale": scale, "data": to_base64(levels)}
@@ -193,14 +179,8 @@ def draw_heads(s: Any) -> dict[str, Any]:
 def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
     config, shares = scene.config, overview.shares[:, :, 1]
     layer, head = (int(i) for i in np.unravel_index(shares.argmax(), shares.shape))
-    text = t(
-        "heads.says",
-        n=config.n_layer * config.n_head,
-        tokens=len(overview.ids),
-        layer=layer,
-        head=head,
-        share=percent(shares[layer, head]),
-    )
+    most = {"layer": layer, "head": head, "share": percent(shares[layer, head])}
+    text = t("heads.says", n=config.n_layer * config.n_head, tokens=len(overview.ids), **most)
     if len(overview.ids) < scene.recording.length:
         text += t("heads.more", total=f"{scene.recording.length:,}")
     return text

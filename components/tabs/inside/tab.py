@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,21 +33,14 @@ from gpt.analysis.tracing import trace_window
 from gpt.models.memory import format_bytes
 
 
-@dataclass(frozen=True)
-class TraceFile:
-    """A saved file. `version` is its text's version; `first` and `last` are the first and last saved positions."""
-
-    version: tuple[int, int]
-    first: int
-    last: int
-    n_bytes: int
-
-
 @tab.state
 class Saved:
-    """file: the last file with all activations."""
+    """The last file with all activations: its text's version, the first and last saved positions, and its size."""
 
-    file: TraceFile | None = None
+    version: tuple[int, int] | None = None
+    first: int = 0
+    last: int = 0
+    n_bytes: int = 0
 
 
 def save_trace(session: Session) -> Iterator[None]:
@@ -66,15 +58,15 @@ def save_trace(session: Session) -> Iterator[None]:
     def write(folder: Path) -> Path:
         path = folder / "trace.npz"
         trace_window(text.loaded.model, text.ids[:n], first, n, text.document.edits).save(path)
-        session.change(Saved, file=TraceFile(text.version, first, n - 1, path.stat().st_size))
+        session.change(Saved, version=text.version, first=first, last=n - 1, n_bytes=path.stat().st_size)
         return path
 
     yield from offer(session, write)
 
 
 def saved(s: Any) -> str | None:
-    file = s[Saved].file
-    if file is None or s.text is None or file.version != s.text.version:
+    file = s[Saved]
+    if s.text is None or file.version != s.text.version:
         return None
     return t("trace.saved", first=file.first, last=file.last, size=format_bytes(file.n_bytes))
 
