@@ -201,8 +201,9 @@ def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
         sentence += t("attention.sight", layer=selection.layer, window=window)
     if start > 0 or end < text.n_read:
         sentence += t("attention.window", start=start, end=end - 1)
-    cells = np.asarray(figure["data"][0].pop("z"))
-    return chart_data(figure, sentence, cells=heatmap_rows(cells))
+    # Blank cells at the ends of rows are left out, so that a token that is added adds one row.
+    ends = [(row, np.flatnonzero(~np.isnan(row)).max(initial=-1) + 1) for row in figure["data"][0].pop("z")]
+    return chart_data(figure, sentence, cells=Lines(to_base64(row[:end]) for row, end in ends))
 
 
 def attention_map(tokenizer: Labelled, ids: Sequence[int], weights: np.ndarray, **options: Any) -> dict[str, Any]:
@@ -226,11 +227,6 @@ def attention_sentence(text: Text, position: int, selection: Selection, row: np.
         token=quoted(text.tokenizer, text.ids[position]),
         targets=most_attended(text.tokenizer, text.ids, row),
     )
-
-
-def heatmap_rows(cells: np.ndarray) -> Lines:
-    """Return a heatmap's rows in base64, without the blank cells at their ends: a token that is added adds one row."""
-    return Lines(to_base64(row[: np.flatnonzero(~np.isnan(row)).max(initial=-1) + 1]) for row in cells)
 
 
 def head_name(head: int | None) -> str:

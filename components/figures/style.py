@@ -56,38 +56,23 @@ PALETTE: dict[str, Colour] = {
     "danger": Colour("#b3261e", "#ff8a80"),
 }
 
-SEQUENTIAL: tuple[Colour, ...] = (
-    Colour("#f0f8fc", "#1e232c"),
-    Colour("#bce2f3", "#283657"),
-    Colour("#85cae8", "#304c80"),
-    Colour("#5caed9", "#2a68a4"),
-    Colour("#3b90ca", "#1f88bf"),
-    Colour("#2c70b6", "#2ca8d0"),
-    Colour("#29519d", "#4dc7db"),
-    Colour("#27347d", "#80e3e0"),
-    Colour("#1f1a5a", "#b6fce8"),
-)
 
-ATTENTION: tuple[Colour, ...] = (
-    Colour("#f7f3fa", "#1f1c26"),
-    Colour("#dcc9ea", "#3d2f4f"),
-    Colour("#b98fd4", "#664885"),
-    Colour("#9560bf", "#9467bd"),
-    Colour("#6a3494", "#c898ef"),
-)
+def _scale(light: str, dark: str) -> tuple[Colour, ...]:
+    return tuple(map(Colour, light.split(), dark.split()))
 
-DIVERGING: tuple[Colour, ...] = (
-    Colour("#772e11", "#fcc687"),
-    Colour("#b1521b", "#d98c4c"),
-    Colour("#db874a", "#a35e31"),
-    Colour("#f4c093", "#663c25"),
-    Colour("#f7f7f7", "#242223"),
-    Colour("#a3d1f2", "#304770"),
-    Colour("#62a3da", "#3c75af"),
-    Colour("#3572b9", "#4fabdf"),
-    Colour("#23418f", "#92ddfb"),
-)
 
+SEQUENTIAL = _scale(
+    "#f0f8fc #bce2f3 #85cae8 #5caed9 #3b90ca #2c70b6 #29519d #27347d #1f1a5a",
+    "#1e232c #283657 #304c80 #2a68a4 #1f88bf #2ca8d0 #4dc7db #80e3e0 #b6fce8",
+)
+ATTENTION = _scale(
+    "#f7f3fa #dcc9ea #b98fd4 #9560bf #6a3494",
+    "#1f1c26 #3d2f4f #664885 #9467bd #c898ef",
+)
+DIVERGING = _scale(
+    "#772e11 #b1521b #db874a #f4c093 #f7f7f7 #a3d1f2 #62a3da #3572b9 #23418f",
+    "#fcc687 #d98c4c #a35e31 #663c25 #242223 #304770 #3c75af #4fabdf #92ddfb",
+)
 CURVES: tuple[Colour, ...] = tuple(PALETTE[name] for name in ("after", "text", "muted", "before"))
 
 _EVERY = (*PALETTE.values(), *SEQUENTIAL, *ATTENTION, *DIVERGING)

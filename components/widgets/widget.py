@@ -39,7 +39,6 @@ def widget(
     name: str,
     *,
     template: str,
-    view: str = "",
     options: dict[str, Any] | None = None,
     classes: tuple[str, ...] = (),
     on: Handler | None = None,
@@ -54,12 +53,11 @@ def widget(
 ) -> Part:
     """Return a part that a widget draws. draw: returns the data that it shows, as documented at the widget's factory.
 
-    kind: the name that the widget's script gives to `defineWidget`. name: the part's id on
-    the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
-    options: passed to the module once, when the card is built. on, on_input: handlers for the events "select" and
-    "input"; they receive the payload, an unchecked dict, in the given queues. latest: of several events in quick
-    succession, handle only the newest. empty: the data if `draw` raises NothingToShow. answer: name of the part that
-    shows the result of "select", see `components.parts.button`. actions: for further events.
+    kind: the name that the widget's script gives to `defineWidget`. name: the part's id on the page, and that of its
+    data. template: one HTML element. options: passed to the module once, when the card is built. on, on_input: handlers
+    for the events "select" and "input"; they receive the payload, an unchecked dict, in the given queues. latest: of
+    several events in quick succession, handle only the newest. empty: the data if `draw` raises NothingToShow. answer:
+    name of the part that shows the result of "select", see `components.parts.button`. actions: for further events.
     """
 
     def drawn(s: Any) -> dict[str, Any]:
@@ -72,7 +70,7 @@ def widget(
             return dict(empty)
 
     written = " ".join(("gb-widget", *classes))
-    fixed = {"widget": kind, "view": view or name, "options": options or {}, "template": template, "classes": written}
+    fixed = {"widget": kind, "view": name, "options": options or {}, "template": template, "classes": written}
     fixed |= {"answer": answer} if answer else {}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
     named = {event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None}
@@ -98,16 +96,12 @@ def says(name: str, text: Callable[[Any], Said], *, kind: Kind = "lead") -> Part
 
     A "notice" is read aloud when it changes; a "spoken" line is read aloud but not shown.
     """
-    template, classes = _TEMPLATES[kind], ("gb-sentence", f"gb-{kind}")
 
     def draw(s: Any) -> dict[str, Any]:
-        return sentence_data(text(s))
+        said = text(s)
+        if isinstance(said, Message):
+            return {"text": t(said.key, **said.values)}
+        return {"text": "" if said is None else localize_error(said)}
 
-    return widget("sentence", name, template=template, classes=classes, empty={"text": ""}, draw=draw)
-
-
-def sentence_data(said: Said) -> dict[str, Any]:
-    """Return the view data for a text, message or error, or for an empty line if there is none."""
-    if isinstance(said, Message):
-        return {"text": t(said.key, **said.values)}
-    return {"text": "" if said is None else localize_error(said)}
+    classes = ("gb-sentence", f"gb-{kind}")
+    return widget("sentence", name, template=_TEMPLATES[kind], classes=classes, empty={"text": ""}, draw=draw)

@@ -128,31 +128,22 @@ class HeadOverview:
 
     @torch.inference_mode()
     def _with_block(self, recording: Recording, start: int, end: int) -> HeadOverview:
-        sums, blocks = self.sums.copy(), []
+        sums, blocks, factor = self.sums.copy(), [], self.factor
+        first = start // factor * factor  # where the last row of pixels begins, which may be incomplete
         positions = torch.arange(start, end)
         queries = positions[positions > 0]
         for layer in range(len(sums)):
-            weights = recording.attn_weights(layer, start, end)  # (n_head, end - start, end)
-            sums[layer, :, 2] += weights[:, positions - start, positions].sum(dim=1).numpy()
-            sums[layer, :, 1] += weights[:, queries - start, queries - 1].sum(dim=1).numpy()
-            sums[layer, :, 0] += weights[:, queries - start, 0].sum(dim=1).numpy()
-            blocks.append(self._pooled(weights.mul_(255).round_().byte().numpy(), start))
-        rows = list(self.rows)
-        for offset, new in enumerate(zip(*blocks, strict=True)):
-            row = start // self.factor + offset
-            pixels = np.stack(new)[..., : row + 1]  # (n_layer, n_head, row + 1)
-            if row < len(rows):
-                rows[row] = np.maximum(rows[row], pixels)
-            else:
-                rows.append(pixels)
-        return replace(self, ids=recording.ids[:end], rows=tuple(rows), sums=sums)
-
-    def _pooled(self, levels: np.ndarray, start: int) -> list[np.ndarray]:
-        """Pool (n_head, queries, keys) into the rows of pixels that cover the queries, each (n_head, pixels)."""
-        columns = np.maximum.reduceat(levels, np.arange(0, levels.shape[2], self.factor), axis=2)
-        first = -start % self.factor  # start of the next row of pixels
-        edges = [0, *range(first or self.factor, levels.shape[1], self.factor)]
-        return list(np.maximum.reduceat(columns, edges, axis=1).swapaxes(0, 1))
+            weights = recording.attn_weights(layer, first, end)  # (n_head, end - first, end)
+            sums[layer, :, 2] += weights[:, positions - first, positions].sum(dim=1).numpy()
+            sums[layer, :, 1] += weights[:, queries - first, queries - 1].sum(dim=1).numpy()
+            sums[layer, :, 0] += weights[:, queries - first, 0].sum(dim=1).numpy()
+            levels = weights.mul_(255).round_().byte().numpy()
+            for axis in (1, 2):
+                levels = np.maximum.reduceat(levels, np.arange(0, levels.shape[axis], factor), axis=axis)
+            blocks.append(levels)
+        new, done = np.stack(blocks), first // factor  # (n_layer, n_head, rows, pixels)
+        rows = [new[:, :, i, : done + i + 1] for i in range(new.shape[2])]
+        return replace(self, ids=recording.ids[:end], rows=(*self.rows[:done], *rows), sums=sums)
 
 
 @tab.computed(while_writing=True, is_usable=is_of_document)
@@ -189,34 +180,26 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
 def draw_stages(s: Any) -> dict[str, Any]:
     scene = s.cached(scene_of)
     recording, config, position = scene.recording, scene.config, scene.position
-    ahead = recording.looks_ahead(scene.layer)
+    layer = scene.of_layer()
     queries = shown_window(recording.length, position)
     keys = queries if scene.key is None else shown_window(recording.length, scene.key)
     vectors, key = recording.head(scene.layer, scene.head), scene.key
     scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before the soft cap
     strongest = range(queries.start, queries.stop), vectors.weights[queries].argmax(axis=1)
-    shared, window = group_of(config, scene.head), config.window_of(scene.layer)
+    shared = group_of(config, scene.head)
     variants = {  # differences from GPT-2, as endings of the keys of the stages' texts
         "factor": not is_usual_scale(config),
         "capped": config.attn_softcap is not None,
         "rotary": config.is_rotated(scene.layer),
-        "window": window is not None,
-        "ahead": ahead,
+        "window": layer["window"] is not None,
+        "ahead": layer["ahead"],
     }
     if key is None:
         key = keys.start + int(vectors.weights[position, keys].argmax())
-    return {
-        "layer": scene.layer,
-        "head": scene.head,
-        "n_layer": config.n_layer,
-        "n_head": config.n_head,
-        "kv_heads": config.kv_heads,
+    return layer | {
         "head_size": config.head_size,
         "scale": config.score_scale,
         "cap": config.attn_softcap,
-        "window": window,
-        "ahead": ahead,
-        "total": recording.length,
         "queries": {"start": queries.start, "tokens": scene.tokens(queries)},
         "keys": {"start": keys.start, "tokens": scene.tokens(keys)},
         "query": position,

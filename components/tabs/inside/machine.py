@@ -71,21 +71,14 @@ def flow(scene: Scene, rows: slice) -> Data:
     next_ids = best(final, stages.raw.numpy(), MAX_NEXT).tolist()
     follower = ids[position + 1] if position + 1 < len(ids) else None
     after_layer = [recording.pooled(layer, "resid_post") for layer in range(config.n_layer)]
-    return {
+    return scene.of_layer() | {
         "start": rows.start,
-        "total": recording.length,
         "selected": position,
-        "layer": scene.layer,
-        "head": scene.head,
-        "n_layer": config.n_layer,
-        "n_head": config.n_head,
-        "kv_heads": config.kv_heads,
         "scores_are": scores_formula(config),
         "is_rotary": config.is_rotated(scene.layer),
         "is_parallel": config.parallel,
         "has_pre_norm": config.pre_norm,
         "has_post_norm": config.post_norm,
-        "window": config.window_of(scene.layer),
         "tokens": scene.tokens(rows),
         "strips": _strips(scene, vectors, rows),
         "stack": [strip(pool_mean(each.values[rows], STACK_BINS), each.width) for each in after_layer],
@@ -97,7 +90,6 @@ def flow(scene: Scene, rows: slice) -> Data:
         "text": _sentence(scene, vectors, rows),
         "next": [[visible(token_text(scene.tokenizer, i)), float(f"{final[i]:.4g}")] for i in next_ids],
         "chosen": next_ids.index(follower) if follower in next_ids else -1,
-        "ahead": recording.looks_ahead(scene.layer),
     }
 
 

@@ -97,6 +97,20 @@ class Scene:
     def config(self) -> GPTConfig:
         return self.recording.config
 
+    def of_layer(self) -> dict[str, Any]:
+        """Return what every picture of a layer and its heads is told."""
+        config = self.config
+        return {
+            "layer": self.layer,
+            "head": self.head,
+            "n_layer": config.n_layer,
+            "n_head": config.n_head,
+            "kv_heads": config.kv_heads,
+            "window": config.window_of(self.layer),
+            "ahead": self.recording.looks_ahead(self.layer),
+            "total": self.recording.length,
+        }
+
     def tokens(self, rows: slice) -> list[str]:
         return [alone(token_text(self.tokenizer, token_id)) for token_id in self.recording.ids[rows]]
 
