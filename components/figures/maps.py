@@ -66,12 +66,20 @@ def _scale_title(title: str, margin: int) -> dict[str, Any]:
     return note(escape(title), **ON_PAPER, **place, font={"size": 11}, borderpad=0)
 
 
-def _rows_height(n: int) -> int:
-    return min(26 * n, 460)
-
-
 def _layers_axis(n_layer: int) -> dict[str, Any]:
     return steps_axis(n_layer, t("attention.layer"), range=[n_layer - 0.5, -0.5])
+
+
+def _layer_map(
+    cells: Trace, across: dict[str, Any], title: str, frames: Sequence[Any], below: int, bottom: int
+) -> Figure:
+    """Return a map with one row for each layer. title: of the scale. below: pixels for labels; bottom: margin."""
+    n_layer = len(cells["z"])
+    height, notes = min(26 * n_layer, 460) + 48 + below, [_scale_title(title, 48)]
+    margin = (48, 12, 48, bottom)
+    return figure(
+        [cells], across, _layers_axis(n_layer), height=height, margin=margin, annotations=notes, shapes=frames
+    )
 
 
 def attention_heatmap(
@@ -169,7 +177,7 @@ def lens_heatmap(
         _layers_axis(n_layer),
         xaxis2=names_axis(followers, automargin=True) | below,
         meta={"column": column},
-        height=max(_rows_height(n_layer), 15 * n_layer) + above + 68,
+        height=max(min(26 * n_layer, 460), 15 * n_layer) + above + 68,
         margin=(48, 8, above, 8),
         annotations=[_scale_title(t("why.lens.scale"), above)],
         shapes=[outline((column, column), (0, n_layer - 1), 1), outline((column, column), (row, row), 3)],
@@ -201,17 +209,10 @@ def recovery_heatmap(
     cells |= _scale_above([-edge, 0, edge], [f"−{100 * edge:.0f} %", "0", f"{100 * edge:.0f} %"])
     if numbered:
         cells |= _written([[decimal(100 * value, 0) for value in row] for row in recovered])
-    row, column = cell or (0, None)
-    names_below = {"range": [-0.5, n - 0.5], "tickangle": -90, "automargin": True, "tickfont": LABEL | {"size": 11}}
-    return figure(
-        [cells],
-        names_axis(names, most=26, keep=column) | names_below,
-        _layers_axis(n_layer),
-        height=_rows_height(n_layer) + 142,
-        margin=(48, 12, 48, 8),
-        annotations=[_scale_title(t("change.patch.scale"), 48)],
-        shapes=[] if column is None else [outline((column, column), (row, row), 3)],
-    )
+    below = {"range": [-0.5, n - 0.5], "tickangle": -90, "automargin": True, "tickfont": LABEL | {"size": 11}}
+    across = names_axis(names, most=26, keep=cell and cell[1]) | below
+    frames = [] if cell is None else [outline((cell[1], cell[1]), (cell[0], cell[0]), 3)]
+    return _layer_map(cells, across, t("change.patch.scale"), frames, 94, 8)
 
 
 def head_map(
@@ -222,7 +223,7 @@ def head_map(
     values: (n_layer, n_head), on a scale that diverges around zero or starts at 0. selected: (layer, head), or the
     whole row if head is None.
     """
-    n_layer, n_head = np.shape(values)
+    n_head = np.shape(values)[1]
     largest = max(float(np.nanmax(np.abs(values), initial=0)), 1e-6 if diverging else 0.1)  # keeps small shares pale
     low = -largest if diverging else 0
     names = [f"−{largest:.2g}", f"+{largest:.2g}"] if diverging else ["0", f"{largest:.2g}"]
@@ -236,15 +237,8 @@ def head_map(
     if selected is not None:
         layer, head = selected
         frames = [outline((0, n_head - 1) if head is None else (head, head), (layer, layer))]
-    return figure(
-        [cells | _scale_above([low, largest], names)],
-        steps_axis(n_head, t("attention.head"), range=[-0.5, n_head - 0.5]),
-        _layers_axis(n_layer),
-        height=_rows_height(n_layer) + 88,
-        margin=(48, 8, 48, 40),
-        annotations=[_scale_title(title, 48)],
-        shapes=frames,
-    )
+    across = steps_axis(n_head, t("attention.head"), range=[-0.5, n_head - 0.5])
+    return _layer_map(cells | _scale_above([low, largest], names), across, title, frames, 40, 40)
 
 
 def grid(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -84,19 +84,6 @@ Data = dict[str, Any]
 Stories = list[tuple[tuple[int, ...], Tensor]]
 
 
-class MainCause(NamedTuple):
-    """The word that a prediction depends on most.
-
-    positions: in the text as the model reads it. token: the predicted one. probability, without: of the token, with the
-    word and without it.
-    """
-
-    positions: Sequence[int]
-    token: int
-    probability: float
-    without: float
-
-
 def beat_named(name: str) -> str:
     return name if name in NAMES else NAMES[0]
 
@@ -133,12 +120,13 @@ def draw_film(s: Any) -> Data:
     chosen = s[Chosen]
     opened = {"beat": beat_named(s.film), "played": chosen.film_played, "clicks": chosen.film_clicks, "film": None}
     try:
-        return opened | {"plays": chosen.film_plays, "film": film(s, s.cached(scene_of), main_cause(s))}
+        return opened | {"plays": chosen.film_plays, "film": film(s, s.cached(scene_of))}
     except Pending:
         return opened
 
 
-def film(s: Any, scene: Scene, cause: MainCause | None) -> Data:
+def film(s: Any, scene: Scene) -> Data:
+    cause, said = main_cause(s)
     recording, config, layer, position = scene.recording, scene.config, scene.layer, scene.position
     guesses, drawn, told = _guesses(scene, s[traced]), _draw(s, scene), _stories(s)
     weights = recording.attn_weights(layer, position, position + 1)[:, 0].float().numpy()
@@ -159,16 +147,13 @@ def film(s: Any, scene: Scene, cause: MainCause | None) -> Data:
         "first": f"“{guesses[0]['token'].strip()}”",
         "last": f"“{guesses[-1]['token'].strip()}”",
         **drawn.pop("values"),
+        **said,
     }
     for name, [(token, p), *_] in zip(("one", "other", "alone"), told["next"], strict=False):
         values |= {name: f"“{token.strip()}”", f"{name}_p": percent(p)}
-    if cause is not None:
-        values["word"] = word_name(scene.tokenizer, recording.ids[: position + 1], cause.positions)
-        values["guess"] = quoted(scene.tokenizer, cause.token)
-        values |= {"guess_p": percent(cause.probability), "without": percent(cause.without)}
     variants = {
         "yours": "hidden" if s.hidden else "",
-        "cause": "none" if cause is None else "",
+        "cause": "" if cause else "none",
         "rows": {0: "first", 1: "second"}.get(layer, ""),
         "layers": "one" if config.n_layer == 1 else "",
         "draw": "greedy" if drawn["number"] is None else "",
@@ -188,7 +173,7 @@ def film(s: Any, scene: Scene, cause: MainCause | None) -> Data:
         "chapters": [t(f"film.act.{n}") for n in sorted({chapter for chapter, _ in BEATS.values()})],
         "words": words,
         "layer": layer,
-        "text": _written(s, position, asked, () if cause is None else cause.positions),
+        "text": _written(s, position, asked, cause),
         "asked": [alone(token_text(scene.tokenizer, recording.ids[i])) for i in asked],
         "weights": np.round(weights[:, asked], 6).tolist(),
         "head": scene.head,
@@ -201,12 +186,17 @@ def film(s: Any, scene: Scene, cause: MainCause | None) -> Data:
     }
 
 
-def main_cause(s: Any) -> MainCause | None:
-    """Return what the prediction depends on most; None if no word stands out or nothing has been measured yet."""
+def main_cause(s: Any) -> tuple[Sequence[int], dict[str, str]]:
+    """Return the word that the prediction depends on most, in the text as the model reads it, and what is said of it.
+
+    Both are empty if no word stands out or nothing has been measured yet.
+    """
     found, falls = s.ready(reason), s.cached(reason_falls)
     if found is None or falls is None or (word := main_word(falls, found.ids, s.text.tokenizer)) is None:
-        return None
-    return MainCause(word.place, found.token, falls.probability, word.probability)
+        return (), {}
+    tokenizer = s.text.tokenizer
+    names = {"word": word_name(tokenizer, found.ids, word.place), "guess": quoted(tokenizer, found.token)}
+    return word.place, names | {"guess_p": percent(falls.probability), "without": percent(word.probability)}
 
 
 def asked_positions(weights: np.ndarray) -> list[int]:

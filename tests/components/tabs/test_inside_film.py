@@ -19,7 +19,6 @@ from components.tabs.inside import film as films
 from components.tabs.inside.film import (
     NAMES,
     TEXTS,
-    MainCause,
     asked_positions,
     film_card,
     look_inside,
@@ -69,7 +68,8 @@ def test_the_query_visits_the_tokens_with_the_largest_weights_and_the_arches_are
 
 def test_the_text_is_the_visitors_own_with_hidden_words_marked(inside: Filmed, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(inside.session, (4, 5))
-    monkeypatch.setattr(films, "main_cause", lambda s: MainCause((6,), 65, 0.9, 0.1))
+    said = {"word": "“a”", "guess": "“b”", "guess_p": "90%", "without": "10%"}
+    monkeypatch.setattr(films, "main_cause", lambda s: ((6,), said))
     film = inside.film()
     assert "".join(each["text"] for each in film["text"]) == TEXT[: len(film["text"])]
     assert [i for i, each in enumerate(film["text"]) if each["hidden"]] == [4, 5]
