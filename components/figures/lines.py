@@ -111,10 +111,8 @@ def path_lines(
     for token, p, ranks, (colour, dash) in zip(tokens, probability, rank, _PATHS, strict=False):
         name = token_label(token)
         tip = f"{name} %{{customdata}}: ".lstrip()
-        line = _curve(positions, p, name, colour.light, dash, size=5) | {
-            "customdata": list(stages),
-            "legendgroup": name,
-        }
+        line = _curve(positions, p, name, colour.light, dash, size=5)
+        line |= {"customdata": list(stages), "legendgroup": name}
         below = {"y": ranks, "yaxis": "y2", "showlegend": False}
         data += [
             line | {"hovertemplate": f"{tip}%{{y:.2%}}<extra></extra>"},
@@ -184,13 +182,11 @@ def stage_lines(
 
 
 def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> Trace:
-    alive = np.flatnonzero(np.isfinite(values))
-    heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
-    symbols = ["circle"] * len(heights)
+    heights = values[np.isfinite(values)].tolist()
+    symbols, sizes = ["circle"] * len(heights), [4] * len(heights)
     if 0 < len(heights) < len(values):  # draw the cross at the height of the last stage that kept the token
-        heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
+        heights, symbols, sizes = [*heights, heights[-1]], [*symbols, "x"], [*sizes, 8]
     colour, name = LIGHT["text" if own else "after"], token_label(label)
-    sizes = [8 if symbol == "x" else 4 for symbol in symbols]
     line = _curve(np.arange(len(heights)), heights, name, colour, size=4, width=2.5 if own else 1.25)
     return line | {
         "y": heights,
@@ -204,14 +200,13 @@ def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> 
 
 def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[float]:
     """Move descending heights at least `gap` apart, within low..high if there is room."""
-    heights_apart: list[float] = []
+    apart: list[float] = []
     for height in heights:
-        heights_apart.append(min(float(height), heights_apart[-1] - gap if heights_apart else high))
-    floor = low
-    for i in reversed(range(len(heights_apart))):
-        heights_apart[i] = max(heights_apart[i], floor)
-        floor = heights_apart[i] + gap
-    return heights_apart
+        apart.append(min(float(height), apart[-1] - gap if apart else high))
+    for i in reversed(range(len(apart))):
+        apart[i] = max(apart[i], low)
+        low = apart[i] + gap
+    return apart
 
 
 def activation_curves(

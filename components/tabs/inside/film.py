@@ -59,23 +59,12 @@ PIECES = 6  # candidates on the line from which a token is drawn
 N_NEXT = 3  # next tokens shown after a text
 CHARACTERS = 160  # maximum length of the visible end of the text
 BEATS = {
-    "yours": (1, 7),
-    "cause": (1, 7),
-    "ending": (2, 5),
-    "differ": (2, 7),
-    "blind": (2, 7),
-    "rows": (3, 7),
-    "ask": (3, 6),
-    "answer": (3, 8),
-    "mix": (3, 6),
-    "add": (3, 6),
-    "neurons": (4, 6),
-    "layers": (4, 7),
-    "next": (4, 5),
-    "draw": (4, 6),
-    "written": (4, 5),
-}  # chapter and duration in s of each beat; its texts are "film.<name>" and "film.<name>.title"
-NAMES = tuple(BEATS)
+    1: {"yours": 7, "cause": 7},
+    2: {"ending": 5, "differ": 7, "blind": 7},
+    3: {"rows": 7, "ask": 6, "answer": 8, "mix": 6, "add": 6},
+    4: {"neurons": 6, "layers": 7, "next": 5, "draw": 6, "written": 5},
+}  # duration in s of the beats of each chapter; their texts are "film.<name>" and "film.<name>.title"
+NAMES = tuple(name for beats in BEATS.values() for name in beats)
 TEXTS = {
     "en": (("Tom got a cat.", "Tom got a bike."), "He loves his", ("cat", "bike")),
     "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # rhyme decides the next token
@@ -163,14 +152,16 @@ def film(s: Any, scene: Scene) -> Data:
     elif told["next"][0][0][0] == told["next"][1][0][0]:
         variants |= dict.fromkeys(("differ", "blind"), "unsuited")
     words = {}
-    for beat in BEATS:
+    for beat in NAMES:
         key = f"film.{beat}.{variants[beat]}" if variants.get(beat) else f"film.{beat}"
         words[beat] = {"title": t(f"film.{beat}.title", **values), "says": t(key, **values)}
     final = scene.stages(scene.document.logits(position)).final
     neurons = s[traced].layers[layer].mlp_post[0, 0].float().numpy()
     return {
-        "beats": [{"name": name, "chapter": chapter, "seconds": n} for name, (chapter, n) in BEATS.items()],
-        "chapters": [t(f"film.act.{n}") for n in sorted({chapter for chapter, _ in BEATS.values()})],
+        "beats": [
+            {"name": name, "chapter": n, "seconds": x} for n, beats in BEATS.items() for name, x in beats.items()
+        ],
+        "chapters": [t(f"film.act.{n}") for n in BEATS],
         "words": words,
         "layer": layer,
         "text": _written(s, position, asked, cause),
