@@ -26,8 +26,7 @@ from components.state.reads import Pending
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens, word_name, words_of
-from components.tabs.inside.machine import strip
-from components.tabs.inside.recording import BINS, pool_mean
+from components.tabs.inside.machine import strip, strips_of
 from components.tabs.inside.scene import Chosen, Scene, model_of, scene_of, tab, traced
 from components.widgets.flow import packed
 from components.widgets.widget import widget
@@ -197,16 +196,13 @@ def asked_positions(weights: np.ndarray) -> list[int]:
 
 
 def _strips(scene: Scene, asked: list[int], layers: list[int]) -> dict[str, Data]:
-    """Return the vectors of the asked positions: the stream before, between and after, and the head's.
-
-    "stack" has those of the last position after some layers.
-    """
-    recording, head = scene.recording, scene.recording.head(scene.layer, scene.head)
-    names = {"pre": "resid_pre", "mid": "resid_post" if scene.config.parallel else "resid_mid", "post": "resid_post"}
-    rows = {short: recording.pooled(scene.layer, name).values[asked] for short, name in names.items()}
-    rows |= {name: pool_mean(getattr(head, name)[asked], BINS) for name in "qkvz"}
-    rows["stack"] = np.stack([recording.pooled(layer, "resid_post").values[scene.position] for layer in layers])
-    return {name: strip(each, each.shape[1]) for name, each in rows.items()}
+    """Return the vectors of the asked positions and, as "stack", the last position's after some layers."""
+    recording = scene.recording
+    strips = strips_of(scene, recording.head(scene.layer, scene.head), asked)
+    if scene.config.parallel:
+        strips["mid"] = strips["post"]
+    stack = [recording.pooled(layer, "resid_post").values[scene.position] for layer in layers]
+    return strips | {"stack": strip(np.stack(stack), scene.config.n_embd)}
 
 
 def _written(s: Any, position: int, asked: list[int], cause: Sequence[int]) -> list[Data]:

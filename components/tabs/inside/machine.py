@@ -80,7 +80,7 @@ def flow(scene: Scene, rows: slice) -> Data:
         "has_pre_norm": config.pre_norm,
         "has_post_norm": config.post_norm,
         "tokens": scene.tokens(rows),
-        "strips": _strips(scene, vectors, rows),
+        "strips": strips_of(scene, vectors, rows),
         "stack": [strip(pool_mean(each.values[rows], STACK_BINS), each.width) for each in after_layer],
         "norms": [number(each.norm[position]) for each in after_layer],
         "weights": packed(vectors.weights[rows, rows], 1.0, signed=False),
@@ -108,7 +108,7 @@ def strip(values: np.ndarray, width: int, min_scale: float = 0.0) -> Data:
     return {"bins": values.shape[1], "width": width, "scale": f"{scale:g}", "data": packed(values, scale)}
 
 
-def _strips(scene: Scene, vectors: HeadVectors, rows: slice) -> dict[str, Data]:
+def strips_of(scene: Scene, vectors: HeadVectors, rows: slice | list[int]) -> dict[str, Data]:
     """Return the columns that the model has, by short name."""
     recording, config = scene.recording, scene.config
     columns = {short: recording.find(None, name) for short, name in OUTSIDE.items()}
