@@ -180,9 +180,9 @@ def place_after(document: Generation, position: int) -> dict[str, Any]:
     return {"document": str(document.key), "behind": document.path[position], "last": document.path[-1]}
 
 
-def heatmap_window(text: Text, position: int) -> tuple[int, int]:
+def heatmap_window(n_read: int, position: int) -> tuple[int, int]:
     """Return the positions to plot as (start, end): the whole text if it is short, or a window around the position."""
-    end = min(text.n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
+    end = min(n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
     excess = max(0, end - HEATMAP_WINDOW)
     return excess + -excess % HEATMAP_STEP, end
 
@@ -190,7 +190,7 @@ def heatmap_window(text: Text, position: int) -> tuple[int, int]:
 def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
     """Draw the selected head's attention weights around the selected position."""
     tokenizer, position = text.tokenizer, text.at(selection)
-    start, end = heatmap_window(text, position)
+    start, end = heatmap_window(text.n_read, position)
     weights = text.document.attn_weights(selection.layer, selection.head, start=start, stop=end).cpu().numpy()
     shown, window = weights[:, start:], text.config.window_of(selection.layer)
     if window is not None:

@@ -126,7 +126,8 @@ def experiment_buttons(
 
     state: has the fields `job`, `latest` and `notice`. label: catalogue key of the Start button.
     """
-    return job_buttons(name, label, partial(run_results, state, results, small=small), state, queue="experiment")
+    start = partial(run_results, state, results, small=small)
+    return job_buttons(name, label, start, state, queue="experiment", primary=False)
 
 
 def job_buttons(
@@ -136,8 +137,8 @@ def job_buttons(
     state: type,
     *,
     able: Live | None = None,
-    queue: Queue,
-    primary: bool = False,
+    queue: Queue = "model",
+    primary: bool = True,
     answer: str = "",
     ends: bool = False,
 ) -> Part:

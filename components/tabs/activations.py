@@ -115,8 +115,6 @@ def predictions_swapped(s: Any) -> tuple[Tensor, Tensor]:
 
 
 def bars(s: Any) -> dict[str, Any]:
-    if kit.no_text(s):
-        return no_bars()
     before, after = predictions_swapped(s)
     ids = best_of_both(before, after, BARS)
     return token_bars(t("bars.question"), s.text.tokenizer, ids, before.numpy(), after.numpy(), "activations.bar")
@@ -158,7 +156,7 @@ tab.cards(
         "swap",
         kit.question("activations.swap.question"),
         kit.choice(Chosen.swap, "activations.swap"),
-        predictions("activation-bars", selectable=False, draw=bars),
+        predictions("activation-bars", selectable=False, draw=bars, empty=no_bars()),
         kit.says("activation-swapped", swap),
     ),
 )

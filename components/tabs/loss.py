@@ -57,7 +57,6 @@ class ScoredText:
     Attributes:
         run: Number of the run that scored it; 0 for the example.
         divisor: What the context length was divided by (see `stride_of`).
-        repaired: Whether lone surrogates were replaced with U+FFFD.
     """
 
     loaded: LoadedModel
@@ -65,12 +64,6 @@ class ScoredText:
     text: str
     run: int = 0
     divisor: int = HALF
-    repaired: bool = False
-
-    @property
-    def most_surprising(self) -> int:
-        """Position of the token with the largest loss."""
-        return 1 + max(range(len(self.result.losses)), key=lambda i: self.result.losses[i].surprisal)
 
 
 @tab.state
@@ -134,7 +127,7 @@ def score(
     check_scored_length(len(ids))
     stride = stride_of(divisor, loaded.model.config.block_size)
     result = score_text(loaded, ids, stride=stride, progress=progress)
-    return ScoredText(loaded, result, text, run, divisor, re.search("[\ud800-\udfff]", text) is not None)
+    return ScoredText(loaded, result, text, run, divisor)
 
 
 def stride_of(divisor: int, block_size: int) -> int:
@@ -203,7 +196,8 @@ def explanation(s: Any) -> str:
         stride=f"{result.stride:,}",
         least=f"{least:,}",
     )
-    return sentence + (t("loss.repaired") if shown.repaired else "")
+    has_surrogates = re.search("[\ud800-\udfff]", shown.text) is not None  # read as U+FFFD
+    return sentence + (t("loss.repaired") if has_surrogates else "")
 
 
 def strip(s: Any) -> dict[str, Any]:
@@ -219,12 +213,13 @@ def strip(s: Any) -> dict[str, Any]:
 
 def selected(s: Any, shown: ScoredText) -> int:
     """Return the selected position; before a selection, that of the most surprising token."""
-    picked = s[Loss].picked
-    return picked[1] if picked is not None and picked[0] is shown else shown.most_surprising
+    picked, losses = s[Loss].picked, shown.result.losses
+    if picked is not None and picked[0] is shown:
+        return int(picked[1])
+    return 1 + max(range(len(losses)), key=lambda i: losses[i].surprisal)
 
 
 def pick(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked token. sent: from the browser, unchecked."""
     shown, index = scored.latest(session.snapshot()), sent.get("index")
     if isinstance(shown, ScoredText) and type(index) is int and 0 <= index < len(shown.result.ids):
         session.change(Loss, picked=(shown, index))
@@ -266,7 +261,7 @@ tab.cards(
         kit.text_box(Loss.text, "loss.text", placeholder="loss.placeholder", value=text_in_box),
         kit.case("loss-examples", lambda s: language_of_model(s.model), {each: examples(each) for each in EXAMPLES}),
         kit.row(
-            kit.job_buttons("loss", "loss.measure", measure, Loss, queue="model", primary=True, answer="loss-strip"),
+            kit.job_buttons("loss", "loss.measure", measure, Loss, answer="loss-strip"),
             kit.select(Loss.stride, "loss.stride", info="loss.stride.info"),
             classes="gb-loss-tools",
         ),

@@ -34,6 +34,7 @@ from components.tabs.change.effect import (
     summary,
     turned_in,
 )
+from components.text_views import heatmap_window
 from components.widgets.chart import Drawing
 from components.widgets.simple import predictions, switches
 from gpt import Edits, SamplingParams
@@ -43,7 +44,6 @@ from gpt.documents.comparison import divergence_index
 from gpt.documents.edit_text import format_edits, parse_edits
 
 MAX_BARS = 8
-WINDOW = 128  # positions in the chart of the divergence
 
 tab = kit.Tab("change")
 
@@ -114,7 +114,6 @@ def source_of(s: Any) -> Hashable:
 
 @tab.computed
 def text(s: Any) -> ReadText:
-    """Read the text of `source_of` with the unedited model."""
     document, source, pair = s.text_read().document, source_of(s), written_pair(s)
     if pair is not None and pair.read is not None:
         return pair.read
@@ -185,7 +184,6 @@ def kept_edits(session: Session) -> Edits:
 
 
 def set_switches(session: Session, sent: dict[str, Any]) -> None:
-    """Apply the scale factors that the switches send, and select the switched head."""
     session.select(layer=sent.get("layer"), head=sent.get("head"))
     document, edits, count = session.document, sent.get("edits"), sent.get("n")
     if document is None:
@@ -238,7 +236,6 @@ def switch_off_costliest(session: Session) -> Iterator[None]:
 
 
 def reset(session: Session) -> None:
-    """Remove all edits and return to the text in Write."""
     session.edits, session.edits_on = Edits(), ()
     session.change(Writing, written=None)
 
@@ -323,7 +320,7 @@ def select_bar(session: Session, sent: dict[str, Any]) -> None:
     read: ReadText | None = s[text]
     if read is not None and s.text is not None and type(x) is int:
         with session.lock.reading():
-            start = window(read.n_read, selected_position(s, read))[0]
+            start, _ = heatmap_window(read.n_read, selected_position(s, read))
         select_position(session, start + x)
 
 
@@ -379,7 +376,7 @@ def divergence(s: Any) -> Drawing:
     tokenizer, n = read.loaded.tokenizer, read.n_read
     if not summary(found.edits, read.config):
         return None, t("change.divergence.nothing")
-    first, end = window(n, position)
+    first, end = heatmap_window(n, position)
     figure = divergence_bars(
         {"": found.bits[first:end]},
         [token_text(tokenizer, i) for i in read.ids[first:end]],
@@ -401,12 +398,6 @@ def divergence(s: Any) -> Drawing:
     if first > 0 or end < n:
         sentence += t("change.window", start=first, end=end - 1, n=f"{n:,}")
     return figure, sentence, note or t("change.divergence.note")
-
-
-def window(n: int, position: int) -> tuple[int, int]:
-    """Return the range of positions to plot, (start, end): up to WINDOW positions around the selected one."""
-    end = min(n, max(position + WINDOW // 2, WINDOW))
-    return max(0, end - WINDOW), end
 
 
 def previous(s: Any) -> str:

@@ -72,7 +72,6 @@ class ReadText:
 
     @cached_property
     def statistics(self) -> TextStatistics:
-        """The unedited model's statistics for `following`."""
         return text_statistics(self.loaded.model, self.states[: len(self.following)], self.following)
 
 
@@ -228,7 +227,6 @@ def describe_edits(edits: Edits, config: GPTConfig | None) -> list[str]:
 
 
 def summary(edits: Edits, config: GPTConfig | None) -> str:
-    """Return one phrase that describes all edits; "" if there are none."""
     found = describe_edits(edits, config)
     more = [t("change.more", n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
     return t("change.separator").join([*found[:MAX_DESCRIBED], *more])

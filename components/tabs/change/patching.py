@@ -65,7 +65,6 @@ class Sweeps:
     by_name: Mapping[str, PatchSweep] = field(default_factory=dict)
 
     def is_about(self, other: Sweeps) -> bool:
-        """Return whether both are about the same model, prompts and answers."""
         names = ("loaded", "clean", "corrupted", "answer", "other")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
@@ -279,7 +278,6 @@ def recovery_map(s: Any) -> Drawing:
 
 
 def _of_cell(s: Any, layer: int, position: int) -> dict[str, object]:
-    """Return a cell's values for a sentence."""
     sweeps, sweep = shown_sweep(s)
     token = quoted(sweeps.loaded.tokenizer, sweeps.corrupted[position])
     return {
@@ -358,7 +356,6 @@ def patching_section() -> Part:
         )
         for name in ("answer", "other")
     ]
-    options: dict[str, Any] = {"queue": "model", "primary": True, "answer": "change-map", "ends": True}
     return kit.section(
         kit.question("change.patch.question"),
         kit.caption("change.patch.says"),
@@ -367,7 +364,7 @@ def patching_section() -> Part:
         kit.columns(*map(kit.column, answers)),
         kit.row(
             kit.choice(Patching.patched, "change.patch.name", on=choose_activation, queue="model"),
-            kit.job_buttons("change-patch", "change.patch.measure", sweep, Patching, **options),
+            kit.job_buttons("change-patch", "change.patch.measure", sweep, Patching, answer="change-map", ends=True),
         ),
         kit.says("change-patch-status", lambda s: s[Patching].job and s[Patching].job.progress, kind="status"),
         kit.says("change-trouble", lambda s: s[Patching].trouble, kind="notice"),

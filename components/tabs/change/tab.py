@@ -37,7 +37,7 @@ from gpt import Edits, Generation, SamplingParams
 from gpt.documents.comparison import paired_steps
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
-from gpt.tokenizer import Vocabulary, prompt_text
+from gpt.tokenizer import prompt_text
 
 __all__ = ["tab"]
 
@@ -117,11 +117,7 @@ def strip(side: int, s: Any) -> dict[str, Any]:
     shown = {"parted": -1 if index is None else index, "selected": NEWEST}
     if side == 0 and growing is None:
         read = s[text]
-        return shown | {
-            "doc": repr(read.source),
-            "lines": text_lines(read),
-            "selected": selected_position(s, read),
-        }
+        return shown | {"doc": repr(read.source), "lines": text_lines(read), "selected": selected_position(s, read)}
     if pair is None:
         return shown | {"doc": "", "lines": Lines()}
     return shown | {"doc": pair.keys[side], "lines": pair.lines[side]}
@@ -173,6 +169,7 @@ def program(read: ReadText, edits: Edits, params: SamplingParams, length: int) -
     """
     loaded, edits, prompt = read.loaded, read.with_turned(edits), read.ids[: read.n_prompt]
     load, loading = loading_line(loaded)
+    written = prompt_text(loaded.tokenizer, prompt, read.prompt_held) or list(prompt)
     original = "" if read.turned == Edits() else f", edits={edits_as_python(read.turned)}"
     imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []
     patched = [f"# patched from the text {loaded.tokenizer.decode(list(patch.ids or ()))!r}" for patch in edits.patches]
@@ -184,7 +181,7 @@ def program(read: ReadText, edits: Edits, params: SamplingParams, length: int) -
         *imports,
         "",
         loading,
-        f"prompt = {prompt_as_python(loaded.tokenizer, prompt, read.prompt_held)}",
+        f"prompt = {written!r}",
         f"params = {params_as_python(params)}",
         *patched,
         f"edits = {edits_as_python(edits)}",
@@ -204,14 +201,6 @@ def program(read: ReadText, edits: Edits, params: SamplingParams, length: int) -
     return "\n".join([*lines, ""])
 
 
-def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...], held: str) -> str:
-    """Return a string literal that encodes to these ids or, failing that, a list of ids.
-
-    held: white space typed after them.
-    """
-    return repr(prompt_text(tokenizer, ids, held) or list(ids))
-
-
 # The cards
 
 
@@ -219,11 +208,10 @@ def texts_section() -> Part:
     select = lambda session, sent: select_position(session, sent.get("index"))  # noqa: E731
     original = tokens("change-original", of="original", empty="edited", on=select, draw=partial(strip, 0))
     edited = tokens("change-edited", of="edited", empty="edited", selectable=False, draw=partial(strip, 1))
-    options: dict[str, Any] = {"queue": "model", "primary": True, "answer": "change-original", "ends": True}
     return kit.section(
         kit.title_row(
             kit.question("change.texts.question"),
-            kit.job_buttons("change-both", "change.both", generate_both, Writing, **options),
+            kit.job_buttons("change-both", "change.both", generate_both, Writing, answer="change-original", ends=True),
         ),
         kit.row(
             kit.says("change-stale", stale, kind="caption"),

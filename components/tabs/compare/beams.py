@@ -91,7 +91,6 @@ def _show_step(session: Session) -> Iterator[None]:
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked candidate. `sent` is an unvalidated browser payload."""
     search, candidate = session.state(Beams).search, sent.get("candidate")
     if search is not None and type(candidate) is int and 0 <= candidate < len(search.candidates):
         session.change(Beams, chosen=candidate)
@@ -122,12 +121,6 @@ def found(s: Any) -> BeamSearch:
     if search is None:
         raise NothingToShow
     return search
-
-
-def root_text(search: BeamSearch) -> str:
-    document = search.document
-    before = "".join(token_text(document.tokenizer, i) for i in document.ids[-MAX_ROOT_CHARS:])
-    return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"
 
 
 def shown(state: Any) -> list[Candidate]:
@@ -164,9 +157,10 @@ def tree(s: Any) -> dict[str, Any]:
         numbers = [float(f"{value:.6g}") for value in (each.log_probability, each.total, each.score)]
         parent, name = -1 if each.parent is None else each.parent, token_text(search.document.tokenizer, each.token_id)
         lines.append(to_json([parent, name, each.depth, *numbers, each.outcome]))
+    root = "".join(token_text(search.document.tokenizer, i) for i in search.document.ids[-MAX_ROOT_CHARS:])
     return {
         "search": f"{id(search):x}",
-        "root": root_text(search),
+        "root": root if len(root) <= MAX_ROOT_CHARS else f"…{root[1 - MAX_ROOT_CHARS :]}",
         "chosen": s[Beams].chosen,
         "best": best(candidates),
         "done": search.done and len(candidates) == len(search.candidates),
@@ -227,8 +221,11 @@ def beam_search() -> Part:
         kit.slider(getattr(Beams, name), f"beams.{name}", info=f"beams.{name}.info")
         for name in ("width", "penalty", "length")
     ]
-    options: dict[str, Any] = {"queue": "model", "primary": True, "answer": "beams-tree", "ends": True}
-    buttons = kit.job_buttons("beams", "beams.search", search, Beams, **options)
+    buttons = kit.job_buttons("beams", "beams.search", search, Beams, answer="beams-tree", ends=True)
+
+    def can_adopt(s: Any) -> bool:
+        return s[Beams].job is None and picked(s[Beams]) is not None
+
     return kit.column(
         kit.section(
             kit.question("beams.question"),
@@ -246,10 +243,6 @@ def beam_search() -> Part:
         ),
         kit.section(kit.question("beams.table.question"), table("beams-table", draw=finished)),
     )
-
-
-def can_adopt(s: Any) -> bool:
-    return s[Beams].job is None and picked(s[Beams]) is not None
 
 
 _TEMPLATE = """<figure class="gb-beams">

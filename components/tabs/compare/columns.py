@@ -141,7 +141,6 @@ def type_right_prompt(session: Session, prompt: object) -> None:
 
 
 def set_strength(column: Any, session: Session, value: object) -> Iterator[None]:
-    """Set the strength of a column's adapter and write both texts again."""
     before = session.state(column).strength
     column.strength.set(session, value)
     if session.state(column).strength != before:
@@ -346,10 +345,7 @@ def bits(value: float) -> str:
 
 def bars(side: int, s: Any) -> dict[str, Any]:
     title = t(f"compare.{SIDES[side]}")
-    try:
-        pair = shown_pair(s)
-    except NothingToShow:
-        return no_bars()
+    pair = shown_pair(s)
     document, position, chosen = pair.documents[side], pair.at(side), pair.following(side)
     stages = pair.stages(side, position)
     raw, final = stages.raw.numpy(), stages.final.numpy()
@@ -406,8 +402,7 @@ def examples() -> Part:
 
 
 def side_by_side() -> Part:
-    options: dict[str, Any] = {"queue": "model", "primary": True, "answer": ANSWER, "ends": True}
-    buttons = kit.job_buttons("compare", "compare.generate", generate, Compare, **options)
+    buttons = kit.job_buttons("compare", "compare.generate", generate, Compare, answer=ANSWER, ends=True)
     sides = range(len(SIDES))
     return kit.column(
         kit.section(buttons, kit.says("compare-notice", lambda s: s[Compare].notice, kind="notice")),
@@ -427,7 +422,7 @@ def side_by_side() -> Part:
 
 def _bars(side: int) -> Part:
     name = f"compare-{SIDES[side]}-bars"
-    listed = predictions(name, selectable=False, draw=partial(bars, side))
+    listed = predictions(name, selectable=False, draw=partial(bars, side), empty=no_bars())
     return kit.column(listed, kit.says(f"{name}-says", partial(bars_sentence, side)), classes="gb-compare-side")
 
 

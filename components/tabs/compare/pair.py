@@ -32,7 +32,6 @@ class Pair(TwoTexts):
         self.positions: list[int | None] = [None, None]
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
-        """Generate both texts in lockstep, one token of each per step, until both end."""
         left, right = self.documents
         for both in self.taken(paired_steps(left, right, *self.params, max_new_tokens)):
             self.comparison.measure()

@@ -10,37 +10,29 @@ import gradio as gr
 from components import kit
 from components.events import Events
 from components.state.session import Session
-from components.tabs.compare.beams import Beams, beam_search, search
-from components.tabs.compare.columns import (
-    Compare,
-    examples,
-    generate,
-    prompts,
-    side_by_side,
-    tab,
-    type_prompt,
-    type_right_prompt,
-)
+from components.tabs.compare import beams, columns
+from components.tabs.compare.columns import Compare, prompts, tab
 
 
 def open_part(session: Session, part: object) -> Iterator[None]:
     """Open a part of the tab. The beam search runs an example the first time it is opened."""
     Compare.part.set(session, part)  # type: ignore[attr-defined]
-    if part == "beams" and not session.state(Beams).begun:
-        yield from search(session)
+    if part == "beams" and not session.state(beams.Beams).begun:
+        yield from beams.search(session)
 
 
 def open_tab(session: Session) -> Iterator[None]:
     """Run an example the first time the tab is opened."""
     state = session.state(Compare)
     if state.pair is None and state.job is None:
-        yield from generate(session)
+        yield from columns.generate(session)
 
 
 def shows_sides(s: Any) -> bool:
     return bool(s[Compare].part == "sides")
 
 
+parts = {"sides": columns.side_by_side(), "beams": beams.beam_search()}
 tab.cards(
     kit.card(
         "compare",
@@ -50,21 +42,21 @@ tab.cards(
                 kit.choice(Compare.part, "compare.part", on=open_part, queue="model"),
             ),
             kit.caption("compare.says"),
-            kit.column(examples(), grow=0, min_width=0, name="compare-examples", show=shows_sides),
+            kit.column(columns.examples(), grow=0, min_width=0, name="compare-examples", show=shows_sides),
             kit.row(
-                kit.text_box(Compare.prompt, "prompt", value=lambda s: prompts(s)[0], on=type_prompt),
+                kit.text_box(Compare.prompt, "prompt", value=lambda s: prompts(s)[0], on=columns.type_prompt),
                 kit.text_box(
                     Compare.right_prompt,
                     "compare.right_prompt",
                     info="compare.right_prompt.info",
                     value=lambda s: prompts(s)[1],
-                    on=type_right_prompt,
+                    on=columns.type_right_prompt,
                     show=shows_sides,
                 ),
                 classes="gb-compare-prompts",
             ),
         ),
-        kit.case("compare-open", lambda s: s[Compare].part, {"sides": side_by_side(), "beams": beam_search()}),
+        kit.case("compare-open", lambda s: s[Compare].part, parts),
         classes="gb-compare",
     )
 )

@@ -294,7 +294,7 @@ def heatmap(s: Any) -> dict[str, Any]:
 def select_row(session: Session, sent: dict[str, Any]) -> None:
     row, text = sent.get("y"), session.snapshot().text
     if text is not None and type(row) is int:
-        session.select(position=heatmap_window(text, text.at(session.selection))[0] + row)
+        session.select(position=heatmap_window(text.n_read, text.at(session.selection))[0] + row)
 
 
 def choose_head(session: Session, head: object) -> None:

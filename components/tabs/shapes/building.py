@@ -272,13 +272,13 @@ def building_section(models: RandomModels, example: Generation | None) -> Part:
     def strip(side: int, s: Any) -> dict[str, Any]:
         return {"lines": shown(s).lines[side], "doc": str(shown(s).documents[side])}
 
-    options: dict[str, Any] = {"able": can_build, "queue": "model", "primary": True, "answer": "shape-random"}
+    start = partial(build, models)
     random = tokens("shape-random", empty="build", draw=partial(strip, 0))
     trained = tokens("shape-trained", empty="build", draw=partial(strip, 1))
     return kit.section(
         kit.question("shapes.build.question"),
         kit.caption("shapes.build.says"),
-        kit.job_buttons("shape", "shapes.build", partial(build, models), Building, **options),
+        kit.job_buttons("shape", "shapes.build", start, Building, able=can_build, answer="shape-random"),
         kit.says("shape-room", room, kind="caption"),
         kit.says("shape-trouble", trouble, kind="notice"),
         kit.says("shape-status", status, kind="status"),

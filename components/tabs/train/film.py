@@ -149,13 +149,8 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def choose_head(film: Film, session: Session, sent: dict[str, Any]) -> None:
-    layer, head = sent.get("layer"), sent.get("head")
-    if type(layer) is int and type(head) is int and layer >= 0 and head >= 0:
-        film.change(session, layer=layer, head=head)
-
-
-def select_in_machine(film: Film, session: Session, sent: dict[str, Any]) -> None:
+def select(film: Film, session: Session, sent: dict[str, Any]) -> None:
+    """Select a layer, a head or a position of the example, unchecked, and keep the others."""
     shown = film.shown(session.snapshot())
     if shown is None:
         return
@@ -288,7 +283,6 @@ def _sentence(shown: Shown) -> tuple[str, str]:
 
 
 def _recorded_sentence(shown: Shown, run: RecordedRun) -> tuple[str, str]:
-    """State the loss at the displayed step, how well the selected head copies, and when it began to copy."""
     layer, head = shown.layer, shown.head
     figures = run.figures[shown.evaluation.step]
     text = t(
@@ -338,7 +332,6 @@ def player_card(film: Film) -> Callable[[], Card]:
 
 
 def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
-    """Return the card with the pictures of the displayed step."""
 
     @Computed
     def passed(s: Any) -> Any:
@@ -351,7 +344,7 @@ def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
         return made.draw(shown.position, shown.layer, shown.head, settings)
 
     name, of = film.name, film.of
-    grid = heads(f"{name}-heads", hint="steps", draw=of(overview), on=partial(choose_head, film))
+    grid = heads(f"{name}-heads", hint="steps", draw=of(overview), on=partial(select, film))
     pictures = kit.column(
         kit.row(
             kit.section(
@@ -372,7 +365,7 @@ def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
         kit.section(
             kit.question("train.machine.question"),
             kit.lead("train.machine.lead"),
-            flow(f"{name}-flow", draw=whole_model, on=partial(select_in_machine, film)),
+            flow(f"{name}-flow", draw=whole_model, on=partial(select, film)),
         ),
         classes="gb-train-film",
     )

@@ -20,19 +20,8 @@ from components.monitoring import TRAININGS_WAITING
 from components.parts import number_box
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.train import choices
+from components.tabs.train import choices, film
 from components.tabs.train.choices import UploadedText
-from components.tabs.train.film import (
-    Film,
-    FilmState,
-    Machine,
-    Shown,
-    curve_card,
-    film_card,
-    is_number,
-    player_card,
-    shown_at,
-)
 from components.tabs.train.scaling import scaling_card
 from gpt.training.data import MAX_TEXT_BYTES
 from gpt.training.live_run import LiveRun, RunQueue
@@ -40,8 +29,6 @@ from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.snapshots import RunProgress
 
 TICK_SECONDS = 0.7  # interval between updates of a run
-# None selects the newest step and the default head and position.
-NOTHING_PINNED: dict[str, Any] = dict.fromkeys(("step", "layer", "head", "position"))
 
 _RECIPE = LIVE_RECIPES[choices.KINDS[0]]
 
@@ -53,7 +40,7 @@ def numbers(values: tuple[float, ...]) -> dict[float, str]:
 
 
 @tab.state
-class Train(FilmState):
+class Train(film.FilmState):
     """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
     Attributes:
@@ -104,12 +91,12 @@ def _progress(s: Any) -> RunProgress | None:
     return s.state(Train).progress()
 
 
-def _find(s: Snapshot) -> Shown | None:
+def _find(s: Snapshot) -> film.Shown | None:
     state, progress = s.state(Train), progress_of(s)
-    return None if state.run is None or progress is None else shown_at(state, state.run, progress)
+    return None if state.run is None or progress is None else film.shown_at(state, state.run, progress)
 
 
-OWN = Film("train", Train, _find)
+OWN = film.Film("train", Train, _find)
 
 
 def choose_task(session: Session, kind: object) -> None:
@@ -121,7 +108,7 @@ def choose_task(session: Session, kind: object) -> None:
 
 def set_rate(session: Session, rate: object) -> None:
     """Set the learning rate, which is validated when the run starts."""
-    session.change(Train, rate=rate if is_number(rate) else None)
+    session.change(Train, rate=rate if film.is_number(rate) else None)
 
 
 def type_text(session: Session, text: object) -> None:
@@ -159,7 +146,7 @@ def start(queue: RunQueue, session: Session) -> None:
         state.run.drop_evaluations()
     elif state.run is not None:
         state.run.close()
-    session.change(Train, run=run, queue=queue, factor=1.0, **NOTHING_PINNED)
+    session.change(Train, run=run, queue=queue, factor=1.0, step=None, layer=None, head=None, position=None)
 
 
 def _new_run(state: Train) -> LiveRun:
@@ -188,7 +175,6 @@ def download(session: Session) -> Iterator[None]:
 
 
 def change_rate(session: Session, factor: float) -> None:
-    """Change the learning-rate multiplier, starting with the next step."""
     Train.factor.set(session, factor)  # type: ignore[attr-defined]
     run = session.state(Train).run
     if run is not None:
@@ -214,7 +200,10 @@ def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> 
     yield from write(session)
 
 
-def status_sentence(run: LiveRun, progress: RunProgress) -> str:
+def status(s: Any) -> str:
+    run, progress = s[Train].run, progress_of(s)
+    if run is None or progress is None:
+        return t("train.idle")
     state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
     key = "early" if early else {"diverged": "infinite", "crashed": "broke"}.get(state, state)
     training = progress.seconds - progress.paused_seconds
@@ -229,11 +218,6 @@ def status_sentence(run: LiveRun, progress: RunProgress) -> str:
         parameters=f"{run.n_parameters:,}",
         lr=f"{progress.losses[-1].rate:.2g}" if progress.losses else "0",
     )
-
-
-def status(s: Any) -> str:
-    run, progress = s[Train].run, progress_of(s)
-    return t("train.idle") if run is None or progress is None else status_sentence(run, progress)
 
 
 def source(s: Any) -> str:
@@ -318,7 +302,7 @@ def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Cal
     )
 
 
-def build_train(events: Events, machine: Machine, write: Callable[[Session], Iterator[None]]) -> None:
+def build_train(events: Events, machine: film.Machine, write: Callable[[Session], Iterator[None]]) -> None:
     """Build and wire the tab.
 
     machine: runs the forward pass shown in the picture of the model. write: continues the prompt with a trained model.
@@ -337,11 +321,9 @@ def build_train(events: Events, machine: Machine, write: Callable[[Session], Ite
                 kit.question("train.film.question"), kit.lead("train.film.own"), name="train-whose", show=OWN.is_shown
             )
             shown = Card("train-shown", whose, classes="")
-        loss = curve_card(OWN, progress_of)()
+        loss = film.curve_card(OWN, progress_of)()
     events.on(file.change, take_file, [file])
-    add_cards(
-        events,
-        {tab.name: [task, code, run, shown, loss, player_card(OWN)(), film_card(OWN, machine)(), scaling_card()()]},
-    )
+    results = film.player_card(OWN)(), film.film_card(OWN, machine)(), scaling_card()()
+    add_cards(events, {tab.name: [task, code, run, shown, loss, *results]})
     events.show(texts, lambda s: {"visible": is_text(s)})
     events.show(file, lambda s: {"label": t("train.upload")})

@@ -191,7 +191,6 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
 
 
 def about(function: Callable[[Any, Explained], T]) -> Callable[[Any], T]:
-    """Call a function with the snapshot and what is explained."""
     return wraps(function)(lambda s: function(s, s[explained]))
 
 

@@ -93,7 +93,6 @@ def _leads(e: Explained, here: str, best: Sequence[int], final: int) -> str:
 
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked cell of the lens, and select its position in all tabs."""
     place, layer, e = sent.get("x"), sent.get("y"), latest(session)
     if e is not None and type(place) is int and type(layer) is int:
         session.change(Chosen, row=layer)
@@ -182,7 +181,6 @@ def watched(s: Any) -> list[int]:
 
 
 def to_watch(s: Any) -> list[tuple[str, int]]:
-    """Return the likeliest tokens, followed by any other watched tokens."""
     best = tokens(s)
     known = {i for _, i in best}
     return [*best, *((short(s.text.tokenizer, i), i) for i in watched(s) if i not in known)]

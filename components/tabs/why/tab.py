@@ -167,7 +167,6 @@ def fall_bars(e: Explained, falls: Falls) -> Drawing:
 
 
 def influence_bars(e: Explained, values: np.ndarray) -> Drawing:
-    """Plot the tokens with the largest gradient influence, positive or negative, largest first."""
     order, digits = np.argsort(-np.abs(values), kind="stable")[:MAX_BARS], decimals(values)
     names, numbers = [f"{short(e.tokenizer, e.ids[i])} {i}" for i in order], [signed(values[i], digits) for i in order]
 
@@ -305,7 +304,6 @@ def choose_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def others(s: Any) -> list[tuple[str, int]]:
-    """Return the tokens to compare with, and a choice for no token."""
     if kit.no_text(s):
         return []
     return [(t("why.against.none"), NOTHING), *(each for each in tokens(s) if each[1] != token(s))]

@@ -19,12 +19,12 @@ from components.tabs.train import tab as train
 from components.tabs.train.film import (
     Film,
     Shown,
-    choose_head,
     choose_step,
     curve_card,
     curve_chart,
     film_card,
     player_card,
+    select,
     shown_at,
 )
 from components.tabs.train.learned import RECORDED, Learned, recorded, show_copying
@@ -218,7 +218,7 @@ def marked_step(figure: dict) -> float:
 
 
 def test_everything_moves_with_the_step_and_the_head_stays(watching: Session) -> None:
-    choose_head(RECORDED, watching, {"layer": 1, "head": 0})
+    select(RECORDED, watching, {"layer": 1, "head": 0})
     flows = []
     for moment, step in enumerate(STEPS):
         choose_step(RECORDED, watching, {"moment": moment})
@@ -239,10 +239,10 @@ def test_everything_moves_with_the_step_and_the_head_stays(watching: Session) ->
 
 
 def test_the_moment_when_copying_appears_is_one_click_away(watching: Session) -> None:
-    choose_head(RECORDED, watching, {"layer": 0, "head": 0})
+    select(RECORDED, watching, {"layer": 0, "head": 0})
     show_copying(watching)
     assert watching.state(Learned).step == 0, "this head never copies"
-    choose_head(RECORDED, watching, {"layer": 1, "head": 0})
+    select(RECORDED, watching, {"layer": 1, "head": 0})
     show_copying(watching)
     assert watching.state(Learned).step == 100
 
