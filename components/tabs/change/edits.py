@@ -21,19 +21,7 @@ from components.state.jobs import Job, result_of, stop
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import NEWEST
-from components.tabs.change.effect import (
-    EXPERIMENTS,
-    Effect,
-    HeadCosts,
-    ReadText,
-    fitting_edits,
-    head_costs,
-    measure,
-    read_document,
-    read_prompt,
-    summary,
-    turned_in,
-)
+from components.tabs.change import effect as effects
 from components.text_views import heatmap_window
 from components.widgets.chart import Drawing
 from components.widgets.simple import predictions, switches
@@ -63,7 +51,7 @@ class WrittenPair:
     keys: tuple[str, ...] = ()
     ids: tuple[tuple[int, ...], ...] = ((), ())
     lines: tuple[Lines, ...] = ()
-    read: ReadText | None = None
+    read: effects.ReadText | None = None
 
     @property
     def divergence_index(self) -> int | None:
@@ -78,7 +66,7 @@ class Editing:
     """
 
     n_switched: int = 0
-    costs: HeadCosts | None = None
+    costs: effects.HeadCosts | None = None
     job: Job | None = None
     place: tuple[Hashable, int] = (None, NEWEST)
 
@@ -113,31 +101,33 @@ def source_of(s: Any) -> Hashable:
 
 
 @tab.computed
-def text(s: Any) -> ReadText:
+def text(s: Any) -> effects.ReadText:
     document, source, pair = s.text_read().document, source_of(s), written_pair(s)
     if pair is not None and pair.read is not None:
         return pair.read
-    if s.edits_on:
-        return read_prompt(s.text.loaded, s.edits_on, source, turned_in(document))
-    return read_document(document, source)
+    if not s.edits_on:
+        return effects.read_document(document, source)
+    loaded, ids, turned = s.text.loaded, s.edits_on, effects.turned_in(document)
+    states = effects.read(loaded, ids, turned)
+    return effects.ReadText(source, loaded, ids, len(ids), states, own=True, turned=turned)
 
 
 @tab.computed(while_writing=True)
 def split(s: Any) -> tuple[Edits, Edits]:
-    return fitting_edits(s.edits, s.text.loaded)
+    return effects.fitting_edits(s.edits, s.text.loaded)
 
 
 def kept_and_dropped(s: Any) -> tuple[Edits, Edits]:
     """Return `split`, which has to be computed only for patches."""
-    return s[split] if s.edits.patches else fitting_edits(s.edits, s.text.loaded)
+    return s[split] if s.edits.patches else effects.fitting_edits(s.edits, s.text.loaded)
 
 
 @tab.computed
-def effect(s: Any) -> Effect:
-    return measure(s[text], kept_and_dropped(s)[0])
+def effect(s: Any) -> effects.Effect:
+    return effects.measure(s[text], kept_and_dropped(s)[0])
 
 
-def selected_position(s: Any, read: ReadText) -> int:
+def selected_position(s: Any, read: effects.ReadText) -> int:
     """Return the selected position in the measured text, clamped to the last position that the model has read."""
     if not read.own:
         return min(s.text.at(s.selection), read.n_read - 1)
@@ -151,7 +141,7 @@ def selected_position(s: Any, read: ReadText) -> int:
 def current(s: Any) -> str:
     if s.text is None:
         return t("error.no_text")
-    changes = summary(kept_and_dropped(s)[0], s.text.config)
+    changes = effects.summary(kept_and_dropped(s)[0], s.text.config)
     return t("change.now", changes=changes) if changes else t("change.nothing")
 
 
@@ -159,7 +149,7 @@ def dropped(s: Any) -> str:
     if s.text is None:
         return ""
     _, rest = kept_and_dropped(s)
-    return "" if rest == Edits() else t("change.dropped", changes=summary(rest, None))
+    return "" if rest == Edits() else t("change.dropped", changes=effects.summary(rest, None))
 
 
 def status(s: Any) -> str | Message | None:
@@ -169,7 +159,7 @@ def status(s: Any) -> str | Message | None:
         return s.progress
     if s.generating:
         return t("change.waits")
-    for name, make in EXPERIMENTS.items():
+    for name, make in effects.EXPERIMENTS.items():
         if s.text is not None and make(s.text.config) == s.edits:
             return t(f"change.try.{name}.says")
     return None
@@ -180,7 +170,7 @@ def status(s: Any) -> str | Message | None:
 
 def kept_edits(session: Session) -> Edits:
     """Return the edits that the model supports; those that it does not support go with the next change."""
-    return Edits() if session.document is None else fitting_edits(session.edits, session.document.loaded)[0]
+    return Edits() if session.document is None else effects.fitting_edits(session.edits, session.document.loaded)[0]
 
 
 def set_switches(session: Session, sent: dict[str, Any]) -> None:
@@ -189,13 +179,8 @@ def set_switches(session: Session, sent: dict[str, Any]) -> None:
     if document is None:
         return
     session.change(Editing, n_switched=count if type(count) is int else 0)
-    try:
-        factors = parse_edits(edits if isinstance(edits, str) else "?")
-        if factors.activation or factors.drop_positions:
-            raise PageError("error.no_switch", edits=edits)
-        factors.check(document.loaded.model.config)
-    except ValueError as problem:
-        raise PageError("change.not_edits", problem=problem) from problem
+    factors = parse_edits(edits if isinstance(edits, str) else "?")
+    factors.check(document.loaded.model.config)
     scales = {name: getattr(factors, name) for name in ("head_scale", "attn_scale", "mlp_scale")}
     session.edits = replace(kept_edits(session), **scales)
 
@@ -213,19 +198,19 @@ def drop_positions(session: Session, dropped: object) -> None:
 
 def try_experiment(name: str, session: Session) -> None:
     if session.document is not None:
-        session.edits = EXPERIMENTS[name](session.document.loaded.model.config)
+        session.edits = effects.EXPERIMENTS[name](session.document.loaded.model.config)
 
 
 def switch_off_costliest(session: Session) -> Iterator[None]:
     """Measure each head's effect on this text and switch off the most influential one."""
     yield from compute(session, text)
-    read: ReadText | None = session.snapshot()[text]
+    read: effects.ReadText | None = session.snapshot()[text]
     if read is None:
         raise PageError("error.no_text")
     costs = session.state(Editing).costs
     if costs is None or costs.source != read.source:
         try:
-            costs = yield from result_of(session, Editing, "change.costs.doing", partial(head_costs, read))
+            costs = yield from result_of(session, Editing, "change.costs.doing", partial(effects.head_costs, read))
         except Cancelled:
             return
         if source_of(session.snapshot()) != read.source:
@@ -258,7 +243,7 @@ def draw_switches(s: Any) -> dict[str, Any]:
 def edits_section() -> Part:
     experiments = [
         kit.button(f"change-try-{name.replace('_', '-')}", f"change.try.{name}", partial(try_experiment, name))
-        for name in EXPERIMENTS
+        for name in effects.EXPERIMENTS
     ]
 
     def measures(s: Any) -> bool:
@@ -304,7 +289,7 @@ def edits_section() -> Part:
 
 
 def select_position(session: Session, position: object) -> None:
-    read: ReadText | None = session.snapshot()[text]
+    read: effects.ReadText | None = session.snapshot()[text]
     if read is None or session.state(Writing).job is not None:
         return
     if type(position) is int and 0 <= position < read.n_read:
@@ -317,14 +302,14 @@ def select_position(session: Session, position: object) -> None:
 def select_bar(session: Session, sent: dict[str, Any]) -> None:
     """Select the clicked bar's token. For a long text, the chart shows only a window of tokens."""
     x, s = sent.get("x"), session.snapshot()
-    read: ReadText | None = s[text]
+    read: effects.ReadText | None = s[text]
     if read is not None and s.text is not None and type(x) is int:
         with session.lock.reading():
             start, _ = heatmap_window(read.n_read, selected_position(s, read))
         select_position(session, start + x)
 
 
-def predictions_at(s: Any) -> tuple[Effect, int, np.ndarray, np.ndarray]:
+def predictions_at(s: Any) -> tuple[effects.Effect, int, np.ndarray, np.ndarray]:
     """Return the effect, the selected position, and both models' next-token probabilities there, (vocab_size,) each."""
     found = s[effect]
     position = selected_position(s, found.text)
@@ -350,7 +335,7 @@ def bars(s: Any) -> dict[str, Any]:
 
 def next_token_change(s: Any) -> str:
     found, position, before, after = predictions_at(s)
-    tokenizer, changes = found.text.loaded.tokenizer, summary(found.edits, found.text.config)
+    tokenizer, changes = found.text.loaded.tokenizer, effects.summary(found.edits, found.text.config)
     token, best, now = quoted(tokenizer, found.text.ids[position]), int(before.argmax()), int(after.argmax())
     if not changes:
         return t("change.bars.same", token=token, best=quoted(tokenizer, best), p=percent(before[best]))
@@ -374,7 +359,7 @@ def divergence(s: Any) -> Drawing:
     found = s[effect]
     read, position = found.text, selected_position(s, found.text)
     tokenizer, n = read.loaded.tokenizer, read.n_read
-    if not summary(found.edits, read.config):
+    if not effects.summary(found.edits, read.config):
         return None, t("change.divergence.nothing")
     first, end = heatmap_window(n, position)
     figure = divergence_bars(

@@ -85,11 +85,6 @@ def read_document(document: Generation, source: Hashable, *, own: bool = False) 
     return ReadText(source, document.loaded, ids, n, states, own, *held, turned)
 
 
-def read_prompt(loaded: LoadedModel, ids: Sequence[int], source: Hashable, turned: Edits | None = None) -> ReadText:
-    states = read(loaded, ids, turned)
-    return ReadText(source, loaded, tuple(ids), len(ids), states, own=True, turned=turned or Edits())
-
-
 def turned_in(document: Generation) -> Edits:
     return Edits() if document.edits is None else Edits(steering=document.edits.steering)
 

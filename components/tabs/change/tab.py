@@ -16,19 +16,8 @@ from components.state.admission import Admission, admitted, min_update_interval
 from components.state.jobs import Job, started
 from components.state.session import Session
 from components.state.text import NEWEST
-from components.tabs.change.edits import (
-    Editing,
-    Writing,
-    WrittenPair,
-    edits_section,
-    effect_sections,
-    kept_edits,
-    select_position,
-    selected_position,
-    tab,
-    text,
-    written_pair,
-)
+from components.tabs.change import edits as change
+from components.tabs.change.edits import tab
 from components.tabs.change.effect import ReadText, read_document, summary, turned_in
 from components.tabs.change.patching import patching_section
 from components.text_views import TwoTexts, token_lines
@@ -38,8 +27,6 @@ from gpt.documents.comparison import paired_steps
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
 from gpt.tokenizer import prompt_text
-
-__all__ = ["tab"]
 
 UPDATE_SECONDS = 0.02  # minimum time between page updates
 DEFAULT_LENGTH = 40  # new tokens in the program if the visitor has not generated any texts yet
@@ -61,13 +48,13 @@ def generate_both(session: Session) -> Iterator[None]:
         document, prompt, held = s.text.document, s.edits_on, ""
         if not prompt:
             prompt, held = s.text.ids[: document.n_prompt], document.held_after(document.n_prompt - 1)
-    session.edits = edits = kept_edits(session)
+    session.edits = edits = change.kept_edits(session)
     loaded, params, turned = s.text.loaded, session.settings.sampling_with_seed(), turned_in(document)
     both = replace(edits, steering=(*turned.steering, *edits.steering))
     original, edited = (Generation(loaded, prompt, held=held, edits=each) for each in (turned, both))
     texts = TwoTexts(original, edited, (params, params))
-    pair = WrittenPair(s.text.version, params, session.settings.length, edits)
-    with started(session, Writing) as job:
+    pair = change.WrittenPair(s.text.version, params, session.settings.length, edits)
+    with started(session, change.Writing) as job:
         yield
         with admitted(session, loaded) as waiting:
             for _ in waiting:
@@ -77,33 +64,33 @@ def generate_both(session: Session) -> Iterator[None]:
             yield from _write(session, job, pair, texts, waiting)
 
 
-def _write(session: Session, job: Job, pair: WrittenPair, texts: TwoTexts, waiting: Admission) -> Iterator[None]:
-    def shown() -> WrittenPair:
+def _write(session: Session, job: Job, pair: change.WrittenPair, texts: TwoTexts, waiting: Admission) -> Iterator[None]:
+    def shown() -> change.WrittenPair:
         keys, ids = zip(*((str(each.key), tuple(each.ids)) for each in texts.documents), strict=True)
         return replace(pair, keys=keys, ids=ids, lines=(texts.lines(0), texts.lines(1)))
 
     (original, edited), pace = texts.documents, session.settings.pace
     texts.read()
     try:
-        session.change(Writing, growing=shown())
+        session.change(change.Writing, growing=shown())
         yield
         steps = paired_steps(original, edited, *texts.params, pair.length)
         interval = max(min_update_interval(original.loaded), 0.0 if pace else UPDATE_SECONDS)
         for _, is_due in waiting.paced(texts.taken(steps), job.rest, lambda: pace, lambda: interval):
             if is_due:
-                session.change(Writing, growing=shown())
+                session.change(change.Writing, growing=shown())
                 yield
     finally:
         original.read()
         complete = replace(shown(), read=read_document(original, ("written", original.key), own=True))
         at = complete.divergence_index
-        session.change(Editing, place=(("written", original.key), NEWEST if at is None else at - 1))
-        session.change(Writing, growing=None, written=complete)
+        session.change(change.Editing, place=(("written", original.key), NEWEST if at is None else at - 1))
+        session.change(change.Writing, growing=None, written=complete)
 
 
 def is_stale(s: Any) -> bool:
-    pair = written_pair(s)
-    return s[Writing].growing is None and pair is not None and pair.edits != s.edits
+    pair = change.written_pair(s)
+    return s[change.Writing].growing is None and pair is not None and pair.edits != s.edits
 
 
 # Both texts
@@ -111,13 +98,14 @@ def is_stale(s: Any) -> bool:
 
 def strip(side: int, s: Any) -> dict[str, Any]:
     """Return the data of a token strip; before there are two texts, the left one shows the text that is measured."""
-    growing = s[Writing].growing
-    pair = growing or written_pair(s)
+    growing = s[change.Writing].growing
+    pair = growing or change.written_pair(s)
     index = None if pair is None else pair.divergence_index
     shown = {"parted": -1 if index is None else index, "selected": NEWEST}
     if side == 0 and growing is None:
-        read = s[text]
-        return shown | {"doc": repr(read.source), "lines": text_lines(read), "selected": selected_position(s, read)}
+        read = s[change.text]
+        selected = change.selected_position(s, read)
+        return shown | {"doc": repr(read.source), "lines": text_lines(read), "selected": selected}
     if pair is None:
         return shown | {"doc": "", "lines": Lines()}
     return shown | {"doc": pair.keys[side], "lines": pair.lines[side]}
@@ -131,8 +119,8 @@ def text_lines(read: ReadText) -> Lines:
 
 
 def first_difference(s: Any) -> str:
-    pair = written_pair(s)
-    if pair is None or s[Writing].growing is not None:
+    pair = change.written_pair(s)
+    if pair is None or s[change.Writing].growing is not None:
         return ""
     changes = summary(pair.edits, s.text.config) or t("change.no_edit")
     index = pair.divergence_index
@@ -144,7 +132,7 @@ def first_difference(s: Any) -> str:
 
 
 def stale(s: Any) -> str:
-    pair = written_pair(s)
+    pair = change.written_pair(s)
     if pair is None or not is_stale(s):
         return ""
     return t("change.stale", changes=summary(pair.edits, s.text.config) or t("change.no_edit"))
@@ -156,7 +144,7 @@ def stale(s: Any) -> str:
 def code(s: Any) -> str:
     if kit.no_text(s):
         return ""
-    read, pair = s[text], written_pair(s)
+    read, pair = s[change.text], change.written_pair(s)
     params, length = (DEFAULT_PARAMS, DEFAULT_LENGTH) if pair is None else (pair.params, pair.length)
     return program(read, s.edits.fitting(read.config), params, length)
 
@@ -205,14 +193,14 @@ def program(read: ReadText, edits: Edits, params: SamplingParams, length: int) -
 
 
 def texts_section() -> Part:
-    select = lambda session, sent: select_position(session, sent.get("index"))  # noqa: E731
+    select = lambda session, sent: change.select_position(session, sent.get("index"))  # noqa: E731
     original = tokens("change-original", of="original", empty="edited", on=select, draw=partial(strip, 0))
     edited = tokens("change-edited", of="edited", empty="edited", selectable=False, draw=partial(strip, 1))
+    both = kit.job_buttons(
+        "change-both", "change.both", generate_both, change.Writing, answer="change-original", ends=True
+    )
     return kit.section(
-        kit.title_row(
-            kit.question("change.texts.question"),
-            kit.job_buttons("change-both", "change.both", generate_both, Writing, answer="change-original", ends=True),
-        ),
+        kit.title_row(kit.question("change.texts.question"), both),
         kit.row(
             kit.says("change-stale", stale, kind="caption"),
             kit.button("change-again", "change.again", generate_both, queue="model", show=is_stale),
@@ -223,18 +211,18 @@ def texts_section() -> Part:
             kit.column(kit.caption("change.edited"), edited, min_width=300),
         ),
         kit.says("change-parted", first_difference),
-        kit.says("change-own", lambda s: t("change.own") if s[text].own else "", kind="caption"),
+        kit.says("change-own", lambda s: t("change.own") if s[change.text].own else "", kind="caption"),
         kit.caption("change.hint"),
         kit.fold("change-python", "change.python", kit.code_text("change-code", "change.python.label", code)),
     )
 
 
-divergence_section, effect_section = effect_sections()
+divergence_section, effect_section = change.effect_sections()
 tab.cards(
     kit.card(
         "change",
         kit.columns(
-            kit.column(edits_section(), divergence_section, min_width=300),
+            kit.column(change.edits_section(), divergence_section, min_width=300),
             kit.column(effect_section, texts_section(), min_width=300),
             classes="gb-change",
         ),

@@ -10,19 +10,7 @@ from typing import Any
 from components import kit
 from components.errors import PageError
 from components.i18n import t
-from components.panels.shape_settings import (
-    MAX_DROPOUT,
-    OF_LATER_MODELS,
-    RANGES,
-    SWITCHES,
-    check_value,
-    parameter_bars,
-    parameter_count,
-    shape_of,
-    size_rows,
-    values_of,
-    weight_rows,
-)
+from components.panels import shape_settings as controls
 from components.parts import Part
 from components.state.session import Session
 from components.widgets.simple import table
@@ -71,15 +59,15 @@ class Choice:
 
     @classmethod
     def of(cls, config: GPTConfig, skeleton: bool = False) -> Choice:
-        return cls(config, values_of(config) | {"skeleton": skeleton}, Shape(config, skeleton))
+        return cls(config, controls.values_of(config) | {"skeleton": skeleton}, Shape(config, skeleton))
 
     def moved(self, name: str, value: object) -> Choice:
         """Return the choice after one control has changed. Raises PageError for an invalid value."""
-        values = {**self.values, name: check_value(name, value)}
+        values = {**self.values, name: controls.check_value(name, value)}
         if name == "bias":
             values["qkv_bias"] = values["bias"]
         try:
-            shape = Shape(shape_of(values, self.base), values["skeleton"])
+            shape = Shape(controls.shape_of(values, self.base), values["skeleton"])
         except PageError as problem:
             return replace(self, values=values, problem=problem)
         return replace(self, values=values, shape=shape, problem=None)
@@ -141,15 +129,15 @@ def control(name: str) -> Part:
         return choice_of(s).values[name]
 
     def limit(s: Any, side: int) -> int:
-        return RANGES[name].around(values_of(choice_of(s).base)[name])[side]
+        return controls.RANGES[name].around(controls.values_of(choice_of(s).base)[name])[side]
 
     of, label = f"shape-{name.replace('_', '-')}", f"shapes.{name}"
     options: dict[str, Any] = {"info": f"{label}.info", "value": value, "on": partial(set_value, name)}
-    if name in SWITCHES:
+    if name in controls.SWITCHES:
         return kit.check_box(of, label, **options)
     if name == "dropout":
-        return kit.slider(of, label, low=0, high=MAX_DROPOUT, step=0.01, **options)
-    options |= {"low": partial(limit, side=0), "high": partial(limit, side=1), "step": RANGES[name].step}
+        return kit.slider(of, label, low=0, high=controls.MAX_DROPOUT, step=0.01, **options)
+    options |= {"low": partial(limit, side=0), "high": partial(limit, side=1), "step": controls.RANGES[name].step}
     return kit.slider(of, label, typed_step=1, **options)
 
 
@@ -175,12 +163,13 @@ def operations(n: int) -> str:
 
 
 def settings_section() -> Part:
-    names = (*RANGES, "dropout", *SWITCHES)
-    first = [control(name) for name in names if name not in OF_LATER_MODELS]
+    names = (*controls.RANGES, "dropout", *controls.SWITCHES)
+    first = [control(name) for name in names if name not in controls.OF_LATER_MODELS]
+    later = map(control, controls.OF_LATER_MODELS)
     preset = kit.select("shape-preset", "shapes.preset", choices=preset_choices, value=preset_of, on=choose_preset)
     return kit.section(
         kit.row(preset, *first, classes="gb-shape-settings"),
-        kit.fold("shape-later", "shapes.later", kit.row(*map(control, OF_LATER_MODELS), classes="gb-shape-settings")),
+        kit.fold("shape-later", "shapes.later", kit.row(*later, classes="gb-shape-settings")),
         grow=1,
     )
 
@@ -195,17 +184,17 @@ def size_section() -> Part:
     return kit.section(
         kit.question("shapes.question"),
         kit.caption("shapes.says"),
-        kit.says("shape-headline", of_shape(parameter_count)),
+        kit.says("shape-headline", of_shape(controls.parameter_count)),
         kit.says("shape-notice", lambda s: choice_of(s).problem, kind="notice"),
         kit.columns(
-            kit.column(kit.picture("shape-parts", of_shape(parameter_bars)), min_width=320),
+            kit.column(kit.picture("shape-parts", of_shape(controls.parameter_bars)), min_width=320),
             kit.column(
-                table("shape-sizes", draw=rows(size_rows)),
+                table("shape-sizes", draw=rows(controls.size_rows)),
                 kit.says("shape-cost", of_shape(cost_sentence), kind="caption"),
                 min_width=320,
             ),
         ),
-        kit.fold("shape-every-weight", "shapes.weights", table("shape-weights", draw=rows(weight_rows))),
+        kit.fold("shape-every-weight", "shapes.weights", table("shape-weights", draw=rows(controls.weight_rows))),
         grow=1,
         classes="gb-size",
     )
