@@ -54,9 +54,8 @@ tab = kit.Tab("loss")
 class ScoredText:
     """A text and its losses.
 
-    Attributes:
-        run: Number of the run that scored it; 0 for the example.
-        divisor: What the context length was divided by (see `stride_of`).
+    run: number of the run that scored it; 0 for the example. divisor: what the context length was divided by (see
+    `stride_of`).
     """
 
     loaded: LoadedModel
@@ -70,10 +69,8 @@ class ScoredText:
 class Loss:
     """What was chosen and measured.
 
-    Attributes:
-        text: Text in the box; None for the example.
-        picked: A selected position, and the text in which it was selected.
-        run: Number of runs so far.
+    text: text in the box; None for the example. picked: a selected position, and the text in which it was selected.
+    run: number of runs so far.
     """
 
     text: str | None = kit.setting(None, most=MAX_CHARACTERS + 1)

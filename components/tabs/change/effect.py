@@ -36,12 +36,9 @@ EXPERIMENTS: dict[str, Callable[[GPTConfig], Edits]] = {  # edits that work with
 class ReadText:
     """A text with the unedited model's states, unaffected by later changes to the document.
 
-    Attributes:
-        ids: All tokens; the model has read the first n_read.
-        states: Final-norm states, (n_read, C).
-        own: Whether the text differs from the one in Write.
-        held, prompt_held: White space typed after the text and after its prompt (see `gpt.tokenizer.hold_back`).
-        turned: The concepts that are turned up, in both the unedited and the edited model.
+    ids: all tokens; the model has read the first n_read. states: final-norm states, (n_read, C). own: whether the text
+    differs from the one in Write. held, prompt_held: white space typed after the text and after its prompt (see
+    `gpt.tokenizer.hold_back`). turned: the concepts that are turned up, in both the unedited and the edited model.
     """
 
     source: Hashable
@@ -100,11 +97,9 @@ def read(loaded: LoadedModel, ids: Sequence[int], edits: Edits | None = None) ->
 class Effect:
     """The effect of edits on the predictions for one text.
 
-    Attributes:
-        states: The edited model's states, (n_read, C).
-        bits: Kullback-Leibler divergence between the unedited and the edited model's predictions, in bits, (n_read,).
-        before, after: Mean surprisal of the text under the unedited and the edited model, in bits; NaN for a text with
-            only one token.
+    states: the edited model's states, (n_read, C). bits: Kullback-Leibler divergence between the unedited and the
+    edited model's predictions, in bits, (n_read,). before, after: mean surprisal of the text under the unedited and the
+    edited model, in bits; NaN for a text with only one token.
     """
 
     text: ReadText

@@ -39,10 +39,8 @@ panel = kit.Panel("beams")
 class Beams:
     """What was chosen and found.
 
-    Attributes:
-        search: The latest search, which grows in place.
-        depth: Number of steps shown while it runs.
-        chosen: Selected candidate; None for the best one.
+    search: the latest search, which grows in place. depth: number of steps shown while it runs. chosen: selected
+    candidate; None for the best one.
     """
 
     width: int = kit.setting(3, low=1, high=8)

@@ -57,13 +57,9 @@ tab = kit.Tab("compare")
 class Compare:
     """What was chosen and written.
 
-    Attributes:
-        prompt: Prompt for both parts; None for Write's prompt.
-        right_prompt: Prompt for the right column; None if it equals the left one.
-        ran: Inputs to the last run.
-        pair: The generated texts, which grow in place.
-        pair_version: Incremented whenever the pair changes.
-        measured: Number of positions compared so far and in total, during the measurement.
+    prompt: prompt for both parts; None for Write's prompt. right_prompt: prompt for the right column; None if it equals
+    the left one. ran: inputs to the last run. pair: the generated texts, which grow in place. pair_version: incremented
+    whenever the pair changes. measured: number of positions compared so far and in total, during the measurement.
     """
 
     part: str = kit.setting("sides", lambda s: {each: t(f"compare.{each}") for each in ("sides", "beams")})

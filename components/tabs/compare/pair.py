@@ -14,10 +14,9 @@ CHUNK = 16  # positions compared per page update
 class Pair(TwoTexts):
     """Two continuations of the same prompt or of different prompts, which grow during generation.
 
-    Attributes:
-        comparison: Where the texts diverge and by how much.
-        positions: Selected position in each column. None selects the last position before the texts diverge, or the
-            last position if they do not; with two prompts, it selects the end of each prompt.
+    comparison: where the texts diverge and by how much. positions: selected position in each column. None selects the
+    last position before the texts diverge, or the last position if they do not; with two prompts, it selects the end of
+    each prompt.
     """
 
     def __init__(

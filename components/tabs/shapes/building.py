@@ -68,13 +68,9 @@ MODULES = {
 class Built:
     """A model with random weights, and the texts that it and a trained model generated from the same prompt.
 
-    Attributes:
-        stages: Stages of one forward pass over the prompt.
-        seconds: Duration of the initialisation.
-        model: Name of the trained model.
-        documents, lines: Keys of the random and the trained model's documents, and the lines of their token strips.
-        n_tokens: Number of tokens generated with random weights.
-        job: The job that built it; None for the sample.
+    stages: stages of one forward pass over the prompt. seconds: duration of the initialisation. model: name of the
+    trained model. documents, lines: keys of the random and the trained model's documents, and the lines of their token
+    strips. n_tokens: number of tokens generated with random weights. job: the job that built it; None for the sample.
     """
 
     shape: Shape

@@ -46,10 +46,8 @@ class Shape:
 class Choice:
     """The values of the controls.
 
-    Attributes:
-        base: The configuration that the controls were last set to.
-        shape: The last valid configuration.
-        problem: Why the current values are invalid, or None.
+    base: the configuration that the controls were last set to. shape: the last valid configuration. problem: why the
+    current values are invalid, or None.
     """
 
     base: GPTConfig

@@ -39,9 +39,7 @@ GOAL = 0.99
 class FilmState:
     """The displayed part of a training run.
 
-    Attributes:
-        step: The displayed step; None for the newest.
-        layer, head, position: Selection in the example; None until chosen.
+    step: the displayed step; None for the newest. layer, head, position: selection in the example; None until chosen.
     """
 
     step: int | None = None
@@ -54,9 +52,8 @@ class FilmState:
 class Shown:
     """A training run at the evaluation for the displayed step.
 
-    Attributes:
-        layer, head: The chosen head, or the one with the highest `shares_of_next` in the newest evaluation.
-        position: The chosen position in the example, or the first one that predicts a token in the answer.
+    layer, head: the chosen head, or the one with the highest `shares_of_next` in the newest evaluation. position: the
+    chosen position in the example, or the first one that predicts a token in the answer.
     """
 
     run: Run

@@ -43,9 +43,7 @@ def numbers(values: tuple[float, ...]) -> dict[float, str]:
 class Train(film.FilmState):
     """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
-    Attributes:
-        rate: The maximum learning rate as typed; None if it is not a number.
-        seconds: The time limit, in seconds.
+    rate: the maximum learning rate as typed; None if it is not a number. seconds: the time limit, in seconds.
     """
 
     task: str = kit.setting(choices.KINDS[0], lambda s: {kind: t(f"train.task.{kind}") for kind in choices.KINDS})
