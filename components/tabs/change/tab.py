@@ -17,7 +17,7 @@ from components.state.jobs import Job, started
 from components.state.session import Session
 from components.state.text import NEWEST
 from components.tabs.change import edits as change
-from components.tabs.change.edits import tab
+from components.tabs.change.edits import tab as tab
 from components.tabs.change.effect import ReadText, read_document, summary, turned_in
 from components.tabs.change.patching import patching_section
 from components.text_views import TwoTexts, token_lines
