@@ -103,7 +103,7 @@ def of_side(side: When) -> Part:
 
 SECTION = panel.section(
     answer,
-    row(layer_select("ff-layer"), position_slider("ff-position", "ff.position"), classes="gb-panel-controls"),
+    row(layer_select("ff-layer"), position_slider("ff-position", "ff.position")),
     picture("ff-widths", widths),
     columns(of_side("before"), of_side("after")),
     notice=no_text,

@@ -122,7 +122,6 @@ SECTION = panel.section(
         slider(Chosen.seed, "start.seed"),
         select(Chosen.vocabulary, "start.vocabulary"),
         select(Chosen.std, "start.std", info="start.std.info"),
-        classes="gb-panel-controls",
     ),
     columns(
         column(picture("start-logits", logits)),

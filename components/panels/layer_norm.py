@@ -141,13 +141,11 @@ SECTION = panel.section(
         kit.select(Chosen.which, "norm.which", value=which, show=reads_model),
         kit.layer_select("norm-layer", show=lambda s: reads_model(s) and which(s) != "ln_f"),
         kit.position_slider("norm-position", "norm.position", show=reads_model),
-        classes="gb-panel-controls",
     ),
     kit.row(
         kit.slider(Chosen.scale, "norm.scale", info="norm.scale.info"),
         kit.slider(Chosen.shift, "norm.shift", info="norm.shift.info"),
         kit.select(Chosen.eps, "norm.eps", info="norm.eps.info"),
-        classes="gb-panel-controls",
     ),
     kit.columns(of_side("before"), of_side("after")),
     table("norm-numbers", draw=table_rows),

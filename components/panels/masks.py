@@ -165,15 +165,13 @@ SECTION = panel.section(
             low=1,
             high=lambda s: max(2, 1 if s.text is None else len(beginning(s.text)) - 1),
             value=replaced_position,
-        ),
-        classes="gb-panel-controls",
+        )
     ),
     kit.picture("masks-causal", causal),
     kit.question("masks.padding.question"),
     kit.row(
         kit.slider(Chosen.padding_length, "masks.padding", info="masks.padding.info"),
         kit.choice(Chosen.side, "masks.side", labelled=True),
-        classes="gb-panel-controls",
     ),
     kit.picture("masks-padding", padding),
     kit.question("masks.learn.question"),

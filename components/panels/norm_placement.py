@@ -55,6 +55,6 @@ def by_depth(field: str, s: Any) -> Drawing:
 SECTION = panel.section(
     answer,
     caption("placement.models"),
-    row(slider(Chosen.layers, "placement.layers"), slider(Chosen.seed, "placement.seed"), classes="gb-panel-controls"),
+    row(slider(Chosen.layers, "placement.layers"), slider(Chosen.seed, "placement.seed")),
     columns(*(column(picture(f"placement-{field.replace('_', '-')}", partial(by_depth, field))) for field in CHARTS)),
 )

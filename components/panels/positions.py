@@ -138,7 +138,6 @@ SECTION = panel.section(
     kit.row(
         kit.slider(Chosen.position, "positions.position"),
         kit.slider(Chosen.distance, "positions.distance", info="positions.distance.info"),
-        classes="gb-panel-controls",
     ),
     kit.columns(
         kit.column(kit.picture("positions-circles", rotations)),

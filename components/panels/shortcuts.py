@@ -85,7 +85,6 @@ SECTION = panel.section(
         slider(Chosen.width, "shortcuts.width", info="shortcuts.width.info"),
         select(Chosen.activation, "shortcuts.activation"),
         number_box("shortcuts-seed", label="shortcuts.seed", value=lambda s: s[Chosen].seed, on=type_seed),
-        classes="gb-panel-controls",
     ),
     columns(column(picture("shortcuts-gradients", bars), grow=2), column(table("shortcuts-numbers", draw=numbers))),
     notice=lambda s: s[Chosen].problem,

@@ -70,7 +70,7 @@ def taught(s: Any) -> str:
 
 SECTION = panel.section(
     answer,
-    row(select(Chosen.shape, "tying.shape"), check_box(Chosen.tied, "tying.tied"), classes="gb-panel-controls"),
+    row(select(Chosen.shape, "tying.shape"), check_box(Chosen.tied, "tying.tied")),
     picture("tying-parts", lambda s: parameter_bars(config_of(s), False)),
     question("tying.taught.question"),
     says("tying-taught", taught),

@@ -15,6 +15,7 @@ from components.cards.card import Card
 from components.errors import NothingToShow
 from components.figures.maps import grid
 from components.i18n import spoken, t
+from components.parts import Handler, Part
 from components.state.admission import admitted
 from components.state.adoption import adopt
 from components.state.example import first_prompt
@@ -70,10 +71,9 @@ def check(course: Path, session: Session) -> Iterator[None]:
     def work(progress: Progress) -> None:
         language_of(course)  # raises if no course has been started
         found: list[Verdict] = []
+        steps = list(STEPS.values())
         with threads_for(0):  # same number of threads as the learner's process, for identical sums
-            for verdict in checker().check(
-                course / PROGRAM, list(STEPS.values()), lambda: progress(len(found), len(STEPS))
-            ):
+            for verdict in checker().check(course / PROGRAM, steps, lambda: progress(len(found), len(steps))):
                 found.append(verdict)
                 session.change(BuildState, verdicts=tuple(found))
 
@@ -102,8 +102,7 @@ def open_model(make: Callable[[], LoadedModel], session: Session) -> Iterator[No
         text = first_prompt(loaded, session.next_prompt)
         with admitted(session, loaded) as waiting:
             yield from waiting
-            document = Generation(loaded, text)
-            adopt(session, document, text, Message("build.opened"))
+            adopt(session, Generation(loaded, text), text, Message("build.opened"))
         add_loaded(loaded)
         session.tab = "playground"
 
@@ -116,21 +115,16 @@ def wording(words: Words | None) -> str:
 
 
 def path(s: Any) -> dict[str, Any]:
-    state = s[BuildState]
-    found = {verdict.step.key: verdict.state for verdict in state.verdicts}
-    rows = [
-        [f"{step.key}  {wording(step.title)}", t(f"build.state.{found.get(step.key, 'open')}")]
-        for step in STEPS.values()
-    ]
+    found = {verdict.step.key: verdict.state for verdict in s[BuildState].verdicts}
+    names = {key: f"{key}  {wording(step.title)}" for key, step in STEPS.items()}
+    rows = [[name, t(f"build.state.{found.get(key, 'open')}")] for key, name in names.items()]
     return {"rows": [[t("build.step"), t("build.state")], *rows]}
 
 
 def status(s: Any) -> str:
     state, n = s[BuildState], len(STEPS)
-    if state.job is not None and state.opening:
-        return t("build.opening")
     if state.job is not None:
-        return t("build.progress", n=state.n_done, total=n)
+        return t("build.opening") if state.opening else t("build.progress", n=state.n_done, total=n)
     if not state.verdicts:
         return ""
     return t("build.done" if state.n_done == n else "build.found", n=state.n_done, total=n)
@@ -148,9 +142,8 @@ def test(s: Any) -> str:
     verdict = failed(s)
     if verdict.test is None:
         return ""
-    title, name = (wording(words) for words in (verdict.step.title, verdict.test.name))
     key = "build.next" if verdict.state == "gap" else "build.failed"
-    return t(key, step=verdict.step.key, title=title, test=name)
+    return t(key, step=verdict.step.key, title=wording(verdict.step.title), test=wording(verdict.test.name))
 
 
 def problem(s: Any) -> str:
@@ -171,10 +164,8 @@ def printed(s: Any) -> str:
 def numbers(which: Literal["expected", "received"], s: Any) -> Drawing:
     """Show the numbers that a test expected or received, with a frame around the first wrong one."""
     verdict = failed(s)
-    if verdict.test is None:
-        return None
     expected, received = verdict.expected, verdict.received
-    if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
+    if verdict.test is None or not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return None
     found = expected if which == "expected" else received
     wrong = wrong_cell(expected, received, verdict.test.tolerance)
@@ -192,8 +183,7 @@ def numbers(which: Literal["expected", "received"], s: Any) -> Drawing:
         first=first,
         cell=None if wrong is None else ((0, *wrong)[-2], wrong[-1]),
     )
-    sliced = t("build.slice", index=list(wrong[:-2])) if wrong and len(wrong) > 2 else ""
-    return figure, text + sliced
+    return figure, text + (t("build.slice", index=list(wrong[:-2])) if wrong and len(wrong) > 2 else "")
 
 
 def wrong_cell(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...] | None:
@@ -223,6 +213,10 @@ def is_idle(s: Any) -> bool:
     return s[BuildState].job is None
 
 
+def open_button(name: str, label: str, handler: Handler, needs: Callable[[Any], bool] = lambda s: True) -> Part:
+    return kit.button(name, label, handler, queue="experiment", enabled=lambda s: is_idle(s) and needs(s))
+
+
 def cards(folder: Path | None) -> list[Callable[[], Card]]:
     """Return the tab's cards. folder: contains the learner's program.
 
@@ -243,45 +237,21 @@ def cards(folder: Path | None) -> list[Callable[[], Card]]:
         kit.says("build-printed", printed, kind="caption"),
         grow=2,
     )
+    start = partial(check, folder)
+    options: dict[str, Any] = {"queue": "experiment", "primary": True, "answer": "build-path"}
     check_card = kit.card(
         "build",
         *intro,
         kit.caption("build.file", folder=folder),
-        kit.job_buttons(
-            "build",
-            "build.check",
-            partial(check, folder),
-            BuildState,
-            queue="experiment",
-            primary=True,
-            answer="build-path",
-        ),
+        kit.job_buttons("build", "build.check", start, BuildState, **options),
         kit.caption("build.check.says"),
         kit.says("build-status", status, kind="status"),
         kit.says("build-notice", lambda s: s[BuildState].notice, kind="notice"),
         kit.columns(kit.column(table("build-path", words_from=1, draw=path), min_width=260), found),
-        kit.row(
-            kit.button(
-                "build-open",
-                "build.open",
-                partial(open_mine, folder),
-                queue="experiment",
-                enabled=lambda s: s[BuildState].is_gpt and is_idle(s),
-            )
-        ),
+        kit.row(open_button("build-open", "build.open", partial(open_mine, folder), lambda s: s[BuildState].is_gpt)),
         kit.caption("build.open.says"),
         commands,
     )
-    broken = [
-        kit.button(
-            f"build-{name}", f"build.broken.{name}", partial(open_example, name), queue="experiment", enabled=is_idle
-        )
-        for name in BROKEN
-    ]
-    broken_card = kit.card(
-        "build-broken",
-        kit.question("build.broken.question"),
-        kit.lead("build.broken.says"),
-        kit.row(*broken, classes="gb-small"),
-    )
-    return [check_card, broken_card]
+    broken = [open_button(f"build-{name}", f"build.broken.{name}", partial(open_example, name)) for name in BROKEN]
+    question, says = kit.question("build.broken.question"), kit.lead("build.broken.says")
+    return [check_card, kit.card("build-broken", question, says, kit.row(*broken, classes="gb-small"))]

@@ -246,7 +246,7 @@ def figure_part(config: GPTConfig) -> Part:
     )
     return section(
         text,
-        row(slider_part("a", config), slider_part("b", config), classes="gb-panel-controls"),
+        row(slider_part("a", config), slider_part("b", config)),
         switch,
         says("lesson-notice", problem, kind="notice"),
         says("lesson-says", lambda s: shown(s).summary),
