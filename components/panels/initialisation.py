@@ -69,15 +69,11 @@ def trained_norms(s: Any) -> tuple[float, ...]:
 
 
 def answer(s: Any) -> str:
-    first, uniform = s[prediction], math.log(s[Chosen].vocabulary)
-    verdict = "start.verdict.near" if abs(first.loss - uniform) < NEAR_UNIFORM else "start.verdict.far"
-    return t(
-        "start.says",
-        loss=f"{first.loss:.2f}",
-        vocabulary=f"{s[Chosen].vocabulary:,}",
-        uniform=f"{uniform:.2f}",
-        verdict=t(verdict),
-    )
+    loss, vocabulary = s[prediction].loss, s[Chosen].vocabulary
+    uniform = math.log(vocabulary)
+    verdict = t("start.verdict.near" if abs(loss - uniform) < NEAR_UNIFORM else "start.verdict.far")
+    numbers = {"loss": f"{loss:.2f}", "vocabulary": f"{vocabulary:,}", "uniform": f"{uniform:.2f}"}
+    return t("start.says", verdict=verdict, **numbers)
 
 
 def logits(s: Any) -> Drawing:
@@ -86,12 +82,8 @@ def logits(s: Any) -> Drawing:
     limit = max(0.5, float(np.abs(values).max()))
     counts, edges = np.histogram(values, bins=BINS, range=(-limit, limit))
     figure = histogram(counts / len(values), edges, x_title=t("start.logit"), y_title=t("start.share"))
-    return figure, t(
-        "start.logits.says",
-        std=f"{first.logits.std():.3f}",
-        best=percent(at_one(first.logits).max().item()),
-        even=percent(1 / len(values)),
-    )
+    shares = {"best": percent(at_one(first.logits).max().item()), "even": percent(1 / len(values))}
+    return figure, t("start.logits.says", std=f"{first.logits.std():.3f}", **shares)
 
 
 def norms(s: Any) -> Drawing:
@@ -103,13 +95,9 @@ def norms(s: Any) -> Drawing:
         x_title=t("start.after"),
         y_title=t("start.norm"),
     )
-    says = t(
-        "start.norms.says",
-        begin=f"{lengths.scaled[0]:.2f}",
-        scaled=f"{lengths.scaled[-1]:.2f}",
-        unscaled=f"{lengths.unscaled[-1]:.2f}",
-        factor=f"1/√{2 * n_layer} = {1 / math.sqrt(2 * n_layer):.3f}",
-    )
+    factor = f"1/√{2 * n_layer} = {1 / math.sqrt(2 * n_layer):.3f}"
+    ends = {"scaled": f"{lengths.scaled[-1]:.2f}", "unscaled": f"{lengths.unscaled[-1]:.2f}"}
+    says = t("start.norms.says", begin=f"{lengths.scaled[0]:.2f}", factor=factor, **ends)
     note = t("start.trained", begin=f"{trained[0]:.2f}", end=f"{trained[-1]:.2f}") if trained else ""
     return figure, says, note
 

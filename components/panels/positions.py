@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,20 +29,14 @@ MAX_SECONDS = 30.0
 panel = kit.Panel("positions")
 
 
-class Trained(NamedTuple):
-    """Two models after the same number of updates."""
-
-    learned: Extrapolation
-    rotary: Extrapolation
-
-
 @panel.state
 class Chosen:
-    """position: the query's position. distance: number of tokens from key to query. latest: the trained models."""
+    """position: the query's position. distance: number of tokens from key to query. latest: the models with
+    learned and rotary positions, after the same number of updates."""
 
     position: int = kit.setting(20, low=0, high=MAX_POSITION)
     distance: int = kit.setting(3, low=0, high=MAX_POSITION)
-    latest: Trained | None = None
+    latest: tuple[Extrapolation, Extrapolation] | None = None
     job: Job | None = None
     notice: ValueError | None = None
 
@@ -99,18 +93,18 @@ def rotations(s: Any) -> Drawing:
     return circles(hands), says
 
 
-def train(s: Any) -> Iterator[Trained]:
+def train(s: Any) -> Iterator[tuple[Extrapolation, Extrapolation]]:
     """Train both models step by step for at most MAX_SECONDS, testing each on longer texts."""
     lengths: Any = {"trained_length": TRAINED_LENGTH, "tested_length": TESTED_LENGTH, "steps": STEPS}
     runs = train_extrapolation("learned", **lengths), train_extrapolation("rotary", **lengths)
-    return time_limited(map(Trained, *runs), MAX_SECONDS)
+    return time_limited(zip(*runs, strict=False), MAX_SECONDS)
 
 
 def beyond(s: Any) -> Drawing:
     trained = s[Chosen].latest
     if trained is None:
         return None
-    learned, rotary = trained
+    learned, _ = trained
     figure = lines(
         np.arange(1, len(learned.by_position) + 1),
         {t(f"positions.{each.position}"): np.array(each.by_position) for each in trained},
@@ -119,15 +113,12 @@ def beyond(s: Any) -> Drawing:
         level_at=(t("positions.floor"), learned.floor),
         mark=(t("positions.trained"), learned.trained_length),
     )
-    says = t(
-        "positions.beyond.picture",
-        steps=learned.steps,
-        trained=learned.trained_length,
-        learned_in=f"{learned.inside:.2f}",
-        rotary_in=f"{rotary.inside:.2f}",
-        learned_out=f"{learned.beyond:.2f}",
-        rotary_out=f"{rotary.beyond:.2f}",
-    )
+    losses = {
+        f"{each.position}_{where}": f"{loss:.2f}"
+        for each in trained
+        for where, loss in (("in", each.inside), ("out", each.beyond))
+    }
+    says = t("positions.beyond.picture", steps=learned.steps, trained=learned.trained_length, **losses)
     return figure, says
 
 

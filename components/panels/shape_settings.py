@@ -46,7 +46,6 @@ RANGES = {
     "n_ff": Range(0, 16384, 8, least=0),
     "n_kv_head": Range(0, 64, 1, least=0),
 }
-LABELS = {name: f"shapes.{name}" for name in RANGES}
 MAX_DROPOUT = 0.99
 MOST = 10**8  # of anything that is counted; with more, sizes in bytes may not fit into 64 bits
 SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "rms", "gated", "skeleton")
@@ -58,13 +57,10 @@ def values_of(config: GPTConfig) -> dict[str, Any]:
 
     0 stands for a feed-forward width of 4 * n_embd, and for equal numbers of key/value heads and query heads.
     """
-    given = {name: getattr(config, name) for name in (*RANGES, "dropout", "tie_weights", "bias", "gated")}
-    switches = {"rotary": config.position == "rotary", "rms": config.norm == "rms", "skeleton": False}
-    return (
-        given
-        | switches
-        | {"qkv_bias": config.has_qkv_bias, "n_ff": config.n_ff or 0, "n_kv_head": config.n_kv_head or 0}
-    )
+    numbers = {name: getattr(config, name) or 0 for name in (*RANGES, "dropout")}
+    switches = {name: getattr(config, name) for name in ("tie_weights", "bias", "gated")}
+    switches |= {"rotary": config.position == "rotary", "rms": config.norm == "rms", "skeleton": False}
+    return numbers | switches | {"qkv_bias": config.has_qkv_bias}
 
 
 def check_value(name: str, value: object) -> float | bool:
@@ -78,7 +74,7 @@ def check_value(name: str, value: object) -> float | bool:
         return number
     least = RANGES[name].least
     if not least <= number <= MOST or number != int(number):
-        raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least, high=f"{MOST:,}")
+        raise PageError("shapes.error.number", name=PageError(f"shapes.{name}"), low=least, high=f"{MOST:,}")
     return int(number)
 
 
@@ -109,20 +105,21 @@ def _check_heads(checked: Mapping[str, Any], base: GPTConfig) -> None:
     """Raise PageError if the numbers of heads are invalid; the message suggests valid ones."""
     width, heads, kv_heads = checked["n_embd"], checked["n_head"], checked["n_kv_head"]
     if base.head_dim is None and width % heads:
-        widths = [width - width % heads + more for more in (0, heads) if width - width % heads + more]
-        divisors = _divisors(width, RANGES["n_embd"].high)
-        counts = [*divisors[: bisect(divisors, heads)][-1:], *divisors[bisect(divisors, heads) :][:1]]
-        raise PageError("shapes.error.heads", width=width, heads=heads, widths=_one_of(widths), counts=_one_of(counts))
+        widths = _one_of([each for each in (width - width % heads, width - width % heads + heads) if each])
+        counts = _divisors(width, near=heads)
+        raise PageError("shapes.error.heads", width=width, heads=heads, widths=widths, counts=counts)
     if kv_heads and heads % kv_heads:
-        divisors = _divisors(heads, heads)
-        counts = [*divisors[: bisect(divisors, kv_heads)][-1:], *divisors[bisect(divisors, kv_heads) :][:1]]
-        raise PageError("shapes.error.kv_heads", heads=heads, kv_heads=kv_heads, counts=_one_of(counts))
+        counts = _divisors(heads, near=kv_heads)
+        raise PageError("shapes.error.kv_heads", heads=heads, kv_heads=kv_heads, counts=counts)
     if base.head_dim is None and base.rotary_share == 1 and checked["rotary"] and width // heads % 2:
         raise PageError("shapes.error.rotary", width=width, heads=heads, size=width // heads)
 
 
-def _divisors(number: int, most: int) -> list[int]:
-    return [divisor for divisor in range(1, min(number, most) + 1) if number % divisor == 0]
+def _divisors(number: int, *, near: int) -> int | PageError:
+    """Name the divisors of a number on both sides of another one."""
+    divisors = [each for each in range(1, min(number, RANGES["n_embd"].high) + 1) if number % each == 0]
+    at = bisect(divisors, near)
+    return _one_of(divisors[max(0, at - 1) : at + 1])
 
 
 def _one_of(numbers: Sequence[int]) -> int | PageError:
@@ -162,6 +159,7 @@ def parameter_bars(config: GPTConfig, skeleton: bool) -> dict[str, Any]:
     counts = parameter_parts(config, skeleton=skeleton)
     whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
     total = sum(counts.values())
+    blocks = {part: config.n_layer if part in IN_BLOCKS else 1 for part in PARTS}
     names, labels = [], []
     for part in PARTS:
         name = t(f"shapes.part.{part}")
@@ -171,14 +169,9 @@ def parameter_bars(config: GPTConfig, skeleton: bool) -> dict[str, Any]:
         else:
             key = "shapes.part.shared" if part == "head" else "shapes.part.replaced"
             labels.append(t(key, n=f"{whole[part]:,}"))
-    blocks = np.array([config.n_layer if part in IN_BLOCKS else 1 for part in PARTS])
-    figure = size_bars(
-        names,
-        np.array([counts[part] for part in PARTS]),
-        labels,
-        ghosts=np.array([0 if counts[part] else whole[part] for part in PARTS]),
-        blocks=blocks,
-    )
+    ghosts = np.array([0 if counts[part] else whole[part] for part in PARTS])
+    filled, segments = (np.array([numbers[part] for part in PARTS]) for numbers in (counts, blocks))
+    figure = size_bars(names, filled, labels, ghosts=ghosts, blocks=segments)
     own = total if counts["head"] else total + whole["head"]
     largest = max(counts, key=counts.__getitem__)
     text = t(

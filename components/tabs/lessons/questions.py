@@ -11,6 +11,8 @@ from typing import Any
 
 from components.tabs.lessons.figure import Open, Reply
 from components.tabs.lessons.pictures.model_pictures import attends_to_previous, settled
+from gpt import GPTConfig
+from gpt.analysis.concepts import Dictionary
 from gpt.tokenizer import prompt_ids
 
 MAX_CHARS = 40
@@ -64,7 +66,6 @@ def plain_number(digits: str) -> str:
 
 
 Expected = Callable[[Any], float | None]  # of a snapshot
-HINT = "hint"
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class NumberQuestion:
             meant = wrong(s) if callable(wrong) else wrong
             if meant is not None and min(abs(number - meant), abs(number / self.unit - meant)) <= self.tolerance:
                 return Reply("wrong", f"wrong.{n}") if n else Reply("right")
-        return Reply("wrong", HINT)
+        return Reply("wrong", "hint")
 
 
 @dataclass(frozen=True)
@@ -137,42 +138,36 @@ def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
     return NumberQuestion(expected, mistakes=mistakes)
 
 
-def of_config(name: str, *mistakes: Expected) -> NumberQuestion:
-    return NumberQuestion(lambda s: getattr(s[Open].loaded.model.config, name), mistakes=mistakes)
+def of_config(value: Callable[[GPTConfig], float]) -> Expected:
+    return lambda s: value(s[Open].loaded.model.config)
 
 
-def chance_in_percent(s: Any) -> float:
-    return 100 / s[Open].loaded.model.config.vocab_size
+def of_concepts(value: Callable[[Dictionary], float]) -> Expected:
+    """Return a number of the lessons' model's first dictionary, or None if it has none."""
+
+    def expected(s: Any) -> float | None:
+        concepts = s[Open].loaded.concepts
+        return None if concepts is None else value(next(iter(concepts.dictionaries.values())))
+
+    return expected
 
 
-def log_vocabulary(base: float) -> Expected:
-    return lambda s: math.log(s[Open].loaded.model.config.vocab_size, base)
-
-
-def width(s: Any) -> float:
-    return s[Open].loaded.model.config.n_embd
-
-
-def active_features(s: Any) -> float | None:
-    """Return the number of features in a dictionary that are active on a token."""
-    concepts = s[Open].loaded.concepts
-    return None if concepts is None else next(iter(concepts.dictionaries.values())).active
-
-
-def n_features(s: Any) -> float | None:
-    concepts = s[Open].loaded.concepts
-    return None if concepts is None else len(next(iter(concepts.dictionaries.values())).bias)
-
+WIDTH, FF_SIZE = of_config(lambda config: config.n_embd), of_config(lambda config: config.ff_size)
+VOCABULARY, CHANCE = of_config(lambda config: config.vocab_size), of_config(lambda config: 100 / config.vocab_size)
+NATS, BITS, DIGITS = (
+    of_config(lambda config, base=base: math.log(config.vocab_size, base)) for base in (math.e, 2, 10)
+)
+ACTIVE, N_FEATURES = of_concepts(lambda concepts: concepts.active), of_concepts(lambda concepts: len(concepts.bias))
 
 QUESTIONS: dict[str, tuple[Question, ...]] = {
     "configuration": (number(24, 25, 64), number(64, 12, 9216), ChoiceQuestion(2)),
     "tokenizer": (n_tokens("lily", 1, 4), ChoiceQuestion(3)),
     "merges": (number(1256, 1000), ChoiceQuestion(1)),
-    "embedding": (of_config("n_embd", lambda s: s[Open].loaded.model.config.vocab_size), ChoiceQuestion(2)),
+    "embedding": (NumberQuestion(WIDTH, mistakes=(VOCABULARY,)), ChoiceQuestion(2)),
     "positions": (ChoiceQuestion(1), ChoiceQuestion(3)),
     "layer_norm": (number(-1, -0.7071, 1, tolerance=0.01), number(0, 1), ChoiceQuestion(2)),
     "activations": (GoalQuestion(lambda s: abs(s[Open].a + 0.75) < 0.01), number(0, 0.5), ChoiceQuestion(2)),
-    "feed_forward": (of_config("ff_size", width), ChoiceQuestion(1)),
+    "feed_forward": (NumberQuestion(FF_SIZE, mistakes=(WIDTH,)), ChoiceQuestion(1)),
     "average": (number(0.25, 0.3333, tolerance=0.001), ChoiceQuestion(3)),
     "dot_products": (number(11, 24), ChoiceQuestion(1)),
     "queries": (number(8, 64), ChoiceQuestion(2)),
@@ -188,8 +183,8 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
         number(621.8, 163, 155.5, tolerance=1, unit=2**20),
     ),
     "untrained": (
-        NumberQuestion(chance_in_percent, 0.005, 0.01),
-        NumberQuestion(log_vocabulary(math.e), 0.02, mistakes=(log_vocabulary(2), log_vocabulary(10))),
+        NumberQuestion(CHANCE, 0.005, 0.01),
+        NumberQuestion(NATS, 0.02, mistakes=(BITS, DIGITS)),
     ),
     "batches": (number(100, 10, 110), ChoiceQuestion(2), number(9, 10)),
     "loss": (number(2, 0.693, tolerance=0.01), number(0, 1), ChoiceQuestion(3)),
@@ -206,7 +201,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "dropout": (number(2, 0.5), ChoiceQuestion(1)),
     "layouts": (number(3, 12), ChoiceQuestion(2)),
     "next": (ChoiceQuestion(2), number(1, 1024)),
-    "concepts": (NumberQuestion(active_features, mistakes=(width, n_features)), ChoiceQuestion(1), ChoiceQuestion(3)),
+    "concepts": (NumberQuestion(ACTIVE, mistakes=(WIDTH, N_FEATURES)), ChoiceQuestion(1), ChoiceQuestion(3)),
     "rotary": (ChoiceQuestion(3), ChoiceQuestion(1)),
     "rms_norm": (number(1.4, 1, 0.28, tolerance=0.005), number(192, 384)),
     "swiglu": (number(8 / 3, 4, 2, tolerance=0.04), ChoiceQuestion(1)),
