@@ -14,7 +14,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import gradio as gr
 import torch
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -105,15 +104,15 @@ class FirstScreen:
         async def collect(message: Message) -> None:
             if message["type"] == "http.response.start":
                 first.append(message)
-            elif message["type"] == "http.response.body":
-                body.extend(message.get("body", b""))
-                if not message.get("more_body", False):
-                    await finish()
-
-        async def finish() -> None:
+                return
+            body.extend(message.get("body", b""))
+            if message.get("more_body", False):
+                return
             headers, page = MutableHeaders(raw=first[0]["headers"]), bytes(body)
             if headers.get("content-type", "").startswith("text/html"):
-                page = self._with_screen(page, scope["app"].get_blocks())
+                html: str = vars(scope["app"].get_blocks()).get(SCREEN, "")
+                page = page.replace(b"</head>", f"{self.head}</head>".encode(), 1)
+                page = re.sub(rb"<body[^>]*>", lambda tag: tag[0] + html.encode(), page, count=1)
                 headers.add_vary_header("Accept-Encoding")
                 if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
                     page = gzip.compress(page, COMPRESSION)
@@ -123,11 +122,6 @@ class FirstScreen:
             await send({"type": "http.response.body", "body": page})
 
         await self.app(scope, receive, collect)
-
-    def _with_screen(self, page: bytes, blocks: gr.Blocks) -> bytes:
-        html: str = vars(blocks).get(SCREEN, "")
-        page = page.replace(b"</head>", f"{self.head}</head>".encode(), 1)
-        return re.sub(rb"<body[^>]*>", lambda body: body[0] + html.encode(), page, count=1)
 
 
 def _read(name: str) -> str:

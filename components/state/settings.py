@@ -59,14 +59,13 @@ INTEGERS = (
 def checked_number(name: str, value: object, low: float, high: float = math.inf, *, whole: bool = False) -> float | int:
     """Return the value as a number in [low, high], as an int if `whole` is True and for the names in INTEGERS.
 
-    Raises:
-        ValueError: If the value is text, a bool or NaN, or is out of range.
+    Raises ValueError if it is text, a bool or NaN, or is out of range.
     """
     whole = whole or name in INTEGERS
     shown: object = value
     if isinstance(value, bool) or not isinstance(value, int | float):
         shown = type(value)
-    elif value not in (math.inf, -math.inf) and low <= value <= high and not (whole and value != int(value)):
+    elif -math.inf < value < math.inf and low <= value <= high and not (whole and value != int(value)):
         return int(value) if whole else float(value)
     elif isinstance(value, int) and abs(value) >= 10**20:  # Python refuses to print very long integers
         shown = Verbatim("> 10²⁰" if value > 0 else "< −10²⁰")
@@ -75,12 +74,7 @@ def checked_number(name: str, value: object, low: float, high: float = math.inf,
 
 def clamped(name: str, value: object) -> object:
     """Clamp a typed number to the range of the setting's slider; return anything else unchanged."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or value in (math.inf, -math.inf)
-        or value != value
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value < math.inf:
         return value
     if name in LIMITS:
         value = min(max(value, LIMITS[name].low), LIMITS[name].high)

@@ -38,14 +38,7 @@ def go_on(session: Session) -> Iterator[None]:
 
 def go_on_here(session: Session) -> Iterator[None]:
     """Continue after the selected token. The tokens after it remain as a branch."""
-
-    def begin(loaded: LoadedModel) -> Generation | None:
-        document, position = session.document, session.selection.position
-        if document is not None and 0 <= position < len(document.ids) - 1:
-            document.go_back(position)
-        return document
-
-    yield from write(session, begin)
+    yield from write(session, lambda loaded: _beginning(session.document, session.selection.position + 1))
 
 
 def write_again(session: Session) -> Iterator[None]:
@@ -53,11 +46,16 @@ def write_again(session: Session) -> Iterator[None]:
 
     def begin(loaded: LoadedModel) -> Generation | None:
         document = _text_of_box(session, loaded)
-        if document is not None and 0 < (n_given := _n_given(document)) < len(document.ids):
-            document.go_back(n_given - 1)
-        return document
+        return _beginning(document, 0 if document is None else _n_given(document))
 
     yield from write(session, begin)
+
+
+def _beginning(document: Generation | None, n: int) -> Generation | None:
+    """Return the document after ending its text after n tokens, if it has more."""
+    if document is not None and 0 < n < len(document.ids):
+        document.go_back(n - 1)
+    return document
 
 
 def write_prompt(session: Session, text: str | None = None) -> Iterator[None]:
