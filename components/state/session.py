@@ -8,13 +8,12 @@ from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from components.i18n import Language
 from components.limits import MAX_ARCHIVED_BYTES
 from components.state.document_lock import DocumentLock
 from components.state.snapshot import Shown, Snapshot
 from components.state.text import HiddenWords, Selection, Text, Version
 from components.state.typed_text import TypedText, shown_text
-from gpt import Edits, Generation
+from gpt import Generation
 from gpt.documents.document import History
 from gpt.tokenizer import is_chat
 
@@ -65,16 +64,9 @@ class Session(Shown):
     is_mirror = False  # see `components.render.Page`
 
     def __init__(
-        self,
-        document: Generation | None,
-        prompt: str = "",
-        selection: Selection | None = None,
-        edits: Edits | None = None,
-        *,
-        language: Language = "en",
-        id: str = "",
+        self, document: Generation | None, prompt: str = "", selection: Selection | None = None, **values: Any
     ) -> None:
-        super().__init__(id, language, prompt=prompt, selection=selection or Selection(), edits=edits or Edits())
+        super().__init__(prompt=prompt, selection=selection or Selection(), **values)
         if document is not None:
             self.loaded, self.model = document.loaded, document.loaded.name
         self.document = document

@@ -72,20 +72,15 @@ class SessionStore:
 
     def sweep(self) -> None:
         """Close idle sessions, and the least recently used ones beyond the limits on number and memory."""
+        closing = []
         with self._lock:
-            self._swept = self._clock()
-            closing = self._over_limits()
+            now = self._swept = self._clock()
+            count, total = len(self._sessions), sum(session.n_bytes for session, _ in self._sessions.values())
+            newest = next(reversed(self._sessions), None)
+            for session_id, (session, used) in self._sessions.items():
+                is_over = session_id != newest and (count > self.max_sessions or total > self.max_bytes)
+                if (is_over or now - used > self.idle_seconds) and not session.busy:
+                    closing.append(session_id)
+                    count, total = count - 1, total - session.n_bytes
         for session_id in closing:
             self.remove(session_id)
-
-    def _over_limits(self) -> list[str]:
-        now, closing = self._clock(), []
-        count, total = len(self._sessions), sum(session.n_bytes for session, _ in self._sessions.values())
-        newest = next(reversed(self._sessions), None)
-        for session_id, (session, used) in self._sessions.items():
-            idle = now - used > self.idle_seconds
-            over = session_id != newest and (count > self.max_sessions or total > self.max_bytes)
-            if (idle or over) and not session.busy:
-                closing.append(session_id)
-                count, total = count - 1, total - session.n_bytes
-        return closing

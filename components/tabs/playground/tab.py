@@ -66,9 +66,6 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
         "undo": Action(editing.retrace, "model"),
     }
 
-    def generating(s: Any) -> bool:
-        return bool(s.generating)
-
     def switch_more(session: Session) -> None:
         session.more_controls = not session.more_controls
 
@@ -103,7 +100,7 @@ def _write(open_film: Handler) -> tuple[Part, ...]:
         row(
             row(
                 _run("generate", generation.go_on, enabled=lambda s: not s.generating, primary=True),
-                button("stop", "stop", generation.stop, queue="stop", enabled=generating, primary=True),
+                button("stop", "stop", generation.stop, queue="stop", enabled=lambda s: s.generating, primary=True),
                 button(
                     "full-speed",
                     "full_speed",
