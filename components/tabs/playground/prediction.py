@@ -23,10 +23,8 @@ from components.state.typed_text import word_name, words_of
 from components.text_views import AVERAGE, attention_heatmap, head_name, heatmap_window, place_after
 from components.widgets.simple import growth_data
 from gpt import Edits, Generation, Stages
-from gpt.analysis.causes import Ablation, predict_without
 from gpt.background import threads_for
 from gpt.inference.packed_weights import multiplications_per_token
-from gpt.sampling import keep_only
 from gpt.tokenizer import start_ids
 from gpt.training.snapshots import recorded_texts
 
@@ -46,13 +44,12 @@ def without_attention(s: Any) -> tuple[Tensor, str, str]:
     """Return the next-token logits without attention, (vocab_size,), and the text's end with and without it."""
     loaded, edits, ids = s.text_read().loaded, s.text.document.edits, s.text.ids[: s.position + 1]
     held, settings = s.text.document.held_after(s.position), continuation_settings(s)
-    model = loaded.model
-    off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(range(model.config.n_layer), 0.0))
-    with threads_for(len(ids) * multiplications_per_token(model)):
+    layers = range(loaded.model.config.n_layer)
+    off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(layers, 0.0))
+    with threads_for(len(ids) * multiplications_per_token(loaded.model)):
         documents = [Generation(loaded, ids, edits=each, held=held) for each in (edits, off)]
         texts = ["".join(step.text for step in each.steps(settings, GOES_ON_TOKENS)) for each in documents]
-        logits = predict_without(model, ids, Ablation(), off)
-    return keep_only(logits, loaded.tokenizer.ids_after(held)), texts[0], texts[1]
+    return documents[1].logits(len(ids) - 1), texts[0], texts[1]
 
 
 # The distribution
