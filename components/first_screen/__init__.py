@@ -35,7 +35,6 @@ MAX_WRITTEN = 40  # maximum tokens in a text that writes itself
 MIN_ARC_SHARE = 0.05  # smallest drop in probability that an arc shows, as a fraction
 COMPRESSION = 5
 SCREEN = "first_screen"  # attribute of gr.Blocks with the screen's HTML
-_COMPONENTS = Path(__file__).parent.parent
 
 
 def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> str:
@@ -46,7 +45,8 @@ def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> s
         opened.language = language
         with speaking(language, exact=False):
             screens.append(f'<template data-language="{language}">{_screen(opened.snapshot(), tabs)}</template>')
-    style, script = (_read(f"first_screen/first_screen.{kind}") for kind in ("css", "js"))
+    files = (Path(__file__).with_name(f"first_screen.{kind}") for kind in ("css", "js"))
+    style, script = (file.read_text(encoding="utf-8") for file in files)
     return f'<div id="first-screen"><style>{style}</style>{"".join(screens)}<script>{script}</script></div>'
 
 
@@ -122,10 +122,6 @@ class FirstScreen:
             await send({"type": "http.response.body", "body": page})
 
         await self.app(scope, receive, collect)
-
-
-def _read(name: str) -> str:
-    return (_COMPONENTS / name).read_text(encoding="utf-8")
 
 
 def _screen(s: Snapshot, tabs: Sequence[str]) -> str:

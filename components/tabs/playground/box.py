@@ -241,8 +241,10 @@ def box(s: Any) -> dict[str, Any]:
         return data
     document, statistics = s.written.document, s.token_statistics.of(s.written.document)
     tokenizer, ids = s.written.tokenizer, s.written.ids
-    shown, special = shown_tokens(tokenizer, ids, names=s.special and bool(s.prompt)), tokenizer.special_ids
-    pieces = as_typed(shown, s)
+    pieces, special = shown_tokens(tokenizer, ids, names=s.special and bool(s.prompt)), tokenizer.special_ids
+    if isinstance(tokenizer, Characters):  # show what was typed where the model reads <unk>
+        typed_pieces = zip(pieces, ids, s.prompt, strict=False)
+        pieces[: len(s.prompt)] = [c if i == tokenizer.unknown_id else piece for piece, i, c in typed_pieces]
     for position, (token_id, piece) in enumerate(zip(ids, pieces, strict=True)):
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
         lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))
@@ -262,15 +264,6 @@ def box(s: Any) -> dict[str, Any]:
         "typed": typed.text if typed is not None and typed.text != "".join(pieces) + document.held else None,
         "n_after": 0 if typed is None else typed.n_after,
     }
-
-
-def as_typed(pieces: list[str], s: Any) -> list[str]:
-    """Return the pieces of the text, restoring characters of the prompt that the model reads as <unk>."""
-    tokenizer = s.written.tokenizer
-    if not isinstance(tokenizer, Characters):
-        return pieces
-    unknown = [i for i, token in enumerate(s.written.ids[: len(s.prompt)]) if token == tokenizer.unknown_id]
-    return [s.prompt[i] if i in unknown else piece for i, piece in enumerate(pieces)] if unknown else pieces
 
 
 def hide_words(session: Session, sent: dict[str, Any]) -> None:

@@ -322,18 +322,13 @@ def knows(s: Any) -> str:
 
 
 def literal(s: Any) -> str:
-    """Point out that the name of a control token in the text is read as characters."""
-    name = None if s.special else s.cached(named)
-    return "" if name is None else t("special.literal", name=name)
-
-
-def named(s: Any) -> str | None:
-    """Return the name of a control token that the text contains as characters, unless the text is a chat."""
-    if s.written is None or s.is_chat:
-        return None
+    """Point out that the name of a control token in the text is read as characters, unless the text is a chat."""
+    if s.special or s.written is None or s.is_chat:
+        return ""
     tokenizer = s.written.tokenizer
     text = plain_text(tokenizer, s.written.ids) if s.unwritten is None else s.unwritten
-    return next((text[start:end] for start, end in name_spans(tokenizer, text)), None)
+    name = next((text[start:end] for start, end in name_spans(tokenizer, text)), None)
+    return "" if name is None else t("special.literal", name=name)
 
 
 def offered_model(s: Any) -> str | None:

@@ -156,14 +156,14 @@ def _notices() -> tuple[Part, ...]:
             button("use-model", offer, generation.write_fitting, queue="model", show=lambda s: bool(s.cached(offer))),
         ),
         row(
-            says("literal", generation.literal, kind="caption"),
+            says("literal", lambda s: s.cached(generation.literal), kind="caption"),
             check_box(
                 "special",
                 label="special",
                 value=lambda s: s.special,
                 on=generation.switch_special,
                 queue="model",
-                show=lambda s: s.special or s.cached(generation.named) is not None,
+                show=lambda s: s.special or bool(s.cached(generation.literal)),
             ),
         ),
         row(
