@@ -18,8 +18,9 @@ from components.i18n import t
 from components.labels import shortened, token_text
 from components.parts import Handler, Part, Queue
 from components.share.address import page_values
-from components.share.link import MAX_LINK, encode, shown_prompt
+from components.share.link import MAX_LINK, encode
 from components.state.adoption import adopt, load_with_progress
+from components.state.example import shown_prompt
 from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session
 from components.state.snapshot import Message

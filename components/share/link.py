@@ -18,7 +18,7 @@ from components.i18n import LANGUAGES
 from components.state.settings import INTEGERS, LIMITS, checked_number, checked_setting, params_of
 from gpt import Generation, SamplingParams, Step
 from gpt.documents.document import OriginKind
-from gpt.tokenizer import plain_text, prompt_text
+from gpt.tokenizer import prompt_text
 
 MAX_LINK = 4000  # longest query that browsers, proxies and messengers accept, in characters
 _MAX_READ = 4 * MAX_LINK  # longer values are rejected
@@ -229,11 +229,6 @@ def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingPara
                 for step in document.steps(run.params or params, left):
                     left -= 1
                     yield step
-
-
-def shown_prompt(document: Generation) -> str:
-    ids = document.ids[: document.n_prompt]
-    return plain_text(document.tokenizer, ids) + document.held_after(document.n_prompt - 1)
 
 
 def _prompt(document: Generation) -> dict[str, Any]:

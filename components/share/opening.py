@@ -12,11 +12,11 @@ from components.errors import localize_error
 from components.i18n import speaking, t
 from components.limits import MAX_LENGTH
 from components.share.address import Places, show_place
-from components.share.link import VIEW, decode, replay, shown_prompt
+from components.share.link import VIEW, decode, replay
 from components.share.sequence import SequenceState, open_sequence
 from components.state.admission import admitted, measured, waiting_for_cluster
 from components.state.adoption import load_with_progress
-from components.state.example import first_prompt
+from components.state.example import first_prompt, shown_prompt
 from components.state.hidden import hide_again
 from components.state.session import Session
 from components.state.settings import LIMITS, Settings, sampling_params, sampling_values

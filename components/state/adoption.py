@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import suppress
-from dataclasses import replace
 
 from components.state.session import ArchivedDocument, Session
 from components.state.snapshot import Message
@@ -48,7 +47,6 @@ def settle(session: Session, action: Message) -> None:
     session.last_action, session.notice = action, remark(session)
     session.throughput = session.finish_reason = None
     session.too_long = 0
-    session.selection = replace(session.selection, position=NEWEST)
     if document is not None:
         session.model = document.loaded.name
         session.selection = session.selection.clamped_to(document.loaded.model.config, position=NEWEST)

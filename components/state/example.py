@@ -64,7 +64,7 @@ def example(loaded: LoadedModel) -> Generation:
 def opening(document: Generation) -> Session:
     """Return the session that visitors start with: the example, with a sharp head selected."""
     layer, head = sharpest_head(document)
-    session = Session(document, initial_prompt(document), Selection(layer=layer, head=head))
+    session = Session(document, shown_prompt(document), Selection(layer=layer, head=head))
     session.token_statistics.of(document)
     return session
 
@@ -83,9 +83,9 @@ def sharpest_head(document: Generation) -> tuple[int, int]:
     return layer, int(np.argmax(sharpness))
 
 
-def initial_prompt(document: Generation) -> str:
-    prompt = plain_text(document.loaded.tokenizer, document.ids[: document.n_prompt])
-    return prompt + document.held_after(document.n_prompt - 1)
+def shown_prompt(document: Generation) -> str:
+    ids = document.ids[: document.n_prompt]
+    return plain_text(document.tokenizer, ids) + document.held_after(document.n_prompt - 1)
 
 
 def encodable_text(loaded: LoadedModel, text: str) -> str:

@@ -143,7 +143,7 @@ def take_text(
             session.document.history.clear_redo()
     if not is_new_run or replaced == typed:
         replaced = None
-    session.chat = session.is_chat if chat is None else chat
+    session.chat = loaded.tokenizer.is_chat and (session.is_chat if chat is None else chat)
     session.set_typed(typed, is_current=False, run=run, can_undo=goes_on)
     checked_text("prompt", typed)
     if document is not None and typed == shown:
@@ -158,7 +158,7 @@ def take_text(
         session.document, session.prompt = back.restored(), back.prompt
         _take(session, typed, run, can_undo=False)
         return True
-    tokenizer, is_message = loaded.tokenizer, bool(session.chat and loaded.tokenizer.is_chat and typed)
+    tokenizer, is_message = loaded.tokenizer, session.chat and bool(typed)
     if is_message:
         edit = chat_edit(tokenizer, document, typed)
     else:

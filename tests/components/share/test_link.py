@@ -9,7 +9,8 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from components.share.link import MAX_LINK, PARAMETERS, decode, document_values, encode, replay, shown_prompt
+from components.share.link import MAX_LINK, PARAMETERS, decode, document_values, encode, replay
+from components.state.example import shown_prompt
 from components.state.settings import INTEGERS, LIMITS, params_of, sampling_params
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import EOT, N_VOCAB, tiny_model

@@ -10,8 +10,8 @@ from components.state.example import (
     encodable_text,
     example,
     first_prompt,
-    initial_prompt,
     opening,
+    shown_prompt,
 )
 from components.state.knowledge import fitting_model, is_about_facts, is_known_to, language_of
 from gpt import GPT, GPTConfig, LoadedModel, load_model
@@ -38,7 +38,7 @@ def tiny(vocabulary: Vocabulary, block_size: int = 8) -> LoadedModel:
 def test_every_model_has_an_example_to_open_with(vocabulary: Vocabulary, block_size: int) -> None:
     loaded = tiny(vocabulary, block_size)
     document = example(loaded)
-    assert opening(document).prompt == initial_prompt(document) == first_prompt(loaded)
+    assert opening(document).prompt == shown_prompt(document) == first_prompt(loaded)
     assert len(document.ids) > document.n_prompt > 0
 
 
