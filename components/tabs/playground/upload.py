@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,6 @@ from components.widgets.simple import table
 from components.widgets.widget import Said
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
-from gpt.errors import GPTError
 from gpt.models.checkpoints import (
     LAYOUT_FILE,
     AttnScale,
@@ -136,11 +135,24 @@ def open_upload(session: Session) -> Iterator[None]:
     if not state.files:
         raise PageError("upload.none")
     hints: dict[str, Any] = {"n_head": state.heads, "activation": state.activation, "weights": state.weights}
+
+    def ask(key: str, values: Mapping[str, Any], **fields: Any) -> None:
+        session.change(Upload, message=Question(key, **values), **fields)
+
     try:
         with _files(state, state.layout if state.asks_names else "") as files:
             name = add_upload(files, **hints, attn_scale=state.scale)
-    except (WeightsUnknown, ScaleUnknown, HeadsUnknown, NamesInferred, NamesUnknown) as unclear:
-        session.change(Upload, **_asked(unclear))
+    except WeightsUnknown as unclear:
+        ask("upload.ask_weights", unclear.values, models=tuple(unclear.choices))
+    except ScaleUnknown as unclear:
+        ask("upload.ask_scale", unclear.widths, widths=tuple(unclear.widths.items()))
+    except NamesUnknown as unclear:
+        ask("upload.unknown", unclear.values, layout=unclear.values["draft"], asks_names=True)
+    except (HeadsUnknown, NamesInferred) as unclear:
+        numbers = tuple(unclear.choices)
+        ask("upload.ask", {}, numbers=numbers, usual=unclear.activation, activation=unclear.activation)
+        if isinstance(unclear, NamesInferred):
+            ask("upload.confirm", {}, layout=unclear.values["layout"], asks_names=True)
     except ValueError as problem:
         session.change(Upload, message=problem)
         raise
@@ -148,27 +160,6 @@ def open_upload(session: Session) -> Iterator[None]:
         session.model, session.loaded = name, get_model(name)
         choose_files(session, state.files, opened=session.loaded)
         yield from write_prompt(session)
-
-
-def _asked(unclear: GPTError) -> dict[str, Any]:
-    """Return the fields of `Upload` that ask for what the files do not specify."""
-    values = unclear.values
-    match unclear:
-        case WeightsUnknown():
-            question = Question("upload.ask_weights", file=values["file"])
-            return {"models": tuple(unclear.choices), "message": question}
-        case ScaleUnknown():
-            question = Question("upload.ask_scale", **unclear.widths)
-            return {"widths": tuple(unclear.widths.items()), "message": question}
-        case NamesUnknown():
-            question = Question("upload.unknown", names=values["names"], reason=values["reason"])
-            return {"layout": values["draft"], "asks_names": True, "message": question}
-        case HeadsUnknown() | NamesInferred():
-            inferred = isinstance(unclear, NamesInferred)
-            names = {"layout": values["layout"], "asks_names": True} if inferred else {}
-            asked = {"numbers": tuple(unclear.choices), "usual": unclear.activation, "activation": unclear.activation}
-            return names | asked | {"message": Question("upload.confirm" if inferred else "upload.ask")}
-    raise unclear
 
 
 def try_scales(session: Session, text: str) -> Iterator[None]:
