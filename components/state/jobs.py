@@ -89,13 +89,6 @@ def in_thread(
     return result
 
 
-def result_of(session: Session, state: Any, key: str, work: Callable[[Progress], T]) -> Generator[None, None, T]:
-    """Run `work` in a thread as a separate job and return its result, as `in_thread` does."""
-    with started(session, state) as job:
-        yield
-        return (yield from in_thread(session, state, job, key, work))
-
-
 def run_results(
     state: Any, results: Callable[[Snapshot], Iterator[Any]], session: Session, *, small: bool = True
 ) -> Iterator[None]:

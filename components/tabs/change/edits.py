@@ -17,7 +17,7 @@ from components.labels import ACTIVATIONS, percent, placed, quoted, token_text, 
 from components.next_tokens import no_bars, token_bars, with_chosen
 from components.parts import Lines, Part
 from components.render import compute
-from components.state.jobs import Job, result_of, stop
+from components.state.jobs import Job, in_thread, started, stop
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import NEWEST
@@ -210,7 +210,11 @@ def switch_off_costliest(session: Session) -> Iterator[None]:
     costs = session.state(Editing).costs
     if costs is None or costs.source != read.source:
         try:
-            costs = yield from result_of(session, Editing, "change.costs.doing", partial(effects.head_costs, read))
+            with started(session, Editing) as job:
+                yield
+                costs = yield from in_thread(
+                    session, Editing, job, "change.costs.doing", partial(effects.head_costs, read)
+                )
         except Cancelled:
             return
         if source_of(session.snapshot()) != read.source:
