@@ -126,8 +126,7 @@ def test_a_float_without_a_fraction_is_an_integer_and_any_other_is_refused(url: 
     for (name, _), one, other in zip(WHOLE, whole, floats, strict=True):
         assert not one.isError
         assert rounded(text_of(one)) == rounded(text_of(other)), name
-    for answer in call(url, *((name, in_floats(given, 0.5)) for name, given in WHOLE)):
-        assert re.search(r"not of type 'integer'|Input should be a valid integer", text_of(answer))
+    assert all(answer.isError for answer in call(url, *((name, in_floats(given, 0.5)) for name, given in WHOLE)))
 
 
 def test_the_older_transport_whose_calls_are_not_counted_is_closed(url: str) -> None:
