@@ -12,32 +12,28 @@ of the frame is drawn.
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from plotly.utils import PlotlyJSONEncoder
 
 from components.errors import PageError, localize_error
-from components.i18n import Language, speaking, t
+from components.i18n import speaking, t
 from components.monitoring import count_error
 from components.parts import Lines
 from components.state.admission import ANALYSES
-from components.state.document_lock import DocumentLock
 from components.state.reads import Computed, Pending, Reads, Result, Seen, is_ready, is_same, value_of
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from gpt.background import threads_for
 
-WAITING = "waiting"
-PROPERTIES = "properties"
 FOLLOWING_SECONDS = 0.4  # shortest pause between two rounds of computing while a text is written
 PAUSE_FACTOR = 3  # shortest pause, as a multiple of the round's duration
 POLL_SECONDS = 0.02
 Draw = Callable[[Any], Any]  # a function of a snapshot that records what is read from it
+Page = Any  # the source of frames: a Session, or a session as its followers see it (`is_mirror`)
 
 
 @dataclass(frozen=True)
@@ -66,31 +62,17 @@ class Signal:
     is_shared: bool = False
     by_field: bool = False
 
+    def fields(self, s: Any) -> dict[str, Any]:
+        value = self.draw(s)
+        return (value or {}) if self.by_field else {"": value}
+
 
 @dataclass(frozen=True)
 class Sent:
-    """What the browser has received for a view: what it was drawn from, a digest of each field, and growing fields."""
+    """What the browser has received for a view: what it was drawn from, and a digest of each field, or its lines."""
 
     seen: Seen
-    digests: dict[str, int] = field(default_factory=dict)
-    lines: dict[str, Lines] = field(default_factory=dict)
-
-
-class Page(Protocol):
-    """The source of frames: a session, or a session as its followers see it (`is_mirror`)."""
-
-    language: Language
-    numbers: bool
-    is_mirror: bool
-    sent: dict[Any, Any]
-    frame_number: int
-    seen_frame: int | None
-    render_lock: threading.Lock
-
-    @property
-    def lock(self) -> DocumentLock: ...
-
-    def snapshot(self) -> Snapshot: ...
+    fields: dict[str, int | Lines]
 
 
 class Renderer:
@@ -102,7 +84,7 @@ class Renderer:
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
         self.properties: list[Draw] = []
-        self.signals = [Signal(PROPERTIES, self._properties, is_shared=True, by_field=True)]
+        self.signals = [Signal("properties", self._properties, is_shared=True, by_field=True)]
         self._initial: dict[Hashable, Sent] = {}
 
     def add(self, tab: str, views: Iterable[View]) -> None:
@@ -128,31 +110,15 @@ class Renderer:
         computed = tuple((each, *value_of(s, each)) for each in self.missing(session, s))
         return (s.tab, computed) if computed else None
 
-    def due(self, session: Session) -> list[Callable[[], Iterator[None] | None]]:
-        """Return functions that compute what is missing for the open tab, yielding after each result."""
-        s = session.snapshot()
-        missing = self.missing(session, s)
-        began = time.perf_counter()
-        return [
-            *(partial(_in_slot, partial(self._compute, session, each)) for each in missing),
-            *(partial(rest, session, began) for _ in missing[:1]),
-        ]
-
-    def _compute(self, session: Session, computed: Computed[Any]) -> Iterator[None]:
-        """Compute a result until nothing that is shown reads it any more, or the text that it belongs to is gone."""
-        for _ in compute(session, computed):
-            yield
-            if computed not in self.missing(session, session.snapshot()):
-                return
-
     def build(self, session: Session) -> str:
         """Return the frame that is part of the page's HTML, drawn from the initial session.
 
         Gradio's components are built with this session's properties, so a newly loaded page does not overwrite what a
         person has clicked.
         """
-        snapshot, session.sent, session.frame_number = session.snapshot(), {}, 0
-        _signal(self.signals[0], snapshot, session.sent)
+        session.sent, session.frame_number = {}, 0
+        properties = self.signals[0]
+        changes(properties.name, properties.fields, session.snapshot(), session.sent)
         frame = self.frame(session)
         self._initial = dict(session.sent)
         return frame or ""
@@ -169,26 +135,26 @@ class Renderer:
         """
         spoken = speaking(session.language, exact=session.numbers)
         with spoken, session.render_lock, session.lock.reading():
-            seen, session.seen_frame = session.seen_frame, None
-            whole = seen is not None
-            if whole:
+            is_whole, session.seen_frame = session.seen_frame is not None, None
+            if is_whole:
                 session.sent = {}
-            s = session.snapshot()
-            changed: dict[str, dict[str, str]] = {}
-            for view in self.shown(s):
-                if fields := _fields(view, s, session.sent):
-                    changed[view.name] = fields
-            heard = [each for each in self.signals if each.is_shared or not session.is_mirror]
-            signals = {each.name: value for each in heard if (value := _signal(each, s, session.sent))}
+            s, sent = session.snapshot(), session.sent
+            views = {each.name: _object(new) for each in self.shown(s) if (new := _shown_changes(each, s, sent))}
+            signals = {}
+            for each in self.signals:
+                heard = each.is_shared or not session.is_mirror
+                if heard and (new := changes(each.name, each.fields, s, sent)):
+                    signals[each.name] = _object(new) if each.by_field else new[""]
             wanted = None if session.is_mirror else self.wanted(session, s)
-            if wanted != session.sent.get("wanted"):  # sent again whenever something else is missing
-                session.sent["wanted"] = wanted
+            if wanted != sent.get("wanted"):  # sent again whenever something else is missing
+                sent["wanted"] = wanted
                 signals["wanted"] = _json(None if wanted is None else s.tab)
-            if not changed and not signals and not whole:
+            if not views and not signals and not is_whole:
                 return None
-            base = None if whole else session.frame_number
+            base = None if is_whole else session.frame_number
             session.frame_number += 1
-            return _encode(session.frame_number, base, changed, signals)
+            numbers = {"n": _json(session.frame_number), "base": _json(base)}
+            return _object({**numbers, "views": _object(views), **signals})
 
     def _properties(self, s: Any) -> dict[str, Any]:
         """Return the properties of gradio's components by number. Each fails alone."""
@@ -201,26 +167,92 @@ class Renderer:
         return drawn
 
 
-def look(draw: Draw, s: Snapshot, before: Sent | None) -> tuple[Any, Reads, str] | None:
-    """Draw a snapshot, unless everything that was read `before` is the same: then return None.
+def _shown_changes(view: View, s: Snapshot, sent: dict[Any, Any]) -> dict[str, str]:
+    return changes(view.name, view.draw, s, sent, is_shown=True)
 
-    Returns what was drawn, or {} if it could not be drawn; what was read; and why it could not be drawn, as a sentence,
-    or WAITING if it waits for a result. An error is logged and counted, unless it is the result of something computed,
+
+def changes(name: str, draw: Draw, s: Snapshot, sent: dict[Any, Any], *, is_shown: bool = False) -> dict[str, str]:
+    """Return the fields of a view or signal that differ from those sent last, as JSON, and record them in `sent`.
+
+    is_shown: whether it has two more fields. failed: a sentence if it could not be drawn. waiting: whether it waits for
+    a result, and shows the last one. An error is logged and counted, unless it is the result of something computed,
     which is a sentence for the visitor.
     """
+    before: Sent | None = sent.get(name)
     if before is not None and is_same(before.seen, s):
-        return None
-    reads = Reads(s)
+        return {}
+    reads, fields = Reads(s), dict[str, str | Lines]()
     reads.seen |= {"language": s.language, "numbers": s.numbers}  # texts depend on them
+    failed, is_waiting = "", False
     try:
-        return draw(reads), reads, ""
+        fields = {key: value if isinstance(value, Lines) else _json(value) for key, value in draw(reads).items()}
     except Pending:
-        return {}, reads, WAITING
+        is_waiting = True
     except Exception as problem:
-        if problem is reads.problem:
-            return {}, reads, localize_error(problem)
-        count_error("drawing", problem)
-        return {}, reads, t("view.failed")
+        failed = localize_error(problem) if problem is reads.problem else t("view.failed")
+        if problem is not reads.problem:
+            count_error("drawing", problem)
+    last = {} if before is None else before.fields
+    for key, value in (("failed", failed), ("waiting", is_waiting)) if is_shown else ():
+        if value or key in last:
+            fields[key] = _json(value)
+    received = {key: value if isinstance(value, Lines) else hash(value) for key, value in fields.items()}
+    sent[name] = Sent(reads.seen, last | received)  # the browser keeps the fields that are left out
+    return {key: _change(last.get(key), value) for key, value in fields.items() if last.get(key) != received[key]}
+
+
+def _change(before: int | Lines | None, value: str | Lines) -> str:
+    """Return a field's new value as JSON; of lines, those after the ones that are still the same."""
+    if not isinstance(value, Lines):
+        return value
+    if not isinstance(before, Lines):
+        return _json(value)
+    pairs = enumerate(zip(before, value, strict=False))
+    kept = next((i for i, (a, b) in pairs if a != b), min(len(before), len(value)))
+    return _json({"$lines": kept, "add": value[kept:]})
+
+
+def _json(value: Any) -> str:
+    """Return compact JSON without `<`, which is safe inside HTML."""
+    return json.dumps(value, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _object(fields: Mapping[str, str]) -> str:
+    """Build a JSON object from values that are already JSON."""
+    return f"{{{','.join(f'{_json(name)}:{text}' for name, text in fields.items())}}}"
+
+
+def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
+    """Compute what the open tab needs until nothing is missing. Only one event per session does this at a time."""
+
+    def wanted() -> object:
+        with session.lock.reading():
+            return renderer.wanted(session, session.snapshot())
+
+    done: object = None
+    while session.analysing.acquire(blocking=False):
+        try:
+            while (now := wanted()) not in (None, done):
+                done = now
+                yield from _compute_missing(renderer, session)
+        finally:
+            session.analysing.release()
+        if wanted() in (None, done):  # otherwise, another event arrived meanwhile and did nothing
+            return
+
+
+def _compute_missing(renderer: Renderer, session: Session) -> Iterator[None]:
+    """Compute each result until nothing that is shown reads it any more, or the text that it belongs to is gone."""
+    began = time.perf_counter()
+    for computed in renderer.missing(session, session.snapshot()):
+        with ANALYSES.enter() as waiting:
+            for _ in waiting:
+                yield
+            for _ in compute(session, computed):
+                yield
+                if computed not in renderer.missing(session, session.snapshot()):
+                    break
+    rest(session, began)
 
 
 def compute(session: Session, computed: Computed[Any], fresh: frozenset[Computed[Any]] = frozenset()) -> Iterator[None]:
@@ -228,37 +260,32 @@ def compute(session: Session, computed: Computed[Any], fresh: frozenset[Computed
 
     fresh: results that have just been computed, and need not include what has been written since.
     """
-    if computed.is_usable is not None and not value_of(session.snapshot(), computed)[1]:
-        session.keep(computed, None)
-    needed = yield from _computed_once(session, computed, fresh)
-    for each in needed:
-        yield from compute(session, each)
-    now = session.snapshot()
-    if needed and all(value_of(now, each)[1] for each in needed):
-        yield from compute(session, computed, fresh | {*needed})
-
-
-def _computed_once(
-    session: Session, computed: Computed[Any], fresh: frozenset[Computed[Any]]
-) -> Generator[None, None, list[Computed[Any]]]:
-    """Compute a result and return an empty list, or return the results that it needs first."""
     s = session.snapshot()
-    reads = Reads(s, fresh)
+    if computed.is_usable is not None and not value_of(s, computed)[1]:
+        session.keep(computed, None)
+        s = session.snapshot()
+    reads, needed = Reads(s, fresh), list[Computed[Any]]()
+    size = 0 if s.text is None else 12 * s.text.config.n_layer * s.text.config.n_embd**2  # parameters of all blocks
     try:
-        with threads_for(_n_parameters(s)):
+        with threads_for(size):
             value = computed.function(reads)
         if isinstance(value, Generator):
             value = yield from _partial_results(session, computed, value, reads.seen)
         session.keep(computed, Result(value, reads.seen))
     except Pending:
-        return [key for key in reads.seen if isinstance(key, Computed) and not is_ready(s, key)]
+        needed = [key for key in reads.seen if isinstance(key, Computed) and not is_ready(s, key)]
     except Exception as problem:
         if not isinstance(problem, ValueError):
             count_error("unexpected", problem)
         error = problem if isinstance(problem, ValueError) else PageError("view.failed")
         session.keep(computed, Result(None, reads.seen, error))
-    yield
-    return []
+    if not needed:
+        yield
+    for each in needed:
+        yield from compute(session, each)
+    now = session.snapshot()
+    if needed and all(value_of(now, each)[1] for each in needed):
+        yield from compute(session, computed, fresh | {*needed})
 
 
 def _partial_results(
@@ -288,93 +315,3 @@ def rest(session: Session, began: float) -> None:
     resumes = ended + max(FOLLOWING_SECONDS, PAUSE_FACTOR * (ended - began))
     while session.lock.streaming and time.perf_counter() < resumes and looked_at() == before:
         time.sleep(POLL_SECONDS)
-
-
-def _n_parameters(s: Snapshot) -> int:
-    """Return the number of parameters in all blocks of the text's model."""
-    return 0 if s.text is None else 12 * s.text.config.n_layer * s.text.config.n_embd**2
-
-
-def _in_slot(run: Callable[[], Iterator[None]]) -> Iterator[None]:
-    with ANALYSES.enter() as waiting:
-        for _ in waiting:
-            yield
-        yield from run()
-
-
-def _fields(view: View, s: Snapshot, sent: dict[Any, Sent]) -> dict[str, str]:
-    """Return a view's changed fields as JSON, and record them in `sent`.
-
-    failed: a sentence if it could not be drawn. waiting: whether it waits for a result, and shows the last one.
-    """
-    before = sent.get(view.name)
-    looked = look(lambda s: {name: _encoded(value) for name, value in view.draw(s).items()}, s, before)
-    if looked is None:
-        return {}
-    data, reads, problem = looked
-    known = {} if before is None else before.digests
-    is_waiting = problem == WAITING
-    for name, value in (("failed", "" if is_waiting else problem), ("waiting", is_waiting)):
-        if value or name in known:
-            data[name] = _json(value)
-    fields, sent[view.name] = _changes(data, before, reads.seen)
-    return fields
-
-
-def _encoded(value: Any) -> str | Lines:
-    return value if isinstance(value, Lines) else _json(value)
-
-
-def _changes(data: Mapping[str, str | Lines], before: Sent | None, seen: Seen) -> tuple[dict[str, str], Sent]:
-    """Return the fields that differ from the last ones sent, as JSON, and an updated record."""
-    fields, sent = {}, Sent(seen)
-    if before is not None:  # the browser keeps the fields that are left out
-        sent.digests.update(before.digests)
-        sent.lines.update(before.lines)
-    for name, value in data.items():
-        if isinstance(value, Lines):
-            sent_lines = sent.lines.get(name)
-            sent.lines[name] = value
-            kept = _common(sent_lines or (), value)
-            if sent_lines is None or kept < len(value) or len(sent_lines) > kept:
-                fields[name] = _json(value if sent_lines is None else {"$lines": kept, "add": value[kept:]})
-            continue
-        if sent.digests.get(name) != hash(value):
-            sent.digests[name] = hash(value)
-            fields[name] = value
-    return fields, sent
-
-
-def _signal(signal: Signal, s: Snapshot, sent: dict[Any, Sent]) -> str | None:
-    """Return a signal's value as JSON, or None if it has already been sent."""
-    before = sent.get(signal.name)
-
-    def draw(s: Any) -> dict[str, str]:
-        value = signal.draw(s)
-        return {name: _json(each) for name, each in ((value or {}) if signal.by_field else {"": value}).items()}
-
-    if (looked := look(draw, s, before)) is None:
-        return None
-    fields, sent[signal.name] = _changes(looked[0], before, looked[1].seen)
-    return fields.get("") if not signal.by_field else _object(fields) if fields else None
-
-
-def _common(before: Sequence[str], after: Sequence[str]) -> int:
-    """Return the length of the common prefix, in lines."""
-    pairs = enumerate(zip(before, after, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(before), len(after)))
-
-
-def _json(value: Any) -> str:
-    """Return compact JSON without `<`, which is safe inside HTML."""
-    return json.dumps(value, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _encode(number: int, base: int | None, views: Mapping[str, Mapping[str, str]], signals: Mapping[str, str]) -> str:
-    shown = ",".join(f"{_json(name)}:{_object(fields)}" for name, fields in views.items())
-    return _object({"n": _json(number), "base": _json(base), "views": f"{{{shown}}}", **signals})
-
-
-def _object(fields: Mapping[str, str]) -> str:
-    """Build a JSON object from values that are already JSON."""
-    return f"{{{','.join(f'{_json(name)}:{text}' for name, text in fields.items())}}}"

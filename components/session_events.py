@@ -13,10 +13,10 @@ from typing import Any
 import gradio as gr
 
 from components.downloads import SIGNAL as DOWNLOAD
-from components.events import NO_PROGRESS, QUEUES, Events, error, in_turn
+from components.events import NO_PROGRESS, QUEUES, Events, error
 from components.frame import choose_language, choose_numbers
 from components.i18n import Language, t
-from components.render import Renderer, Signal
+from components.render import Signal, analyse
 from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
 from components.state.hidden import hidden_values, hide_again
@@ -113,25 +113,6 @@ def _known(arrived: str) -> dict[str, Any]:
         known = json.loads(arrived)
         return known if isinstance(known, dict) else {}
     return {}
-
-
-def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
-    """Compute what the open tab needs until nothing is missing. Only one event per session does this at a time."""
-    done: object = None
-    while session.analysing.acquire(blocking=False):
-        try:
-            while (wanted := _wanted(renderer, session)) not in (None, done):
-                done = wanted
-                yield from in_turn(renderer.due(session))
-        finally:
-            session.analysing.release()
-        if _wanted(renderer, session) in (None, done):  # otherwise, another event arrived meanwhile and did nothing
-            return
-
-
-def _wanted(renderer: Renderer, session: Session) -> object:
-    with session.lock.reading():
-        return renderer.wanted(session, session.snapshot())
 
 
 def miss_frame(session: Session, sent: dict[str, Any]) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 from components.cards.card import Card
 from components.i18n import speaking
 from components.kit import Tab
-from components.render import Renderer, compute
-from components.session_events import analyse
+from components.render import Renderer, analyse, compute
 from components.state.reads import Computed
 from components.state.session import Session
 from gpt import Generation, LoadedModel

@@ -14,8 +14,7 @@ import components
 from components import concepts
 from components.frame import in_force
 from components.labels import percent
-from components.render import Renderer
-from components.session_events import analyse
+from components.render import Renderer, analyse
 from components.state.example import example
 from components.state.hidden import hide
 from components.state.session import Session

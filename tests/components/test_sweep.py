@@ -13,8 +13,7 @@ import pytest
 
 from components.cards.card import EVENTS, Card
 from components.parts import Part
-from components.render import Renderer
-from components.session_events import analyse
+from components.render import Renderer, analyse
 from components.state.example import example, first_prompt, opening
 from components.state.reads import Pending, Reads
 from components.state.session import Session
