@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import errno
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from html import escape
 from typing import Any, Literal
 
@@ -83,17 +83,22 @@ class Events:
         first = trigger[0] if isinstance(trigger, list | tuple) else trigger
         name = getattr(first, "event_name", "")
 
-        def respond(event: gr.EventData, session_id: object, values: tuple[Any, ...]) -> Iterator[Any]:
+        def steps_of(session: Session, event: gr.EventData, values: tuple[Any, ...]) -> Generator[None]:
+            given = [
+                _sent(value, name) if isinstance(each, gr.HTML) and each is not self.client else value
+                for each, value in zip(inputs, values, strict=True)
+            ]
+            return _steps_of(handler, session, [*given, _dict(vars(event).get("_data"))] if payload else given)
+
+        def shown(session: Session) -> Any:
+            return self.renderer.frame(session) or gr.skip()
+
+        def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
             session = self.find(session_id)
             if session is None:
                 yield RESTORE
                 return
-            sent = (
-                _sent(v, name) if isinstance(c, gr.HTML) and c is not self.client else v
-                for c, v in zip(inputs, values, strict=True)
-            )
-            arguments = (*sent, _dict(vars(event).get("_data"))) if payload else (*sent,)
-            with closing(_steps_of(handler, session, arguments)) as steps:
+            with closing(steps_of(session, event, values)) as steps:
                 try:
                     for _ in steps:
                         yield shown(session)
@@ -102,21 +107,16 @@ class Events:
                     raise
             yield shown(session)
 
-        def shown(session: Session) -> Any:
-            return self.renderer.frame(session) or gr.skip()
-
-        def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
-            yield from respond(event, session_id, values)
-
         def answer(event: gr.EventData, session_id: str, *values: Any) -> Any:
-            frames: list[Any] = []
+            session = self.find(session_id)
+            if session is None:
+                return RESTORE
             try:
-                frames.extend(respond(event, session_id, values))
+                for _ in steps_of(session, event, values):
+                    pass
             except gr.Error as problem:
-                if not frames:
-                    raise
                 _pop_up(problem)
-            return frames[-1]
+            return shown(session)
 
         prepare = js or "(...values) => values"
         options = {
@@ -155,27 +155,6 @@ class Events:
         return self.store.get(str(session_id))
 
 
-def in_turn(runs: Iterable[Callable[[], Iterator[None] | None]]) -> Iterator[None]:
-    """Call functions that change a session, yielding before each call and whenever one yields.
-
-    After an error, the remaining functions are still called. The first error is raised at the end.
-    """
-    problems: list[Exception] = []
-    for run in runs:
-        yield
-        try:
-            made = run()
-            if isinstance(made, Iterator):
-                yield from made
-        except Exception as problem:
-            problems.append(problem)
-    for other in problems[1:]:
-        with suppress(gr.Error), error_messages():  # counts it; only the first one becomes a message
-            raise other
-    if problems:
-        raise problems[0]
-
-
 def _pop_up(problem: gr.Error) -> None:
     """Show an error's message without raising it, which would drop the event's frame."""
     if problem.print_exception:
@@ -184,7 +163,7 @@ def _pop_up(problem: gr.Error) -> None:
     log_message(problem.message, problem.title, level, problem.duration, problem.visible)
 
 
-def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Generator[None]:
+def _steps_of(handler: Handler, session: Session, arguments: Sequence[Any]) -> Generator[None]:
     """Yield a handler's updates, if any, and convert its errors to messages. Texts are in the session's language."""
     steps: Iterator[None] | None = None
 

@@ -139,8 +139,10 @@ class Renderer:
             if is_whole:
                 session.sent = {}
             s, sent = session.snapshot(), session.sent
-            views = {each.name: _object(new) for each in self.shown(s) if (new := _shown_changes(each, s, sent))}
-            signals = {}
+            views, signals = dict[str, str](), dict[str, str]()
+            for view in self.shown(s):
+                if new := changes(view.name, view.draw, s, sent, is_shown=True):
+                    views[view.name] = _object(new)
             for each in self.signals:
                 heard = each.is_shared or not session.is_mirror
                 if heard and (new := changes(each.name, each.fields, s, sent)):
@@ -165,10 +167,6 @@ class Renderer:
             except Exception as problem:
                 count_error("drawing", problem)
         return drawn
-
-
-def _shown_changes(view: View, s: Snapshot, sent: dict[Any, Any]) -> dict[str, str]:
-    return changes(view.name, view.draw, s, sent, is_shown=True)
 
 
 def changes(name: str, draw: Draw, s: Snapshot, sent: dict[Any, Any], *, is_shown: bool = False) -> dict[str, str]:

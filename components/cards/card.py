@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Events, in_turn
+from components.events import Events, error_messages
 from components.i18n import t
 from components.monitoring import count_error
 from components.parts import Action, Handler, Live, Part, Queue, streams
@@ -61,10 +61,7 @@ class Card:
             js_on_load=f"glassbox.card(element, trigger, props, {call})",
             apply_default_css=False,
             elem_id=f"card-{name}",
-            elem_classes=[
-                "gb-widget",
-                "gb-holder",
-            ],  # gradio repeats these on an inner element, so none may draw a border or padding
+            elem_classes=["gb-widget", "gb-holder"],  # repeated on an inner element: none may draw a border or padding
         )
         pictures = [part for part in self.root.everything() if part.draw is not None]
         self.view = View(f"card.{name}", self._draw)
@@ -105,10 +102,7 @@ class Card:
         return {queue: s.handled.get((self.name, queue), 0) for queue in self.queues}
 
 
-def add_cards(
-    events: Events,
-    shown: Mapping[str, Sequence[Card]],
-) -> None:
+def add_cards(events: Events, shown: Mapping[str, Sequence[Card]]) -> None:
     """Show cards in their tabs ("" stands for every tab), and wire one event for each queue that they use.
 
     An event of the queue "model" also brings along what has just been set or typed in any of the cards, and one of the
@@ -140,9 +134,24 @@ def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, 
 
 
 def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> Iterator[None]:
-    """Like `act`, but for handlers that may yield. The first yield confirms that an action has arrived."""
-    pending = _pending(cards, queue, session, sent)
-    yield from in_turn(partial(handler, session, value) for handler, value in pending)
+    """Like `act`, but for handlers that may yield. The first yield confirms that an action has arrived.
+
+    After an error, the remaining actions are still handled. The first error is raised at the end.
+    """
+    problems: list[Exception] = []
+    for handler, value in _pending(cards, queue, session, sent):
+        yield
+        try:
+            made = handler(session, value)
+            if isinstance(made, Iterator):
+                yield from made
+        except Exception as problem:
+            problems.append(problem)
+    for other in problems[1:]:
+        with suppress(gr.Error), error_messages():  # counts it; only the first one becomes a message
+            raise other
+    if problems:
+        raise problems[0]
 
 
 def _pending(
