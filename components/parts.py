@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict
+from functools import partial
+from typing import Any, Literal, Protocol, TypedDict
 
 from typing_extensions import Unpack
 
@@ -164,26 +165,14 @@ def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes
 # Words: sentences from the catalogue, with values for their placeholders
 
 
-def title(key: str) -> Part:
-    return _sentence("page-title", key, {})
-
-
-def question(key: str, **values: object) -> Part:
-    return _sentence("question", key, values)
-
-
-def lead(key: str, **values: object) -> Part:
-    """Return a sentence in normal size."""
-    return _sentence("lead", key, values)
-
-
-def caption(key: str, **values: object) -> Part:
-    """Return a sentence in a muted style."""
-    return _sentence("caption", key, values)
-
-
-def _sentence(look: str, key: str, values: Mapping[str, object]) -> Part:
+def _sentence(look: str, key: str, /, **values: object) -> Part:
     return Part("words", fixed={"look": look}, words={"text": (key, values)})
+
+
+title = partial(_sentence, "page-title")
+question = partial(_sentence, "question")
+lead = partial(_sentence, "lead")  # in normal size
+caption = partial(_sentence, "caption")  # muted
 
 
 # Controls
@@ -220,43 +209,45 @@ class ControlOptions(TypedDict, total=False):
     whole: bool
 
 
-# A control is that of a setting, or has a name on the page. Its label is a catalogue key, or a function of the snapshot
-# that returns the words.
+class Control(Protocol):
+    """Makes a control of a `components.kit.settings.Setting`, or with a name on the page.
+
+    label: a catalogue key, or a function of the snapshot that returns the words.
+    """
+
+    def __call__(self, of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part: ...
 
 
-def slider(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
-    """Return a slider with a number field. It sends a number between low and high."""
-    return _control("slider", ("low", "high", "step", "typed_step"), of, label, options)
+def _control(kind: str, *properties: str) -> Control:
+    """Return the function that makes controls of a kind. Properties given as functions are live."""
+
+    def control(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
+        is_named = isinstance(of, str)
+        given: dict[str, Any] = {"whole": True, **({} if is_named else of.control), **options}
+        shown = {name: given[name] for name in (*properties, "value") if name in given}
+        words: dict[str, Sentence] = {name: (given[name], {}) for name in ("info", "placeholder") if given.get(name)}
+        if callable(label):
+            shown["label"] = label
+        else:
+            words["label"] = (label, {})
+        live: dict[str, Live] = {name: value for name, value in shown.items() if callable(value)}
+        fixed = {name: value for name, value in shown.items() if name not in live}
+        actions = {"act": Action(given["on"], given.get("queue", "interactive"), latest=True)}
+        if "on_enter" in given:
+            actions["enter"] = given["on_enter"]
+        part = Part(kind, of if is_named else of.id, fixed, words, live, actions)
+        return _shown(part, given.get("show"))
+
+    return control
 
 
-def choice(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
-    """Return a control that offers a few values side by side. It sends the chosen value."""
-    return _control("choice", ("choices", "labelled"), of, label, options)
-
-
-def select(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
-    """Return a drop-down list. It sends the chosen value."""
-    return _control("select", ("choices", "beside"), of, label, options)
-
-
-def pick_list(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
-    """Return a list of selected or typed entries. It sends a list of choice values and typed strings."""
-    return _control("pick_list", ("choices", "most"), of, label, options)
-
-
-def text_box(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
-    """Return a text box with one or more lines. It sends the text after each key press."""
-    return _control("text_box", ("max_length",), of, label, options)
-
-
-def number_box(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
-    """Return a number field. It sends the number, or None for anything else."""
-    return _control("number_box", ("whole",), of, label, {"whole": True, **options})
-
-
-def check_box(of: Any, label: str | Live, **options: Unpack[ControlOptions]) -> Part:
-    """Return a checkbox. It sends a bool."""
-    return _control("check_box", (), of, label, options)
+slider = _control("slider", "low", "high", "step", "typed_step")  # with a number field; sends a number in these limits
+choice = _control("choice", "choices", "labelled")  # a few values side by side; sends the chosen one
+select = _control("select", "choices", "beside")  # a drop-down list; sends the chosen value
+pick_list = _control("pick_list", "choices", "most")  # sends the selected values and typed strings
+text_box = _control("text_box", "max_length")  # of one or more lines; sends the text after each key press
+number_box = _control("number_box", "whole")  # sends the number, or None for anything else
+check_box = _control("check_box")  # sends a bool
 
 
 def button(
@@ -295,9 +286,8 @@ def timer(name: str, seconds: float, on: Handler, *, active: Live) -> Part:
 
     on: receives only the session.
     """
-    return Part(
-        "timer", name, {"seconds": seconds}, {}, {"active": active}, {"act": Action(valueless(on), latest=True)}
-    )
+    act = Action(valueless(on), latest=True)
+    return Part("timer", name, {"seconds": seconds}, live={"active": active}, actions={"act": act})
 
 
 def valueless(handler: Handler) -> Handler:
@@ -314,25 +304,6 @@ def valueless(handler: Handler) -> Handler:
 def streams(handler: Any) -> bool:
     """Return whether a handler is a generator function, which updates the page each time it yields."""
     return inspect.isgeneratorfunction(getattr(handler, "func", handler))
-
-
-def _control(kind: str, properties: Sequence[str], of: Any, label: str | Live, options: ControlOptions) -> Part:
-    """Return a control. Properties given as functions are live. of: a `components.kit.settings.Setting` or a name."""
-    is_named = isinstance(of, str)
-    given: dict[str, Any] = {**({} if is_named else of.control), **options}
-    shown = {name: given[name] for name in (*properties, "value") if name in given}
-    words: dict[str, Sentence] = {name: (given[name], {}) for name in ("info", "placeholder") if given.get(name)}
-    if callable(label):
-        shown["label"] = label
-    else:
-        words["label"] = (label, {})
-    live: dict[str, Live] = {name: value for name, value in shown.items() if callable(value)}
-    fixed = {name: value for name, value in shown.items() if name not in live}
-    actions = {"act": Action(given["on"], given.get("queue", "interactive"), latest=True)}
-    if "on_enter" in given:
-        actions["enter"] = given["on_enter"]
-    part = Part(kind, of if is_named else of.id, fixed, words, live, actions)
-    return _shown(part, given.get("show"))
 
 
 def _shown(part: Part, show: Live | None) -> Part:
