@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -105,51 +105,42 @@ def build_app(
     def tab(name: str) -> gr.Tab:
         return gr.Tab(t(f"tab.{name}"), id=name, elem_classes="" if name in INNER else "gb-tab")
 
+    others = OtherTabs(set_shape, loss.measure_text, open_film)
+    builders: dict[str, Callable[[Events, gr.Tab], None]] = {
+        "inside": lambda events, _: inside.build(events),
+        "why": lambda events, _: why.build(events),
+        "concepts": lambda events, _: concepts.tab.build(events),
+        "change": lambda events, _: change.build(events),
+        "activations": lambda events, _: activations.tab.build(events, stream.STREAM),
+        "embeddings": lambda events, _: stream.tab.build(events),
+        "lessons": lambda events, _: lessons(loaded, others).build(events),
+        "challenges": lambda events, _: challenges.build(events),
+        "learned": lambda events, _: build_learned(events, ExamplePass),
+        "build": lambda events, _: build_tab.tab.build(events, *build_tab.cards(course)),
+        "glossary": lambda events, _: glossary.tab.build(events),
+        "compare": build_compare,
+        "train": lambda events, _: build_train(events, ExamplePass, write_prompt),
+        "shapes": lambda events, inner: build_shapes(events, inner, text),
+        "loss": lambda events, _: loss.tab.build(events),
+    }
+
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
-        app.queue(
-            max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
-        )  # must come first, because it resets the queue
+        # This must come first, because it resets the queue.
+        app.queue(max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS)
         look_less_often(app._queue)
         frame = build_frame(pick_model, select_token, stop)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
             with tab("playground"):
                 build_playground(events, frame, open_film, uploads=uploads)
-            with tab("look"), gr.Tabs(elem_id="look") as look:
-                with tab("inside"):
-                    inside.build(events)
-                with tab("why"):
-                    why.build(events)
-                with tab("concepts"):
-                    concepts.tab.build(events)
-                with tab("change"):
-                    change.build(events)
-                with tab("activations"):
-                    activations.tab.build(events, stream.STREAM)
-                with tab("embeddings"):
-                    stream.tab.build(events)
-            with tab("learn"), gr.Tabs(elem_id="learn") as learn:
-                with tab("lessons"):
-                    lessons(loaded, OtherTabs(set_shape, loss.measure_text, open_film)).build(events)
-                with tab("challenges"):
-                    challenges.build(events)
-                with tab("learned"):
-                    build_learned(events, ExamplePass)
-                with tab("build"):
-                    build_tab.tab.build(events, *build_tab.cards(course))
-                with tab("glossary"):
-                    glossary.tab.build(events)
-            with tab("lab"), gr.Tabs(elem_id="lab") as lab:
-                with tab("compare") as compare:
-                    build_compare(events, compare)
-                with tab("train"):
-                    build_train(events, ExamplePass, write_prompt)
-                with tab("shapes") as shapes:
-                    build_shapes(events, shapes, text)
-                with tab("loss"):
-                    loss.tab.build(events)
+            rows = [tabs]
+            for outer, ids in INNER.items():
+                with tab(outer), gr.Tabs(elem_id=outer) as row:
+                    rows.append(row)
+                    for each in ids:
+                        with tab(each) as inner:
+                            builders[each](events, inner)
         build_film(events, {"hide": _hide_a_word, "layer": look_inside, "challenge": _take_challenge})
-        rows = (tabs, look, learn, lab)
         wire_tabs(events, rows)
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
         pages = {

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
@@ -88,27 +87,18 @@ def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
 
     Spaces beside a "·" are kept.
     """
-    for name, value in values.items():
-        text = str(value)
-        if _is_cjk(text[:1]):
-            sentence = _space_before(name).sub(f"{{{name}}}", sentence)
-        if _is_cjk(text[-1:]):
-            sentence = _space_after(name).sub(f"{{{name}}}", sentence)
-    return sentence
 
+    def is_cjk(name: str, end: slice) -> bool:
+        return "\u4e00" <= str(values.get(name, ""))[end] <= "\u9fff"
 
-@cache
-def _space_before(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!·) \{{{re.escape(name)}\}}")
+    def before(found: re.Match[str]) -> str:
+        return "" if is_cjk(found[1], slice(1)) else " "
 
+    def after(found: re.Match[str]) -> str:
+        return found[1] if is_cjk(found[2], slice(-1, None)) else f"{found[1]} "
 
-@cache
-def _space_after(name: str) -> re.Pattern[str]:
-    return re.compile(rf"\{{{re.escape(name)}\}} (?!·)")
-
-
-def _is_cjk(character: str) -> bool:
-    return "\u4e00" <= character <= "\u9fff"
+    sentence = re.sub(r"(?<!·) (?=\{(\w+)\})", before, sentence)
+    return re.sub(r"(\{(\w+)\}) (?!·)", after, sentence)
 
 
 # The technical terms: one file per language, a list of {"word", "forms", "says"}
