@@ -224,10 +224,7 @@ def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Featu
 
 
 def unsteered_probabilities(s: Any) -> Tensor | None:
-    """Return the unsteered distribution (vocab_size,) after the selected position, under the sampling settings.
-
-    None if nothing is turned up or down, or until it has been computed.
-    """
+    """Return the distribution without steering, (vocab_size,), under the sampling settings, if it is known."""
     found = s.ready(unsteered)
     return None if found is None else s.stages(found[0], s.text.ids[: s.position + 1]).final
 

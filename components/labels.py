@@ -96,10 +96,7 @@ def _code(run: re.Match[str]) -> str:
 
 
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:
-    """Quote a token for a sentence, without a leading space.
-
-    A token that is not valid text is described instead.
-    """
+    """Quote a token for a sentence, without a leading space, or describe it if it is not valid text."""
     data = tokenizer.token_bytes(token_id)
     if is_exact():
         return f"“{visible(token_text(tokenizer, token_id))}”"

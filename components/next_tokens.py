@@ -80,9 +80,6 @@ def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:
 
 
 def best_of_both(before: Tensor, after: Tensor, n: int) -> list[int]:
-    """Return the ids of the n - 3 most likely tokens in one prediction and the 3 most likely in another.
-
-    before, after: (vocab_size,).
-    """
+    """Return the n - 3 most likely tokens of one prediction, (vocab_size,), and the 3 most likely of another."""
     counted = zip((before, after), (n - 3, 3), strict=True)
     return list(dict.fromkeys(i for one, k in counted for i in one.topk(min(k, len(one))).indices.tolist()))

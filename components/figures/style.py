@@ -85,10 +85,7 @@ def colorscale(colours: tuple[Colour, ...]) -> list[list[float | str]]:
 
 
 def css_variables() -> str:
-    """Return the CSS variables for both themes.
-
-    These are `--gb-<name>` for each colour, `--gb-seq-0..8` and `--gb-div-0..8`.
-    """
+    """Return the CSS variables for both themes: `--gb-<name>` for each colour, `--gb-seq-0..8` and `--gb-div-0..8`."""
     named = {name.replace("_", "-"): pair for name, pair in PALETTE.items()}
     named |= {f"seq-{i}": pair for i, pair in enumerate(SEQUENTIAL)}
     named |= {f"div-{i}": pair for i, pair in enumerate(DIVERGING)}
@@ -113,10 +110,7 @@ def escape(text: str) -> str:
 
 
 def token_label(text: str, longest: int = 14) -> str:
-    """Return a token for plotly, truncated with … after `longest` characters.
-
-    Invisible characters are marked and `& < >` escaped.
-    """
+    """Return a token for plotly: visible, escaped, and truncated with … after `longest` characters."""
     return escape(shortened(text, longest))
 
 

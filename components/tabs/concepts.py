@@ -52,11 +52,7 @@ tab = Tab("concepts")
 
 @tab.state
 class Chosen:
-    """What was chosen.
-
-    layer: layer whose features are listed; None for the last one. search: a word. feature: the open feature, and the
-    name of its model.
-    """
+    """layer: whose features are listed; None for the last one. feature: the open one, and the name of its model."""
 
     layer: int | None = setting(None, lambda s: {layer: str(layer) for layer in layers(s)})
     search: str = setting("", most=MAX_QUERY_CHARS)

@@ -72,10 +72,6 @@ Data = dict[str, Any]
 Stories = list[tuple[tuple[int, ...], Tensor]]
 
 
-def beat_named(name: str) -> str:
-    return name if name in NAMES else NAMES[0]
-
-
 @torch.inference_mode()
 def read_stories(loaded: LoadedModel) -> Stories:
     """Read two sentences with the same ending, and the ending alone; [] if the model cannot read them.
@@ -106,7 +102,8 @@ def draw_film(s: Any) -> Data:
     if s.film is None or s.text is None:
         return {"beat": None, "film": None}
     chosen = s[Chosen]
-    opened = {"beat": beat_named(s.film), "played": chosen.film_played, "clicks": chosen.film_clicks, "film": None}
+    beat = s.film if s.film in NAMES else NAMES[0]
+    opened = {"beat": beat, "played": chosen.film_played, "clicks": chosen.film_clicks, "film": None}
     try:
         return opened | {"plays": chosen.film_plays, "film": film(s, s.cached(scene_of))}
     except Pending:
@@ -206,11 +203,7 @@ def _strips(scene: Scene, asked: list[int], layers: list[int]) -> dict[str, Data
 
 
 def _written(s: Any, position: int, asked: list[int], cause: Sequence[int]) -> list[Data]:
-    """Return the end of the text as written, up to the followed token: each token with its place in the film.
-
-    hidden: whether the model doesn't read it. asked: its index among the asked tokens, or -1. cause: whether it belongs
-    to the word that the prediction depends on.
-    """
+    """Return the end of the text as written, up to the followed token: each token with its place in the film."""
     written = s.written
     read = [i for i in range(len(written.ids)) if i not in s.hidden]
     end = read[position]
@@ -261,9 +254,7 @@ def _guesses(scene: Scene, trace: Trace) -> list[Data]:
 def _draw(s: Snapshot, scene: Scene) -> Data:
     """Return the data for the beat that samples the next token.
 
-    "pieces" are (token, start, width), and "chosen" is the index of the drawn piece. "number" is the random number in
-    [0, 1), or None at temperature 0. The seed is the one with which the next token was sampled or, failing that, the
-    last run's or the previous token's.
+    The seed is the one with which it was sampled or, failing that, the last run's or the previous token's.
     """
     document, tokenizer, after = scene.document, scene.tokenizer, scene.position + 1
     sources: list[Any] = [document.origin(after).params] if after < len(document.ids) else []
@@ -293,7 +284,7 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
     if session.document is None:
         raise PageError("error.no_text")
     session.change(Chosen, film_plays=True, film_clicks=session.state(Chosen).film_clicks + 1)
-    session.film = beat_named(beat)
+    session.film = beat
 
 
 def play_film(after: Mapping[str, Callable[[Session], object]], session: Session, sent: dict[str, Any]) -> None:
@@ -319,9 +310,8 @@ def look_inside(session: Session) -> None:
 def film_card(after: Mapping[str, Callable[[Session], object]]) -> Callable[[], Card]:
     """Return the card with the film, for every tab. after: the steps that the film's last card offers, by name.
 
-    The widget sends {"beat"}: the new beat's name, or None when the film is closed; then "next" may be "hide", "layer"
-    or "challenge". Space plays and pauses; the arrow keys, PageUp and PageDown move between beats, Home and End to the
-    first and the last; Escape closes the film. View data: as described in `film/film.js` and `film/paint.js`.
+    Space plays and pauses; the arrow keys, PageUp and PageDown move between beats, Home and End to the first and the
+    last; Escape closes the film.
     """
     return card(
         "film", widget("film", "film", template=_TEMPLATE, draw=draw_film, on=partial(play_film, after)), classes=""

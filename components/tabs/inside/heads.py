@@ -1,8 +1,4 @@
-"""The pictures of heads: the overview of all heads, and one head in stages.
-
-The overview consists of thumbnails, and is extended as the text grows: a new token adds one row of weights. The stages
-are queries and keys, scores, scaling, mask, softmax, values, output.
-"""
+"""The pictures of heads: thumbnails of all heads, which grow with the text, and one head in stages."""
 
 from __future__ import annotations
 
@@ -76,11 +72,8 @@ MAP_SIDE = 96  # maximum number of pixels per side in the thumbnail of a longer 
 class HeadOverview:
     """Thumbnails of all heads. Each pixel is the maximum weight among `factor` x `factor` token pairs.
 
-    Attributes:
-        ids: Ids of the tokens included so far.
-        rows: Rows of pixels, each (n_layer, n_head, row + 1) in uint8, where 255 means a weight of 1. Masked keys are
-            left out.
-        sums: Sums from which `shares` is computed, (n_layer, n_head, 3).
+    ids: the tokens included so far. rows: rows of pixels without masked keys, each (n_layer, n_head, row + 1) in uint8,
+    where 255 means a weight of 1. sums: from which `shares` is computed, (n_layer, n_head, 3).
     """
 
     document: Generation
@@ -106,11 +99,8 @@ class HeadOverview:
     def is_beginning(self, recording: Recording) -> bool:
         return self.document is recording.document and recording.ids[: len(self.ids)] == self.ids
 
-    def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
-        """Return the overview extended by at least one block of positions, stopping once `seconds` have passed.
-
-        Starts from scratch if the recording belongs to another text.
-        """
+    def extended(self, recording: Recording) -> HeadOverview:
+        """Return the overview, or that of another text, extended by blocks of positions for OVERVIEW_SECONDS."""
         overview, began, end = self, time.perf_counter(), recording.length
         if not self.is_beginning(recording):
             overview = self.empty(recording.document)
@@ -122,7 +112,7 @@ class HeadOverview:
             overview = replace(self.empty(recording.document), factor=factor)
         while (start := len(overview.ids)) < end:
             overview = overview._with_block(recording, start, min(end, start // BLOCK * BLOCK + BLOCK))
-            if time.perf_counter() - began > seconds:
+            if time.perf_counter() - began > OVERVIEW_SECONDS:
                 break
         return overview
 
@@ -152,7 +142,7 @@ def overview(s: Any) -> Generator[HeadOverview, None, HeadOverview]:
     recording, _ = recording_at(s)
     extended = overview.latest(s.snapshot) or HeadOverview.empty(recording.document)
     while True:
-        extended = extended.extended(recording, OVERVIEW_SECONDS)
+        extended = extended.extended(recording)
         if s.generating or extended.ids == recording.ids:
             return extended
         yield extended

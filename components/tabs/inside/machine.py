@@ -135,10 +135,7 @@ def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
 
 
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor, stages: Stages) -> dict[str, str]:
-    """Return a caption for each part of the model (see components.widgets.flow.PARTS).
-
-    `logits` after the selected position is (vocab_size,); `stages` is its distribution.
-    """
+    """Return a caption for each part of the model. logits, stages: the prediction after the selected position."""
     config, recording, layer, position = scene.config, scene.recording, scene.layer, scene.position
     row, likeliest = vectors.weights[position, : position + 1], int(stages.final.argmax())
     window, target, neurons = config.window_of(layer), int(row.argmax()), recording.neurons(layer, position)

@@ -43,11 +43,8 @@ class Recording:
     """The activations for a document's first tokens, independent of the selection.
 
     `extended` writes into the same memory: an earlier recording remains valid only up to the first position where
-    the new ids differ.
-
-    Attributes:
-        max_bytes: Memory limit for queries, keys and values.
-        limit: Number of positions that fit into `max_bytes`; later positions are not recorded.
+    the new ids differ. limit: number of positions whose queries, keys and values fit into max_bytes; no others are
+    recorded.
     """
 
     document: Generation

@@ -31,13 +31,9 @@ tab = Tab("inside")
 class Chosen:
     """How far the machine is opened and what is selected in it, besides the selection of the whole page.
 
-    Attributes:
-        max_bytes: Memory limit for the recording, in bytes; the same for every visitor.
-        step: The path of this prediction; with the numbers of one layer; with all heads.
-        key: Selected key position; None for the position with the largest weight.
-        film_plays: Whether the film was opened by a click; a link opens it paused.
-        film_clicks: Number of times a click opened the film.
-        film_played: The last beat that the page has played.
+    max_bytes: memory limit for the recording, the same for every visitor. key: selected key position; None for the one
+    with the largest weight. film_plays: whether the film was opened by a click; a link opens it paused. film_clicks:
+    how often a click opened it. film_played: the last beat that the page has played.
     """
 
     step: str = setting(STEPS[0], lambda s: {step: t(f"inside.step.{step}") for step in STEPS})
@@ -66,12 +62,7 @@ def recorded(s: Any) -> Recording:
 
 @dataclass(frozen=True)
 class Scene:
-    """The recorded text and the selection.
-
-    Attributes:
-        position: The selected position, clamped to the last recorded one.
-        head: The selected head; the first one if the average of all is selected.
-    """
+    """The recorded text and the selection: a recorded position, and the first head if the average is selected."""
 
     recording: Recording
     position: int
