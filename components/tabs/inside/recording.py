@@ -226,7 +226,7 @@ def neuron_rows(pre: Tensor, post: Tensor, up: Tensor | None) -> np.ndarray:
     strongest = (post if up is None else post.abs()).argmax(dim=-1, keepdim=True)
     active = ((post if up is None else pre) > 0).sum(dim=-1, keepdim=True)
     at_strongest = [x.gather(-1, strongest) for x in (pre, torch.ones_like(post) if up is None else up, post)]
-    return torch.cat([active, strongest, *at_strongest], dim=-1)[0].double().cpu().numpy()
+    return torch.cat([x[0].cpu().double() for x in (active, strongest, *at_strongest)], dim=-1).numpy()
 
 
 class HeadVectors(NamedTuple):
