@@ -55,7 +55,7 @@ from components.tabs.playground.prediction import hide_main
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.building import build_shapes
 from components.tabs.shapes.size import set_shape
-from components.tabs.train.learned import build_learned
+from components.tabs.train.film import build_learned
 from components.tabs.train.tab import build_train
 from components.tabs.why.tab import tab as why
 from components.theme import THEME

@@ -59,7 +59,7 @@ class Compare:
 
     prompt: prompt for both parts; None for Write's prompt. right_prompt: prompt for the right column; None if it equals
     the left one. ran: inputs to the last run. pair: the generated texts, which grow in place. pair_version: incremented
-    whenever the pair changes. measured: number of positions compared so far and in total, during the measurement.
+    whenever the pair changes.
     """
 
     part: str = kit.setting("sides", lambda s: {each: t(f"compare.{each}") for each in ("sides", "beams")})
@@ -69,7 +69,6 @@ class Compare:
     ran: Hashable = None
     pair: Pair | None = None
     pair_version: int = 0
-    measured: tuple[int, int] | None = None
     job: Job | None = None
     notice: Message | Exception | None = None
 
@@ -177,7 +176,7 @@ def generate(session: Session) -> Iterator[None]:
     if state.pair is not None and state.job is None:
         state.pair.read()
         state.pair.comparison.measure()
-        session.change(Compare, pair_version=state.pair_version + 1)
+        grew(session)
 
 
 def _inputs(session: Session) -> Hashable:
@@ -199,19 +198,21 @@ def _write(session: Session, job: Job) -> Generator[None]:
         with admitted(session, *(document.loaded for document in pair.documents)) as waiting:
             yield from waiting
             pair.read()
-            yield from _shown(session)
+            grew(session)
+            yield
             while pair.comparison.measure(CHUNK):
-                measured = len(pair.comparison.divergences), pair.comparison.n_measurable
-                session.change(Compare, measured=measured)
+                n, total = len(pair.comparison.divergences), pair.comparison.n_measurable
+                session.progress = Message("compare.measuring", {"n": n, "total": total})
                 yield
-            session.change(Compare, measured=None)
+            session.progress = None
             steps = pair.steps(session.state(Compare).length)
             for _, is_due in waiting.paced(steps, job.rest, lambda: TOKENS_PER_SECOND, lambda: UPDATE_SECONDS):
                 if is_due:
-                    yield from _shown(session)
+                    grew(session)
+                    yield
     finally:
         pair.finish_reasons = [reason or "stopped" for reason in pair.finish_reasons]
-        session.change(Compare, measured=None)
+        session.progress = None
 
 
 def _prepare(session: Session) -> Generator[None, None, Pair]:
@@ -236,17 +237,15 @@ def _prepare(session: Session) -> Generator[None, None, Pair]:
     return pair
 
 
-def _shown(session: Session) -> Iterator[None]:
+def grew(session: Session) -> None:
     session.change(Compare, pair_version=session.state(Compare).pair_version + 1)
-    yield
 
 
 def select_position(side: int | None, name: str, session: Session, sent: dict[str, Any]) -> None:
     """Select the clicked position, in both columns if their texts are comparable. name: its name in the payload."""
-    state = session.state(Compare)
-    pair = state.pair
+    pair = session.state(Compare).pair
     if pair is not None and all(document.n_read for document in pair.documents) and pair.select(sent.get(name), side):
-        session.change(Compare, pair_version=state.pair_version + 1)
+        grew(session)
 
 
 def status(side: int, s: Any) -> str:
@@ -260,13 +259,7 @@ def status(side: int, s: Any) -> str:
 
 
 def first_difference(s: Any) -> str | Message:
-    measured = s[Compare].measured
-    if s.progress is not None:
-        return s.progress
-    if measured is not None:
-        n, total = measured
-        return t("compare.measuring", n=n, total=total)
-    return divergence_sentence(shown_pair(s))
+    return s.progress or divergence_sentence(shown_pair(s))
 
 
 def divergence_sentence(pair: Pair) -> str:

@@ -1,4 +1,7 @@
-"""The film of a training run: one displayed step, with a head and a token that stay selected across steps."""
+"""The film of a training run: one displayed step, with a head and a token that stay selected across steps.
+
+The tab How it learned shows that of a recorded run, and the tab Train that of a visitor's own.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeGuard, TypeVar
 
+import gradio as gr
 import numpy as np
 
 from components import kit
-from components.cards.card import Card
+from components.cards.card import Card, add_cards
+from components.events import Events
 from components.figures.lines import Share, learning_curve
 from components.i18n import t
 from components.labels import percent, quoted, visible
@@ -25,7 +30,7 @@ from components.widgets.heads import heads, heads_data, largest_side, max_pooled
 from components.widgets.simple import growth, growth_data, table
 from gpt import LoadedModel
 from gpt.training.live_run import LiveRun
-from gpt.training.snapshots import Evaluation, RecordedRun, RunProgress
+from gpt.training.snapshots import Evaluation, RecordedRun, RunProgress, bundled_recording
 from gpt.training.tasks import N_TEST_EXAMPLES
 
 T = TypeVar("T")
@@ -123,9 +128,6 @@ class Film:
         """Return a function of a snapshot that draws the displayed step; it is on the page only if there is one."""
         return lambda s: draw(self.shown(s))  # type: ignore[arg-type]
 
-    def change(self, session: Session, **chosen: Any) -> None:
-        session.change(self.state, **chosen)
-
 
 def choose_step(film: Film, session: Session, sent: dict[str, Any]) -> None:
     """Show the evaluation at an index, "moment", or the last one until a step, "x", unchecked.
@@ -139,7 +141,7 @@ def choose_step(film: Film, session: Session, sent: dict[str, Any]) -> None:
     if type(moment) is int and moment >= 0:
         x = steps[min(moment, len(steps) - 1)]
     if is_number(x) and 0 <= x <= shown.progress.steps:
-        film.change(session, step=None if x >= steps[-1] else int(x))
+        session.change(film.state, step=None if x >= steps[-1] else int(x))
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -155,7 +157,7 @@ def select(film: Film, session: Session, sent: dict[str, Any]) -> None:
     limits = {"layer": config.n_layer, "head": config.n_head, "position": n}
     chosen = {name: at for name, limit in limits.items() if type(at := sent.get(name)) is int and 0 <= at < limit}
     if chosen:
-        film.change(session, **{"layer": shown.layer, "head": shown.head} | chosen)
+        session.change(film.state, **{"layer": shown.layer, "head": shown.head} | chosen)
 
 
 def is_task(shown: Shown) -> bool:
@@ -367,3 +369,61 @@ def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
         classes="gb-train-film",
     )
     return kit.card(f"{name}-results", kit.case(f"{name}-pictures", film.is_shown, {True: pictures}), classes="")
+
+
+# The recorded run, in which heads learn to copy: the tab How it learned
+
+learned = kit.Tab("learned")
+
+
+@learned.state
+class Learned(FilmState):
+    """What is selected in the recorded run. It begins with noise."""
+
+    step: int | None = 0
+
+
+@learned.computed
+def recorded(s: Any) -> RecordedRun:
+    return bundled_recording()
+
+
+def _find(s: Snapshot) -> Shown | None:
+    run = recorded.latest(s)
+    return None if run is None else shown_at(s.state(Learned), run, run.progress)
+
+
+RECORDED = Film("learned", Learned, _find, needs=(recorded,))
+
+
+def about(s: Any) -> str:
+    run = s[recorded]
+    config = run.config
+    return t(
+        "train.film.recorded",
+        steps=f"{run.progress.steps:,}",
+        parameters=f"{run.n_parameters:,}",
+        n_layer=config.n_layer,
+        n_head=config.n_head,
+    )
+
+
+def show_copying(session: Session) -> None:
+    """Show the run at the step where the displayed head begins to copy."""
+    shown = RECORDED.shown(session.snapshot())
+    if shown is not None and isinstance(shown.run, RecordedRun):
+        appeared = shown.run.appearance(shown.layer, shown.head)
+        if appeared is not None:
+            session.change(Learned, step=appeared[1])
+
+
+def build_learned(events: Events, machine: Machine) -> None:
+    """Build and wire the tab. machine: runs the forward pass shown in the picture of the model."""
+    copying = kit.button(
+        "learned-copying", "learned.copying", show_copying, show=RECORDED.is_shown, answer="learned-player"
+    )
+    whose = kit.section(kit.question("learned.question"), kit.says("learned-film", about), copying)
+    hero = player_card(RECORDED)()
+    with gr.Column(elem_classes="gb-cards gb-train"):
+        shown, loss = kit.card("learned-shown", whose, classes="")(), curve_card(RECORDED)()
+    add_cards(events, {learned.name: [hero, shown, loss, film_card(RECORDED, machine)()]})

@@ -199,12 +199,6 @@ def latest(session: Session) -> Explained | None:
     return found
 
 
-def choose_position(session: Session, position: object) -> None:
-    document = session.document
-    if document is not None and type(position) is int and position < document.n_read:
-        session.select(position=position)
-
-
 # The token to explain
 
 

@@ -21,7 +21,6 @@ from components.tabs.why.explained import (
     Chosen,
     Explained,
     about,
-    choose_position,
     latest,
     short,
     tab,
@@ -96,7 +95,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
     place, layer, e = sent.get("x"), sent.get("y"), latest(session)
     if e is not None and type(place) is int and type(layer) is int:
         session.change(Chosen, row=layer)
-        choose_position(session, e.first + place)
+        session.select(position=e.first + place)
 
 
 @tab.computed

@@ -27,14 +27,13 @@ from components.tabs.why.explained import (
     Explained,
     Question,
     about,
-    choose_position,
     explained,
     latest,
     question_of,
     short,
-    tab,
     tokens,
 )
+from components.tabs.why.explained import tab as tab
 from components.tabs.why.lens import lens_sections
 from components.text_views import attention_sentence, text_strip, token_lines
 from components.widgets.chart import Drawing
@@ -64,8 +63,6 @@ def ribbons(name: str, **wired: Any) -> Part:
     empty = {"columns": [], "is_pending": False}
     return widget("ribbons", name, template=_RIBBONS, empty=empty, **wired)
 
-
-__all__ = ["tab"]
 
 NOTHING = -1  # value of the `against` menu if no token is chosen
 MAX_ROLE_BYTES = 2**26
@@ -195,7 +192,7 @@ def text_section() -> Part:
     def method_says(s: Any, e: Explained) -> str:
         return t(f"why.method.{s[Chosen].method}.says", token=e.token_name)
 
-    select_token = lambda session, sent: choose_position(session, sent.get("index"))  # noqa: E731
+    select_token = lambda session, sent: session.select(position=sent.get("index"))  # noqa: E731
     return kit.section(
         kit.title_row(kit.question("why.text.question"), kit.choice(Chosen.method, "why.method")),
         kit.says("why-method-says", about(method_says), kind="caption"),
@@ -267,7 +264,7 @@ def _sorted_parts(outside: dict[str, float], heads: np.ndarray, mlp: np.ndarray)
 def choose_bar(session: Session, sent: dict[str, Any]) -> None:
     """Select the head whose bar was clicked. Other bars are ignored."""
     place = sent.get("customdata")
-    if isinstance(place, list) and len(place) == 2 and all(type(each) is int for each in place):
+    if isinstance(place, list) and len(place) == 2:
         session.select(layer=place[0], head=place[1])
 
 

@@ -14,20 +14,24 @@ from components.figures.lines import ZERO_AT
 from components.labels import percent
 from components.state.session import Session
 from components.tabs.inside.machine import ExamplePass
-from components.tabs.train import choices, learned
+from components.tabs.train import choices
 from components.tabs.train import tab as train
 from components.tabs.train.film import (
+    RECORDED,
     Film,
+    Learned,
     Shown,
     choose_step,
     curve_card,
     curve_chart,
     film_card,
+    learned,
     player_card,
+    recorded,
     select,
+    show_copying,
     shown_at,
 )
-from components.tabs.train.learned import RECORDED, Learned, recorded, show_copying
 from components.tabs.train.tab import OWN, Train, progress_of
 from gpt import GPT, GPTConfig
 from gpt.models.registry import get_model, list_models
@@ -207,7 +211,7 @@ def watching(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]
 def film_views(watching: Session, film: Film = RECORDED) -> dict:
     """Return the data of the views of a newly opened page."""
     watching.sent.clear()
-    tab = train.tab if film is OWN else learned.tab
+    tab = train.tab if film is OWN else learned
     views = Drawn(watching, tab, player_card(film), curve_card(film), film_card(film, ExamplePass)).update()
     return {name.removeprefix(f"{film.name}-"): data for name, data in views.items()}
 
