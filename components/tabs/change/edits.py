@@ -212,9 +212,8 @@ def switch_off_costliest(session: Session) -> Iterator[None]:
         try:
             with started(session, Editing) as job:
                 yield
-                costs = yield from in_thread(
-                    session, Editing, job, "change.costs.doing", partial(effects.head_costs, read)
-                )
+                measured = partial(effects.head_costs, read)
+                costs = yield from in_thread(session, Editing, job, "change.costs.doing", measured)
         except Cancelled:
             return
         if source_of(session.snapshot()) != read.source:
