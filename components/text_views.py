@@ -10,6 +10,8 @@ import numpy as np
 
 from components.errors import PageError
 from components.figures import maps
+from components.figures.lines import lines as line_chart
+from components.figures.style import Figure
 from components.i18n import has_text, is_exact, spoken, t
 from components.labels import Vocabulary as Labelled
 from components.labels import listed, marked, percent, quoted, token_text, visible
@@ -40,6 +42,27 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
     by_hand = {position for position in range(len(known)) if document.origin(position).kind != "sampled"}
     ids = document.ids[: len(known)]
     return token_lines(document.loaded.tokenizer, ids, measured, n_prompt=document.n_prompt, by_hand=by_hand)
+
+
+def surprisal_chart(s: Any) -> tuple[Figure, str] | None:
+    """Draw each token's surprisal and the entropy of the prediction before it, in bits, along the text."""
+    if s.text is None:
+        return None
+    measured = s.token_statistics.of(s.text.document)
+    positions = [i for i, token in enumerate(measured) if token is not None]
+    known = [token for token in measured if token is not None]
+    if not known:
+        return None
+    series = {name: np.array([getattr(token, name) for token in known]) for name in ("surprisal", "entropy")}
+    names = {t("strip.surprise"): series["surprisal"], t("strip.entropy"): series["entropy"]}
+    mean = float(series["surprisal"].mean())
+    sentence = t("strip.totals", n=len(known), mean=f"{mean:.1f} {t('strip.unit')}", perplexity=f"{2**mean:.1f}")
+    words = shown_tokens(s.text.tokenizer, s.text.ids)
+    figure = line_chart(np.array(positions), names, x_title="", y_title=t("strip.unit"), height=160)
+    for trace in figure["data"]:
+        trace["customdata"] = [visible(words[i]) for i in positions]
+        trace["hovertemplate"] = f"%{{customdata}}: %{{y:.1f}} {t('strip.unit')}<extra>{trace['name']}</extra>"
+    return figure, sentence
 
 
 class TwoTexts:

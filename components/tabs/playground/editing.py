@@ -158,6 +158,10 @@ def select_token(session: Session, sent: dict[str, Any]) -> None:
     session.select(position=sent.get("index"))
 
 
+def select_point(session: Session, sent: dict[str, Any]) -> None:
+    session.select(position=sent.get("x"))
+
+
 def choose_shading(session: Session, shading: object) -> None:
     if chosen := shading_named(shading):
         session.selection = replace(session.selection, shading=chosen)

@@ -39,7 +39,7 @@ from components.tabs.playground import box, editing, generation, prediction
 from components.tabs.playground.prediction import tab
 from components.tabs.playground.stages import pipeline
 from components.tabs.playground.upload import build_upload
-from components.text_views import AVERAGE, head_choices, shading_legend, short_name, text_strip
+from components.text_views import AVERAGE, head_choices, shading_legend, short_name, surprisal_chart, text_strip
 from components.widgets.composer import composer
 from components.widgets.simple import choices, draw, growth, predictions, steer, tree
 
@@ -298,7 +298,12 @@ def _text() -> tuple[Part, ...]:
         fold(
             "token-by-token",
             "strip.question",
-            text_strip("strip", draw=strip, curve=True, empty="page", on=editing.select_token),
+            text_strip("strip", draw=strip, empty="page", on=editing.select_token),
+            column(
+                picture("surprisal", surprisal_chart, clickable=True, on=editing.select_point),
+                name="surprisal-along",
+                show=lambda s: s.selection.shading in ("entropy", "surprisal"),
+            ),
             row(says("hint", shading_legend, kind="caption"), shading, classes="gb-strip-tools"),
             draw("draw", draw=editing.draw),
             row(

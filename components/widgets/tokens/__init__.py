@@ -21,15 +21,9 @@ _TEMPLATE = """<div class="gb-tokens">
 <div class="gb-legend">
 <span class="gb-scale"><span class="gb-from"></span><span class="gb-ramp"></span><span class="gb-to"></span></span>
 <span class="gb-toggles">
-<button class="gb-open" type="button" aria-pressed="false" hidden></button>
 <button class="gb-marks" type="button" aria-pressed="false"></button>
 </span>
 </div>
-<figure class="gb-curve" hidden>
-<div class="gb-curve-names"><span class="gb-is-surprise"></span><span class="gb-is-entropy"></span></div>
-<svg role="img" height="88"></svg>
-<figcaption></figcaption>
-</figure>
 <div class="gb-tip" role="tooltip" hidden></div>
 </div>"""
 
@@ -42,7 +36,6 @@ def tokens(
     ids: bool = False,
     selectable: bool = True,
     one_line: bool = False,
-    curve: bool = False,
     of: Literal["left", "right", "original", "edited"] | None = None,
     empty: Literal["page", "pair", "edited", "build"] | None = None,
     shade: Literal["attention", "influence", "length", "surprisal"] = "attention",
@@ -51,9 +44,8 @@ def tokens(
     """Return a token strip.
 
     `ids=True, selectable=False` is the small strip under a prompt box. With `one_line`, the strip scrolls sideways and
-    shows only the text. With `curve`, entropy and surprisal can be shown as lines along the text. of: which of two
-    texts this is. empty: the sentence shown before the first token. shade: what the shade stands for; for "surprisal",
-    the shade's values are bits.
+    shows only the text. of: which of two texts this is. empty: the sentence shown before the first token. shade: what
+    the shade stands for; for "surprisal", the shade's values are bits.
 
     A click, Enter or Space on a chip raises `.select` with the payload {"index": position}.
 
@@ -61,7 +53,7 @@ def tokens(
     """
     nothing = {"lines": Lines(), "doc": "", "selected": -1, "shade": ""}
     texts = {"name": of, "empty": empty, "shade": shade}
-    options = {"ids": ids, "selectable": selectable, "one_line": one_line, "curve": curve, **texts}
+    options = {"ids": ids, "selectable": selectable, "one_line": one_line, **texts}
     return widget("tokens", name, template=_TEMPLATE, options=options, empty=nothing, **wired)
 
 

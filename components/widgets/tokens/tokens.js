@@ -11,51 +11,41 @@
  * @property {[place: number, line: string, position: number][]} [hidden]  hidden tokens: the chip before which each stands;
  *   a click on one sends {"shown": position}. They are not counted anywhere else.
  *
- * options: ids: small chips with their ids; selectable: false for a display-only strip; one_line: scrolls sideways; curve:
- * whether entropy and surprisal can be shown; name, empty, shade: endings of the keys of these texts
+ * options: ids: small chips with their ids; selectable; one_line: scrolls sideways; name, empty, shade: endings of the
+ * keys of these texts
  */
 
 import { find, modified, setAll, setText } from "../dom.js";
-import { bytes, isExact, percent, visible } from "../labels.js";
+import { bytes, isExact, percent } from "../labels.js";
 import { t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 import { createTip } from "../tip.js";
-import { chipByKey, makeChip, readToken } from "./chips.js";
-import { createCurve } from "./curve.js";
-import { inUnit, scaleName, surprisal, tintEnds, tintLevel } from "./chips.js";
+import { chipByKey, inUnit, makeChip, nameOf, readToken, surprisal, tintEnds, tintLevel } from "./chips.js";
 
 const FULL = 65535; // the largest level of a shade
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const { options } = host;
-  /** @type {string} */ const meaning = options.shade ?? "attention"; // what the shade stands for
+  const { ids, selectable, one_line: oneLine, name: ofText, empty: ofEmpty, shade: meaning } = host.options;
   const [empty, strip, marks] = [".gb-empty", ".gb-strip", ".gb-marks"].map((name) => find(root, name));
   const [scale, from, to] = [".gb-scale", ".gb-from", ".gb-to"].map((name) => find(root, name));
   const all = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children); // hidden tokens included
+  const tip = createTip(root, find(root, ".gb-tip"));
   /** @type {HTMLElement[]} */ const chips = [];
-  const selectable = options.selectable !== false;
   /** @type {string[]} */ const lines = [];
   /** @type {import("./chips.js").Token[]} */ const tokens = [];
   /** @type {string | undefined} */ let doc;
   let chosen = -1; // the selected position; -1 for the newest
-  /** @type {any} */ let serverSelection = -1; // the server's last selection
+  let serverSelection = -1;
   /** @type {HTMLElement | undefined} */ let framed; // the framed chip
-  /** @type {HTMLElement | undefined} */ let partedChip;
   let hidden = "[]"; // the hidden tokens, as JSON
-  let by = "probability";
-  let shade = "";
   let largest = 0; // the weight that the largest level stands for
   /** @type {Uint16Array | null} */ let levels = null;
-  /** @type {(number | null)[]} */ const tinted = []; // the current levels of the chips
   let showsMarks = false;
   let width = 0; // the last drawing's width; 0 in a closed tab
   let atEnd = true; // whether the view is scrolled to the end
-  const tip = createTip(root, find(root, ".gb-tip"));
-  const indexOf = (/** @type {HTMLElement | null | undefined} */ chip) => (chip ? chips.indexOf(chip) : -1);
   const chipAt = (/** @type {Event} */ { target }) => (target instanceof Element ? /** @type {HTMLElement | null} */ (target.closest(".gb-chip")) : null);
-  const point = (/** @type {number} */ i) => (i < 0 ? hideTip() : chips[i] !== tip.anchor() && (reveal(chips[i]), showTip(chips[i])));
-  const curve = createCurve(root, { tokens, selected: () => indexOf(framed), select, point, offered: options.curve === true });
+  const format = meaning === "surprisal" ? inUnit : percent;
 
   /**
    * Reads new lines and returns whether the text has changed.
@@ -64,22 +54,22 @@ function mount(root, host) {
   function readLines(fresh, name, struck) {
     let kept = 0;
     while (kept < lines.length && fresh[kept] === lines[kept]) kept += 1;
-    const isSame = name === doc && kept === lines.length && kept === fresh.length;
-    if (isSame && hidden === JSON.stringify(struck)) return false;
+    const isOther = name !== doc || kept < lines.length;
+    if (!isOther && kept === fresh.length && hidden === JSON.stringify(struck)) return false;
     hidden = JSON.stringify(struck);
     for (const chip of strip.querySelectorAll(".gb-hidden")) chip.remove();
     if (name !== doc) chosen = -1;
-    if (name !== doc || kept < lines.length) {
-      atEnd = true;
-      hideTip();
-    }
     doc = name;
+    if (isOther) {
+      atEnd = true;
+      tip.hide();
+    }
     while (all.length > kept) strip.lastChild?.remove();
-    lines.length = tokens.length = tinted.length = chips.length = kept;
+    lines.length = tokens.length = chips.length = kept;
     const added = document.createDocumentFragment();
     for (const line of fresh.slice(kept)) {
       const token = readToken(line);
-      const nodes = makeChip(token, lines.length, options, t("strip.token"));
+      const nodes = makeChip(token, host.options);
       added.append(...nodes);
       chips.push(nodes[0]);
       lines.push(line);
@@ -88,7 +78,7 @@ function mount(root, host) {
     strip.append(added);
     for (const [place, line, position] of struck) {
       const token = readToken(line);
-      const [chip] = makeChip(token, place, options, t("strip.token"));
+      const [chip] = makeChip(token, host.options);
       const name = t("prompt.show", { word: token.text.trim() });
       chip.classList.add("gb-hidden");
       setAll(chip, { "data-position": position, "aria-label": name, title: name });
@@ -97,38 +87,22 @@ function mount(root, host) {
     return true;
   }
 
-  /** @param {string} value */
-  function readShade(value) {
-    if (value === shade) return;
-    shade = value;
+  /** Tints the chips: by the shade or, without one, by the chosen quantity. @param {string} shade @param {string} by */
+  function tint(shade, by) {
     const [most, data] = shade.split(":");
     [largest, levels] = shade ? [Number(most), new Uint16Array(bytes(data).buffer)] : [0, null];
     root.classList.toggle("gb-shaded", Boolean(levels));
     root.dataset.shade = meaning;
-  }
-
-  /** Tints the chips: by the shade or, without one, by the chosen quantity. */
-  function tint() {
     tokens.forEach((token, i) => {
       const level = levels ? (levels[i] ?? 0) / FULL : tintLevel(by, token);
-      if (level === tinted[i]) return;
-      tinted[i] = level;
       if (level === null) chips[i].style.removeProperty("--p");
       else chips[i].style.setProperty("--p", level.toFixed(4));
     });
-    const most = meaning === "surprisal" ? inUnit(largest) : percent(largest);
     const none = meaning === "surprisal" ? "0" : "0%";
-    const [low, high] = levels ? [`${t(`strip.shade.${meaning}`)} ${none}`, most] : tintEnds(by);
+    const [low, high] = levels ? [`${t(`strip.shade.${meaning}`)} ${none}`, format(largest)] : tintEnds(by);
     setText(from, low);
     setText(to, high);
     scale.style.visibility = levels && !largest ? "hidden" : ""; // no shading
-  }
-
-  /** @param {string} wanted */
-  function readBy(wanted) {
-    if (wanted === by) return;
-    by = wanted;
-    if (by === "entropy" || by === "surprisal") curve.show(true);
   }
 
   /** @param {boolean} [slides] whether the line may scroll; a chip stays under the pointer that has pressed it */
@@ -146,32 +120,16 @@ function mount(root, host) {
 
   /** Scrolls the framed chip into the middle half of the line. */
   function scrollSideways() {
-    if (!framed || !options.one_line) return;
+    if (!framed || !oneLine) return;
     const [left, room] = [framed.offsetLeft, strip.clientWidth / 4];
     strip.scrollLeft = Math.min(Math.max(strip.scrollLeft, left + framed.offsetWidth + room - strip.clientWidth), left - room);
   }
 
-  /** @param {Element} chip */
+  /** Scrolls the strip, but not the page. @param {Element} chip */
   function reveal(chip) {
     const [view, place] = [strip.getBoundingClientRect(), chip.getBoundingClientRect()];
     if (place.top < view.top) strip.scrollTop -= view.top - place.top + 8;
     else if (place.bottom > view.bottom) strip.scrollTop += place.bottom - view.bottom + 8;
-  }
-
-  /** @param {number} position */
-  function showParting(position) {
-    const now = chips[position];
-    if (now === partedChip) return;
-    partedChip?.classList.remove("gb-parted");
-    now?.classList.add("gb-parted");
-    partedChip = now;
-  }
-
-  function relabel() {
-    setText(empty, options.empty ? t(`strip.empty.${options.empty}`) : "");
-    setText(marks, t("strip.marks"));
-    strip.setAttribute("aria-label", t(options.name ? `strip.name.${options.name}` : "strip.name"));
-    curve.relabel();
   }
 
   /** @param {boolean} on */
@@ -182,17 +140,17 @@ function mount(root, host) {
 
   /** @param {Tokens} data */
   function draw(data) {
-    relabel();
+    setText(empty, ofEmpty ? t(`strip.empty.${ofEmpty}`) : "");
+    setText(marks, t("strip.marks"));
+    strip.setAttribute("aria-label", t(ofText ? `strip.name.${ofText}` : "strip.name"));
     const changed = readLines(data.lines ?? [], data.doc, data.hidden ?? []);
-    readBy(scaleName(data.by));
-    readShade(data.shade ?? "");
-    tint();
+    tint(data.shade ?? "", data.by ?? "");
     const asked = data.selected ?? -1;
-    if (asked !== serverSelection) chosen = data.selected ?? -1;
+    if (asked !== serverSelection) chosen = asked;
     frameChosen();
-    if (asked !== serverSelection && chosen >= 0 && framed) reveal(framed);
+    if (asked !== serverSelection && asked >= 0 && framed) reveal(framed);
     serverSelection = asked;
-    showParting(data.parted ?? -1);
+    chips.forEach((chip, i) => chip.classList.toggle("gb-parted", i === data.parted));
     if (Boolean(data.marks) !== showsMarks) showMarks((showsMarks = !showsMarks));
     root.classList.toggle("gb-nothing", chips.length === 0);
     // This is faster than `:has`, which is evaluated on every change.
@@ -202,64 +160,46 @@ function mount(root, host) {
     width = strip.clientWidth;
     const anchor = tip.anchor();
     if (anchor) showTip(anchor);
-    curve.draw(changed);
   }
 
   /** Selects a chip, or shows a hidden word again. @param {HTMLElement} chip */
   function press(chip) {
-    if (chip.dataset.position) host.send({ shown: Number(chip.dataset.position) });
-    else select(indexOf(chip));
-  }
-
-  /** @param {number} index */
-  function select(index) {
-    chosen = index;
+    if (chip.dataset.position) return host.send({ shown: Number(chip.dataset.position) });
+    chosen = chips.indexOf(chip);
     frameChosen(false);
-    host.send({ index });
+    host.send({ index: chosen });
   }
 
   /** @param {HTMLElement} chip */
   function showTip(chip) {
-    const index = indexOf(chip);
+    const index = chips.indexOf(chip);
     const token = tokens[index];
-    if (!token) return hideTip();
+    if (!token) return tip.hide();
     /** @type {[string, string][]} */
     const rows = [...token.unseen];
     if (isExact()) rows.push([t("strip.id"), String(token.id)]);
     if (token.probability !== null) rows.push([t("strip.probability"), percent(token.probability)]);
     if (token.rank !== null) rows.push([t("strip.rank"), String(token.rank)]);
-    if (token.entropy !== null && options.curve) {
-      rows.push([t("strip.surprise"), inUnit(surprisal(token))], [t("strip.entropy"), inUnit(token.entropy)]);
-    }
-    const name = t(`strip.shade.${meaning}`);
-    if (meaning === "surprisal" && token.probability !== null) rows.push([name, inUnit(surprisal(token))]);
-    else if (meaning !== "surprisal" && levels) rows.push([name, percent(((levels[index] ?? 0) / FULL) * largest)]);
-    tip.show(chip, visible(token.text) + (token.bytes || "") || "∎", rows);
-    curve.mark(index);
-  }
-
-  function hideTip() {
-    tip.hide();
-    curve.mark(-1);
+    if (token.entropy !== null) rows.push([t("strip.surprise"), inUnit(surprisal(token))], [t("strip.entropy"), inUnit(token.entropy)]);
+    if (levels && (meaning !== "surprisal" || token.probability !== null)) rows.push([t(`strip.shade.${meaning}`), format(((levels[index] ?? 0) / FULL) * largest)]);
+    tip.show(chip, nameOf(token), rows);
   }
 
   const tell = (/** @type {Event} */ event) => {
     const chip = chipAt(event);
     if (chip) showTip(chip);
   };
-  strip.addEventListener("pointerover", tell);
-  strip.addEventListener("pointerleave", hideTip);
-  strip.addEventListener("focusin", tell);
-  strip.addEventListener("focusout", hideTip);
+  for (const type of ["pointerover", "focusin"]) strip.addEventListener(type, tell);
+  for (const type of ["pointerleave", "focusout"]) strip.addEventListener(type, tip.hide);
   strip.addEventListener("scroll", () => {
     atEnd = strip.scrollTop + strip.clientHeight >= strip.scrollHeight - 8;
     tip.place();
   });
   marks.addEventListener("click", () => showMarks(marks.getAttribute("aria-pressed") !== "true"));
-  root.classList.toggle("gb-ids", Boolean(options.ids));
+  root.classList.toggle("gb-ids", ids);
   root.classList.toggle("gb-selectable", selectable);
-  root.classList.toggle("gb-one-line", Boolean(options.one_line));
-  strip.classList.toggle("gb-sideways", Boolean(options.one_line));
+  root.classList.toggle("gb-one-line", oneLine);
+  strip.classList.toggle("gb-sideways", oneLine);
   strip.setAttribute("role", selectable ? "listbox" : "group");
   if (!selectable) return { draw };
   strip.addEventListener("click", (event) => {
@@ -269,7 +209,7 @@ function mount(root, host) {
   strip.addEventListener("keydown", (event) => {
     const chip = chipAt(event);
     if (!chip || modified(event)) return;
-    if (event.key === "Escape") return hideTip();
+    if (event.key === "Escape") return tip.hide();
     const to = chipByKey(event.key, [...all], chip);
     if (event.key === "Enter" || event.key === " ") press(chip);
     else if (to) to.focus();
