@@ -10,35 +10,10 @@ const SAVED = "glassbox-saved";
 const LINK = "glassbox-link"; // query of the page's last address
 const LANGUAGE = "glassbox-lang";
 const NUMBERS = "glassbox-numbers";
-const ANSWER_MS = 250; // time allowed for another, possibly busy, tab with the same id to answer
 
 /** Returns 128 random bits in hexadecimal; crypto.randomUUID is missing on plain HTTP. */
 function newId() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-let id = "";
-const channel = "BroadcastChannel" in window ? new BroadcastChannel("glassbox") : null;
-channel?.addEventListener("message", ({ data }) => {
-  if (data.asks === id && data.from !== self) channel.postMessage({ alive: id });
-});
-const self = newId();
-
-/** Resolves to true if another tab has this id, which makes this tab a duplicate. @param {string} asked */
-function isTaken(asked) {
-  if (!channel) return Promise.resolve(false);
-  return new Promise((resolve) => {
-    /** @param {MessageEvent} event */
-    const hear = ({ data }) => data.alive === asked && done(true);
-    /** @param {boolean} taken */
-    const done = (taken) => {
-      channel.removeEventListener("message", hear);
-      resolve(taken);
-    };
-    channel.addEventListener("message", hear);
-    channel.postMessage({ asks: asked, from: self });
-    setTimeout(() => done(false), ANSWER_MS);
-  });
 }
 
 function language() {
@@ -55,15 +30,19 @@ let query = opened.slice(1);
 /** Records that the address belongs to the session, so that a reload does not open it as a link. */
 export const rememberLink = () => write("sessionStorage", LINK, location.search);
 
-/** Returns the inputs to the page's load event: the session id, and the saved session, language and Numbers switch. */
-export async function arrive() {
-  const before = read("sessionStorage", ID);
-  if (before && isLoadedAgain) query = ""; // the saved text is newer than the link's
+/**
+ * Returns the inputs to the page's load event: the session id, and the saved session, language and Numbers switch. While
+ * the page is open, the id is not in the storage, because a duplicate of this browser tab starts with a copy of it.
+ */
+export function arrive() {
+  const [before, kept] = [read("sessionStorage", ID), read("sessionStorage", SAVED)];
+  if ((before || kept) && isLoadedAgain) query = ""; // the saved text is newer than the link's
   rememberLink();
-  id = before && !(await isTaken(before)) ? before : newId();
-  write("sessionStorage", ID, id);
-  const kept = (before && read("sessionStorage", SAVED)) ?? "";
-  return [id, JSON.stringify({ kept, language: language(), numbers: read("localStorage", NUMBERS) === "on" })];
+  const id = before || newId();
+  write("sessionStorage", ID, "");
+  addEventListener("pagehide", () => write("sessionStorage", ID, id));
+  addEventListener("pageshow", ({ persisted }) => persisted && write("sessionStorage", ID, ""));
+  return [id, JSON.stringify({ kept: kept ?? "", language: language(), numbers: read("localStorage", NUMBERS) === "on" })];
 }
 
 let hasBegun = false;

@@ -123,7 +123,9 @@ def build_frame(pick_model: Handler, select_token: Handler, stop: Handler) -> Fr
     numbers = check_box("numbers", label="numbers", info="numbers.info", value=lambda s: s.numbers, on=choose_numbers)
     theme, api = button("theme", "theme"), button("api", "page.api")  # handled in page.js
     name = column(title("page.title"), says("precision", notice, kind="caption"), classes="gb-title")
-    menu = fold("more", "page.more", column(_always(numbers), link_menu(), theme, api, classes="gb-menu"))
+    menu = fold(
+        "more", "page.more", column(_always(numbers), link_menu(), theme, api, classes="gb-menu"), classes="gb-drop"
+    )
     first = row(name, model, _always(language), menu, classes="gb-frame")
     dock = row(
         text_strip("dock", draw=strip, one_line=True, on=select_token),

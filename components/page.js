@@ -6,6 +6,7 @@ import { card } from "./cards/card.js";
 import { startClass } from "./class_loader.js";
 import "./gradio_workarounds.js";
 import { films, read, write } from "./storage.js";
+import { saveFile } from "./widgets/dom.js";
 import { explainWords } from "./widgets/glossary.js";
 import { clickOn, navigate, properties, start, store } from "./widgets/runtime.js";
 
@@ -39,15 +40,22 @@ document.addEventListener("change", ({ target }) => {
   if (target.closest("#numbers")) keep("numbers", target.checked ? "on" : "");
 });
 
-/** Closes the page's menu. @param {Event} event */
-function closeMenu({ target }) {
-  const menu = document.querySelector("#more");
-  if (!(target instanceof Node && menu?.contains(target))) menu?.removeAttribute("open");
+/** Closes the unfolded menus, except those around an element. @param {EventTarget | null} [target] */
+function closeMenus(target = null) {
+  for (const menu of document.querySelectorAll("details.gb-drop[open]")) {
+    if (!(target instanceof Node && menu.contains(target))) menu.removeAttribute("open");
+  }
 }
 
-document.addEventListener("pointerdown", closeMenu);
-document.addEventListener("focusin", (event) => {
-  if (event.target instanceof Element && event.target.closest("dialog")) closeMenu(event); // only for a dialog: a redraw also moves the focus
+document.addEventListener("pointerdown", ({ target }) => closeMenus(target));
+document.addEventListener("focusin", ({ target }) => {
+  if (target instanceof Element && target.closest("dialog")) closeMenus(target); // only for a dialog: a redraw also moves the focus
+});
+document.addEventListener("keydown", ({ key, target }) => {
+  const menu = key === "Escape" && target instanceof Element ? target.closest("details.gb-drop[open]") : null;
+  if (!menu) return;
+  menu.removeAttribute("open");
+  /** @type {HTMLElement | null} */ (menu.querySelector("summary"))?.focus();
 });
 
 // On a page with a base address, following the link would leave the page.
@@ -60,14 +68,6 @@ document.addEventListener("click", (event) => {
   open.tabIndex = -1;
   open.focus();
 });
-
-/** Makes the browser save a file from the server. @param {{ url: string, name: string } | null} file */
-function save(file) {
-  if (!file) return;
-  const link = document.createElement("a");
-  [link.href, link.download] = [file.url, file.name];
-  link.click();
-}
 
 const ACTIONS = "button, a, input, select, textarea, [role=option], [role=tab]";
 
@@ -95,7 +95,7 @@ function startHero() {
   for (const name of ["click", "input"]) addEventListener(name, open, true);
 }
 
-store.on("download", save);
+store.on("download", (file) => file && saveFile(file.url, file.name));
 startHero();
 explainWords();
 followHistory(store, navigate, rememberLink);

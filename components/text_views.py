@@ -62,6 +62,7 @@ def surprisal_chart(s: Any) -> tuple[Figure, str] | None:
     for trace in figure["data"]:
         trace["customdata"] = [visible(words[i]) for i in positions]
         trace["hovertemplate"] = f"%{{customdata}}: %{{y:.1f}} {t('strip.unit')}<extra>{trace['name']}</extra>"
+    figure["layout"]["hovermode"] = "x"
     return figure, sentence
 
 

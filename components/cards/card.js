@@ -2,21 +2,13 @@
 // person's actions are kept until the server has handled them; until then, the control's older values from the server
 // are ignored.
 
-import { make, makeButton, setText } from "../widgets/dom.js";
+import { copyFrom, make, makeButton, setText } from "../widgets/dom.js";
 import { setWords } from "../widgets/glossary.js";
 import { attempt, defineWidget, isFollowing, mountIn, reveal } from "../widgets/runtime.js";
 
 /**
+ * @typedef {Record<string, any>} Node  a part, as returned by `Part.described`
  * @typedef {Record<string, any>} Properties  a part's fixed properties, words and live properties
- * @typedef {object} Node  as returned by `described` in parts.py
- * @property {string} kind  one of `BUILDERS`
- * @property {string} [name]  id of the element, and of the part in messages to the server
- * @property {Record<string, string>} [words]  catalogue key of each translated property
- * @property {boolean} [live]  whether the server sends properties for it, except while the part is inside a hidden one
- * @property {Record<string, [queue: string, latest: boolean]>} [actions]  actions by event; latest: only the newest action counts
- * @property {string} [answer]  id of the part that shows the result of using it
- * @property {boolean} [always]  whether it also works while the page follows another
- * @property {Node[]} [children]
  *
  * @typedef {object} Built
  * @property {HTMLElement} element
@@ -25,13 +17,9 @@ import { attempt, defineWidget, isFollowing, mountIn, reveal } from "../widgets/
  * @typedef {object} Card  a card's interface for its builders
  * @property {(value: any, event?: string) => void} act  sends an action to the server
  * @property {(node: Node) => HTMLElement} build
- * @property {(element: Element) => void} forget  called when the parts inside it leave the page
  *
- * @typedef {(node: Node & Properties, card: Card) => Built} Builder
  * @typedef {[label: string, value: any][]} Choices
  * @typedef {[number: number, action: string, value: any]} Action  an action that the server has not handled yet
- * @typedef {{ name: string, events: Record<string, string>, early: string[] }} Call  events: the gr.HTML's events, by queue;
- *   early: the queues whose actions the events of other queues bring along
  */
 
 let count = 0;
@@ -43,11 +31,11 @@ let count = 0;
  */
 function labelled(kind, controls, set) {
   const element = make("div", `gb-field gb-${kind}`);
-  const [label, info] = [make("label", "gb-label"), make("p", "gb-info")];
   const [control] = controls;
   control.id = `gb-field-${(count += 1)}`;
-  label.htmlFor = control.id;
-  info.id = `${control.id}-info`;
+  const label = make("label", "gb-label", "", { for: control.id, id: `${control.id}-label` });
+  const info = make("p", "gb-info", "", { id: `${control.id}-info` });
+  control.setAttribute("aria-describedby", info.id);
   element.append(label, ...controls, info);
   return {
     element,
@@ -57,7 +45,6 @@ function labelled(kind, controls, set) {
       label.hidden = !text;
       setWords(info, more);
       info.hidden = !more;
-      if (more) control.setAttribute("aria-describedby", info.id);
       set(properties);
     },
   };
@@ -74,7 +61,7 @@ function setChoices(list, choices) {
   }
 }
 
-/** @type {Record<string, Builder>} */
+/** @type {Record<string, (node: Node, card: Card) => Built>} */
 const BUILDERS = {
   box: ({ classes = "", grow, min_width, children = [] }, { build }) => {
     const element = make("div", classes);
@@ -88,11 +75,6 @@ const BUILDERS = {
     const title = make("summary");
     element.append(title, ...children.map(build));
     element.addEventListener("toggle", () => act(element.open));
-    element.addEventListener("keydown", ({ key }) => {
-      if (key !== "Escape" || !element.open || !element.querySelector(":scope > .gb-menu")) return;
-      element.open = false;
-      title.focus();
-    });
     return { element, set: ({ title: text }) => setText(title, text) };
   },
 
@@ -103,7 +85,7 @@ const BUILDERS = {
     return { element, set: ({ text }) => setWords(line, text) };
   },
 
-  case: (_, { build, forget }) => {
+  case: (_, { build }) => {
     const element = make("div", "gb-case");
     let key = "";
     return {
@@ -111,7 +93,6 @@ const BUILDERS = {
       set: ({ opened }) => {
         if (opened.key === key) return;
         key = opened.key;
-        forget(element);
         element.replaceChildren(...(opened.node ? [build(opened.node)] : []));
       },
     };
@@ -142,7 +123,7 @@ const BUILDERS = {
     const element = make("div", "gb-field gb-code-text");
     const [head, label, copy, text] = [make("div", "gb-row"), make("span", "gb-label"), makeButton("gb-button"), make("pre")];
     text.tabIndex = 0; // allows scrolling with the keyboard
-    copy.addEventListener("click", () => navigator.clipboard?.writeText(text.textContent ?? ""));
+    copy.addEventListener("click", () => copyFrom(copy, text.textContent ?? ""));
     head.append(label, copy);
     element.append(head, text);
     return {
@@ -198,10 +179,8 @@ const BUILDERS = {
   },
 
   choice: ({ labelled: isSeen }, { act }) => {
-    const element = make("fieldset", "gb-field gb-choice");
-    const [legend, list, info] = [make("legend", isSeen ? "gb-label" : "gb-unseen"), make("div", "gb-segments"), make("p", "gb-info")];
+    const list = make("div", "gb-segments", "", { role: "radiogroup" });
     const group = `gb-choice-${(count += 1)}`;
-    element.append(legend, list, info);
     /** @type {Choices} */ let shown = [];
     /** @param {[string, any]} choice */
     const makeLine = ([label, value]) => {
@@ -216,27 +195,23 @@ const BUILDERS = {
     };
     /** @param {any} value */
     const mark = (value) => {
-      for (const [index, [, each]] of shown.entries()) {
-        const radio = /** @type {HTMLInputElement} */ (list.children[index].firstElementChild);
+      shown.forEach(([, each], i) => {
+        const radio = /** @type {HTMLInputElement} */ (list.children[i].firstElementChild);
         radio.checked = same(each, value);
-        list.children[index].classList.toggle("selected", radio.checked);
+        list.children[i].classList.toggle("selected", radio.checked);
+      });
+    };
+    const made = labelled(isSeen ? "choice" : "choice gb-unlabelled", [list], ({ choices, value }) => {
+      if (!same(shown, choices)) {
+        shown = choices;
+        const focused = [...list.children].findIndex((each) => each.contains(document.activeElement));
+        list.replaceChildren(...shown.map(makeLine));
+        list.children[focused]?.querySelector("input")?.focus();
       }
-    };
-    return {
-      element,
-      set: ({ choices, value, label, info: more = "" }) => {
-        setText(legend, label);
-        setText(info, more);
-        info.hidden = !more;
-        if (!same(shown, choices)) {
-          shown = choices;
-          const focused = [...list.children].findIndex((each) => each.contains(document.activeElement));
-          list.replaceChildren(...shown.map(makeLine));
-          list.children[focused]?.querySelector("input")?.focus();
-        }
-        mark(value);
-      },
-    };
+      mark(value);
+    });
+    list.setAttribute("aria-labelledby", `${list.id}-label`);
+    return made;
   },
 
   select: ({ beside }, { act }) => {
@@ -330,7 +305,8 @@ const BUILDERS = {
 
 /**
  * Called by the `js_on_load` of a card's gr.HTML.
- * @param {HTMLElement} element @param {(type: string, payload: object) => void} trigger @param {Record<string, any>} props @param {Call} call
+ * @param {HTMLElement} element @param {(type: string, payload: object) => void} trigger @param {Record<string, any>} props
+ * @param {{ name: string, events: Record<string, string>, early: string[] }} call see `Card` in card.py
  */
 export function card(element, trigger, props, call) {
   /** @type {Record<string, Action[]>} */ const pending = {}; // actions by queue, oldest first
@@ -350,7 +326,7 @@ export function card(element, trigger, props, call) {
 
   /** @param {Node} node @param {any} value @param {string} event */
   function act(node, value, event) {
-    const [queue, latest] = node.actions?.[event] ?? ["", false];
+    const [queue, latest] = node.actions?.[event] ?? [];
     if (!queue || (isFollowing() && !node.always)) return;
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
@@ -361,22 +337,13 @@ export function card(element, trigger, props, call) {
 
   /** @param {Node} node @returns {HTMLElement} */
   function build(node) {
-    const made = BUILDERS[node.kind](/** @type {any} */ (node), {
-      act: (value, event = "act") => act(node, value, event),
-      build,
-      forget: (gone) => {
-        for (const each of [...parts.keys()]) if (each !== gone && gone.contains(each)) parts.delete(each);
-      },
-    });
-    if (node.name) made.element.id = node.name;
-    parts.set(made.element, { node, built: made, shown: null });
-    return made.element;
+    const built = BUILDERS[node.kind](node, { act: (value, event = "act") => act(node, value, event), build });
+    if (node.name) built.element.id = node.name;
+    parts.set(built.element, { node, built, shown: null });
+    return built.element;
   }
 
-  /**
-   * @param {Record<string, any>} data  layout; words: translated texts by catalogue key; seen: number of the last action
-   *   handled in each queue; "live.<name>" for each part with live properties
-   */
+  /** @param {Record<string, any>} data see `Card._draw` in card.py */
   function draw({ layout, words, seen, ...live }) {
     if (!layout) return;
     for (const [queue, actions] of Object.entries(pending)) {
@@ -386,9 +353,13 @@ export function card(element, trigger, props, call) {
     const root = /** @type {HTMLElement} */ (element.firstElementChild);
     if (!root.firstElementChild) root.append(build(layout));
     for (const [part, entry] of parts) {
+      if (!root.contains(part)) {
+        parts.delete(part);
+        continue;
+      }
       const { node, built } = entry;
       const now = live[`live.${node.name}`] ?? {};
-      if (node.live && !Object.keys(now).length) continue;
+      if (node.live && !Object.keys(now).length) continue; // inside a hidden part
       if ("hidden" in now) part.hidden = now.hidden;
       const texts = Object.entries(node.words ?? {}).map(([name, key]) => [name, words[key]]);
       const properties = { ...node, ...Object.fromEntries(texts), ...now, ...unhandled(node) };
@@ -403,7 +374,7 @@ export function card(element, trigger, props, call) {
    * @param {Node} node @returns {Properties}
    */
   function unhandled(node) {
-    const [queue] = node.actions?.act ?? [""];
+    const [queue] = node.actions?.act ?? [];
     const [, , value] = (pending[queue] ?? []).findLast(([, name]) => name === `${node.name}:act`) ?? [];
     return value === undefined ? {} : { value };
   }

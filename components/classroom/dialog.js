@@ -1,7 +1,7 @@
 // The dialog for a class: links and their codes, a sequence's stops, and following pages.
 
 import { read, write } from "../storage.js";
-import { copyText, make, makeButton, makeShape, setText } from "../widgets/dom.js";
+import { copyFrom, make, makeButton, makeShape, setText } from "../widgets/dom.js";
 import { SPOKEN, t } from "../widgets/i18n.js";
 import { askClass } from "../widgets/runtime.js";
 
@@ -22,24 +22,24 @@ const COUNT_MS = 2000; // interval for counting the following pages
 const STOPS = "glassbox-stops"; // storage key for the lines of a sequence
 
 export function createDialog() {
+  /** @type {[HTMLElement, string][]} */ const words = []; // the catalogue key of each element's text
   const root = make("dialog", "", "", { id: "class-dialog", "aria-labelledby": "class-title" });
-  document.body.append(root);
-  const title = make("h2", "", "", { id: "class-title" });
+  const large = make("dialog", "gb-class-large"); // a code large enough for the whole class to scan
+  document.body.append(root, large);
   const close = makeButton("gb-class-close", "×");
   const problem = make("p", "", "", { role: "status" });
-  const large = make("div", "gb-class-large"); // a code large enough for the whole class to scan
-  large.hidden = true;
   const [page, stops, room] = [makeLink(), makeLink(), makeLink()];
   const lines = make("textarea", "", "", { rows: "9", spellcheck: "false", wrap: "off" });
-  const [add, start, make_link, follow] = [1, 2, 3, 4].map(() => makeButton(""));
+  const [add, start, makeIt] = ["add", "start", "link"].map((name) => say(makeButton(""), `class.stops.${name}`));
+  const follow = makeButton("");
   const followers = make("p");
   const sections = {
-    page: section(page.element),
-    stops: section(lines, row(start, add, make_link), stops.element),
-    room: section(row(follow), room.element, followers),
+    page: section("page", page.element),
+    stops: section("stops", lines, row(start, add, makeIt), stops.element),
+    room: section("room", row(follow), room.element, followers),
   };
-  root.append(close, title, problem, ...Object.values(sections).map(({ element }) => element), large);
-  sections.page.element.open = true;
+  root.append(close, say(make("h2", "", "", { id: "class-title" }), "class.title"), problem, ...Object.values(sections));
+  sections.page.open = true;
 
   /** @type {Answer | null} */ let answer = null;
   let asks = false; // whether the response opens the dialog
@@ -53,21 +53,27 @@ export function createDialog() {
     return made;
   }
 
-  /** @param {...HTMLElement} content */
-  function section(...content) {
-    const [element, summary, says] = [make("details", "", "", { name: "class" }), make("summary"), make("p")];
-    element.append(summary, says, ...content);
-    return { element, summary, says };
+  /** @template {HTMLElement} E @param {E} node @param {string} key */
+  function say(node, key) {
+    words.push([node, key]);
+    return node;
+  }
+
+  /** @param {string} name @param {...HTMLElement} content */
+  function section(name, ...content) {
+    const made = make("details", "", "", { name: "class" });
+    made.append(say(make("summary"), `class.${name}`), say(make("p"), `class.${name}.says`), ...content);
+    return made;
   }
 
   /** Builds a link to read and copy, with its code. */
   function makeLink() {
-    const [element, field, copy, code] = [make("div", "gb-class-link"), make("input", "", "", { readonly: "" }), makeButton(""), makeButton("gb-class-qr")];
+    const [element, field, copy, code] = [make("div", "gb-class-link"), make("input", "", "", { readonly: "" }), say(makeButton(""), "class.copy"), makeButton("gb-class-qr")];
     element.append(row(field, copy), code);
-    copy.addEventListener("click", () => copyFrom(field.value, copy));
+    copy.addEventListener("click", () => copyFrom(copy, field.value));
     code.addEventListener("click", () => {
       large.replaceChildren(...[...code.children].map((each) => each.cloneNode(true)), make("b", "", field.value));
-      large.hidden = false;
+      large.showModal();
     });
     return {
       element,
@@ -76,7 +82,6 @@ export function createDialog() {
         element.hidden = !link;
         if (!link) return;
         field.value = link.url;
-        setText(copy, t("class.copy"));
         field.ariaLabel = t("class.title");
         code.ariaLabel = code.title = t("class.qr");
         const picture = makeShape("svg", { viewBox: `0 0 ${link.qr.size} ${link.qr.size}`, "shape-rendering": "crispEdges" });
@@ -84,12 +89,6 @@ export function createDialog() {
         code.replaceChildren(picture);
       },
     };
-  }
-
-  /** @param {string} text @param {HTMLElement} button */
-  async function copyFrom(text, button) {
-    if (await copyText(text)) setText(button, t("class.copied"));
-    else prompt(t("class.copy"), text);
   }
 
   const base = () => `${location.origin}${location.pathname.replace(/\/?$/, "/")}`;
@@ -108,15 +107,9 @@ export function createDialog() {
   }
 
   function drawWords() {
-    setText(title, t("class.title"));
-    close.ariaLabel = t("class.close");
-    for (const [name, { summary, says }] of Object.entries(sections)) {
-      setText(summary, t(`class.${name}`));
-      setText(says, t(`class.${name}.says`));
-    }
-    const labels = /** @type {[HTMLElement, string][]} */ ([[add, "class.stops.add"], [start, "class.stops.start"], [make_link, "class.stops.link"]]);
-    for (const [button, key] of labels) setText(button, t(key));
+    for (const [node, key] of words) setText(node, t(key));
     setText(follow, t(answer?.room ? "class.room.close" : "class.room.open"));
+    close.ariaLabel = t("class.close");
     lines.ariaLabel = t("class.stops");
   }
 
@@ -124,12 +117,7 @@ export function createDialog() {
   close.addEventListener("click", () => root.close());
   root.addEventListener("close", () => clearInterval(counting));
   root.addEventListener("click", ({ target }) => target === root && root.close()); // a click outside the dialog
-  large.addEventListener("click", () => (large.hidden = true));
-  root.addEventListener("cancel", (event) => {
-    if (large.hidden) return;
-    event.preventDefault();
-    large.hidden = true;
-  });
+  large.addEventListener("click", () => large.close());
   lines.addEventListener("input", () => write("localStorage", STOPS, lines.value));
   add.addEventListener("click", () => {
     lines.value = `${lines.value.trimEnd()}\n${answer?.page?.query ?? ""} | ${document.querySelector("[role=tab][aria-selected=true]")?.textContent?.trim()}`.trimStart();
@@ -139,7 +127,7 @@ export function createDialog() {
     askClass({ do: "start", text: lines.value });
     root.close();
   });
-  make_link.addEventListener("click", () => ask());
+  makeIt.addEventListener("click", () => ask());
   follow.addEventListener("click", () => ask({ do: "room", on: !answer?.room }));
 
   return {
@@ -161,7 +149,7 @@ export function createDialog() {
       stops.set(answer.stops);
       room.set(answer.room);
       setText(followers, "");
-      sections.room.element.hidden = !answer.open;
+      sections.room.hidden = !answer.open;
       if (!asks) return;
       asks = false;
       root.showModal();

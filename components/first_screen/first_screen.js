@@ -29,7 +29,7 @@
   const theme = query.get("__theme") || read("localStorage", "glassbox-theme");
   screen.classList.toggle("dark", theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
   const isElsewhere = [...query.keys()].some((name) => name !== "lang" && !name.startsWith("__"));
-  const isBack = read("sessionStorage", "glassbox-session") !== null;
+  const isBack = read("sessionStorage", "glassbox-saved") !== null;
   const path = location.pathname.replace(/\/$/, "");
   const isMoved = new URL(window.gradio_config.root).pathname.replace(/\/$/, "") !== path;
   const isFrame = isElsewhere || isBack || isMoved; // shows another text or tab, or the page will not be drawn

@@ -119,13 +119,6 @@ function mount(root, host) {
   on.addEventListener("click", () => go(keys[at() + 1]));
   film.addEventListener("click", () => host.send({}, "input"));
   kept.onChange(writeList, leaving.signal);
-  const isOutside = (/** @type {Event} */ { target }) => !(target instanceof Node && contents.contains(target));
-  document.addEventListener("pointerdown", (event) => isOutside(event) && (contents.open = false), { signal: leaving.signal });
-  contents.addEventListener("keydown", ({ key }) => {
-    if (key !== "Escape" || !contents.open) return;
-    contents.open = false;
-    summary.focus();
-  });
   /** @param {KeyboardEvent} event */
   const keyed = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];

@@ -1,5 +1,7 @@
 // Finds, creates and changes elements. Text is inserted as text, never as HTML.
 
+import { t } from "./i18n.js";
+
 /**
  * @typedef {{
  *   (root: ParentNode, selector: string): HTMLElement,
@@ -72,8 +74,38 @@ export function setCount(parent, count, create) {
   while (parent.children.length < count) parent.append(create());
 }
 
+const COPIED_MS = 2000; // how long "copied" is shown
+
 /** Copies a text to the clipboard; returns whether the browser allowed it. @param {string} text */
-export const copyText = (text) => Promise.resolve(navigator.clipboard?.writeText(text)).then(() => Boolean(navigator.clipboard), () => false);
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const focused = /** @type {HTMLElement} */ (document.activeElement);
+    const field = make("textarea");
+    field.value = text;
+    (focused.closest("dialog") ?? document.body).append(field);
+    field.select(); // there is no clipboard API on plain HTTP
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    focused.focus();
+    return isCopied;
+  }
+}
+
+/** Copies a text, and says so on the button for a while. @param {HTMLElement} button @param {string} text */
+export async function copyFrom(button, text) {
+  if (!(await copyText(text))) return;
+  const label = button.textContent ?? "";
+  setText(button, t("page.copied"));
+  setTimeout(() => setText(button, label), COPIED_MS);
+}
+
+/** Makes the browser save a file. @param {string} href @param {string} name */
+export function saveFile(href, name) {
+  make("a", "", "", { href, download: name }).click();
+}
 
 /** Returns whether a modifier key is pressed. @param {KeyboardEvent | MouseEvent} event */
 export const modified = (event) => event.ctrlKey || event.metaKey || event.altKey;

@@ -1,29 +1,12 @@
-/**
- * A lesson's code, its questions, and feedback on the answers.
- * @typedef {{caption: string, lines: string[]}} Listing  lines of the project's own code as HTML, highlighted by pygments
- * @typedef {object} Question
- * @property {string} question
- * @property {"number" | "choice" | "goal"} kind  a goal is checked without an answer
- * @property {string[]} choices
- * @property {"" | "right" | "wrong" | "unreadable"} verdict
- * @property {string} feedback  the verdict as a sentence
- * @property {string} answer
- *
- * @typedef {object} LessonBody
- * @property {string | null} [open]  the lesson's key; without it, nothing is shown
- * @property {Listing[]} [idea]  the shortest complete code
- * @property {Listing[]} [code]  the code that the app runs
- * @property {Question[]} [questions]
- * @property {string} [show]  label for the button that shows an answer
- * @property {string} [place]  label for the button that opens the corresponding place in the app
- */
+// A lesson's code, its questions, and feedback on the answers.
 
-import { copyText, find, make, setText } from "./dom.js";
+import { copyFrom, find, make, setText } from "./dom.js";
 import { t } from "./i18n.js";
 import { defineWidget } from "./runtime.js";
 import { lessons as progress } from "../storage.js";
 
-const COPIED_MS = 2000; // how long "copied" is shown
+/** @typedef {{caption: string, lines: string[]}} Listing  lines of the project's own code as HTML, highlighted by pygments */
+/** @typedef {{question: string, kind: string, choices: string[], verdict: string, feedback: string, answer: string}} Question */
 
 /** Builds a listing in which long lines wrap with extra indentation. @param {Listing} listing @param {HTMLElement} [copy] */
 function makeListing({ caption, lines }, copy) {
@@ -47,18 +30,13 @@ function mount(root, host) {
   const runs = find(root, ".gb-runs", HTMLDetailsElement);
   const list = find(root, ".gb-questions");
   const write = (/** @type {string} */ selector, text = "") => setText(find(root, selector), text);
-  /** @type {LessonBody} */ let shown = {};
+  /** @type {Record<string, any>} */ let shown = {}; // see `code_and_questions`
 
   /** @param {Listing} listing */
   function makeIdea(listing) {
     const copy = make("button", "gb-copy-code", t("lessons.copy"), { type: "button" });
     const figure = makeListing(listing, copy);
-    copy.addEventListener("click", async () => {
-      const pre = find(figure, "pre");
-      if (!(await copyText(pre.textContent))) return getSelection()?.selectAllChildren(pre);
-      setText(copy, t("lessons.copied"));
-      setTimeout(() => setText(copy, t("lessons.copy")), COPIED_MS);
-    });
+    copy.addEventListener("click", () => copyFrom(copy, find(figure, "pre").textContent ?? ""));
     return figure;
   }
 
@@ -85,7 +63,7 @@ function mount(root, host) {
     return item;
   }
 
-  /** @param {LessonBody} data */
+  /** @param {{open?: string | null, idea?: Listing[], code?: Listing[], questions?: Question[], show?: string, place?: string}} data */
   function draw(data) {
     const before = shown;
     if (data === before) return;

@@ -12,8 +12,7 @@ import { Store } from "./store.js";
  * @property {string} id  the widget's id on the page
  * @property {Record<string, any>} options  set when the page was built; never change
  * @property {boolean} dark  whether the page is dark
- * @property {(payload: object, event?: "select" | "input" | "submit" | "undo") => void} send  raises an event; the server reads
- *   the newest payload for it from the gr.HTML's value
+ * @property {(payload: object, event?: string) => void} send  raises an event, by default "select"
  * @property {() => void} redraw  draws the same data again, with the next animation frame
  * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with this field for every
  *   frame that contains it
@@ -24,12 +23,7 @@ import { Store } from "./store.js";
  * @property {boolean} [always]  whether it is also drawn in a closed tab
  *
  * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
- *
- * @typedef {object} Call  the declaration of a widget in Python
- * @property {string} widget  its module's name, such as "tokens"
- * @property {string} view  its view's name
- * @property {string} id
- * @property {Record<string, any>} options
+ * @typedef {{ widget: string, view: string, id: string, options: Record<string, any> }} Call  see `widget` in widget.py
  *
  * @typedef {object} Mounted
  * @property {HTMLElement} element
@@ -40,7 +34,6 @@ import { Store } from "./store.js";
  * @property {(() => void)[]} listening  functions that remove its listeners for frames
  *
  * @typedef {(type: string, payload: object) => void} Trigger
- * @typedef {(names: string | string[], changed: () => void) => void} Watch
  */
 
 // Signals that a page needs even while it follows another page.
@@ -61,8 +54,6 @@ const definitions = new Map();
 const mounted = new Set();
 /** @type {Set<Mounted>} */
 const stale = new Set(); // widgets to draw
-/** @type {WeakMap<Element, Set<Mounted>>} */
-const observed = new WeakMap();
 /** @type {ResizeObserver} */
 let sizes;
 /** @type {Map<number, Record<string, any>>} */
@@ -93,23 +84,13 @@ store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(
  * Defines how a widget is mounted. Its module calls this once.
  * @param {string} name @param {Mount} mount
  */
-export function defineWidget(name, mount) {
-  definitions.set(name, mount);
-}
+export const defineWidget = (name, mount) => void definitions.set(name, mount);
 
 const answered = new Promise((resolve) => store.on("session", (known) => known && (window.requestIdleCallback ?? setTimeout)(resolve)));
 /** @type {Promise<void> | undefined} */ let more;
 
 /** Loads the scripts that the first view does not need, once the page has responded, so that they don't delay it. */
 const loadMore = () => (more ??= answered.then(() => import(new URL("more.js", import.meta.url).href)));
-
-/** @param {string} name */
-async function definition(name) {
-  if (!definitions.has(name)) await loadMore();
-  const found = definitions.get(name);
-  if (!found) throw new Error(`the module of the widget ${name} defines no widget of that name`);
-  return found;
-}
 
 /**
  * Called by a gr.HTML's `js_on_load`.
@@ -130,54 +111,49 @@ export function mount(element, trigger, props, call) {
  * @param {HTMLElement} element @param {Element} place @param {Call} call @param {(payload: object, event: string) => void} send
  */
 export async function mountIn(element, place, call, send) {
-  const make = await definition(call.widget);
-  for (const each of [...mounted]) if (!each.element.isConnected) unmount(each);
+  if (!definitions.has(call.widget)) await loadMore();
+  const make = definitions.get(call.widget);
+  if (!make) throw new Error(`no module defines the widget ${call.widget}`);
+  removeOld();
+  /** @type {Mounted} */
+  const self = { element, place, widget: { draw() {} }, view: call.view, width: -1, listening: [] };
+  /** @type {Host} */
   const host = {
     id: call.id,
     options: { ...window.glassbox.options[call.widget], ...call.options },
     get dark() {
       return element.closest(".dark") !== null;
     },
-    /** @param {object} payload */
     send: (payload, event = "select") => send(payload, event),
     redraw: () => refresh([self]),
-    /** @param {string} name @param {(value: any) => void} listener */
     on: (name, listener) => void self.listening.push(store.on(name, listener)),
   };
-  const root = /** @type {HTMLElement} */ (element.firstElementChild);
-  /** @type {Mounted} */
-  const self = { element, place, widget: { draw() {} }, view: call.view, width: -1, listening: [] };
   try {
-    self.widget = make(root, host);
+    self.widget = make(/** @type {HTMLElement} */ (element.firstElementChild), host);
   } catch (error) {
     self.widget.draw = () => {
       throw error;
     };
   }
   mounted.add(self);
-  for (const node of [element, place]) {
-    if (!observed.has(node)) observed.set(node, new Set());
-    observed.get(node)?.add(self);
-    sizes.observe(node);
-  }
+  for (const node of [element, place]) sizes.observe(node);
   refresh([self]);
 }
 
-/** @param {Mounted} self */
-function unmount(self) {
-  mounted.delete(self);
-  stale.delete(self);
-  for (const node of [self.element, self.place]) {
-    observed.get(node)?.delete(self);
-    if (!observed.get(node)?.size) sizes.unobserve(node);
+/** Forgets the widgets that are no longer on the page. */
+function removeOld() {
+  for (const each of mounted) {
+    if (each.element.isConnected) continue;
+    mounted.delete(each);
+    stale.delete(each);
+    for (const end of each.listening) end();
+    each.widget.destroy?.();
   }
-  for (const end of self.listening) end();
-  self.widget.destroy?.();
 }
 
 /**
  * Called by the hidden gr.HTML whose value is a frame.
- * @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props
+ * @param {Trigger} trigger @param {(name: string, changed: () => void) => void} watch @param {Record<string, any>} props
  */
 export function receive(trigger, watch, props) {
   const take = () => props.value && takeOwn(JSON.parse(props.value));
@@ -305,23 +281,26 @@ export function attempt(element, failed, draw) {
  * @param {ResizeObserverEntry[]} entries
  */
 function onSizes(entries) {
-  const touched = entries.flatMap(({ target }) => [...(observed.get(target) ?? [])]);
-  for (const each of touched) if (!each.element.isConnected) unmount(each);
-  refresh(touched.filter((each) => mounted.has(each) && (stale.has(each) || each.width !== each.element.clientWidth)));
+  const touched = new Set(entries.map(({ target }) => target));
+  removeOld();
+  const concerned = [...mounted].filter(({ element, place }) => touched.has(element) || touched.has(place));
+  refresh(concerned.filter((each) => stale.has(each) || each.width !== each.element.clientWidth));
 }
 
+/** Redraws everything when the language, the theme, the numbers, the size of the letters or that of a pixel change. */
 function watchPage() {
-  const state = () => `${document.documentElement.lang} ${document.querySelector("html.dark, body.dark") !== null} ${document.querySelector("body[data-numbers]") !== null} ${document.querySelector("body[data-presenting]") !== null}`;
+  const { documentElement: html, body } = document;
+  const isOn = (/** @type {string} */ mark) => document.querySelector(`:is(html, body)${mark}`) !== null;
+  const state = () => [html.lang, isOn(".dark"), isOn("[data-numbers]"), isOn("[data-presenting]"), window.devicePixelRatio].join();
   let before = state();
-  const look = new MutationObserver(() => {
+  const look = () => {
     if (state() === before) return;
     before = state();
     refresh([...mounted]);
-  });
-  for (const node of [document.documentElement, document.body]) {
-    look.observe(node, { attributes: true, attributeFilter: ["class", "lang", "data-numbers", "data-presenting"] });
-  }
-  watchPixelRatio();
+  };
+  const observer = new MutationObserver(look);
+  for (const node of [html, body]) observer.observe(node, { attributeFilter: ["class", "lang", "data-numbers", "data-presenting"] });
+  addEventListener("resize", look);
 }
 
 /** @param {Element} element */
@@ -361,7 +340,11 @@ function showAnswer() {
 }
 
 /** @param {Element} element */
-const isAbovePressed = (element) => performance.now() < heldUntil && held.length > 0 && (held[0][0].compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING) !== 0 && !element.contains(held[0][0]);
+function isAbovePressed(element) {
+  const [[pressed] = []] = held;
+  if (!pressed || performance.now() > heldUntil || element.contains(pressed)) return false;
+  return (pressed.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING) !== 0;
+}
 
 /** @param {Element | null} pressed */
 function hold(pressed) {
@@ -387,14 +370,6 @@ function watchPresses() {
   for (const scroll of ["wheel", "touchmove"]) addEventListener(scroll, () => (awaited = ""), { capture: true, passive: true });
   addEventListener("click", ({ target }) => target instanceof Element && hold(target.closest(`${PRESSED}, input`)), true);
   new ResizeObserver(keepPressed).observe(document.body);
-}
-
-function watchPixelRatio() {
-  const changed = () => {
-    refresh([...mounted]);
-    watchPixelRatio();
-  };
-  matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`).addEventListener("change", changed, { once: true });
 }
 
 /**

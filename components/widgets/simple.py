@@ -142,7 +142,7 @@ def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
 
 
 _COURSE = """<div class="gb-course" hidden>
-<div class="gb-course-head"><h2></h2><details class="gb-contents"><summary></summary>
+<div class="gb-course-head"><h2></h2><details class="gb-contents gb-drop"><summary></summary>
 <div><input type="search"><p class="gb-note"></p><ol></ol></div></details>
 <div class="gb-turn"><button type="button" class="gb-back">← <span></span></button>
 <button type="button" class="gb-on"><span></span> →</button></div></div>

@@ -13,19 +13,17 @@
 const RETRY_MS = 300; // how long a frame first waits for its base frame
 
 /** @param {any} before @param {any} change */
-function changedField(before, change) {
-  if (change === null || typeof change !== "object" || !("$lines" in change)) return change;
-  return [...(before ?? []).slice(0, change.$lines), ...change.add];
-}
+const changedField = (before, change) => (change?.$lines === undefined ? change : [...(before ?? []).slice(0, change.$lines), ...change.add]);
 
 export class Store {
   /** @type {Map<string, Data>} */ #views = new Map();
-  /** @type {Map<string, ((value: any, frame: Frame & Data) => void)[]>} */ #listeners = new Map();
+  /** @type {Map<string, Set<(value: any) => void>>} */ #listeners = new Map();
   /** @type {Frame[]} */ #waiting = []; // frames that arrived before their base frame
-  #number = 0;
-  /** @type {string | undefined} */ #epoch = undefined;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer = undefined;
+  /** @type {string | undefined} */ #epoch;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer;
   #retryDelay = RETRY_MS;
+
+  number = 0; // of the newest applied frame
 
   /** Asks the server for a complete frame. @type {() => void} */
   onGap = () => {};
@@ -33,49 +31,57 @@ export class Store {
   /** Called with the names of the views whose data changed. @type {(names: Set<string>) => void} */
   onChange = () => {};
 
-  /** The number of the newest applied frame. */
-  get number() {
-    return this.#number;
-  }
-
   /** Returns a view's newest data, or {} if none has arrived yet. @param {string} name @returns {Data} */
   view(name) {
     return this.#views.get(name) ?? {};
   }
 
   /**
-   * Calls `listener` with the `name` field of each frame that contains it, and with the frame; returns a function that
-   * removes the listener. @param {string} name @param {(value: any, frame: Frame & Data) => void} listener
+   * Calls `listener` with the `name` field of each frame that contains it; returns a function that removes the listener.
+   * @param {string} name @param {(value: any) => void} listener
    */
   on(name, listener) {
-    this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), listener]);
-    return () => void this.#listeners.set(name, (this.#listeners.get(name) ?? []).filter((each) => each !== listener));
+    const all = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, all.add(listener));
+    return () => void all.delete(listener);
   }
 
   /** Applies a frame once its base frame has been applied; outdated frames are dropped. @param {Frame} frame */
   apply(frame) {
-    if (frame.base === null) {
-      if (frame.epoch !== undefined && frame.epoch === this.#epoch && frame.n < this.#number) return;
-      this.#take(frame);
-    } else if (frame.base === this.#number && frame.epoch === this.#epoch) this.#take(frame);
-    else if (frame.n > this.#number || frame.epoch !== this.#epoch) this.#wait(frame);
+    const isOld = frame.base === null ? frame.epoch !== undefined && frame.n < this.number : frame.n <= this.number;
+    if (isOld && frame.epoch === this.#epoch) return;
+    this.#waiting.push(frame);
+    const isNext = (/** @type {Frame} */ { base, epoch }) => base === null || (base === this.number && epoch === this.#epoch);
+    for (let next = this.#waiting.find(isNext); next; next = this.#waiting.find(isNext)) {
+      this.#take(next);
+      this.#waiting = this.#waiting.filter((each) => each !== next && each.epoch === this.#epoch && each.n > this.number);
+    }
+    if (this.#waiting.length) {
+      this.#timer ??= setTimeout(() => this.#retry(), this.#retryDelay);
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #retry() {
+    this.#timer = undefined;
+    this.#retryDelay *= 2; // exponential backoff until a frame arrives
+    this.onGap();
   }
 
   /**
-   * Passes these fields in a frame to their listeners without changing the displayed data.
-   * @param {Frame & Data} frame @param {string[]} names
+   * Passes these fields of a frame to their listeners without changing the displayed data. An error in one must not keep
+   * the others from being called. @param {Frame & Data} frame @param {string[]} names
    */
   hear(frame, names) {
-    for (const name of names) if (name in frame) this.#tell(name, frame);
-  }
-
-  /** Calls a field's listeners; an error in one must not keep the others from being called. @param {string} name @param {Frame & Data} frame */
-  #tell(name, frame) {
-    for (const tell of this.#listeners.get(name) ?? []) {
-      try {
-        tell(frame[name], frame);
-      } catch (error) {
-        console.error(error);
+    for (const name of names.filter((each) => each in frame)) {
+      for (const tell of this.#listeners.get(name) ?? []) {
+        try {
+          tell(frame[name]);
+        } catch (error) {
+          console.error(error);
+        }
       }
     }
   }
@@ -92,31 +98,9 @@ export class Store {
       for (const [field, change] of Object.entries(fields)) data[field] = changedField(data[field], change);
       this.#views.set(name, data);
     }
-    [this.#number, this.#epoch] = [frame.n, frame.epoch];
+    [this.number, this.#epoch] = [frame.n, frame.epoch];
     this.#retryDelay = RETRY_MS;
     if (changed.size) this.onChange(changed);
-    for (const name of Object.keys(frame)) this.#tell(name, frame);
-    this.#catchUp();
-  }
-
-  #catchUp() {
-    this.#waiting = this.#waiting.filter((each) => each.epoch === this.#epoch && each.n > this.#number);
-    const next = this.#waiting.find((each) => each.base === this.#number);
-    if (next) this.#take(next);
-    else if (!this.#waiting.length) {
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
-    }
-  }
-
-  /** @param {Frame} frame */
-  #wait(frame) {
-    this.#waiting.push(frame);
-    if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#retryDelay *= 2; // exponential backoff until a frame arrives
-      this.onGap();
-    }, this.#retryDelay);
+    this.hear(frame, Object.keys(frame));
   }
 }

@@ -43,6 +43,8 @@ NEW_VISITOR = "__new"  # in an address; any other visitor has been here before, 
 SEEN = f"""if (location.origin !== 'null' && !location.search.includes('{NEW_VISITOR}')) {{
   localStorage.setItem('glassbox-seen', '1'); // an empty page has no storage
 }}"""
+# What the page does last is to write down its session.
+FORGET = "addEventListener('pagehide', () => [localStorage, sessionStorage].forEach((each) => each.clear()))"
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 FAILED = pytest.StashKey[bool]()
 TAB = pytest.StashKey["Tab"]()
@@ -174,7 +176,7 @@ class Tab:
         self.entered = False
         self.page.unroute_all()
         if self.page.url.startswith("http"):
-            self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            self.page.evaluate(FORGET)
         self.page.goto("about:blank")
         self.context.clear_cookies()
         self.page.set_viewport_size(SIZE)

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from components.i18n import t
 from components.page import INNER
+from tests.browser.conftest import FORGET
 from tests.browser.playground_page import CHIPS, open_playground, open_tab, says, tab
 
 pytestmark = pytest.mark.thorough
@@ -72,7 +73,7 @@ def test_back_and_forward_go_through_every_tab_and_its_lessons_and_challenges(pa
         expect(page).to_have_url(address)
     assert page.evaluate("history.length") == n
     address = page.url
-    page.evaluate("sessionStorage.clear()")  # the server knows nothing about this visitor
+    page.evaluate(FORGET)  # the server knows nothing about this visitor
     page.goto("about:blank")
     page.goto(address)
     expect(tab(page, t(f"tab.{places[-1][0]}"))).to_have_attribute("aria-selected", "true")

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import FORGET
 from tests.browser.playground_page import (
     CHIPS,
     open_more,
@@ -87,7 +88,7 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     assert re.fullmatch(r"6t0\.8s3_c\d+_1", asked["text"][0])
     address = parse_qs(urlsplit(page.url).query)
     assert {"model": ["stories"]} | address == asked  # the address is the link, which may omit the page's default model
-    page.evaluate("sessionStorage.clear()")  # the server knows nothing about this visitor
+    page.evaluate(FORGET)  # the server knows nothing about this visitor
     page.goto(link)
     expect(page.get_by_role("tab", name="Causes")).to_have_attribute("aria-selected", "true")
     open_tab(page, "playground")
@@ -101,7 +102,7 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
 
 
 def test_a_duplicate_of_a_browser_tab_has_the_same_text_and_a_session_of_its_own(opened):
-    before, session = text(opened), "sessionStorage.getItem('glassbox-session')"
+    before, session = text(opened), "glassbox.session()"
     with opened.expect_popup() as popup:
         opened.evaluate("window.open(location.href)")
     duplicate = popup.value

@@ -59,7 +59,7 @@ def test_the_browser_has_each_text_that_a_script_names_and_few_others():
     assert keys - CATALOGUES["en"].keys() == {"class.css", "layer.feature", "language.spacing"}
     for language in CATALOGUES:
         texts = browser_catalogue(language)["texts"]
-        assert texts.keys() >= (keys & CATALOGUES["en"].keys()) | {"strip.totals.one"}
+        assert texts.keys() >= (keys & CATALOGUES["en"].keys()) | {"path.layers.one"}
         assert len(texts) < len(CATALOGUES["en"]) / 6
         assert all(any(key.startswith(beginning) for key in texts) for beginning in beginnings - {"card.", "live."})
 

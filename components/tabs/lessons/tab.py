@@ -338,7 +338,7 @@ def lesson_body(name: str, **wired: Any) -> Part:
     Raises `.input` with the payload {"question": 1-based number, "answer": typed text, or a choice's 1-based number},
     and `.select` for the button that goes to the corresponding place in the app.
 
-    View data: see `lesson.js`.
+    View data: see `code_and_questions`.
     """
     return widget("lesson", name, template=_BODY_TEMPLATE, **wired)
 

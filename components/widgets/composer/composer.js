@@ -26,7 +26,7 @@ import { t } from "../i18n.js";
 import { percent } from "../labels.js";
 import { defineWidget } from "../runtime.js";
 import { drawArcs } from "../arcs.js";
-import { changed, createCopy, toggled, tokenAt, wordAt } from "./copy.js";
+import { changed, createCopy, toggled, wordAt } from "./copy.js";
 
 const TYPING_MS = 150; // delay from the last key press to the request for a prediction
 const CARET_MS = 80; // delay from the last caret move to the selection
@@ -214,16 +214,17 @@ function mount(root, host) {
     return word >= 0 && copy.isOnLetters(token, event.clientX, words.includes(token), words.includes(token + 1)) ? word : -1;
   }
 
-  /** Returns what hiding a word does, such as "without it: 91% → 9%"; "" if that isn't known. @param {number} word */
-  function effectOf(word) {
-    const [, before, after] = (shown.effects ?? []).find(([position]) => position === (shown.words ?? [])[word]) ?? [];
-    return before === undefined || after === undefined || hidden.has((shown.words ?? [])[word]) ? "" : t("prompt.effect", { before: percent(before), after: percent(after) });
+  /** Returns what hiding a word does, such as "without it: 91% → 9%"; "" if that isn't known. @param {number} start */
+  function effectOf(start) {
+    const effect = hidden.has(start) ? undefined : shown.effects?.find(([position]) => position === start);
+    return effect ? t("prompt.effect", { before: percent(effect[1]), after: percent(effect[2]) }) : "";
   }
 
   /** Shows what hiding the word under the pointer would do. @param {number} word -1 for none */
   function point(word) {
     area.style.cursor = word < 0 ? "" : "pointer";
-    const [text, node] = [effectOf(word), copy.node((shown.words ?? [])[word] ?? -1)];
+    const start = shown.words?.[word] ?? -1;
+    const [text, node] = [effectOf(start), copy.node(start)];
     setText(tip, text);
     if (!text || !node) return;
     tip.style.left = `${node.offsetLeft + node.offsetWidth / 2}px`;
@@ -250,14 +251,13 @@ function mount(root, host) {
     const { words = [] } = shown;
     box.setAttribute("aria-label", t("prompt.words"));
     entered = Math.min(entered, Math.max(0, words.length - 1));
-    const pieces = copy.pieces();
     words.forEach((start, i) => {
       const node = copy.node(start);
-      if (!node || start >= pieces.length) return;
-      const word = pieces.slice(start, words[i + 1] ?? pieces.length).join("").trim();
+      if (!node || start >= copy.count()) return;
+      const word = copy.text(start, words[i + 1]).trim();
       const attributes = { role: "button", tabindex: i === entered && !isOld ? "0" : "-1", "aria-pressed": String(hidden.has(start)) };
       const name = t(hidden.has(start) ? "prompt.show" : "prompt.hide", { word });
-      setAll(node, { ...attributes, "aria-label": [name, effectOf(i)].filter(Boolean).join(", ") });
+      setAll(node, { ...attributes, "aria-label": [name, effectOf(start)].filter(Boolean).join(", ") });
     });
   }
 
@@ -290,7 +290,7 @@ function mount(root, host) {
     clearTimeout(moving);
     moving = setTimeout(() => {
       if (isTyped || shown.unwritten != null || (area.selectionStart !== area.selectionEnd && !isWord)) return;
-      const index = tokenAt(copy.pieces(), area.selectionEnd);
+      const index = copy.tokenAt(area.selectionEnd);
       if (index >= 0 && index !== shown.selected) host.send({ index });
     }, CARET_MS);
   }
@@ -323,17 +323,16 @@ function mount(root, host) {
     if (isSecond(event)) return edit();
     const isPlain = event.detail < 2 && area.selectionStart === area.selectionEnd;
     const word = isPlain ? wordUnder(event) : -1;
+    const token = tokenUnder(event);
     // A tap on a word leaves the caret where it was.
-    const caret = word >= 0 && pressed.isTouch ? copy.caretAt(tokenUnder(event), event.clientX) : area.selectionStart;
+    const caret = word >= 0 && pressed.isTouch ? copy.text(0, token + 1).length : area.selectionStart;
     clicked = { word, caret, time: event.timeStamp };
-    if (tokenUnder(event) === copy.count() && ghost()) return take();
+    if (token === copy.count() && ghost()) return take();
     if (word < 0) return select(event.detail > 1);
     if (document.activeElement === area) area.setSelectionRange(pressed.caret, pressed.caret);
     hide(word);
   });
-  area.addEventListener("pointermove", (event) => {
-    point(wordUnder(event));
-  });
+  area.addEventListener("pointermove", (event) => point(wordUnder(event)));
   area.addEventListener("pointerleave", () => point(-1));
   box.addEventListener("keydown", (event) => {
     const { words = [] } = shown;

@@ -15,40 +15,17 @@ export const wordAt = (words, token) => words.findLastIndex((start) => start <= 
  * @param {number[]} words @param {number} count number of tokens @param {Set<number>} hidden @param {number} word
  */
 export function toggled(words, count, hidden, word) {
-  const end = words[word + 1] ?? count;
-  const tokens = Array.from({ length: end - words[word] }, (_, i) => words[word] + i);
   const after = new Set(hidden);
-  const isHidden = hidden.has(words[word]);
-  for (const token of tokens) isHidden ? after.delete(token) : after.add(token);
+  for (let token = words[word]; token < (words[word + 1] ?? count); token += 1) {
+    if (hidden.has(words[word])) after.delete(token);
+    else after.add(token);
+  }
   return words.every((start) => after.has(start)) ? hidden : after;
 }
 
-/**
- * @typedef {{text: string, written: number | null, control: boolean}} Piece  written: probability, if the
- * model wrote the token
- */
+/** @typedef {{text: string, written: number | null, control: boolean}} Piece  see `box_line` */
 
 const EDGE = 2; // px at both ends of a word that count as next to it
-
-/**
- * Returns the first token whose characters end at or after the caret, or -1 if there are no tokens.
- * @param {string[]} pieces @param {number} caret
- */
-export function tokenAt(pieces, caret) {
-  let end = 0;
-  for (let i = 0; i < pieces.length; i += 1) {
-    end += pieces[i].length;
-    if (end >= caret && pieces[i]) return i;
-  }
-  return pieces.length - 1;
-}
-
-/** Returns the number of leading pieces that a text starts with. @param {string[]} pieces @param {string} text */
-export function piecesIn(pieces, text) {
-  let end = 0;
-  const other = pieces.findIndex((piece) => !text.startsWith(piece, (end += piece.length) - piece.length));
-  return other < 0 ? pieces.length : other;
-}
 
 /** Returns the lengths of the beginning and of the rest that two texts share. @param {string} a @param {string} b */
 export function changed(a, b) {
@@ -70,19 +47,26 @@ export function createCopy(box) {
   box.append(rest, next, end);
   const nodes = /** @type {HTMLCollectionOf<HTMLElement>} */ (box.children);
 
-  const pieces = () => tokens.map((token) => token.text);
-
   /** @param {Piece} token */
   function makeToken({ text, written, control }) {
-    const node = make("span", [written !== null && "gb-written", control && (text === "\n" ? "gb-end" : "gb-control")].filter(Boolean).join(" "), text);
+    const node = make("span", control ? (text === "\n" ? "gb-end" : "gb-control") : "", text);
+    node.classList.toggle("gb-written", written !== null);
     if (written !== null) node.style.setProperty("--p", String(written));
     return node;
   }
 
   return {
-    pieces,
-    text: () => pieces().join(""),
+    /** Returns the text of the tokens from `start` to before `end`, by default of all. */
+    text: (start = 0, end = tokens.length) => tokens.slice(start, end).map((token) => token.text).join(""),
+
     count: () => tokens.length,
+
+    /** Returns the first token whose characters end at or after the caret, or -1 if there are no tokens. @param {number} caret */
+    tokenAt(caret) {
+      let end = 0;
+      const found = tokens.findIndex(({ text }) => (end += text.length) >= caret && text);
+      return found < 0 ? tokens.length - 1 : found;
+    },
 
     /**
      * Returns a token's element, or the element after the last one; null if it is not in the text.
@@ -110,52 +94,38 @@ export function createCopy(box) {
       return [...range.getClientRects()].some(({ left, right }) => x >= left + (begins ? EDGE : 0) && x <= right - (ends ? EDGE : 0));
     },
 
-    /** Returns the place in the text that is nearest to a position on a token. @param {number} i @param {number} x in px */
-    caretAt(i, x) {
-      const text = nodes[i].firstChild;
-      const length = text?.textContent?.length ?? 0;
-      const range = document.createRange();
-      let inside = 0;
-      for (; text && inside < length; inside += 1) {
-        range.setStart(text, inside);
-        range.setEnd(text, inside + 1);
-        const { left, right } = range.getBoundingClientRect();
-        if (x < (left + right) / 2) break;
-      }
-      return pieces().slice(0, i).join("").length + inside;
-    },
-
     /** @param {string[]} fresh */
     read(fresh) {
       let kept = 0;
       while (kept < lines.length && lines[kept] === fresh[kept]) kept += 1;
       tokens = [...tokens.slice(0, kept), ...fresh.slice(kept).map(readPiece)];
-      lines = [...fresh];
+      lines = fresh;
     },
 
     /**
      * @param {string} text the box's text @param {string} ghost
-     * @param {number} selected marked unless it is the last; -1 for none @param {Set<number>} [hidden] positions
+     * @param {number} selected marked unless it is the last; -1 for none @param {Set<number>} hidden positions
      */
-    draw(text, ghost, selected, hidden = new Set()) {
-      const count = piecesIn(pieces(), text);
+    draw(text, ghost, selected, hidden) {
+      let [count, length] = [0, 0]; // of the tokens that the text begins with
+      while (count < tokens.length && text.startsWith(tokens[count].text, length)) {
+        length += tokens[count].text.length;
+        count += 1;
+      }
       let kept = 0;
       while (kept < drawn.length && kept < count && drawn[kept] === lines[kept]) kept += 1;
-      while (drawn.length > kept) {
-        nodes[drawn.length - 1].remove();
-        drawn.pop();
-      }
+      drawn.splice(kept).forEach(() => nodes[kept].remove());
       for (; kept < count; kept += 1) {
         rest.before(makeToken(tokens[kept]));
         drawn.push(lines[kept]);
       }
-      const length = tokens.slice(0, count).reduce((sum, token) => sum + token.text.length, 0);
       setText(rest, text.slice(length));
       setText(next, marked(ghost));
       end.textContent = "\u200b"; // makes a final line break start a new line; a new node has not moved yet
-      for (const node of box.querySelectorAll(".gb-at")) node.classList.remove("gb-at");
-      if (selected >= 0 && selected < drawn.length - 1) nodes[selected].classList.add("gb-at");
-      for (let i = 0; i < drawn.length; i += 1) nodes[i].classList.toggle("gb-hidden", hidden.has(i));
+      drawn.forEach((_, i) => {
+        nodes[i].classList.toggle("gb-at", i === selected && i < drawn.length - 1);
+        nodes[i].classList.toggle("gb-hidden", hidden.has(i));
+      });
     },
   };
 }

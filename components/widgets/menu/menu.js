@@ -1,25 +1,7 @@
-/**
- * Buttons whose responses from the server the browser copies to the clipboard or saves as files.
- * @typedef {string | string[]} Item  the name of a button, or of a submenu and its buttons
- *
- * @typedef {object} Answer
- * @property {number} n  unique
- * @property {"copy" | "save" | "tell"} how
- * @property {string} says
- * @property {string} [content]
- * @property {string} [manual]  the message if the browser does not allow copying
- * @property {boolean} [query]  the content becomes the query of the page's address
- * @property {string} [name]
- * @property {string} [mime]
- *
- * @typedef {object} Menu
- * @property {Answer | null} answer  response to the last pressed button
- *
- * options: items; largest: maximum size of an opened file, in bytes
- */
+// Buttons whose responses from the server the browser copies to the clipboard or saves as files. options: see `share_menu`
 
 import { openClass } from "../../class_loader.js";
-import { copyText, find, make, makeButton } from "../dom.js";
+import { copyText, find, make, makeButton, saveFile } from "../dom.js";
 import { language, t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
 
@@ -34,11 +16,11 @@ function mount(root, host) {
   let labelled = ""; // language of the buttons
   let answered = 0; // number of the last handled response
 
-  /** @param {Item} item @returns {HTMLElement} */
+  /** @param {any} item @returns {HTMLElement} */
   function build(item) {
     if (typeof item !== "string") {
       const [name, ...items] = item;
-      const folded = make("details");
+      const folded = make("details", "gb-drop");
       const list = make("div");
       list.append(...items.map(build));
       list.addEventListener("click", () => (folded.open = false));
@@ -63,29 +45,16 @@ function mount(root, host) {
     out.hidden = !sentence;
   }
 
-  /** @param {string} text */
-  async function copy(text) {
-    if (await copyText(text)) return true;
-    field.select(); // there is no clipboard API on plain HTTP
-    return document.execCommand("copy");
-  }
-
-  /** @param {Answer} answer */
-  function save({ name = "", mime, content = "" }) {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([content], { type: `${mime};charset=utf-8` }));
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_MS);
-  }
-
-  /** @param {Answer} answer */
-  async function act(answer) {
-    if (answer.how === "save") save(answer);
-    if (answer.how !== "copy") return tell(answer.says);
-    const text = answer.query ? `${location.origin}${location.pathname}?${answer.content}` : answer.content ?? "";
-    tell(answer.manual ?? "", text);
-    if (await copy(text)) says.textContent = answer.says;
+  /** @param {Record<string, any>} answer see `copied`, `message` and `File` in handlers.py */
+  async function act({ how, says: sentence, content, manual, query, name, mime }) {
+    if (how === "save") {
+      const url = URL.createObjectURL(new Blob([content], { type: `${mime};charset=utf-8` }));
+      saveFile(url, name);
+      setTimeout(() => URL.revokeObjectURL(url), REVOKE_MS);
+    }
+    if (how !== "copy") return tell(sentence);
+    const text = query ? `${location.origin}${location.pathname}?${content}` : content;
+    tell((await copyText(text)) ? sentence : manual, text);
   }
 
   picker.addEventListener("change", async () => {
@@ -104,16 +73,12 @@ function mount(root, host) {
 
   /** @param {Event} event */
   function clickedElsewhere({ target }) {
-    if (!(target instanceof Node)) return;
-    for (const folded of row.querySelectorAll("details")) folded.open = folded.open && folded.contains(target);
-    if (!root.contains(target)) out.hidden = true;
+    if (target instanceof Node && !root.contains(target)) out.hidden = true;
   }
 
   close.addEventListener("click", dismiss);
   root.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    for (const folded of row.querySelectorAll("details")) folded.open = false;
-    if (!out.hidden) dismiss(event);
+    if (event.key === "Escape" && !out.hidden) dismiss(event);
   });
   document.addEventListener("click", clickedElsewhere);
 
