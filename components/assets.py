@@ -27,6 +27,7 @@ from components.downloads import ROUTE
 from components.figures.style import DARK_PARTNERS
 from components.i18n import LANGUAGES, Language, in_all_languages
 from components.i18n.catalogue import CATALOGUES, FALLBACK, GLOSSARY
+from components.labels import MARKS
 from components.theme import CSS, FONTS, FONTS_URL
 
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
@@ -115,7 +116,7 @@ def browser_catalogue(language: Language) -> dict[str, Any]:
     named = {key for key in texts if {key, key.removesuffix(".one")} & keys or key.startswith(tuple(beginnings))}
     spacing = {key: texts[key] for key in ("language.spacing",) if key in texts}
     chosen = {key: texts[key] for key in sorted(named)}
-    return {"language": language, "texts": chosen | spacing, "terms": GLOSSARY[language]}
+    return {"language": language, "texts": chosen | spacing, "terms": GLOSSARY[language], "marks": MARKS}
 
 
 _STYLE_OF_CLASS = (_FOLDER / CLASS / "class.css").read_text(encoding="utf-8")

@@ -24,12 +24,14 @@ _SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are show
     "VS1 VS2 VS3 VS4 VS5 VS6 VS7 VS8 VS9 VS10 VS11 VS12 VS13 VS14 VS15 VS16"
 )
 _SHORT_NAME = {lookup(short): short for short in _SHORT_NAMES.split()}
-# The same ranges as in widgets/labels.js, spelled out because Python and browsers use different Unicode versions.
+# Spelled out because Python and browsers use different Unicode versions.
 _INVISIBLE = (  # all invisible characters except space, tab and newline
     r"\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     r"\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+# The same for widgets/labels.js.
+MARKS = {"invisible": re.sub(r"\\U000(\w{5})", r"\\u{\1}", _INVISIBLE), "names": _SHORT_NAME}
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 _END = b"<|endoftext|>"  # a single token with these characters is always the control token

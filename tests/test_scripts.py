@@ -14,7 +14,7 @@ import pytest
 
 from components.assets import bundles
 from components.i18n import speaking, t
-from components.labels import decimal, marked, percent, visible
+from components.labels import MARKS, decimal, marked, percent, visible
 
 ROOT = Path(__file__).parent.parent
 WRITE = """
@@ -22,9 +22,12 @@ import { readFileSync } from "node:fs";
 import { t } from "./components/widgets/i18n.js";
 import { decimal, marked, percent, setExact, visible } from "./components/widgets/labels.js";
 import { speak } from "./tests/js/catalogue.js";
-const { shares, numbers, texts, sentences } = JSON.parse(readFileSync(0));
-const spoken = ["en", "zh"].map((language) => (speak(language), sentences.map(([key, values]) => t(key, values))));
-speak("en");
+const { shares, numbers, texts, sentences, marks } = JSON.parse(readFileSync(0));
+const spoken = ["en", "zh"].map((language) => {
+  speak(language, marks);
+  return sentences.map(([key, values]) => t(key, values));
+});
+speak("en", marks);
 const plain = shares.map(percent);
 setExact(true);
 const written = [plain, shares.map(percent), numbers.map((number) => decimal(number, 3))];
@@ -69,7 +72,7 @@ def test_the_browser_writes_numbers_and_tokens_as_python_does() -> None:
     texts += [chr(i) for i in places if unicodedata.category(chr(i)) != "Cn"]
     words = [{"token": word, "layer": 1, "head": 2, "p": "1%"} for word in ("雨", "“rain”", "雨 a", "a 雨")]
     sentences = [("why.flow.read.off", values) for values in words] + [("bpe.parts", {"n": n}) for n in (1, "1", 2)]
-    given = json.dumps({"shares": shares, "numbers": numbers, "texts": texts, "sentences": sentences})
+    given = json.dumps({"shares": shares, "numbers": numbers, "texts": texts, "sentences": sentences, "marks": MARKS})
     written = json.loads(run_node("--input-type=module", "-e", WRITE, given=given))
     assert written[0] == [percent(p) for p in shares]
     with speaking("en", exact=True):

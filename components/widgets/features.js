@@ -1,5 +1,11 @@
+// A text, and the features that are active at one of its words.
+
+import { bytes } from "./labels.js";
+import { find, make, roving, setCount, setText } from "./dom.js";
+import { t } from "./i18n.js";
+import { defineWidget } from "./runtime.js";
+
 /**
- * A text, and the features that are active at one of its words.
  * @typedef {[layer: number, feature: number]} Place
  * @typedef {object} Features
  * @property {string[]} [tokens]
@@ -9,11 +15,6 @@
  * @property {Record<string, string>} [tints]  tints by "layer.feature": base64 with one byte per token from `first` on
  * @property {number} [first]
  */
-
-import { bytes } from "./labels.js";
-import { find, make, modified, roving, setCount, setText } from "./dom.js";
-import { t } from "./i18n.js";
-import { defineWidget } from "./runtime.js";
 
 /** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
@@ -56,8 +57,8 @@ function mount(root, host) {
     tokens.forEach((token, i) => {
       setText(words[i], token);
       words[i].setAttribute("aria-selected", String(i === selected));
-      words[i].tabIndex = i === selected ? 0 : -1;
     });
+    enterText(selected);
     scroll(selected);
     setCount(list, features.length, makeRow);
     features.forEach(({ place, name, value, says }, i) => {
@@ -92,19 +93,7 @@ function mount(root, host) {
     tint();
   }
 
-  text.addEventListener("click", (event) => {
-    const index = indexIn(event, words);
-    if (index >= 0) host.send({ index }, "input");
-  });
-  text.addEventListener("keydown", (event) => {
-    const at = indexIn(event, words);
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: words.length - 1 }[event.key];
-    if (modified(event) || at < 0) return;
-    if (event.key === "Enter" || event.key === " ") host.send({ index: at }, "input");
-    else if (to !== undefined) words[Math.max(0, Math.min(words.length - 1, to))].focus();
-    else return;
-    event.preventDefault();
-  });
+  const enterText = roving(text, words, (index) => host.send({ index }, "input"));
   list.addEventListener("pointerover", (event) => look(indexIn(event, rows)));
   list.addEventListener("pointerleave", () => look(-1));
   list.addEventListener("focusin", (event) => look(indexIn(event, rows)));

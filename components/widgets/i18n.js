@@ -1,12 +1,13 @@
 // The page's texts in the browser: one catalogue per language, which contains the keys that scripts name
 // (`components/assets.py`). It is loaded when its language is first used.
 
-/** @typedef {{ language: string, texts: Record<string, string>, terms: import("./glossary.js").Term[] }} Catalogue */
+/** @typedef {{ invisible: string, names: Record<string, string> }} Marks */
+/** @typedef {{ language: string, texts: Record<string, string>, terms: import("./glossary.js").Term[], marks: Marks }} Catalogue */
 
 /** @type {Map<string, Promise<Catalogue>>} */
 const loaded = new Map();
 /** @type {Catalogue} */
-let spoken = { language: "", texts: {}, terms: [] };
+let spoken = { language: "", texts: {}, terms: [], marks: { invisible: "", names: {} } };
 export const SPOKEN = "glassbox-spoken"; // event on the document: another language is used
 /** @type {Promise<void> | null} */
 let loading = null;
@@ -18,6 +19,9 @@ export const language = () => spoken.language;
 
 /** The technical terms, with their definitions. */
 export const terms = () => spoken.terms;
+
+/** The invisible characters as a class of a regular expression, and their short names. */
+export const marks = () => spoken.marks;
 
 /** Uses this catalogue. @param {Catalogue} catalogue */
 export const setCatalogue = (catalogue) => void (spoken = catalogue);

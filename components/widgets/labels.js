@@ -1,6 +1,6 @@
 // Tokens and numbers as texts, as in components/labels.py; numbers are decoded from base64.
 
-import { t } from "./i18n.js";
+import { marks, t } from "./i18n.js";
 
 /** @param {string} text */
 export const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -56,29 +56,19 @@ export function small(value, digits = 2) {
   return `${lead.replace("-", "−")} × 10${raised}`;
 }
 
-// The same rule as in components/labels.py, which names the characters; tests/test_scripts.py checks that they agree.
-const CONTROLS =
-  "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EOM SUB ESC FS GS RS US";
-const SHORT_NAMES = /** @type {Record<number, string>} */ ({
-  ...CONTROLS.split(" "),
-  0x7f: "DEL", 0x85: "NEL", 0xa0: "NBSP", 0xad: "SHY", 0x34f: "CGJ", 0x61c: "ALM", 0x180e: "MVS",
-  0x200b: "ZWSP", 0x200c: "ZWNJ", 0x200d: "ZWJ", 0x200e: "LRM", 0x200f: "RLM",
-  0x202a: "LRE", 0x202b: "RLE", 0x202c: "PDF", 0x202d: "LRO", 0x202e: "RLO", 0x202f: "NNBSP",
-  0x205f: "MMSP", 0x2060: "WJ", 0x2066: "LRI", 0x2067: "RLI", 0x2068: "FSI", 0x2069: "PDI", 0xfeff: "BOM",
-});
-const INVISIBLE =
-  "\\x00-\\x08\\x0b-\\x1f\\x7f-\\xa0\\xad\\u034f\\u061c\\u115f\\u1160\\u1680\\u17b4\\u17b5\\u180b-\\u180f\\u2000-\\u200f" +
-  "\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ud800-\\udfff\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{13430}-\\u{1343f}" +
-  "\\u{1bca0}-\\u{1bca3}\\u{1d159}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}";
-const REPEATED = new RegExp(`([${INVISIBLE}])\\1*`, "gu");
-const UNSEEN = new RegExp(`([${INVISIBLE}]+|^\\p{M}+)`, "u");
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/** @type {{ repeated: RegExp, unseen: RegExp } | undefined} */ let patterns;
+
+function patternsOfUnseen() {
+  const { invisible } = marks();
+  return (patterns ??= { repeated: new RegExp(`([${invisible}])\\1*`, "gu"), unseen: new RegExp(`([${invisible}]+|^\\p{M}+)`, "u") });
+}
 
 /** @param {string} run  one or more copies of the same invisible character @param {string} character */
 function code(run, character) {
   const [point, n] = [/** @type {number} */ (character.codePointAt(0)), run.length / character.length];
-  const selector = point >= 0xfe00 && point <= 0xfe0f ? `VS${point - 0xfe00 + 1}` : undefined;
-  const name = SHORT_NAMES[point] ?? selector ?? `U+${point.toString(16).toUpperCase().padStart(4, "0")}`;
+  const name = marks().names[character] ?? `U+${point.toString(16).toUpperCase().padStart(4, "0")}`;
   return `[${name}${n > 1 ? `×${n}` : ""}]`;
 }
 
@@ -88,7 +78,7 @@ function code(run, character) {
  * @param {string} text
  */
 export function marked(text) {
-  const shown = text.replace(REPEATED, code).replaceAll("\n", "⏎").replaceAll("\t", "⇥").replace(/^\p{M}/u, "◌$&");
+  const shown = text.replace(patternsOfUnseen().repeated, code).replaceAll("\n", "⏎").replaceAll("\t", "⇥").replace(/^\p{M}/u, "◌$&");
   return RIGHT_TO_LEFT.test(shown) ? `\u2068${shown}\u2069` : shown;
 }
 
@@ -99,4 +89,4 @@ export const visible = (text) => marked(text).replaceAll(" ", "·");
  * Splits a text into alternating parts: characters that need no mark (including space, tab and newline) and characters
  * that need one. @param {string} text
  */
-export const partsOf = (text) => text.split(UNSEEN);
+export const partsOf = (text) => text.split(patternsOfUnseen().unseen);

@@ -1,16 +1,8 @@
 // Texts in rows: tables, snippets with tinted words, and lists of choices.
 
-import { find, make, makeButton, setText } from "./dom.js";
+import { find, make, makeButton, roving, setText } from "./dom.js";
 import { setWords } from "./glossary.js";
 import { defineWidget } from "./runtime.js";
-
-/**
- * A small table whose first row and first column are headers.
- * @typedef {object} Table
- * @property {string[][]} [rows]  texts
- *
- * options: words_from: the first column with words instead of numbers, or null
- */
 
 /** @type {import("./runtime.js").Mount} */
 function table(root, { options }) {
@@ -27,7 +19,7 @@ function table(root, { options }) {
     return made;
   }
 
-  /** @param {Table} data */
+  /** @param {{ rows?: string[][] }} data */
   function draw(data) {
     if (data !== shown) {
       const rows = (data.rows ?? []).map((texts, row) => {
@@ -48,19 +40,12 @@ function table(root, { options }) {
 
 defineWidget("table", table);
 
-/**
- * Text snippets with tinted words.
- * @typedef {object} Snippets
- * @property {string} [name]
- * @property {[word: string, level: number][][]} [snippets]
- */
-
 /** @type {import("./runtime.js").Mount} */
 function snippets(root) {
   const list = find(root, "ol");
   let key = "";
 
-  /** @param {Snippets} data */
+  /** @param {{ name?: string, snippets?: [word: string, level: number][][] }} data */
   function draw({ name = "", snippets = [] }) {
     setText(find(root, "h3"), name);
     root.hidden = !name;
@@ -88,18 +73,16 @@ function snippets(root) {
 defineWidget("snippets", snippets);
 
 /**
- * A short list of choices as stacked buttons with a few cells each.
+ * A short list of choices as stacked buttons with a few cells each; without lines, it is hidden.
  * @typedef {object} Choices
  * @property {string} [name]  the list's name for screen readers
  * @property {string[]} [head]  the columns' names
- * @property {{cells: string[], sent: object}[]} [lines]  a single cell fills the whole line; sent: the payload. Without
- *   lines, the widget is hidden
+ * @property {{cells: string[], sent: object}[]} [lines]  a single cell fills the whole line; sent: the payload
  */
 
 /** @type {import("./runtime.js").Mount} */
 function choices(list, host) {
   const buttons = list.getElementsByTagName("button");
-  const indexOf = (/** @type {Element | null} */ button) => [...buttons].findIndex((each) => each === button);
   const spans = (/** @type {string[]} */ texts) => texts.map((text) => make("span", "", text));
   /** @type {Choices | null} */ let shown = null;
 
@@ -125,17 +108,12 @@ function choices(list, host) {
       button.append(...spans(cells));
       list.append(button);
     }
+    turn();
   }
 
-  list.addEventListener("click", ({ target }) => {
-    const line = target instanceof Element && shown?.lines?.[indexOf(target.closest("button"))];
+  const turn = roving(list, buttons, (i) => {
+    const line = shown?.lines?.[i];
     if (line) host.send(line.sent);
-  });
-  list.addEventListener("keydown", (event) => {
-    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (!step) return;
-    buttons[indexOf(document.activeElement) + step]?.focus();
-    event.preventDefault();
   });
   return { draw };
 }

@@ -187,7 +187,7 @@ test("a widget that was taken off the page is destroyed", async () => {
 });
 
 test("nothing is drawn until the texts of the chosen language are there; if they cannot be loaded, the last one stays", async (context) => {
-  const answers = { fr: { language: "fr", texts: { stop: "Arrêter" }, terms: [] } };
+  const answers = { fr: { language: "fr", texts: { stop: "Arrêter" }, terms: [], marks: {} } };
   context.mock.method(console, "error", () => {});
   globalThis.fetch = async (url) => ({ json: () => Promise.resolve(answers[/(\w+)\.json$/.exec(url)[1]] ?? Promise.reject(new Error("404"))) });
   await add("probe", "spoken", { view: "spoken" });
