@@ -23,23 +23,19 @@ function withOwn(query, search) {
 /** @param {URLSearchParams} parameters */
 const asSearch = (parameters) => (`${parameters}` ? `?${parameters}` : "");
 
+/** @param {string} search @param {string} name */
+const parameter = (search, name) => new URLSearchParams(search).get(name);
+
 /**
  * Returns whether two addresses show different places. Addresses of the same place share one history entry. A tab that
  * opens one of its pages by itself, such as the first lesson, stays the same place.
  * @param {string} before @param {string} after
  */
 function areDifferent(before, after) {
-  const [from, to] = [new URLSearchParams(before), new URLSearchParams(after)];
-  /** @param {string} name */
-  const opens = (name) => PAGES.includes(name) && !from.has(name) && from.get("tab") === to.get("tab");
-  return from.has("film") !== to.has("film") || PLACE.some((name) => from.get(name) !== to.get(name) && !opens(name));
+  const isSame = (/** @type {string} */ name) => parameter(before, name) === parameter(after, name);
+  const opens = (/** @type {string} */ name) => PAGES.includes(name) && parameter(before, name) === null && isSame("tab");
+  return !parameter(before, "film") !== !parameter(after, "film") || PLACE.some((name) => !isSame(name) && !opens(name));
 }
-
-/** @param {string} search */
-const hasFilm = (search) => new URLSearchParams(search).has("film");
-
-/** @param {string} search */
-const stopOf = (search) => new URLSearchParams(search).get("stop");
 
 /** Sends the new address to the surrounding Spaces page. */
 function tellParent() {
@@ -73,11 +69,11 @@ export function followHistory(store, send, remember) {
   store.on("address", (/** @type {Address | null} */ address) => {
     if (!address || address.at < asked) return;
     const search = withOwn(address.query, location.search);
-    const isOtherStop = stopOf(search) !== stopOf(location.search); // the class bar has its own back button for stops
+    const isOtherStop = parameter(search, "stop") !== parameter(location.search, "stop"); // the class bar has its own back button for stops
     const isNew = (!isAnswer || address.at > asked) && areDifferent(location.search, search) && !isOtherStop;
     isAnswer = false;
     if (search === location.search) return;
-    const leavesFilm = hasFilm(location.search) && !hasFilm(search); // its entry goes, so that Back doesn't open it again
+    const leavesFilm = parameter(location.search, "film") && !parameter(search, "film"); // its entry goes, so that Back doesn't open it again
     if (leavesFilm && history.state?.before === search) {
       isLeaving = true;
       return history.back();

@@ -28,19 +28,13 @@ export function write(kind, name, value) {
 
 /** @typedef {{done: Record<string, number>, best: Record<string, number>, last: string}} Progress  done: level of each item, 1 for seen, 2 for answered or solved; best: highest score for each item; last: the last opened item */
 
+export const PROGRESS = "glassbox-progress"; // event on the document: there is progress
+
 /** Manages the progress in one list. @param {string} list the list's name in the storage */
 export function createProgress(list) {
   const key = `glassbox-${list}`;
-  const changed = new EventTarget();
-
   /** @returns {Progress} */
-  function load() {
-    try {
-      return { done: {}, best: {}, last: "", ...JSON.parse(read("localStorage", key) || "{}") };
-    } catch {
-      return { done: {}, best: {}, last: "" };
-    }
-  }
+  const load = () => ({ done: {}, best: {}, last: "", ...JSON.parse(read("localStorage", key) || "{}") });
 
   return {
     read: load,
@@ -53,11 +47,8 @@ export function createProgress(list) {
       if (typeof score === "number") progress.best[item] = Math.max(progress.best[item] || 0, score);
       progress.last = item;
       write("localStorage", key, JSON.stringify(progress));
-      changed.dispatchEvent(new Event("change"));
+      document.dispatchEvent(new Event(PROGRESS));
     },
-
-    /** @param {() => void} listener @param {AbortSignal} signal */
-    onChange: (listener, signal) => changed.addEventListener("change", listener, { signal }),
   };
 }
 

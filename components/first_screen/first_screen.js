@@ -7,7 +7,6 @@
 (() => {
   const LONGEST_MS = 10_000; // counted from the moment gradio has drawn the page
   const WORD_MS = 330; // reading pace
-  const DOUBLE_MS = 500; // as in widgets/composer
   const [SMALLEST, LARGEST] = matchMedia("(max-width: 900px)").matches ? [24, 24] : [36, 44]; // as in widgets/composer/fit.js
   const USUAL = " outside"; // as in widgets/composer
   const [LOWEST, HIGHEST, RISING] = [40, 140, 0.17]; // as in widgets/arcs.js
@@ -46,8 +45,7 @@
   let isComposing = false; // whether an input method is composing
   let isPressed = false; // whether a mouse button or finger is down
   let kept = ""; // what a returning visitor has typed so far
-  const noClick = { x: -1, y: -1, caret: 0, time: 0 };
-  let clicked = noClick; // the last click that the page's own element has to handle
+  /** @type {{ x: number, y: number } | null} */ let clicked = null; // the last click that the page's own element has to handle
 
   if (box) fitText(box);
 
@@ -118,9 +116,7 @@
       isWriting = false;
       clearInterval(timer);
       screen.classList.remove("first-writing");
-      const isSelected = area.selectionStart === 0 && area.selectionEnd === area.value.length; // by a script that fills it
       if (area.value === written) area.value = first; // otherwise a script has filled it
-      if (isSelected) area.select();
       list.innerHTML = last;
       svg.replaceChildren();
     }
@@ -162,16 +158,11 @@
   }
 
   /** Keeps a click for the page's element at that point. In the text, only words are buttons. @param {MouseEvent} event */
-  function takeClick({ target, clientX, clientY, detail, timeStamp }) {
-    if (!box) return;
-    const before = clicked;
-    clicked = { x: clientX, y: clientY, caret: box.selectionStart, time: timeStamp };
-    if (target !== box) return;
-    const isWord = isOnWord(clientX, clientY);
-    const isSecond = before.x >= 0 && (detail > 1 || timeStamp - before.time < DOUBLE_MS);
-    if (!isWord || isSecond) clicked = noClick;
-    if (isSecond) box.setSelectionRange(before.caret, before.caret);
-    else if (isWord) box.setSelectionRange(box.value.length, box.value.length);
+  function takeClick({ target, clientX, clientY }) {
+    const isText = target === box;
+    const isWord = isText && isOnWord(clientX, clientY);
+    clicked = isText && !isWord ? null : { x: clientX, y: clientY };
+    if (isWord) box?.setSelectionRange(box.value.length, box.value.length);
   }
 
   box?.addEventListener("input", () => screen.classList.add("first-typed"));
@@ -201,7 +192,6 @@
         localStorage.setItem("glassbox-seen", "1");
       } catch {} // storage is blocked by the browser
     }
-    const { x, y } = clicked;
     screen.remove();
     if (area && box && (hasFocus || box.value !== first)) {
       area.value = box.value;
@@ -213,9 +203,11 @@
       area.setRangeText(kept, area.value.length, area.value.length, "end");
       area.dispatchEvent(new InputEvent("input", { bubbles: true }));
     }
-    const target = x < 0 ? null : document.elementFromPoint(x, y);
+    if (!clicked || !box) return true;
+    const { x: clientX, y: clientY } = clicked;
+    const target = document.elementFromPoint(clientX, clientY);
     for (const type of ["pointerdown", "pointerup", "click"]) {
-      target?.dispatchEvent(new PointerEvent(type, { bubbles: true, cancelable: true, clientX: x, clientY: y, detail: 1 }));
+      target?.dispatchEvent(new PointerEvent(type, { bubbles: true, cancelable: true, clientX, clientY, detail: 1 }));
     }
     return true;
   }

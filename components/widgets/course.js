@@ -1,20 +1,15 @@
-/**
- * A row of lessons or challenges, of which one is open: its title and text, the list of all, and the way to its neighbours.
- * @typedef {{title: string, says?: string, part: string, words?: string}} Item  words: synonyms in all languages
- * @typedef {object} Course
- * @property {string | null} [open]  the open item's key; null if none is open, undefined until known
- * @property {string} [title]
- * @property {string} [says]
- * @property {Item[]} [items]  items of the same part are adjacent
- * @property {boolean} [has_film]  whether the film shows the open item
- *
- * options: list: "lessons" or "challenges"; keys: of all items; topics: numbers of the lessons' topics
- */
+// A row of lessons or challenges, of which one is open: its title and text, the list of all, and the way to its neighbours.
 
 import { find, make, modified, setText } from "./dom.js";
 import { t } from "./i18n.js";
-import { challenges, lessons } from "../storage.js";
+import { PROGRESS, challenges, lessons } from "../storage.js";
 import { defineWidget } from "./runtime.js";
+
+/** @typedef {{title: string, says?: string, part: string, words?: string}} Item  words: synonyms in all languages */
+/**
+ * @typedef {{open?: string | null, title?: string, says?: string, items?: Item[], has_film?: boolean}} Course  open: the open
+ *   item's key; null if none is open, undefined until known. items: those of the same part are adjacent
+ */
 
 const WORDS = {
   lessons: { name: "lessons.name", place: "lessons.place", list: "lessons.list", levels: ["lessons.seen", "lessons.answered"] },
@@ -118,7 +113,7 @@ function mount(root, host) {
   back.addEventListener("click", () => go(keys[at() - 1]));
   on.addEventListener("click", () => go(keys[at() + 1]));
   film.addEventListener("click", () => host.send({}, "input"));
-  kept.onChange(writeList, leaving.signal);
+  document.addEventListener(PROGRESS, writeList, { signal: leaving.signal });
   /** @param {KeyboardEvent} event */
   const keyed = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
