@@ -8,8 +8,8 @@ import { defineWidget } from "./runtime.js";
 /** @type {import("./runtime.js").Mount} */
 function mount(root, host) {
   const hint = find(root, "details", HTMLDetailsElement);
-  const [again, link, on] = [".gb-again", ".gb-copy-link", ".gb-on"].map((name) => find(root, name));
-  /** @type {Record<string, any>} */ let shown = {}; // see `challenge_foot`
+  const [again, link, on, standing] = [".gb-again", ".gb-copy-link", ".gb-on", ".gb-standing"].map((name) => find(root, name));
+  /** @type {Record<string, any>} */ let shown = {}; // see `draw_foot`
 
   /** @param {Record<string, any>} data */
   function draw(data) {
@@ -19,8 +19,8 @@ function mount(root, host) {
     if (!data.open) return;
     const solved = data.solved === true;
     root.classList.toggle("gb-solved", solved);
-    root.classList.toggle("gb-wrong", !solved && data.tried === true);
-    setText(find(root, ".gb-standing"), data.verdict ?? "");
+    standing.dataset.verdict = solved ? "right" : data.tried ? "wrong" : "none";
+    setText(standing, data.verdict ?? "");
     setText(find(root, ".gb-learned"), solved ? (data.learned ?? "") : "");
     setText(find(hint, "summary"), t("challenges.hint"));
     setText(find(hint, "p"), data.hint ?? "");

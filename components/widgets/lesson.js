@@ -1,6 +1,6 @@
 // A lesson's code, its questions, and feedback on the answers.
 
-import { copyFrom, find, make, setText } from "./dom.js";
+import { copyFrom, find, make, makeButton, setText } from "./dom.js";
 import { t } from "./i18n.js";
 import { defineWidget } from "./runtime.js";
 import { lessons as progress } from "../storage.js";
@@ -34,7 +34,7 @@ function mount(root, host) {
 
   /** @param {Listing} listing */
   function makeIdea(listing) {
-    const copy = make("button", "gb-copy-code", t("lessons.copy"), { type: "button" });
+    const copy = makeButton("gb-button", t("lessons.copy"));
     const figure = makeListing(listing, copy);
     copy.addEventListener("click", () => copyFrom(copy, find(figure, "pre").textContent ?? ""));
     return figure;
@@ -51,7 +51,7 @@ function mount(root, host) {
       label.append(make("input", "", "", { type: "radio", name: "answer", value: String(n + 1) }), make("span", "", text));
       form.append(label);
     });
-    form.append(make("button", "", t("lessons.check"), { type: "submit" }));
+    form.append(make("button", "gb-button", t("lessons.check"), { type: "submit" }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const given = new FormData(form).get("answer");

@@ -144,10 +144,10 @@ def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
 _COURSE = """<div class="gb-course" hidden>
 <div class="gb-course-head"><h2></h2><details class="gb-contents gb-drop"><summary></summary>
 <div><input type="search"><p class="gb-note"></p><ol></ol></div></details>
-<div class="gb-turn"><button type="button" class="gb-back">← <span></span></button>
-<button type="button" class="gb-on"><span></span> →</button></div></div>
+<div class="gb-turn"><button type="button" class="gb-back gb-button">← <span></span></button>
+<button type="button" class="gb-on gb-button"><span></span> →</button></div></div>
 <p class="gb-course-says"></p>
-<button type="button" class="gb-film-link"></button>
+<button type="button" class="gb-film-link gb-button"></button>
 </div>"""
 
 
@@ -175,8 +175,9 @@ challenge_foot = partial(
 <p class="gb-attempts"></p>
 <p class="gb-learned"></p>
 <details><summary></summary><p></p></details>
-<div class="gb-turn"><button type="button" class="gb-again"></button>
-<button type="button" class="gb-copy-link"></button><button type="button" class="gb-on"></button></div>
+<div class="gb-turn"><button type="button" class="gb-again gb-button"></button>
+<button type="button" class="gb-copy-link gb-button"></button>
+<button type="button" class="gb-on gb-button"></button></div>
 </div>""",
 )
 

@@ -326,7 +326,7 @@ def set_control(session: Session, name: str, value: object) -> None:
 
 _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 <h3 class="gb-try-title"></h3><ol class="gb-questions"></ol>
-<button type="button" class="gb-lesson-go"></button>
+<button type="button" class="gb-lesson-go gb-button"></button>
 <h3 class="gb-code-title"></h3><div class="gb-code gb-idea"></div>
 <details class="gb-runs"><summary></summary><div class="gb-code"></div></details>
 </div>"""

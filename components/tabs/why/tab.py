@@ -47,7 +47,7 @@ from gpt.analysis.tracing import trace_text
 from gpt.tokenizer import start_ids
 
 _RIBBONS = """<figure class="gb-ribbons" hidden>
-<figcaption><p aria-live="polite"></p><button type="button" hidden></button></figcaption>
+<figcaption><p aria-live="polite"></p><button type="button" class="gb-button" hidden></button></figcaption>
 <svg role="group"></svg>
 </figure>"""
 

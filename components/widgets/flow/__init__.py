@@ -20,7 +20,7 @@ _TEMPLATE = """<figure class="gb-flow">
 <div class="gb-flow-parts" role="group"></div>
 </div></div>
 <div class="gb-flow-legend"><span class="gb-flow-ramp"></span><span class="gb-flow-scale"></span>
-<button type="button" class="gb-flow-more"></button></div>
+<button type="button" class="gb-flow-more gb-button"></button></div>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 <div class="gb-tip gb-flow-tip" role="tooltip" hidden></div>
 </figure>"""

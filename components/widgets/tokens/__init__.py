@@ -21,7 +21,7 @@ _TEMPLATE = """<div class="gb-tokens">
 <div class="gb-legend">
 <span class="gb-scale"><span class="gb-from"></span><span class="gb-ramp"></span><span class="gb-to"></span></span>
 <span class="gb-toggles">
-<button class="gb-marks" type="button" aria-pressed="false"></button>
+<button class="gb-marks gb-button" type="button" aria-pressed="false"></button>
 </span>
 </div>
 <div class="gb-tip" role="tooltip" hidden></div>
