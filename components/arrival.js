@@ -12,7 +12,7 @@ const LANGUAGE = "glassbox-lang";
 const NUMBERS = "glassbox-numbers";
 
 /** Returns 128 random bits in hexadecimal; crypto.randomUUID is missing on plain HTTP. */
-function newId() {
+export function newId() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

@@ -8,12 +8,8 @@ import { askClass } from "../widgets/runtime.js";
 import { createDialog } from "./dialog.js";
 import { createFollower } from "./follower.js";
 
-/**
- * @typedef {object} Shown  the signal "class"
- * @property {{ at: number, n: number, title: string } | null} stop  the open stop of a sequence
- * @property {import("./dialog.js").Answer | null} answer
- * @property {string} code  code of the class that this page last followed
- */
+/** @typedef {import("./dialog.js").Answer} Answer */
+/** @typedef {{ stop: { at: number, n: number, title: string } | null, answer: Answer | null, code: string }} Shown */
 
 document.head.append(make("link", "", "", { rel: "stylesheet", href: new URL("class.css", import.meta.url).href }));
 

@@ -5,18 +5,8 @@ import { copyFrom, make, makeButton, makeShape, setText } from "../widgets/dom.j
 import { SPOKEN, t } from "../widgets/i18n.js";
 import { askClass } from "../widgets/runtime.js";
 
-/**
- * @typedef {{ url: string, qr: { size: number, path: string }, query?: string, code?: string }} Link
- *
- * @typedef {object} Answer  the response to a request from the dialog
- * @property {number} n  unique
- * @property {boolean} open  whether other pages may follow this one
- * @property {string} problem  the reason why no link could be made
- * @property {Link} [page]
- * @property {Link} [stops]
- * @property {Link} [room]
- * @property {string[]} sequences  texts with one line per stop
- */
+/** @typedef {{ url: string, qr: { size: number, path: string }, query?: string, code?: string }} Link */
+/** @typedef {{ n: number, open: boolean, problem: string, page?: Link, stops?: Link, room?: Link, sequences: string[] }} Answer */
 
 const COUNT_MS = 2000; // interval for counting the following pages
 const STOPS = "glassbox-stops"; // storage key for the lines of a sequence

@@ -1,6 +1,6 @@
 // Follows another page: shows its frames and blocks the visitor's own actions until the visitor leaves the class.
 
-import { session } from "../arrival.js";
+import { newId, session } from "../arrival.js";
 import { isLoading, language } from "../widgets/i18n.js";
 import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
 
@@ -13,17 +13,17 @@ const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** @param {() => void} onChange called when following starts or ends */
 export function createFollower(onChange) {
-  const page = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const page = newId();
   let code = ""; // the followed class
   let ended = ""; // why following ended without a click: "over", or "busy" if the class is full
   let running = new AbortController();
 
   /** Puts the followed class into the address, so that a reload follows it again. @param {string} value */
   function name(value) {
-    const parameters = new URLSearchParams(location.search);
-    if (value) parameters.set("follow", value);
-    else parameters.delete("follow");
-    history.replaceState(null, "", `${location.pathname}${`${parameters}` ? `?${parameters}` : ""}${location.hash}`);
+    const address = new URL(location.href);
+    if (value) address.searchParams.set("follow", value);
+    else address.searchParams.delete("follow");
+    history.replaceState(null, "", address);
   }
 
   /** Requests frames in a loop. @param {AbortSignal} signal */

@@ -25,13 +25,10 @@ import { Store } from "./store.js";
  * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
  * @typedef {{ widget: string, view: string, id: string, options: Record<string, any> }} Call  see `widget` in widget.py
  *
- * @typedef {object} Mounted
- * @property {HTMLElement} element
- * @property {Element} place  the container, which stays visible when the widget hides itself
- * @property {Widget} widget
- * @property {string} view
- * @property {number} width  the last drawing's width in px
- * @property {(() => void)[]} listening  functions that remove its listeners for frames
+ * @typedef {object} Mounted  place: the container, which stays visible when the widget hides itself; width: the last
+ *   drawing's, in px; listening: functions that remove its listeners for frames
+ * @property {HTMLElement} element @property {Element} place @property {Widget} widget @property {string} view
+ * @property {number} width @property {(() => void)[]} listening
  *
  * @typedef {(type: string, payload: object) => void} Trigger
  */

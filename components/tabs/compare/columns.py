@@ -387,7 +387,7 @@ def examples() -> Part:
         )
         for name in PRESETS
     ]
-    return kit.row(kit.caption("compare.preset"), *presets, classes="gb-compare-presets")
+    return kit.row(kit.caption("compare.preset"), *presets, classes="gb-small")
 
 
 def side_by_side() -> Part:
@@ -447,7 +447,7 @@ def _settings(side: int) -> Part:
     return kit.section(
         kit.caption(f"compare.{SIDES[side]}"),
         strength,
-        kit.row(*sampling, seed, classes="gb-compare-settings"),
+        kit.row(*sampling, seed, classes="gb-settings"),
         classes="gb-compare-side",
         grow=1,
     )
