@@ -34,7 +34,7 @@ PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
 _FOLDER = Path(__file__).parent
 _STYLES = [  # shared styles first
-    path for part in ("cards/*.css", "widgets/*.css", "widgets/*/*.css") for path in sorted(_FOLDER.glob(part))
+    path for part in ("cards/*.css", "widgets/*.css", "widgets/*/*.css", "classroom/*.css") for path in sorted(_FOLDER.glob(part))
 ]
 _MORE = in_all_languages("more")  # label of gradio's button for tabs that do not fit
 _WORDS = "".join(
@@ -44,7 +44,6 @@ _WORDS = "".join(
 _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
 _IMPORT = re.compile(r'^import (?:(\{.*\}) from )?"([^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
-CLASS = "classroom/"  # folder of scripts that few visitors need
 FIRST_WIDGETS = (  # widgets that the first view needs
     *("widgets/composer/composer.js", "widgets/menu/menu.js", "widgets/predictions/predictions.js"),
     *("widgets/sentence/sentence.js", "widgets/steer.js", "widgets/tokens/tokens.js"),
@@ -52,9 +51,9 @@ FIRST_WIDGETS = (  # widgets that the first view needs
 
 
 def bundles() -> dict[str, str]:
-    """Bundle all script modules into three files.
+    """Bundle all script modules into two files.
 
-    "first.js" contains what the first view needs, "more.js" loads after it, and "class.js" loads only for a class.
+    "first.js" contains what the first view needs; "more.js" loads after it.
     Each module becomes a function that returns its exports; it is called after the modules that it imports.
     """
     paths = sorted(path for path in _FOLDER.rglob("*.js") if path.name != "first_screen.js")
@@ -80,13 +79,7 @@ def bundles() -> dict[str, str]:
         return "".join(parts)
 
     first = f"export const modules = {{}};\n{bundle(['page.js', *FIRST_WIDGETS])}"
-    more = bundle(name for name in sources if not name.startswith(CLASS))
-    of_class = bundle(sources)
-    return {
-        "first.js": first,
-        "more.js": f'import {{ modules }} from "./first.js";\n{more}',
-        "class.js": f'import {{ modules }} from "./first.js";\nimport "./more.js";\n{of_class}',
-    }
+    return {"first.js": first, "more.js": f'import {{ modules }} from "./first.js";\n{bundle(sources)}'}
 
 
 def _module(importing: str, imported: str) -> str:
@@ -119,11 +112,10 @@ def browser_catalogue(language: Language) -> dict[str, Any]:
     return {"language": language, "texts": chosen | spacing, "terms": GLOSSARY[language], "marks": MARKS}
 
 
-_STYLE_OF_CLASS = (_FOLDER / CLASS / "class.css").read_text(encoding="utf-8")
 _CATALOGUES = {
     f"{language}.json": json.dumps(browser_catalogue(language), ensure_ascii=False) for language in LANGUAGES
 }
-_BUNDLES = {name: text.encode() for name, text in {**bundles(), "class.css": _STYLE_OF_CLASS, **_CATALOGUES}.items()}
+_BUNDLES = {name: text.encode() for name, text in {**bundles(), **_CATALOGUES}.items()}
 _VERSION = hashlib.sha256(b"".join(_BUNDLES.values())).hexdigest()[:12]
 _URL = f"glassbox/{_VERSION}/"
 # The page's HTML calls `glassbox` before the modules have loaded, so calls wait in a queue.

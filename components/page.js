@@ -3,7 +3,6 @@
 import { followHistory } from "./address.js";
 import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
 import { card } from "./cards/card.js";
-import { startClass } from "./class_loader.js";
 import "./gradio_workarounds.js";
 import { films, read, write } from "./storage.js";
 import { saveFile } from "./widgets/dom.js";
@@ -99,6 +98,5 @@ store.on("download", (file) => file && saveFile(file.url, file.name));
 startHero();
 explainWords();
 followHistory(store, navigate, rememberLink);
-startClass();
 
 start(opened, { arrive, card, clickOn, isBack, properties, session, query: linkQuery });

@@ -1,17 +1,15 @@
 // The page's tools for a class: the bar with stops, following another page, and the dialog with links and their codes.
 
-import { register } from "../class_loader.js";
 import { make, makeButton } from "../widgets/dom.js";
 import { SPOKEN, t } from "../widgets/i18n.js";
+import { OPENS_CLASS } from "../widgets/menu/menu.js";
 import { CHANGED, endPresentation, isPresenting, present, steppers } from "../widgets/presenting.js";
-import { askClass } from "../widgets/runtime.js";
+import { askClass, store } from "../widgets/runtime.js";
 import { createDialog } from "./dialog.js";
 import { createFollower } from "./follower.js";
 
 /** @typedef {import("./dialog.js").Answer} Answer */
 /** @typedef {{ stop: { at: number, n: number, title: string } | null, answer: Answer | null, code: string }} Shown */
-
-document.head.append(make("link", "", "", { rel: "stylesheet", href: new URL("class.css", import.meta.url).href }));
 
 const LOST_MS = 2000; // a requested stop counts as lost after this time
 
@@ -75,12 +73,15 @@ function draw() {
 
 addEventListener("resize", measure);
 for (const event of [CHANGED, SPOKEN]) document.addEventListener(event, draw);
-register({
-  open: (what) => (what === "present" ? present() : dialog.open()),
-  draw: (value) => {
-    if (value?.stop?.at !== shown?.stop?.at) waitsUntil = 0;
-    shown = value;
-    draw();
-    if (value?.answer) dialog.draw(value.answer);
-  },
-});
+
+/** @param {Shown | null} [value] */
+function take(value = null) {
+  if (value?.stop?.at !== shown?.stop?.at) waitsUntil = 0;
+  shown = value;
+  draw();
+  if (value?.answer) dialog.draw(value.answer);
+}
+
+document.addEventListener(OPENS_CLASS, dialog.open);
+store.on("class", take);
+take(store.signals.class);

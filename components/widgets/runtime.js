@@ -87,7 +87,7 @@ const answered = new Promise((resolve) => store.on("session", (known) => known &
 /** @type {Promise<void> | undefined} */ let more;
 
 /** Loads the scripts that the first view does not need, once the page has responded, so that they don't delay it. */
-const loadMore = () => (more ??= answered.then(() => import(new URL("more.js", import.meta.url).href)));
+export const loadMore = () => (more ??= answered.then(() => import(new URL("more.js", import.meta.url).href)));
 
 /**
  * Called by a gr.HTML's `js_on_load`.

@@ -24,6 +24,7 @@ export class Store {
   #retryDelay = RETRY_MS;
 
   number = 0; // of the newest applied frame
+  /** The newest values of the frames' other fields. @type {Record<string, any>} */ signals = {};
 
   /** Asks the server for a complete frame. @type {() => void} */
   onGap = () => {};
@@ -98,6 +99,7 @@ export class Store {
       for (const [field, change] of Object.entries(fields)) data[field] = changedField(data[field], change);
       this.#views.set(name, data);
     }
+    this.signals = frame.base === null ? frame : { ...this.signals, ...frame };
     [this.number, this.#epoch] = [frame.n, frame.epoch];
     this.#retryDelay = RETRY_MS;
     if (changed.size) this.onChange(changed);

@@ -56,7 +56,7 @@ def test_every_text_is_used_somewhere():
 
 def test_the_browser_has_each_text_that_a_script_names_and_few_others():
     keys, beginnings = named_keys()
-    assert keys - CATALOGUES["en"].keys() == {"class.css", "layer.feature", "language.spacing"}
+    assert keys - CATALOGUES["en"].keys() == {"layer.feature", "language.spacing"}
     for language in CATALOGUES:
         texts = browser_catalogue(language)["texts"]
         assert texts.keys() >= (keys & CATALOGUES["en"].keys()) | {"path.layers.one"}

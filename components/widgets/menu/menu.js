@@ -1,11 +1,11 @@
 // Buttons whose responses from the server the browser copies to the clipboard or saves as files. options: see `share_menu`
 
-import { openClass } from "../../class_loader.js";
 import { copyText, find, make, makeButton, saveFile } from "../dom.js";
 import { language, t } from "../i18n.js";
-import { defineWidget } from "../runtime.js";
+import { present } from "../presenting.js";
+import { defineWidget, loadMore } from "../runtime.js";
 
-const OF_CLASS = ["class", "present"]; // open in the browser
+export const OPENS_CLASS = "glassbox-class"; // event on the document: the dialog for a class opens
 const REVOKE_MS = 10_000;
 
 /** @type {import("../runtime.js").Mount} */
@@ -29,7 +29,8 @@ function mount(root, host) {
     }
     const button = makeButton("", t(`share.${item}`), { title: t(`share.${item}.title`), "data-what": item });
     button.addEventListener("click", () => {
-      if (OF_CLASS.includes(item)) openClass(item);
+      if (item === "present") present();
+      else if (item === "class") loadMore().then(() => document.dispatchEvent(new Event(OPENS_CLASS)));
       else if (item === "open") picker.click();
       else host.send({ what: item });
     });
