@@ -34,7 +34,9 @@ PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
 _FOLDER = Path(__file__).parent
 _STYLES = [  # shared styles first
-    path for part in ("cards/*.css", "widgets/*.css", "widgets/*/*.css", "classroom/*.css") for path in sorted(_FOLDER.glob(part))
+    path
+    for part in ("cards/*.css", "widgets/*.css", "widgets/*/*.css", "classroom/*.css")
+    for path in sorted(_FOLDER.glob(part))
 ]
 _MORE = in_all_languages("more")  # label of gradio's button for tabs that do not fit
 _WORDS = "".join(
