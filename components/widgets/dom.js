@@ -96,9 +96,9 @@ export async function copyText(text) {
 
 /** Copies a text, and says so on the button for a while. @param {HTMLElement} button @param {string} text */
 export async function copyFrom(button, text) {
-  if (!(await copyText(text))) return;
-  const label = button.textContent ?? "";
-  setText(button, t("page.copied"));
+  const [label, copied] = [button.textContent ?? "", t("page.copied")];
+  if (label === copied || !(await copyText(text))) return;
+  setText(button, copied);
   setTimeout(() => setText(button, label), COPIED_MS);
 }
 
