@@ -76,8 +76,8 @@ function mount(root, host) {
   }
 
   range.addEventListener("input", () => {
-    setPlaying(false);
     go(Number(range.value));
+    setPlaying(false);
   });
   play.addEventListener("click", () => {
     if (!isPlaying && at >= last()) go(0);
