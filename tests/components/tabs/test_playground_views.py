@@ -11,7 +11,7 @@ import pytest
 from components.state.session import Session
 from components.state.text import Selection, TokenStatisticsCache
 from components.tabs.playground.editing import draw, hits, tree
-from components.text_views import document_lines
+from components.text_views import document_lines, surprisal_chart
 from gpt import Generation, SamplingParams, distribution
 from tests.components.drawing import as_read
 from tests.gpt.fake_models import tiny_model
@@ -86,6 +86,11 @@ def test_the_strip_says_how_each_token_came_about_and_what_the_model_thought_of_
     for line, token in zip(shown[1:], document.statistics().tokens, strict=True):
         assert line[2] == pytest.approx(token.probability, rel=1e-3)
         assert (line[3], line[6]) == (token.rank, pytest.approx(token.entropy, rel=1e-3))
+    figure, sentence = surprisal_chart(snapshot(document))
+    for trace, name in zip(figure["data"], ("surprisal", "entropy"), strict=True):
+        expected = [getattr(token, name) for token in document.statistics().tokens]
+        assert list(trace["y"]) == pytest.approx(expected, rel=1e-3)
+    assert f"{len(document.ids) - 1} tokens, mean surprisal" in sentence
 
 
 @pytest.mark.parametrize("seed", SEEDS)
