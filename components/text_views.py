@@ -58,11 +58,11 @@ def surprisal_chart(s: Any) -> tuple[Figure, str] | None:
     mean = float(series["surprisal"].mean())
     sentence = t("strip.totals", n=len(known), mean=f"{mean:.1f} {t('strip.unit')}", perplexity=f"{2**mean:.1f}")
     words = shown_tokens(s.text.tokenizer, s.text.ids)
-    figure = line_chart(np.array(positions), names, x_title="", y_title=t("strip.unit"), height=160)
+    figure = line_chart(np.array(positions), names, x_title="", y_title=t("strip.unit"))
     for trace in figure["data"]:
         trace["customdata"] = [visible(words[i]) for i in positions]
         trace["hovertemplate"] = f"%{{customdata}}: %{{y:.1f}} {t('strip.unit')}<extra>{trace['name']}</extra>"
-    figure["layout"]["hovermode"] = "x"
+    figure["layout"] |= {"height": 180, "hovermode": "x"}
     return figure, sentence
 
 
