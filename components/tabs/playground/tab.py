@@ -13,23 +13,9 @@ from components.concepts import steer_data, turn
 from components.events import Events
 from components.frame import Frame, strip
 from components.i18n import t
-from components.kit import (
-    button,
-    caption,
-    case,
-    column,
-    columns,
-    fold,
-    layer_select,
-    picture,
-    question,
-    row,
-    says,
-    section,
-    title_row,
-)
+from components.kit import button, caption, case, column, columns, fold, layer_select, picture, question, row, says
 from components.limits import MAX_LENGTH
-from components.parts import Action, Handler, Part, check_box, choice, select, slider, text_box
+from components.parts import Action, Handler, Part, check_box, choice, section, select, slider, text_box, title_row
 from components.share.handlers import files_menu
 from components.state.example import EXAMPLES, language_of_model
 from components.state.session import Session
