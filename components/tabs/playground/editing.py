@@ -69,7 +69,6 @@ def choose(session: Session, document: Generation, sent: dict[str, Any]) -> Mess
         return _type(session, document, text, after)
     if type(token) is not int:
         return None
-    document.check_room(1, after)
     document.append(token, after=after)
     session.query = ""
     return Message("status.chosen", {"token": Later(quoted, document.loaded.tokenizer, token)})
