@@ -322,9 +322,6 @@ def can_keep(s: Any) -> bool:
     return False
 
 
-# The controls
-
-
 def patching_section() -> Part:
     def example(name: str, pair: tuple[str, str]) -> Part:
         key, take = f"change.patch.example.{name}", partial(take_example, pair)

@@ -33,9 +33,6 @@ DEFAULT_LENGTH = 40  # new tokens in the program if the visitor has not generate
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
-# Writing both texts
-
-
 def generate_both(session: Session) -> Iterator[None]:
     """Generate both texts from the prompt, with Write's settings and the same seed.
 
@@ -138,9 +135,6 @@ def stale(s: Any) -> str:
     return t("change.stale", changes=summary(pair.edits, s.text.config) or t("change.no_edit"))
 
 
-# The comparison as a program
-
-
 def code(s: Any) -> str:
     if kit.no_text(s):
         return ""
@@ -187,9 +181,6 @@ def program(read: ReadText, edits: Edits, params: SamplingParams, length: int) -
         "print(kl_bits(loaded.model, original.states(), states))  # bits, at each position",
     ]
     return "\n".join([*lines, ""])
-
-
-# The cards
 
 
 def texts_section() -> Part:

@@ -314,9 +314,6 @@ def curve_card(film: Film, advances: Callable[[Any], Any] = lambda s: None) -> C
     return kit.card(f"{name}-loss", parts, classes="")
 
 
-# The cards
-
-
 def player_card(film: Film) -> Callable[[], Card]:
     def draw(shown: Shown) -> dict[str, Any]:
         evaluations = shown.progress.evaluations

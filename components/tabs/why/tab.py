@@ -399,9 +399,6 @@ def roles_section() -> Part:
     return kit.row(heads, kit.section(*selected, grow=1), classes="gb-cards gb-why-cards")
 
 
-# The cards
-
-
 def waits(s: Any) -> str:
     return t("why.waits") if s.generating and s.text is not None else ""
 
