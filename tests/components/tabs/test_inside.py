@@ -15,7 +15,7 @@ from components.render import compute
 from components.state.example import example
 from components.state.reads import Reads
 from components.state.text import Selection
-from components.tabs.inside import heads, tab
+from components.tabs.inside import heads, path, tab
 from components.tabs.inside.scene import Chosen, recorded, select
 from components.tabs.inside.tab import select_in_path
 from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace, get_model
@@ -177,6 +177,15 @@ def test_the_path_names_the_word_the_head_and_the_token_of_the_measured_causes()
     select_in_path(inside.session, {"layer": 2, "head": 1})
     state = inside.session.snapshot()
     assert (state.selection.layer, state.selection.head, state.state(Chosen).step) == (2, 1, "numbers")
+
+
+def test_the_word_that_decides_is_found_after_words_of_several_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path, "main_word", lambda falls, *_: max(falls.words, key=lambda fall: fall.place))
+    inside = Inside(example(get_model()).copy(), part="path")
+    inside.drawn.update()
+    last = max(reason_falls(Reads(inside.session.snapshot())).words, key=lambda fall: fall.place)
+    assert last.place[0] > 4, "after “raining”, two tokens"
+    assert [word["without"] for word in inside.shown("path")["words"] if word["without"]] == [last.probability]
 
 
 def test_if_no_single_word_decides_a_thread_leads_from_each_word_that_counts() -> None:
