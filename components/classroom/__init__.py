@@ -190,7 +190,6 @@ class Room:
         session.resources.callback(self.close)
 
     def close(self) -> None:
-        """Stop all pages from following."""
         self.is_closed = True
         with _lock:
             _rooms.pop(self.code, None)
@@ -319,7 +318,6 @@ class Classroom:
         session.change(ClassState, answer=answer | {"sequences": list(SEQUENCES.values())})
 
     def set_room(self, session: Session, on: bool) -> None:
-        """Start or stop letting others follow this page."""
         room = session.state(ClassState).room
         if on and room is None:
             if not self.is_open:

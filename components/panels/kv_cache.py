@@ -63,7 +63,6 @@ def bars(kind: str, s: Any) -> Drawing:
 
 
 def rows(s: Any) -> dict[str, Any]:
-    """Return table rows for prefill, for the first, last and selected decode steps, and for the totals."""
     text = s.text_read()
     (computed, from_cache), (plain, _) = passes(text, cached=True), passes(text, cached=False)
     n, last = plain[0], len(plain) - 1

@@ -44,7 +44,6 @@ class Leak(NamedTuple):
 
 
 def beginning(text: Text) -> tuple[int, ...]:
-    """Return the ids at the start of the text that the panel uses."""
     return text.ids[: min(text.n_read, MAX_TOKENS)]
 
 
@@ -135,7 +134,6 @@ def moves(s: Any, effect: MaskEffect, mark: tuple[str, int] | None = None) -> Fi
 
 
 def train(s: Any) -> Iterator[RandomTextLosses]:
-    """Train two small models on random text for at most MAX_SECONDS, yielding their losses."""
     return time_limited(train_on_random_text(steps=STEPS), MAX_SECONDS)
 
 

@@ -28,7 +28,6 @@ class Notebook:
 
 
 def steps(s: Any) -> Iterator[Values]:
-    """Yield all values computed so far, after each new value."""
     values: Values = ()
     for value in run_notebook():
         values += (value,)
@@ -48,7 +47,6 @@ def answer(s: Any) -> str:
 
 
 def rows(s: Any) -> dict[str, Any]:
-    """Return one row per value: the original's printed value and the computed one."""
     computed = {value.name: value for value in s[Notebook].latest or ()}
     found = [[t(f"notebook.{column}") for column in ("value", "printed", "computed")]]
     for name, printed in PRINTED.items():

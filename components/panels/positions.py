@@ -94,7 +94,6 @@ def rotations(s: Any) -> Drawing:
 
 
 def train(s: Any) -> Iterator[tuple[Extrapolation, Extrapolation]]:
-    """Train both models step by step for at most MAX_SECONDS, testing each on longer texts."""
     lengths: Any = {"trained_length": TRAINED_LENGTH, "tested_length": TESTED_LENGTH, "steps": STEPS}
     runs = train_extrapolation("learned", **lengths), train_extrapolation("rotary", **lengths)
     return time_limited(zip(*runs, strict=False), MAX_SECONDS)

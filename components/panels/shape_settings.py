@@ -147,7 +147,6 @@ def size_rows(config: GPTConfig, skeleton: bool) -> list[list[str]]:
 
 
 def weight_rows(config: GPTConfig, skeleton: bool) -> list[list[str]]:
-    """Return a table of all weights, with one row for a weight repeated in every block."""
     rows = [[t(f"shapes.weight.{column}") for column in ("name", "shape", "copies", "parameters")]]
     for weight in weight_shapes(config, skeleton=skeleton):
         rows.append([weight.name, str(list(weight.shape)), f"× {weight.copies}", f"{weight.n_parameters:,}"])

@@ -47,7 +47,6 @@ def gradients(s: Any) -> ShortcutGradients:
 
 
 def answer(s: Any) -> str:
-    """Compare the first layer's gradient with and without shortcuts."""
     without, with_shortcuts = s[gradients].without[0], s[gradients].with_shortcuts[0]
     if with_shortcuts == without == 0:
         return t("shortcuts.dead")

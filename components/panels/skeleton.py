@@ -98,7 +98,6 @@ def bars(s: Any) -> dict[str, Any]:
 
 
 def stages(s: Any) -> dict[str, Any]:
-    """Return one row per stage of the full model, with the skeleton's shape if it has that stage."""
     pair = s[small_pair]
     heads = [t(f"skeleton.{key}") for key in ("stage", "whole", "skeleton")]
     bare = {name: str(list(shape)) for name, shape in pair.bare.items()}

@@ -100,7 +100,6 @@ def side_name(side: str, s: Any) -> str:
 
 
 def ladder(side: str, s: Any) -> Drawing:
-    """Draw the word's merges from bytes to tokens, one per row."""
     word = s[Typed].word
     steps = merge_steps(s[vocabularies][side], word)
     rows: list[list[Cell]] = []
@@ -127,7 +126,6 @@ def cost(s: Any) -> str:
 
 
 def characters(s: Any) -> dict[str, Any]:
-    """Return the code point and UTF-8 bytes of each multi-byte character in the text as a table."""
     wide = list(dict.fromkeys(c for c in s[Typed].text if ord(c) > 127))[:MAX_LISTED_CHARS]
     if not wide:
         return {"rows": []}

@@ -94,7 +94,6 @@ def open_example(name: str, session: Session) -> Iterator[None]:
 
 
 def open_model(make: Callable[[], LoadedModel], session: Session) -> Iterator[None]:
-    """Add a model to the list and open Write with it."""
 
     def steps(job: Job) -> Generator[None]:
         session.change(BuildState, opening=True)

@@ -297,7 +297,6 @@ def turns_up(r: Reading, after: Tensor) -> Verdict:
 
 @torch.inference_mode()
 def goes_on(r: Reading, edits: Edits) -> list[int]:
-    """Continue the text greedily and return the new token ids."""
     model = r.loaded.model
     written: list[int] = []
     cache, new = model.new_cache(), torch.tensor([list(r.ids)], device=model.device)

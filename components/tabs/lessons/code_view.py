@@ -86,7 +86,6 @@ def _imports(block: str, used: set[str]) -> str:
 
 
 def _definitions(node: Any) -> dict[str, Definition]:
-    """Return the definitions in a module or class by their names."""
     found = (each for each in node.body if isinstance(each, Definition))
     return {ast.unparse(each.targets[0]) if isinstance(each, ast.Assign) else each.name: each for each in found}
 

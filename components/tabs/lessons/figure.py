@@ -139,7 +139,6 @@ def checked_ids(loaded: LoadedModel, text: str, least: int = 1, *, whole: bool =
 
 
 def text_ids(s: Any, least: int = 1, *, whole: bool = False) -> list[int]:
-    """Encode the figure's text, as `checked_ids` does."""
     return checked_ids(s[Open].loaded, s[Open].text, least, whole=whole)
 
 

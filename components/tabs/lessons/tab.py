@@ -173,7 +173,6 @@ def question_data(lesson: Lesson, n: int, s: Any) -> dict[str, Any]:
 
 
 def lesson_text(lesson: Lesson, part: str, loaded: LoadedModel, **values: str) -> str:
-    """Return one of a lesson's texts, with the model's values filled in."""
     return t(f"lesson.{lesson.key}.{part}", **facts(loaded.model.config), **values)
 
 
@@ -313,7 +312,6 @@ def choose(session: Session, choice: object) -> None:
 
 
 def type_text(session: Session, text: object) -> None:
-    """Set the text, truncating it if it is far too long."""
     if picture_of(session).text is not None and isinstance(text, str):
         set_control(session, "text", text[: MAX_TEXT_CHARS + 1])
 

@@ -39,7 +39,6 @@ def configs(s: Any) -> dict[str, GPTConfig]:
 
 
 def table(*rows: tuple[object, ...]) -> list[list[str]]:
-    """Return a table with a header and, in each row, a name and both models' values."""
     head = ["", words("llama.gpt2"), words("llama.llama")]
     return [head, *([words(f"llama.{name}"), str(one), str(other)] for name, one, other in rows)]
 
@@ -124,7 +123,6 @@ def cache_bytes(config: GPTConfig, n_tokens: int = 1) -> int:
 
 
 def grouped_queries(s: Any) -> Drawn:
-    """Plot the memory used by the key-value cache against the length of the text."""
     n, lengths = int(s[Open].a), np.arange(0, MAX_CACHED + 1, 16)
     used = {shape: lengths * cache_bytes(config) / 2**20 for shape, config in s[configs].items()}
     figure = lines(lengths, groups(**used), x_title=words("tokens"), y_title=words("llama.memory"), mark=("", n))
@@ -141,7 +139,6 @@ def grouped_queries(s: Any) -> Drawn:
 
 @computed
 def bias_effects(s: Any) -> list[BiasEffect]:
-    """Measure the models with unpacked weights."""
     encoded = (checked_ids(get_model(name), s[Open].text, least=2) for name in NAMES.values())
     return [bias_effect(exact(name), ids) for name, ids in zip(NAMES.values(), encoded, strict=True)]
 

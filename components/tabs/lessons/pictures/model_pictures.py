@@ -275,7 +275,6 @@ def steered(s: Any) -> Steered:
 
 
 def concepts(s: Any) -> Drawing:
-    """Plot the activity of the concept, and describe its effect on the next token."""
     loaded, ids, place, activity, before, after = s[steered]
     strength, tokenizer = s[Open].a, loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
@@ -332,7 +331,6 @@ def poems(s: Any) -> dict[str, str]:
 
 
 def verse(s: Any) -> Drawn:
-    """Show a head's attention weights, and the poem that the model writes with and without that head."""
     choice, (loaded, found) = s[Open].choice, s[weights]
     layer, head = HEADS[choice]
     shares = [float(found[pair]) for pair in looked_at(choice)]

@@ -22,7 +22,6 @@ from gpt.models.memory import format_bytes
 
 
 def configuration(s: Any) -> Drawn:
-    """Show GPT-2 with a custom width, head count and layer count. Raises ValueError for an invalid combination."""
     given = values_of(PRESETS["gpt2"]) | {"n_embd": s[Open].a, "n_head": s[Open].b, "n_layer": int(s[Open].choice)}
     config = shape_of(given)
     says = words("configuration", size=config.head_size, total=parameter_count(config, False))
@@ -40,7 +39,6 @@ def parameters(s: Any) -> Drawn:
 
 
 def layouts(s: Any) -> Drawn:
-    """List the names and shapes of GPT-2 small's weights in this app and in another layout."""
     rows = name_rows(s[Open].choice)
     head = [words(key) for key in ("theirs", "shape", "ours", "shape")]
     return Drawn(words(f"layouts.{s[Open].choice}", n=len(rows)), table=[head, *rows])

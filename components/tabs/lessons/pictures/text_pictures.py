@@ -109,7 +109,6 @@ def document_read(s: Any) -> Generation:
 
 
 def sampling(s: Any) -> Drawn:
-    """Show Write's next-token bars after a text at a given temperature and top-k."""
     return bars(s[document_read], SamplingParams(temperature=s[Open].a, top_k=int(s[Open].b) or None))
 
 
@@ -135,7 +134,6 @@ def bars(document: Generation, params: SamplingParams) -> Drawn:
 
 @computed
 def written(s: Any) -> Continued:
-    """Continue the same prompt with random or trained weights."""
     loaded = get_model(DEFAULT_MODEL if s[Open].choice == "trained" else "untrained")
     params = SamplingParams(temperature=0.8, seed=int(s[Open].a))
     return continued(loaded, checked_ids(loaded, s[Open].text), params, 30)
@@ -152,7 +150,6 @@ MAX_ROUNDS = 20
 
 
 def merges(s: Any) -> Drawn:
-    """Show a text's tokens after a given number of merges learned from it."""
     if not s[Open].text.strip():
         raise PageError("picture.empty")
     learned, rows = Merges(regex.findall(WORD, s[Open].text[:MAX_TEXT_CHARS])), []
@@ -178,7 +175,6 @@ def nearest(s: Any) -> list[int]:
 
 
 def embedding(s: Any) -> Drawing:
-    """Plot the last token's vector, and list the tokens with the most similar vectors."""
     token, tokenizer, weight = text_ids(s)[-1], s[Open].loaded.tokenizer, s[Open].loaded.model.wte.weight
     vector, places = weight[token].detach().float().cpu().numpy(), np.arange(weight.shape[1] + 1) - 0.5
     likest = listed(quoted(tokenizer, i) for i in s[nearest])

@@ -64,7 +64,6 @@ def run() -> Recording:
 
 
 def is_to_run() -> bool:
-    """Return whether the run has yet to be recorded."""
     return _run.cache_info().currsize == 0
 
 
@@ -142,7 +141,6 @@ def optimizer(s: Any) -> Drawing:
 
 
 def valley(name: str, rate: float) -> list[float]:
-    """Return the losses under plain gradient descent or AdamW."""
     with torch.enable_grad():
         weights = nn.Parameter(torch.tensor([1.0, 1.0]))
         adamw, losses = AdamW([weights], lr=rate, decay=0), []
