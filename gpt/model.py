@@ -79,15 +79,12 @@ class ForwardContext:
         return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device), x.shape[1])
 
     def with_positions(self, config: GPTConfig, positions: Tensor, length: int = 0) -> ForwardContext:
-        """Return this context with `windowed` set and with rotary angles for positions (T,) or (B, T).
-
-        length: number of tokens in the text (see `RotaryScaling.scaled_length`).
-        """
+        """Return this context with `windowed` set and the angles of positions (T,) or (B, T) in `length` tokens."""
         ctx = self.with_window(config, positions.shape[-1], positions.device)
         if config.position != "rotary" or (self.edits is not None and self.edits.drop_positions):
             return ctx
         size, scaling = config.rotary_size, config.rotary_scaling
-        ctx = replace(ctx, rotary=rotary_angles(positions, size, config.rotary_base, scaling, length=length))
+        ctx = replace(ctx, rotary=rotary_angles(positions, size, config.rotary_base, scaling, length))
         if ctx.windowed is None:
             return ctx
         base = config.window_rotary_base

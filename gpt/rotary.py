@@ -11,7 +11,7 @@ from gpt.config import RotaryScaling
 
 
 def rotary_angles(
-    positions: Tensor, size: int, base: float = 10000.0, scaling: RotaryScaling | None = None, *, length: int = 0
+    positions: Tensor, size: int, base: float = 10000.0, scaling: RotaryScaling | None = None, length: int = 0
 ) -> tuple[Tensor, Tensor]:
     """Return the cosine and sine of position x frequency, where the frequency of pair i is base^(-2i/size).
 
@@ -19,7 +19,7 @@ def rotary_angles(
     length: number of tokens in the text.
     Returns two tensors, each (T, size) or (B, 1, T, size).
     """
-    frequencies = rotary_frequencies(size, base, scaling, positions.device, length=length)
+    frequencies = rotary_frequencies(size, base, scaling, positions.device, length)
     factor = 1.0 if scaling is None else scaling.attention_factor
     angle = positions[..., None] * frequencies  # (..., T, size / 2)
     angle = torch.cat((angle, angle), dim=-1)
@@ -28,12 +28,7 @@ def rotary_angles(
 
 
 def rotary_frequencies(
-    size: int,
-    base: float,
-    scaling: RotaryScaling | None = None,
-    device: torch.device | None = None,
-    *,
-    length: int = 0,
+    size: int, base: float, scaling: RotaryScaling | None = None, device: torch.device | None = None, length: int = 0
 ) -> Tensor:
     """Return the frequency of each rotated pair, (size / 2,), scaled for a text of `length` tokens.
 

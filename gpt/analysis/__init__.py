@@ -17,23 +17,11 @@ texts, for which they return a list of results.
 Results are float32, or float64 for a model in float64.
 """
 
-from gpt.analysis.attribution import (
-    Attribution,
-    NeuronAttribution,
-    direct_logit_attribution,
-    neuron_logit_attribution,
-)
+from gpt.analysis.attribution import Attribution, NeuronAttribution, direct_logit_attribution, neuron_logit_attribution
 from gpt.analysis.corpus import mean_ablation, mean_activation, mean_difference, strongest_examples
 from gpt.analysis.heads import CopyingHeads, HeadRoles, copying_heads, copying_scores, head_roles, rollout
 from gpt.analysis.lens import Lens, logit_lens
-from gpt.analysis.patching import (
-    PatchSweep,
-    PathSweep,
-    attribution_patching,
-    patch_from,
-    patch_sweep,
-    path_sweep,
-)
+from gpt.analysis.patching import PatchSweep, PathSweep, attribution_patching, patch_from, patch_sweep, path_sweep
 from gpt.analysis.predictions import kl_bits, token_predictions
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text

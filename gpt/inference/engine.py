@@ -167,12 +167,9 @@ class Engine:
         return openmp().limit(limits=1)
 
     def _shares(self, request: ReadRequest) -> bool:
-        """Return whether a request can share a pass with others.
-
-        Edits other than steering need their own, and so do texts with rotary angles that depend on their length.
-        """
-        can_batch = self._can_batch and not request.cache.is_long
-        return can_batch and (request.edits is None or request.edits.only_steers)
+        """Return whether a request can share a pass with others. Long texts, and edits other than steering, may not."""
+        only_steers = request.edits is None or request.edits.only_steers
+        return self._can_batch and only_steers and not request.cache.is_long
 
     def _wait_or_lead(self, request: ReadRequest) -> None:
         """Run passes for all requests, or wait for another caller that does, until this one is done."""

@@ -3,8 +3,8 @@
 A decoding step spends most of its time reading weights. 16-bit formats halve the number of bytes, and int8 halves it
 again. 16-bit weights are bfloat16 if oneDNN supports it, and float16 on other x86 CPUs. On AMD CPUs, oneDNN's format
 for float32 is also up to twice as fast to read as ordinary rows; on Intel CPUs it is slower. Packed weights are
-read-only. Inputs, outputs and biases are always float32, so norms, residuals, attention and the cache are not
-quantised.
+read-only. Small float32 weights are not packed but stored by columns, which AMD CPUs multiply faster. Inputs, outputs
+and biases are always float32, so norms, residuals, attention and the cache are not quantised.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class TiedValues(Values):
 def pack(model: nn.Module, packing: Packing) -> None:
     """Replace the weight of each nn.Linear and nn.Embedding in a module with a packed, read-only weight.
 
-    Leaves small float32 weights, and weights that are already packed, as they are. Raises ValueError if this computer
+    Stores small float32 weights by columns, and leaves packed weights as they are. Raises ValueError if this computer
     has no kernels for the packing.
     """
     check_packing(packing)
@@ -185,7 +185,10 @@ def pack(model: nn.Module, packing: Packing) -> None:
     layers = [layer for layer in layers if not isinstance(layer.weight, ReadOnlyTensor)]
     embeddings = {layer.weight: layer for layer in layers if isinstance(layer, nn.Embedding)}
     for layer in layers:
-        if isinstance(layer, nn.Embedding) or (packing == "fp32" and layer.weight.numel() <= SMALL_WEIGHT):
+        if isinstance(layer, nn.Embedding):
+            continue
+        if packing == "fp32" and layer.weight.numel() <= SMALL_WEIGHT:
+            layer.weight.data = layer.weight.detach().t().contiguous().t()
             continue
         if (tied := embeddings.pop(layer.weight, None)) is None:
             layer.weight = ReadOnlyTensor(pack_matrix(layer.weight, packing))

@@ -35,16 +35,7 @@ from gpt.inputs import AnyModel, named, with_tokenizer
 from gpt.models.checkpoints import Hints, main_file
 from gpt.models.checkpoints.files import ADAPTER_CONFIG
 from gpt.models.checkpoints.untrusted import not_readable
-from gpt.models.loading import (
-    DTYPES,
-    LoadedModel,
-    Precision,
-    best_device,
-    build,
-    gpu_copy,
-    memory_of,
-    with_adapted,
-)
+from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, gpu_copy, memory_of, with_adapted
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source, load_model
 from gpt.tokenizer import prompt_ids

@@ -14,25 +14,10 @@ from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints.files import (
-    ADAPTER_CONFIG,
-    WEIGHT_FILES,
-    Contents,
-    Deferred,
-    Reader,
-    numbers_of,
-)
+from gpt.models.checkpoints.files import ADAPTER_CONFIG, WEIGHT_FILES, Contents, Deferred, Reader, numbers_of
 from gpt.models.checkpoints.gguf import GGUF
 from gpt.models.checkpoints.layouts import Hints
-from gpt.models.checkpoints.other_formats import (
-    LLAMA2C,
-    NANOCHAT,
-    OPENAI,
-    Adapted,
-    base_of,
-    is_adapter,
-    merged,
-)
+from gpt.models.checkpoints.other_formats import LLAMA2C, NANOCHAT, OPENAI, Adapted, base_of, is_adapter, merged
 from gpt.models.checkpoints.quantized import dequantized
 from gpt.models.checkpoints.translate import Weights, concatenated_shape, detect_layout, whole
 from gpt.models.checkpoints.untrusted import existing, not_readable

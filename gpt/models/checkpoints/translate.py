@@ -44,13 +44,7 @@ from gpt.models.checkpoints.layouts import (
     known_options,
     score_factor,
 )
-from gpt.models.checkpoints.options import (
-    MODEL_ARGS,
-    check_config,
-    options_beside,
-    options_inside,
-    read_family_options,
-)
+from gpt.models.checkpoints.options import MODEL_ARGS, check_config, options_beside, options_inside, read_family_options
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
 # The layout of a checkpoint, and its configuration and weights under our names.

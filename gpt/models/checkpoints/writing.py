@@ -114,7 +114,8 @@ def save_hugging_face(
     tokenizer = vocabulary or tokenizer
     state, config = to_transformers(network, getattr(model, "layout", ""))
     with new_folder(Path(folder), overwrite) as new:
-        save_file({name: value.to(dtype) for name, value in state.items()}, new / WEIGHTS, metadata={"format": "pt"})
+        stored = {name: value.to(dtype).contiguous() for name, value in state.items()}
+        save_file(stored, new / WEIGHTS, metadata={"format": "pt"})
         if isinstance(tokenizer, Tokenizer):
             write_gpt2_files(tokenizer, new)
             if config["model_type"] != GPT2:  # AutoTokenizer expects a different class for other model types

@@ -6,11 +6,7 @@ from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache, load_model
 from gpt.inference import packed_weights
-from gpt.inference.packed_weights import (
-    has_vnni,
-    pack,
-    pack_matrix,
-)
+from gpt.inference.packed_weights import has_vnni, pack, pack_matrix
 from gpt.read_only import ReadOnlyTensor
 
 SHAPES = [(1, 1), (7, 3), (1024, 520)]  # (in, out)

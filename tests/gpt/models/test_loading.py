@@ -131,7 +131,7 @@ def test_a_change_of_a_weight_takes_effect_in_prompts_and_steps_or_is_refused(
                     change(weight)
                     assert not torch.equal(logits(model), before)
                     weight.copy_(kept)
-        assert torch.equal(logits(model), before)
+        torch.testing.assert_close(logits(model), before, atol=1e-5, rtol=0)
     assert len(refused) == {"fp32 on AMD": 4, "int8": 7}[packing], refused
     assert not any(name.endswith("bias") or ".ln" in name for name in refused)
 
