@@ -77,10 +77,7 @@ let pressedUntil = 0;
 export const store = new Store();
 store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(view)));
 
-/**
- * Defines how a widget is mounted. Its module calls this once.
- * @param {string} name @param {Mount} mount
- */
+/** Defines how a widget is mounted. Its module calls this once. @param {string} name @param {Mount} mount */
 export const defineWidget = (name, mount) => void definitions.set(name, mount);
 
 const answered = new Promise((resolve) => store.on("session", (known) => known && (window.requestIdleCallback ?? setTimeout)(resolve)));

@@ -1,7 +1,4 @@
-/**
- * A line of text; an empty one is hidden.
- * @typedef {{ text?: string }} Sentence
- */
+/** A line of text; an empty one is hidden. @typedef {{ text?: string }} Sentence */
 
 import { setWords } from "../glossary.js";
 import { defineWidget } from "../runtime.js";
