@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from textwrap import shorten
 from typing import Any, get_args
 
 import numpy as np
@@ -143,7 +144,7 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
             with session.lock.reading():
                 answer = _saved(session, document, what)
     except ValueError as problem:
-        answer = _told(shortened(localize_error(problem), MAX_PROBLEM_CHARS))
+        answer = _told(shorten(localize_error(problem), MAX_PROBLEM_CHARS, placeholder="…"))
     session.change(ShareState, files=answer)
 
 
