@@ -124,35 +124,27 @@ class Models(Collector):
 REGISTRY.register(Models())
 
 
-class Probe:
-    """Checks that an engine runs forward passes. Only one check runs per engine at a time."""
-
-    def __init__(self) -> None:
-        self._threads: dict[int, threading.Thread] = {}
-        self._lock = threading.Lock()
-
-    def is_alive(self, loaded: LoadedModel) -> bool:
-        """Return whether the engine reads one token within PROBE_SECONDS and still admits texts."""
-
-        def read() -> None:
-            loaded.engine.read([0], loaded.model.new_cache(max_length=1))
-
-        if loaded.deployed is not None:  # the cluster itself checks its replicas
-            return not loaded.engine.admission.closed
-        key = id(loaded.engine)
-        with self._lock:
-            thread = self._threads.get(key)
-            if thread is None:
-                thread = self._threads[key] = threading.Thread(target=read, name=f"probe of {loaded.name}", daemon=True)
-                thread.start()
-        thread.join(PROBE_SECONDS)
-        with self._lock:
-            if not thread.is_alive():
-                self._threads.pop(key, None)
-        return not thread.is_alive() and not loaded.engine.admission.closed
+_probes: dict[int, threading.Thread] = {}  # running checks by engine
+_probes_lock = threading.Lock()
 
 
-_probe = Probe()
+def is_alive(loaded: LoadedModel) -> bool:
+    """Return whether a model's engine reads one token within PROBE_SECONDS and still admits texts."""
+    engine = loaded.engine
+
+    def read() -> None:
+        engine.read([0], loaded.model.new_cache(max_length=1))
+
+    if loaded.deployed is not None:  # the cluster itself checks its replicas
+        return not engine.admission.closed
+    with _probes_lock:
+        thread = _probes.get(id(engine))
+        if thread is None or not thread.is_alive():
+            thread = threading.Thread(target=read, name=f"probe of {loaded.name}", daemon=True)
+            _probes[id(engine)] = thread
+            thread.start()
+    thread.join(PROBE_SECONDS)
+    return not thread.is_alive() and not engine.admission.closed
 
 
 def _metrics(request: Request) -> Response:
@@ -161,7 +153,7 @@ def _metrics(request: Request) -> Response:
 
 def _health(request: Request) -> Response:
     """Return status 200 if a model is loaded and every engine runs, otherwise 503."""
-    engines = {loaded.name: _probe.is_alive(loaded) for loaded in models_in_memory() if loaded.name in list_models()}
+    engines = {loaded.name: is_alive(loaded) for loaded in models_in_memory() if loaded.name in list_models()}
     healthy = bool(engines) and all(engines.values())
     there = cluster_is_there()
     cluster = {} if there is None else {"cluster": there}  # not counted as unhealthy, as this process keeps the texts

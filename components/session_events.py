@@ -24,7 +24,7 @@ from components.state.session import Session
 from components.state.settings import Settings
 from components.state.snapshot import Message, Snapshot
 from components.state.store import is_session_id
-from components.state.text import NEWEST, Selection, shading_named
+from components.state.text import Selection, shading_named
 from gpt import Generation, LoadedModel, get_model, list_models
 
 
@@ -190,8 +190,8 @@ def restore_session(session: Session, saved: str, tabs: Sequence[str]) -> bool:
 def _selection(kept: dict[str, Any], loaded: LoadedModel | None) -> Selection:
     """Return a saved selection, limited to the model's layers and heads. Raises ValueError if it is invalid."""
     selection = Selection(**kept)
-    numbers = selection.position, selection.layer, selection.head or 0
-    if not all(type(each) is int and each >= low for each, low in zip(numbers, (NEWEST, 0, 0), strict=True)):
+    numbers = selection.position + 1, selection.layer, selection.head or 0
+    if not all(type(each) is int and each >= 0 for each in numbers):
         raise ValueError
     selection = replace(selection, shading=shading_named(selection.shading) or Selection.shading)
     return selection if loaded is None else selection.clamped_to(loaded.model.config, position=selection.position)

@@ -15,10 +15,7 @@ def float32_digits(value: Any) -> Any:
 
 
 class ListedModel(TypedDict):
-    """A model in the page's list.
-
-    title: displayed name; is_default: whether "" selects it; is_loaded: whether it is in memory.
-    """
+    """is_default: whether "" selects it; is_loaded: whether it is in memory."""
 
     name: str
     title: str
@@ -27,7 +24,7 @@ class ListedModel(TypedDict):
 
 
 class HiddenState(TypedDict):
-    """An activation in the residual stream at one position: n_embd numbers."""
+    """values: n_embd numbers."""
 
     token: str
     values: list[float]
@@ -69,7 +66,7 @@ class NextToken(TypedDict):
 
 
 class HeadWeights(TypedDict):
-    """A head's attention weights over these tokens: weights[query][key], for the keys up to the query."""
+    """weights[query][key], for the keys up to the query."""
 
     tokens: list[str]
     weights: list[list[float]]
@@ -93,7 +90,7 @@ class LensRow(TypedDict):
 
 
 class LogitLens(TypedDict):
-    """The chosen token and two rows per layer, from the first layer to the last."""
+    """rows: two per layer, from the first layer to the last."""
 
     chosen_id: int
     chosen: str
@@ -116,7 +113,7 @@ class Contributions(TypedDict):
 
 
 class AblatedToken(TypedDict):
-    """A token with its probability at temperature 1, before and after switching off parts of the model."""
+    """Probabilities at temperature 1."""
 
     token_id: int
     token: str
@@ -125,14 +122,14 @@ class AblatedToken(TypedDict):
 
 
 class Ablation(TypedDict):
-    """The next tokens, and the Kullback-Leibler divergence of the new prediction from the original one, in bits."""
+    """kl_bits: Kullback-Leibler divergence of the new prediction from the original one."""
 
     tokens: list[AblatedToken]
     kl_bits: float
 
 
 class Steered(TypedDict):
-    """The effect of turning up a feature after a layer: next tokens before and after, and both continuations."""
+    """layer: the feature is turned up after it."""
 
     layer: int
     feature: int
