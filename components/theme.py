@@ -46,6 +46,20 @@ _COLOURS: dict[str, str] = {
 _STATES = ("", "_hover", "_focus", "_active", "_visited", "_selected")
 
 
+_SAME = {  # Gradio's settings by their value
+    "0px": "block_border_width block_label_border_width form_gap_width",
+    "1px": "input_border_width button_border_width",
+    "12px": "block_radius",
+    "16px": "block_padding layout_gap",
+    "none": """block_shadow input_shadow input_shadow_focus checkbox_label_shadow button_primary_shadow
+        button_secondary_shadow""",
+    "500": "block_title_text_weight button_large_text_weight button_medium_text_weight button_small_text_weight",
+    SMALL: """block_title_text_size block_label_text_size block_info_text_size checkbox_label_text_size
+        button_small_text_size""",
+    NORMAL: "section_header_text_size button_large_text_size button_medium_text_size",
+}
+
+
 def _colour_settings(known: set[str]) -> dict[str, str]:
     """Return values for the Gradio theme settings in `known`, for both themes."""
     settings: dict[str, str] = {}
@@ -75,35 +89,8 @@ def _theme() -> gr.themes.Base:
         font=SANS.split(", "),
         font_mono=MONO.split(", "),
     )
-    return theme.set(
-        **_colour_settings(set(vars(theme))),
-        block_border_width="0px",
-        block_shadow="none",
-        block_radius="12px",
-        block_padding="16px",
-        block_label_border_width="0px",
-        block_title_text_size=SMALL,
-        block_title_text_weight="500",
-        block_label_text_size=SMALL,
-        block_info_text_size=SMALL,
-        section_header_text_size=NORMAL,
-        layout_gap="16px",
-        form_gap_width="0px",
-        input_shadow="none",
-        input_shadow_focus="none",
-        input_border_width="1px",
-        checkbox_label_text_size=SMALL,
-        checkbox_label_shadow="none",
-        button_border_width="1px",
-        button_primary_shadow="none",
-        button_secondary_shadow="none",
-        button_large_text_size=NORMAL,
-        button_large_text_weight="500",
-        button_medium_text_size=NORMAL,
-        button_medium_text_weight="500",
-        button_small_text_size=SMALL,
-        button_small_text_weight="500",
-    )
+    same = {name: value for value, names in _SAME.items() for name in names.split()}
+    return theme.set(**_colour_settings(set(vars(theme))), **same)
 
 
 THEME = _theme()

@@ -40,7 +40,6 @@ LIMITS = {
 SWITCHES = ("temperature_last",)  # settings that are 0 or 1 in links
 PACES = (4, 8, 16, 0)  # tokens per second; 0 means full speed
 INTEGERS = {*SWITCHES, "top_k", "repetition_window", "seed", "max_new_tokens"}
-INTEGERS |= {"k", "layer", "head", "position", "token_id", "against", "answer", "other"}  # of endpoints and links
 
 
 def checked_number(name: str, value: object, low: float, high: float = math.inf, *, whole: bool = False) -> float | int:
