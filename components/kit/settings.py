@@ -61,10 +61,10 @@ class Setting:
     def checked(self, session: Session, value: Any) -> Any:
         """Return a value from the browser if it is allowed. Raises ValueError otherwise."""
         if self.choices is not None:
-            allowed = [each for _, each in self.options(session.snapshot())]
-            if not any(type(each) is type(value) and each == value for each in allowed):
-                raise PageError("error.choice")
-            return value
+            for _, each in self.options(session.snapshot()):
+                if each == value and isinstance(each, bool) is isinstance(value, bool):
+                    return each  # not `value`: the browser sends 1.0 as 1
+            raise PageError("error.choice")
         if isinstance(self.default, bool):
             return value is True
         if self.most:

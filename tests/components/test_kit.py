@@ -145,3 +145,15 @@ def test_a_text_that_is_written_is_followed_at_intervals_that_an_action_cuts_sho
     session.lock.begin()
     render.rest(session, 0)
     assert len(naps) == 1
+
+
+def test_a_choice_takes_a_number_as_the_browser_sends_it_but_no_boolean() -> None:
+    @Tab("kit").state
+    class Chosen:
+        x: float = setting(0.5, (0.0, 0.5, 1.0))
+
+    session = Session(None)
+    Chosen.x.set(session, 1)
+    assert repr(session.state(Chosen).x) == "1.0"
+    with pytest.raises(PageError):
+        Chosen.x.set(session, True)

@@ -172,11 +172,11 @@ def download(session: Session) -> Iterator[None]:
         yield from offer(session, run.write_archive)
 
 
-def change_rate(session: Session, factor: float) -> None:
+def change_rate(session: Session, factor: object) -> None:
     Train.factor.set(session, factor)  # type: ignore[attr-defined]
-    run = session.state(Train).run
-    if run is not None:
-        run.set_rate_factor(factor)
+    state = session.state(Train)
+    if state.run is not None:
+        state.run.set_rate_factor(state.factor)
 
 
 def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:
