@@ -7,7 +7,7 @@
 (() => {
   const LONGEST_MS = 10_000; // counted from the moment gradio has drawn the page
   const WORD_MS = 330; // reading pace
-  const [SMALLEST, LARGEST] = matchMedia("(max-width: 900px)").matches ? [24, 24] : [36, 44]; // as in widgets/composer/fit.js
+  const [SMALLEST, LARGEST] = matchMedia("(max-width: 900px)").matches ? [24, 24] : [36, 44]; // as in widgets/composer
   const USUAL = " outside"; // as in widgets/composer
   const [LOWEST, HIGHEST, RISING] = [40, 140, 0.17]; // as in widgets/arcs.js
   const screen = /** @type {HTMLElement} */ (document.getElementById("first-screen"));

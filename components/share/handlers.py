@@ -94,7 +94,7 @@ _numbers = count(1)  # unique numbers for the responses; the browser acts on eac
 
 @dataclass(frozen=True)
 class ShareState:
-    """Each menu's last response (see `Answer` in menu.js)."""
+    """Each menu's last response (see `act` in menu.js)."""
 
     link: dict[str, Any] | None = None
     files: dict[str, Any] | None = None

@@ -58,11 +58,11 @@ export function small(value, digits = 2) {
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** @type {{ repeated: RegExp, unseen: RegExp } | undefined} */ let patterns;
+/** @type {Record<string, { repeated: RegExp, unseen: RegExp }>} */ const patterns = {}; // none is known before the first catalogue
 
 function patternsOfUnseen() {
   const { invisible } = marks();
-  return (patterns ??= { repeated: new RegExp(`([${invisible}])\\1*`, "gu"), unseen: new RegExp(`([${invisible}]+|^\\p{M}+)`, "u") });
+  return (patterns[invisible] ??= { repeated: new RegExp(`([${invisible}])\\1*`, "gu"), unseen: new RegExp(`([${invisible}]+|^\\p{M}+)`, "u") });
 }
 
 /** @param {string} run  one or more copies of the same invisible character @param {string} character */

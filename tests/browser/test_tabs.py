@@ -123,11 +123,11 @@ def test_a_link_restores_edits_and_switches_by_mouse_keyboard_and_slider_change_
 # In each tab, a control and the part that shows what it does.
 ANSWERED = {
     "playground": ("#bars [role=option]", "bars"),
-    "inside": ("#inside-step label:not(.selected)", "inside-step"),
-    "why": ("#why-by label:not(.selected)", "why-flow"),
+    "inside": ("#inside-step .gb-segments label:not(.selected)", "inside-step"),
+    "why": ("#why-by .gb-segments label:not(.selected)", "why-flow"),
     "concepts": ("#concepts-features .gb-features-list [role=option]", "concepts-detail"),
     "change": ("#change-try-attention-0", "change-bars"),
-    "activations": ("#activations-swap label:not(.selected)", "activation-swapped"),
+    "activations": ("#activations-swap .gb-segments label:not(.selected)", "activation-swapped"),
     "lessons": ("#lesson-body .gb-answer label", "lesson-body"),
     "challenges": ("#challenge-text .gb-arcs-token", "challenge-foot"),
     "learned": ("#learned-copying", "learned-player"),

@@ -8,8 +8,8 @@ import { films } from "../../storage.js";
 import { defineWidget, isFollowing } from "../runtime.js";
 import { beatAt, paintFilm, prepared } from "./paint.js";
 
-/** @typedef {import("./paint.js").Film} Film  null until its numbers are ready */
-/** @typedef {{film?: Film | null, beat?: string | null, played?: string, clicks?: number, plays?: boolean}} Shown */
+/** @typedef {import("./paint.js").Film} Film */
+/** @typedef {{film?: Film | null, beat?: string | null, played?: string, clicks?: number, plays?: boolean}} Shown  film: null until its numbers are ready */
 
 const TELL_MS = 300; // beats shown for less time than this are not reported to the server
 const IDLE_MS = 3000; // without movement, after which the controls fade

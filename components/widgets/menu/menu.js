@@ -1,4 +1,4 @@
-// Buttons whose responses from the server the browser copies to the clipboard or saves as files. options: see `share_menu`
+// Buttons whose responses from the server the browser copies to the clipboard or saves as files. options: see `_menu` in handlers.py
 
 import { copyText, find, make, makeButton, saveFile } from "../dom.js";
 import { language, t } from "../i18n.js";
