@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,30 +35,19 @@ class Chosen:
     swap: str = kit.setting("relu", ACTIVATIONS)
 
 
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """Pre-activations of one layer at all positions of a text: n values.
-
-    shares: fraction of the values in each bin, (BINS,). negative, outside: fractions of the values below zero and
-    outside the bins.
-    """
-
-    shares: np.ndarray
-    n: int
-    negative: float
-    outside: float
-    mean: float
-    std: float
-
-
 @tab.computed
-def histogram(s: Any) -> Histogram:
-    """Count one layer's pre-activations at all positions that the model has read."""
+def histogram(s: Any) -> tuple[np.ndarray, dict[str, float]]:
+    """Count one layer's pre-activations at all positions that the model has read.
+
+    Returns the fraction of the values in each bin, (BINS,), and the number of values, the fractions of those below zero
+    and outside the bins, and their mean and standard deviation.
+    """
     text = s.text_read()
     trace = trace_text(text.loaded.model, text.ids[: text.n_read], text.document.edits)
     values = trace.layers[s.selection.layer].mlp_pre.float().cpu().numpy().ravel()
     shares, n = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))[0] / len(values), len(values)
-    return Histogram(shares, n, (values < 0).mean(), 1 - shares.sum(), values.mean(), values.std())
+    parts = {"negative": (values < 0).mean(), "outside": 1 - shares.sum()}
+    return shares, parts | {"n": n, "mean": values.mean(), "std": values.std()}
 
 
 @tab.computed
@@ -94,17 +83,17 @@ def exact(s: Any) -> Drawing:
 
 
 def before(s: Any) -> Drawing:
-    h, edges = s[histogram], np.linspace(-SPAN, SPAN, BINS + 1)
-    figure = histogram_figure(h.shares, edges, x_title=t("activations.pre"), y_title=t("activations.count"))
+    (shares, of), edges = s[histogram], np.linspace(-SPAN, SPAN, BINS + 1)
+    figure = histogram_figure(shares, edges, x_title=t("activations.pre"), y_title=t("activations.count"))
     return figure, t(
         "activations.histogram.says",
         layer=s.selection.layer,
-        n=f"{h.n:,}",
+        n=f"{of['n']:,}",
         tokens=s.text.n_read,
-        negative=percent(h.negative),
-        mean=decimal(h.mean),
-        std=f"{h.std:.2f}",
-        outside=percent(h.outside),
+        negative=percent(of["negative"]),
+        mean=decimal(of["mean"]),
+        std=f"{of['std']:.2f}",
+        outside=percent(of["outside"]),
     )
 
 

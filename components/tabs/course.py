@@ -44,12 +44,7 @@ tab = kit.Tab("build")
 
 @tab.state
 class BuildState:
-    """State of the Build tab.
-
-    Attributes:
-        verdicts: Verdicts from the last check, in the order of the steps, up to the first failure.
-        opening: Whether the job opens a model instead of checking.
-    """
+    """verdicts: of the last check, up to the first failure. opening: whether the job opens a model, or checks."""
 
     verdicts: tuple[Verdict, ...] = ()
     opening: bool = False
@@ -89,12 +84,11 @@ def open_mine(course: Path, session: Session) -> Iterator[None]:
 
 
 def open_example(name: str, session: Session) -> Iterator[None]:
-    """Open a broken variant of the solution as a model, and keep the current text. `name` is a key of `BROKEN`."""
+    """Open a broken variant of the solution as a model. name: a key of `BROKEN`."""
     yield from open_model(lambda: open_broken(name, checker().reference), session)
 
 
 def open_model(make: Callable[[], LoadedModel], session: Session) -> Iterator[None]:
-
     def steps(job: Job) -> Generator[None]:
         session.change(BuildState, opening=True)
         loaded = yield from in_thread(session, BuildState, job, "build.opening", lambda _: make())

@@ -175,11 +175,11 @@ def kept_edits(session: Session) -> Edits:
 
 def set_switches(session: Session, sent: dict[str, Any]) -> None:
     session.select(layer=sent.get("layer"), head=sent.get("head"))
-    document, edits, count = session.document, sent.get("edits"), sent.get("n")
+    document, count = session.document, sent.get("n")
     if document is None:
         return
     session.change(Editing, n_switched=count if type(count) is int else 0)
-    factors = parse_edits(edits if isinstance(edits, str) else "?")
+    factors = parse_edits(str(sent.get("edits")))
     factors.check(document.loaded.model.config)
     scales = {name: getattr(factors, name) for name in ("head_scale", "attn_scale", "mlp_scale")}
     session.edits = replace(kept_edits(session), **scales)

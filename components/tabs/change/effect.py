@@ -189,8 +189,7 @@ def describe_edits(edits: Edits, config: GPTConfig | None) -> list[str]:
         return t(f"change.part.{key}", **values) + end
 
     if edits.activation is not None and edits.activation != own:
-        swap = {"new": ACTIVATIONS[edits.activation]}
-        found.append(t("change.swapped", old=ACTIVATIONS[own], **swap))
+        found.append(t("change.swapped", old=ACTIVATIONS[own], new=ACTIVATIONS[edits.activation]))
     if edits.drop_positions:
         found.append(t("change.no_positions"))
     for patch in edits.patches:

@@ -64,9 +64,12 @@ class Sweeps:
     listed: tuple[int, ...]
     by_name: Mapping[str, PatchSweep] = field(default_factory=dict)
 
+    @property
+    def pair(self) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
+        return self.clean, self.corrupted, self.answer, self.other
+
     def is_about(self, other: Sweeps) -> bool:
-        names = ("loaded", "clean", "corrupted", "answer", "other")
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+        return self.loaded is other.loaded and self.pair == other.pair
 
 
 @tab.state
@@ -166,18 +169,17 @@ def _sweep(session: Session, job: Job) -> Generator[None]:
     before, name = state.sweeps, state.patched
     sweeps = _prepare(loaded, texts, state)
     if before is not None and before.is_about(sweeps):
-        sweeps = replace(sweeps, by_name=before.by_name)
+        sweeps, cell = replace(sweeps, by_name=before.by_name), state.cell
     else:
-        session.change(Patching, cell=None)
+        cell = None
     set_prompts(session, *texts)
-    session.change(Patching, sweeps=sweeps, answer=sweeps.answer, other=sweeps.other)
+    session.change(Patching, sweeps=sweeps, cell=cell, answer=sweeps.answer, other=sweeps.other)
     yield
     if name in sweeps.by_name:
         return
 
     def work(progress: Progress) -> PatchSweep:
-        pair = sweeps.clean, sweeps.corrupted, sweeps.answer, sweeps.other
-        return patch_sweep(loaded.model, *pair, name=name, progress=progress)
+        return patch_sweep(loaded.model, *sweeps.pair, name=name, progress=progress)
 
     try:
         found = yield from in_thread(session, Patching, job, "change.patch.doing", work)

@@ -218,15 +218,17 @@ def _write(session: Session, job: Job) -> Generator[None]:
 def _prepare(session: Session) -> Generator[None, None, Pair]:
     """Load both models. Raises ValueError if one is missing, or can't read its prompt."""
     models, params, texts = [], [], prompts(session)
-    for side, column, prompt in zip(SIDES, COLUMNS, texts, strict=True):
-        chosen = session.state(column)
+    columns = [session.state(column) for column in COLUMNS]
+    for chosen, prompt in zip(columns, texts, strict=True):
+        checked_text("prompt", prompt)
         numbers = Settings(chosen.temperature, chosen.top_k, chosen.top_p, seed=chosen.seed.strip())
         params.append(numbers.sampling_with_seed())
+    for side, chosen, prompt in zip(SIDES, columns, texts, strict=True):
         name = chosen.model or session.model
         loaded = yield from load_with_progress(session, name)
         if loaded.is_adapted and chosen.strength != 1:
             loaded = yield from load_with_progress(session, name, chosen.strength)
-        read, _ = hold_back(loaded.tokenizer, checked_text("prompt", prompt))
+        read, _ = hold_back(loaded.tokenizer, prompt)
         n, limit = len(prompt_ids(loaded.tokenizer, read)), loaded.model.config.block_size
         if n > limit:
             raise PageError(f"compare.{side}.too_long", problem=Verbatim(count_sentence(n, limit)))

@@ -17,16 +17,10 @@ from components.widgets.simple import table
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.random_models import memory_bytes
 from gpt.experiments.shapes import UNTIED_124M, flops_per_token
+from gpt.models.sources import HUB_MODELS
 
 PICKED, OWN, UNTIED = "picked", "own", "untied"  # presets in addition to PRESETS
 SHAPES = {UNTIED: UNTIED_124M, **PRESETS}
-TITLES = {
-    "gpt2": "GPT-2 small",
-    "gpt2-medium": "GPT-2 medium",
-    "gpt2-large": "GPT-2 large",
-    "gpt2-xl": "GPT-2 XL",
-    "distilgpt2": "DistilGPT-2",
-}  # names of the published presets
 
 
 @dataclass(frozen=True)
@@ -98,7 +92,7 @@ def preset_of(s: Any) -> str:
 
 
 def preset_choices(s: Any) -> list[tuple[str, str]]:
-    named = [(TITLES.get(name, name), name) for name in PRESETS]
+    named = [(HUB_MODELS[name].title if name in HUB_MODELS else name, name) for name in PRESETS]
     picked, untied, own = (t(f"shapes.preset.{name}") for name in (PICKED, UNTIED, OWN))
     return [(picked, PICKED), named[0], (untied, UNTIED), *named[1:], (own, OWN)]
 

@@ -98,11 +98,6 @@ def own_code() -> UploadedText:
     return UploadedText("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))
 
 
-def source(uploaded: UploadedText) -> str:
-    name = uploaded.name or t("train.example.name")
-    return t("train.source", name=name, n=f"{len(uploaded.text):,}", different=f"{len(set(uploaded.text)):,}")
-
-
 def about(kind: str) -> str:
     if kind not in TASKS:
         return t(f"train.about.{kind}")

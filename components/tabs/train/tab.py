@@ -72,11 +72,6 @@ class Train(film.FilmState):
         """Whether a run is active and must not be interrupted."""
         return self.run is not None and not self.run.progress.ended
 
-    def progress(self) -> RunProgress | None:
-        if self.run is None or self.queue is None:
-            return None
-        return replace(self.run.progress, queue_position=self.queue.position(self.run))
-
 
 def progress_of(s: Any) -> RunProgress | None:
     """Return the progress of the visitor's newest run; the same for everything drawn in one update."""
@@ -86,7 +81,8 @@ def progress_of(s: Any) -> RunProgress | None:
 
 
 def _progress(s: Any) -> RunProgress | None:
-    return s.state(Train).progress()
+    run, queue = s.state(Train).run, s.state(Train).queue
+    return None if run is None or queue is None else replace(run.progress, queue_position=queue.position(run))
 
 
 def _find(s: Snapshot) -> film.Shown | None:
@@ -220,7 +216,10 @@ def status(s: Any) -> str:
 
 def source(s: Any) -> str:
     uploaded = s[Train].uploaded
-    return "" if not is_text(s) or uploaded is None else choices.source(uploaded)
+    if uploaded is None or not is_text(s):
+        return ""
+    name, n, different = uploaded.name or t("train.example.name"), len(uploaded.text), len(set(uploaded.text))
+    return t("train.source", name=name, n=f"{n:,}", different=f"{different:,}")
 
 
 def is_text(s: Any) -> bool:
@@ -256,8 +255,7 @@ def task_card() -> Callable[[], Card]:
 def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Callable[[], Card]:
     shape = [kit.choice(getattr(Train, name), f"train.{name}", labelled=True) for name in choices.SHAPE]
     limits = [
-        kit.slider(each, f"train.{name}", info=f"train.{name}.info")
-        for name, each in (("steps", Train.steps), ("seconds", Train.seconds))
+        kit.slider(getattr(Train, name), f"train.{name}", info=f"train.{name}.info") for name in ("steps", "seconds")
     ]
     rate = partial(number_box, "train-rate", "train.rate", info="train.rate.info", whole=False)
 

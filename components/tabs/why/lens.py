@@ -136,12 +136,7 @@ def token_paths(s: Any, e: Explained) -> tuple[list[int], np.ndarray, np.ndarray
 def path(s: Any, e: Explained) -> Drawing:
     ids, probability, rank = s[token_paths]
     stages = [stage_name(stage, layer) for layer in range(rank.shape[1] // 2) for stage in LENS_POINTS]
-    figure = path_lines(
-        probability,
-        rank,
-        stages,
-        [token_text(e.tokenizer, i) for i in ids],
-    )
+    figure = path_lines(probability, rank, stages, [token_text(e.tokenizer, i) for i in ids])
     names = [quoted(e.tokenizer, i) for i in ids]
     sentence, *more = (_path_sentence(*each, stages) for each in zip(names, probability, rank, strict=True))
     return figure, sentence, " ".join(more)

@@ -282,12 +282,7 @@ def _heads_named(values: np.ndarray, places: np.ndarray, written: Callable[[floa
 
 
 def _map(s: Any, values: np.ndarray, diverging: bool, title: str) -> Figure:
-    return head_map(
-        values,
-        diverging=diverging,
-        selected=selected_head(s),
-        title=title,
-    )
+    return head_map(values, diverging=diverging, selected=selected_head(s), title=title)
 
 
 def selected_head(s: Any) -> tuple[int, int | None]:

@@ -125,7 +125,7 @@ def test_both_strips_grow_in_step_and_only_at_their_end(session):
     ("prompt", "seed", "model", "says"),
     [
         ("word " * 300, "1", "stories", "Left: The prompt has"),
-        ("", "-1", "stories", "seed must be a whole number"),
+        ("", "-1", "no such model", "seed must be a whole number"),
         ("The dog", "1", "no such model", "there is no model"),
     ],
 )

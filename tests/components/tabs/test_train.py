@@ -144,7 +144,7 @@ def test_a_visitor_has_one_run_at_a_time_and_is_told_so(
     waiting = start(queue, visitors[1])
     assert waiting.state == "waiting"
     assert visitors[1].busy
-    assert visitors[1].state(Train).progress().queue_position == 1
+    assert progress_of(visitors[1].snapshot()).queue_position == 1
     visitors[0].close()
     assert first.state == "cancelled"
     queue.position(waiting)
