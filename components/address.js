@@ -80,10 +80,10 @@ export function followHistory(store, send, remember) {
     }
     write(search, isNew && !leavesFilm ? "pushState" : "replaceState");
   });
-  store.on("language", (chosen) => {
+  store.on("voice", ({ language }) => {
     const parameters = new URLSearchParams(location.search);
-    if (!parameters.has("lang") || parameters.get("lang") === chosen) return;
-    parameters.set("lang", chosen);
+    if (!store.signals.address || !parameters.has("lang") || parameters.get("lang") === language) return;
+    parameters.set("lang", language);
     write(asSearch(parameters), "replaceState");
   });
   addEventListener("popstate", () => {

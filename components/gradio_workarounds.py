@@ -202,7 +202,7 @@ def structured(text: str) -> tuple[str, dict[str, Any]]:
     """Return a result as JSON, and as an object; a generated text is left unchanged."""
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two come from deep nesting
         value = None
     if not isinstance(value, dict | list):  # a generated text, even if it looks like a number
         return text, {"result": text}

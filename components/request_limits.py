@@ -26,6 +26,7 @@ from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES,
 from components.monitoring import count_refusal
 
 MAX_NAME_CHARS = 50  # maximum number of characters that an error message quotes from an unknown name
+MAX_DEPTH = 100  # of lists and objects in a body; gradio fails on deeper ones
 _PREFIX = "/gradio_api/"
 _NAMED, _JOIN, _UPLOAD = "call/v2", "queue/join", "upload"
 _CALLS = (_NAMED, "call", "run", "api")  # the last three take all values as a list
@@ -214,16 +215,19 @@ def _problem(route: str, given: object, signature: inspect.Signature) -> str:
         return ""
     if not isinstance(given, dict) or not isinstance(given.get("data"), list):
         return 'the values come as {"data": [...]}'
-    if route and "fn_index" in given:
+    if route and given.get("fn_index") is not None:
         return "an endpoint is called by its name, without fn_index"
     n, expected = len(given["data"]), len(signature.parameters)
     return "" if n == expected else f"{expected} values are needed, not {n}, as only {_NAMED} fills in defaults"
 
 
-def _names_unknown_file(value: object, uploaded: set[str]) -> bool:
+def _names_unknown_file(value: object, uploaded: set[str], depth: int = 0) -> bool:
     """Return whether a value names a file that was not uploaded: gradio copies or fetches each file that is named."""
+    if depth > MAX_DEPTH:
+        raise Refusal(400, "the body is nested too deeply")
     if isinstance(value, dict):
-        if "path" in value and not (str(value["path"]) in uploaded and isinstance(value.get("meta", {}), dict)):
+        is_known = isinstance(path := value.get("path"), str) and path in uploaded
+        if "path" in value and not (is_known and isinstance(value.get("meta", {}), dict)):
             return True
         value = list(value.values())
-    return isinstance(value, list) and any(_names_unknown_file(each, uploaded) for each in value)
+    return isinstance(value, list) and any(_names_unknown_file(each, uploaded, depth + 1) for each in value)

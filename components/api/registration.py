@@ -81,14 +81,17 @@ def answering(function: Callable[..., Any], queue: Queue) -> Callable[..., Any]:
 
     Some agents write all numbers as floats, so one without a fraction, such as 6.0, is accepted for an integer.
     """
-    call, signature = validate_call(function), inspect.signature(function)
+    call, signature = validate_call(function, config={"strict": True}), inspect.signature(function)
+
+    def named(args: Any, kwargs: Any) -> dict[str, Any]:
+        return {name: _whole(value) for name, value in signature.bind(*args, **kwargs).arguments.items()}
 
     def streaming(*args: Any, **kwargs: Any) -> Iterator[str]:
         with error_messages():
-            yield from call(**signature.bind(*args, **kwargs).arguments)
+            yield from call(**named(args, kwargs))
 
     def at_once(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
+        given = named(args, kwargs)
         with error_messages(), _slot(function, given.get("model", "")) if queue == "analysis" else nullcontext():
             return float32_digits(call(**given))
 
@@ -97,6 +100,13 @@ def answering(function: Callable[..., Any], queue: Queue) -> Callable[..., Any]:
         shared = "".join(f"    {name}: {SHARED[name]}\n" for name in SHARED if name in signature.parameters)
         wrapped.__doc__ = inspect.cleandoc(function.__doc__).replace("Returns:", f"{shared}Returns:")
     return wrapped
+
+
+def _whole(value: Any) -> Any:
+    """Return a value with floats such as 6.0 as integers; pydantic turns them back where a float is expected."""
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @contextmanager

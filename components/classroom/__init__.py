@@ -34,9 +34,9 @@ from components.events import Events
 from components.i18n import LANGUAGES, Language
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS, MAX_SHORT_LINKS
 from components.render import Renderer, Signal
-from components.share.address import Places, page_values
+from components.share.address import Places, page_query
 from components.share.handlers import ShareState
-from components.share.link import MAX_LINK, encode
+from components.share.link import encode
 from components.share.opening import open_stop
 from components.share.sequence import SEQUENCES, SequenceState, open_sequence, parse
 from components.state.adoption import adopt
@@ -356,17 +356,6 @@ def named(text: str) -> str:
     """Return the name of the built-in sequence with this text. If there is none, return the text itself, limited."""
     text = text[:MAX_TEXT_CHARS]
     return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
-
-
-def page_query(session: Session) -> str:
-    """Return the page's query. Raises ValueError if it is too long or if `page_values` fails."""
-    if session.document is None:
-        raise PageError("error.no_text")
-    with session.lock.reading():
-        query = encode(page_values(session.snapshot()))
-    if len(query) > MAX_LINK:
-        raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
-    return query
 
 
 def _link(base: str, query: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+from components.errors import PageError
 from components.render import Signal
 from components.share.link import MAX_LINK, decode, document_values, encode
 from components.share.sequence import sequence_values
@@ -126,6 +127,17 @@ def text_values(s: Snapshot) -> dict[str, Any]:
 def page_values(s: Snapshot) -> dict[str, Any]:
     """Return the whole page as link values. Raises the same errors as `text_values`."""
     return text_values(s) | view_values(s) | {"lang": s.language}
+
+
+def page_query(session: Session) -> str:
+    """Return the query of a link to the page. Raises ValueError if it is too long, or as `text_values` does."""
+    if session.document is None:
+        raise PageError("error.no_text")
+    with session.lock.reading():
+        query = encode(page_values(session.snapshot()))
+    if len(query) > MAX_LINK:
+        raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
+    return query
 
 
 def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:

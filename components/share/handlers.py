@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from textwrap import shorten
 from typing import Any, get_args
 
 import numpy as np
@@ -18,8 +17,7 @@ from components.errors import PageError, localize_error
 from components.i18n import t
 from components.labels import shortened, token_text
 from components.parts import Handler, Part, Queue
-from components.share.address import page_values
-from components.share.link import MAX_LINK, encode
+from components.share.address import page_query
 from components.state.adoption import adopt, load_with_progress
 from components.state.example import shown_prompt
 from components.state.hidden import hidden_values, hide_again
@@ -123,12 +121,7 @@ def _menu(name: str, items: Sequence[str | list[str]], on: Handler, queue: Queue
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
     """Send the page's link, or an error if the link is too long."""
     try:
-        _text_of(session)
-        with session.lock.reading():
-            query = encode(page_values(session.snapshot()))
-        if len(query) > MAX_LINK:
-            raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
-        answer = _copied(query, "share.link.copied") | {"query": True}
+        answer = _copied(page_query(session), "share.link.copied") | {"query": True}
     except ValueError as problem:  # or an invalid seed
         answer = _told(localize_error(problem))
     session.change(ShareState, link=answer)
@@ -140,18 +133,11 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
         if what == "open":
             answer = _told((yield from _open(session, sent)))
         else:
-            document = _text_of(session)
             with session.lock.reading():
-                answer = _saved(session, document, what)
+                answer = _saved(session, what)
     except ValueError as problem:
-        answer = _told(shorten(localize_error(problem), MAX_PROBLEM_CHARS, placeholder="…"))
+        answer = _told(localize_error(problem)[:MAX_PROBLEM_CHARS])
     session.change(ShareState, files=answer)
-
-
-def _text_of(session: Session) -> Generation:
-    if session.document is None:
-        raise PageError("error.no_text")
-    return session.document
 
 
 def _told(text: str) -> dict[str, Any]:
@@ -162,10 +148,12 @@ def _copied(content: str, says: str) -> dict[str, Any]:
     return {"n": next(_numbers), "how": "copy", "content": content, "says": t(says), "manual": t("share.manual")}
 
 
-def _saved(session: Session, document: Generation, what: object) -> dict[str, Any]:
-    """Return the response to a click on a save button. Raises ValueError for an unknown button."""
+def _saved(session: Session, what: object) -> dict[str, Any]:
+    """Return the response to a click on a save button. Raises ValueError for an unknown button or without a text."""
     s = session.snapshot()
-    assert s.text is not None
+    if s.text is None or s.written is None:
+        raise PageError("error.no_text")
+    document = s.written.document
     if what == "python":
         program = python_snippet(document, session.edits, session.edits_on, sorted(s.hidden))
         return _copied(program, "share.python.copied")

@@ -73,6 +73,8 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     page.goto(f"{site}?tab=loss&lang=zh")  # following a link inside the session's browser tab
     expect(page.get_by_role("tab", name="实验室", selected=True)).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "zh")
+    page.locator("#language label", has_text="English").click()
+    expect(page).to_have_url(re.compile("lang=en"))
 
 
 def test_a_page_under_a_path_that_the_app_does_not_know_says_so(browser, site):

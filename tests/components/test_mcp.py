@@ -106,7 +106,7 @@ def test_every_tool_answers_also_at_once(url: str) -> None:
 
 
 WHOLE: list[tuple[str, dict[str, Any]]] = [
-    ("next_token", {"prompt": DOG, "k": 1, "top_k": 3}),
+    ("next_token", {"prompt": DOG, "k": 1, "top_k": 3, "temperature": 1}),
     ("logit_lens", {"prompt": DOG, "position": 2, "token_id": 17}),
     ("ablate", {"prompt": DOG, "heads": [[6, 0], [1, 2]], "attn_layers": [3], "mlp_layers": [0], "k": 1}),
 ]
@@ -121,7 +121,7 @@ def in_floats(value: Any, add: float = 0.0) -> Any:
     return value + add if isinstance(value, int) else value
 
 
-def test_a_float_without_a_fraction_is_an_integer_and_any_other_is_refused(url: str) -> None:
+def test_a_whole_number_may_be_written_as_a_float_and_the_other_way_round(url: str) -> None:
     whole, floats = (call(url, *calls) for calls in (WHOLE, [(name, in_floats(given)) for name, given in WHOLE]))
     for (name, _), one, other in zip(WHOLE, whole, floats, strict=True):
         assert not one.isError

@@ -93,6 +93,7 @@ JSON = {"Content-Type": "application/json"}
     [
         (b" " * (MAX_BODY_BYTES + 1), {}, 413, "16,000,000 bytes"),
         (b"[" * 200_000, JSON, 400, "the body is nested too deeply"),
+        (b'{"text": ' + b"[" * 700 + b"]" * 700 + b"}", JSON, 400, "the body is nested too deeply"),
         (b"no JSON", JSON, 400, "the body is not JSON"),
         (b"\xff", JSON, 400, "the body is not JSON"),
         (
