@@ -32,10 +32,8 @@ def read(loaded: LoadedModel, prompt: str, *, special: bool) -> Generation:
     return document
 
 
-def checked_text(name: str, value: object) -> str:
-    """Return the checked text. Raises ValueError if it is not a string or is too long."""
-    if not isinstance(value, str):
-        raise PageError("error.not_text", name=name, type=type(value))
+def checked_text(name: str, value: str) -> str:
+    """Return the text. Raises ValueError if it is too long."""
     if len(value) > MAX_CHARACTERS:
         raise PageError("error.text_too_long", name=name, n=len(value), limit=MAX_CHARACTERS)
     return value

@@ -73,7 +73,7 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     page.goto(f"{site}?tab=loss&lang=zh")  # following a link inside the session's browser tab
     expect(page.get_by_role("tab", name="实验室", selected=True)).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "zh")
-    page.locator("#language label", has_text="English").click()
+    page.locator("#language label", has_text="EN").click()
     expect(page).to_have_url(re.compile("lang=en"))
 
 

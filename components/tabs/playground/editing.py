@@ -75,8 +75,10 @@ def choose(session: Session, document: Generation, sent: dict[str, Any]) -> Mess
 
 
 @edit
-def type_text(session: Session, document: Generation, text: str) -> Message | None:
-    return _type(session, document, text, Text.of(document).framed(session.selection)) if text else None
+def type_text(session: Session, document: Generation, text: object) -> Message | None:
+    if not isinstance(text, str) or not text:
+        return None
+    return _type(session, document, text, Text.of(document).framed(session.selection))
 
 
 def _type(session: Session, document: Generation, text: str, after: int) -> Message:
