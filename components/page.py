@@ -222,11 +222,6 @@ def tabs_of(row: gr.Tabs) -> list[gr.Tab]:
     return [tab for tab in row.children if isinstance(tab, gr.Tab)]
 
 
-def selected_in(ids: Sequence[str], s: Snapshot) -> str | None:
-    """Return the tab in a row that is open or contains the open tab, or None if there is none."""
-    return next((id for id in ids if id == s.tab or s.tab in INNER.get(id, ())), None)
-
-
 def select(ids: Sequence[str], session: Session, clicked: str, sent: dict[str, Any]) -> None:
     """Open the clicked tab in a row. sent: the tab's "index", unchecked."""
     index = sent.get("index")
@@ -254,7 +249,8 @@ def open_tab(tab: str, session: Session, clicked: str) -> None:
 
 
 def _selection(ids: Sequence[str], s: Snapshot) -> dict[str, Any]:
-    selected = selected_in(ids, s)
+    """Select the tab in a row that is open or contains the open tab, if there is one."""
+    selected = next((id for id in ids if id == s.tab or s.tab in INNER.get(id, ())), None)
     return {} if selected is None else {"selected": selected, "at": s.navigated}
 
 

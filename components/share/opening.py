@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from components.concepts import steer
@@ -140,19 +141,16 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     written: Iterator[Step | None] = (step for _, step in stream(document, params, length))
     if "text" in parameters:
         written = replay(document, parameters["text"], params)
-    shown = time.perf_counter()
+    steps, rest = measured(written, params.seed, time.perf_counter(), session), partial(session.lock.rest, turn)
     try:
         with admitted(session, loaded) as waiting:
             yield from waiting
-            for made in session.lock.steps(turn, measured(written, params.seed, shown, session)):
+            for made, is_due in waiting.paced(session.lock.steps(turn, steps), rest, lambda: 0, lambda: UPDATE_SECONDS):
                 session.progress = waiting_for_cluster(loaded) if made is None else None
                 if made is not None:
                     session.finish_reason = made.finish_reason or "max_new_tokens"
-                if time.perf_counter() - shown > UPDATE_SECONDS:
-                    shown = time.perf_counter()
+                if is_due:
                     yield
-                for _ in waiting.place.after_token():
-                    pass
     except ValueError as problem:  # unknown ids, or a full context
         link.refuse("text")
         link.problem = problem
