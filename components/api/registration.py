@@ -81,7 +81,7 @@ def answering(function: Callable[..., Any], queue: Queue) -> Callable[..., Any]:
 
     Some agents write all numbers as floats, so one without a fraction, such as 6.0, is accepted for an integer.
     """
-    call, signature = validate_call(function, config={"strict": True}), inspect.signature(function)
+    call, signature = validate_call(config={"strict": True})(function), inspect.signature(function)
 
     def named(args: Any, kwargs: Any) -> dict[str, Any]:
         return {name: _whole(value) for name, value in signature.bind(*args, **kwargs).arguments.items()}
