@@ -63,6 +63,7 @@ export function createDialog() {
     copy.addEventListener("click", () => copyFrom(copy, field.value));
     code.addEventListener("click", () => {
       large.replaceChildren(...[...code.children].map((each) => each.cloneNode(true)), make("b", "", field.value));
+      large.ariaLabel = field.value;
       large.showModal();
     });
     return {

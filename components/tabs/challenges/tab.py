@@ -25,15 +25,7 @@ from components.tabs.challenges.reading import Answer, Reading, Tool, Verdict
 from components.text_views import short_name
 from components.widgets.composer import EMPTY, box_line, composer
 from components.widgets.heads import heads, heads_data
-from components.widgets.simple import (
-    arcs,
-    challenge_foot,
-    course,
-    features,
-    predictions,
-    steer,
-    switches,
-)
+from components.widgets.simple import arcs, challenge_foot, course, features, predictions, steer, switches
 from components.widgets.widget import to_base64
 from gpt import DEFAULT_MODEL, Edits, get_model
 from gpt.documents.edit_text import format_edits

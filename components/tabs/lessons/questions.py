@@ -155,10 +155,8 @@ def of_concepts(value: Callable[[Dictionary], float]) -> Expected:
 WIDTH, FF_SIZE = of_config(lambda config: config.n_embd), of_config(lambda config: config.ff_size)
 VOCABULARY, CHANCE = of_config(lambda config: config.vocab_size), of_config(lambda config: 100 / config.vocab_size)
 NATS = of_config(lambda config: math.log(config.vocab_size))
-BITS, DIGITS = (
-    of_config(lambda config: math.log2(config.vocab_size)),
-    of_config(lambda config: math.log10(config.vocab_size)),
-)
+BITS = of_config(lambda config: math.log2(config.vocab_size))
+DIGITS = of_config(lambda config: math.log10(config.vocab_size))
 ACTIVE, N_FEATURES = of_concepts(lambda concepts: concepts.active), of_concepts(lambda concepts: len(concepts.bias))
 
 QUESTIONS: dict[str, tuple[Question, ...]] = {
