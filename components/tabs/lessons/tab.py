@@ -380,12 +380,11 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
 
     Raises ValueError if the text is empty or too long.
     """
-    state, place = session.state(Open), BY_KEY[session.state(Open).lesson].place
+    state, place, picture = session.state(Open), BY_KEY[session.state(Open).lesson].place, picture_of(session)
     if place.model:
-        loaded = yield from load_with_progress(session, place.model)
-    has_text, has_head = picture_of(session).text is not None, picture_of(session).b is not None
-    if has_text or place.model:
-        text = state.text if has_text else place.text or EXAMPLE
+        loaded = yield from load_with_progress(session, place.model)  # meanwhile, another lesson may be opened
+    if picture.text is not None or place.model:
+        text = place.text or EXAMPLE if picture.text is None else state.text
         ids, document = checked_ids(loaded, text), session.document
         if document is None or document.loaded is not loaded or document.ids != ids or document.held:
             with admitted(session, loaded) as waiting:
@@ -394,4 +393,4 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
     if place.head is not None:
         session.select(layer=place.head[0], head=place.head[1])
     if place.selects_head:
-        session.select(layer=int(state.a), head=int(state.b) if has_head else None)
+        session.select(layer=int(state.a), head=None if picture.b is None else int(state.b))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from components.i18n import t
 from components.state.reads import Reads
 from components.tabs.inside.film import open_film
-from components.tabs.lessons.course import LESSONS
+from components.tabs.lessons.course import LESSONS, POEM
 from components.tabs.lessons.figure import Open
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.questions import QUESTIONS, NumberQuestion, parse_number
@@ -223,6 +223,18 @@ def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of
         go()
         place = LESSONS[INDEX[key]].place
         assert (session.tab, calls.pop()) == ("shapes", (place.shape, key == "skeleton"))
+
+
+def test_a_place_opens_with_its_lesson_s_text_even_if_another_lesson_is_opened_meanwhile(session, loaded, monkeypatch):
+    def load(session, name):
+        open_lesson(loaded, session, "attention")
+        yield
+        return get_model(name)
+
+    monkeypatch.setattr("components.tabs.lessons.tab.load_with_progress", load)
+    open_lesson(loaded, session, "verse")
+    finish(open_place(loaded, other_tabs([]), session))
+    assert session.document.text == POEM
 
 
 @pytest.mark.parametrize(
