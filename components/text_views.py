@@ -48,7 +48,7 @@ def surprisal_chart(s: Any) -> tuple[Figure, str] | None:
     """Draw each token's surprisal and the entropy of the prediction before it, in bits, along the text."""
     if s.text is None:
         return None
-    measured = s.token_statistics.of(s.text.document)
+    measured = s.token_statistics.of(s.text.document)[: len(s.text.ids)]  # it may have grown since
     positions = [i for i, token in enumerate(measured) if token is not None]
     known = [token for token in measured if token is not None]
     if not known:

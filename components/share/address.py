@@ -189,5 +189,6 @@ def _return_to_model(session: Session, model: str) -> None:
     """Undo or redo until the model's newest text is restored, if it has one."""
     for source, other in ((session.undo_stack, session.redo_stack), (session.redo_stack, session.undo_stack)):
         if any(archived.model == model for archived in source):
-            while source and session.document is not None and session.document.loaded.name != model:
-                return_to(session, source, other, Message("status.undone"))
+            with session.lock.changing():
+                while source and session.document is not None and session.document.loaded.name != model:
+                    return_to(session, source, other, Message("status.undone"))

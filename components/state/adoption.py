@@ -20,17 +20,19 @@ def adopt(session: Session, document: Generation, prompt: str, action: Message) 
 
 
 def return_to(session: Session, source: list[ArchivedDocument], other: list[ArchivedDocument], action: Message) -> None:
-    """Restore the newest document of `source`, if there is one, and archive the current one in `other`."""
-    with session.lock.changing():
-        if not source:  # another event has emptied it
-            return
-        back = source.pop()
-        now = None if session.document is None else session.archived(session.document, session.unwritten)
-        if now is not None and not (other is session.undo_stack and back.unwritten and back.file == now.file):
-            other.append(now)
-        _adopt(session, back.restored(), back.prompt, action)
-        if back.unwritten is not None:
-            session.set_typed(back.unwritten, is_current=False)
+    """Restore the newest document of `source`, if there is one, and archive the current one in `other`.
+
+    The caller must hold the lock.
+    """
+    if not source:
+        return
+    back = source.pop()
+    now = None if session.document is None else session.archived(session.document, session.unwritten)
+    if now is not None and not (other is session.undo_stack and back.unwritten and back.file == now.file):
+        other.append(now)
+    _adopt(session, back.restored(), back.prompt, action)
+    if back.unwritten is not None:
+        session.set_typed(back.unwritten, is_current=False)
 
 
 def _adopt(session: Session, document: Generation, prompt: str, action: Message) -> None:

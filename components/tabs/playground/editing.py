@@ -123,25 +123,20 @@ def _retrace(session: Session, *, back: bool) -> None:
 
     The first to be undone is a typed text that did not become the document.
     """
-    stacks = (session.undo_stack, session.redo_stack) if back else (session.redo_stack, session.undo_stack)
-    document, unwritten = session.document, session.unwritten
-    is_possible = document is not None and (document.can_undo if back else document.can_redo)
     action = Message("status.undone" if back else "status.redone")
-    if stacks[0] and not is_possible and not (back and unwritten is not None):
-        return_to(session, *stacks, action)
-        return
     with session.lock.changing():
-        if document is None or document is not session.document:
-            return
-        if back and unwritten is not None:
+        document, unwritten = session.document, session.unwritten
+        if document is not None and back and unwritten is not None:
             session.redo_stack.append(session.archived(document, unwritten))
             session.set_typed(None)
-        elif not is_possible:
-            return
-        elif back:
+        elif document is not None and back and document.can_undo:
             document.undo()
-        else:
+        elif document is not None and not back and document.can_redo:
             document.redo()
+        else:
+            stacks = session.undo_stack, session.redo_stack
+            return_to(session, *(stacks if back else stacks[::-1]), action)
+            return
         document.read()
         settle(session, action)
 

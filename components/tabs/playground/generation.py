@@ -244,7 +244,8 @@ def clear(session: Session) -> None:
     """Empty the text. The model predicts from nothing only if the vocabulary has a start-of-text token."""
     loaded = model_of(session)
     with session.lock.changing():
-        take_text(session, loaded, "")
+        has_branches = session.document is not None and len(session.document.tree) > len(session.document.ids)
+        take_text(session, loaded, "", fresh=has_branches)
         if session.document is not None:
             session.document.read()
 

@@ -162,6 +162,15 @@ def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(sess
     assert session.prompt == "The dog ran"
 
 
+def test_an_undo_brings_an_emptied_text_back_from_one_that_cannot_be_read(session: Session, letters: str) -> None:
+    run(generation.pick_model(session, letters))
+    first = ids(session)
+    type_in(session, "")
+    type_in(session, "?")
+    editing.undo(session)
+    assert ids(session) == first
+
+
 # Many visitors generating at once
 
 

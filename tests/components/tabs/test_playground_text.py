@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -326,6 +328,28 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Sessi
         editing.redo(session)
         assert ids(session) == expected
     assert not session.can_redo
+
+
+def test_an_undo_takes_back_what_a_stream_wrote_until_it_stopped(session: Session, monkeypatch: Any) -> None:
+    first, changing = ids(session), session.lock.changing
+
+    @contextmanager
+    def late() -> Iterator[None]:
+        with changing():
+            session.document.append(5)
+            yield
+
+    monkeypatch.setattr(session.lock, "changing", late)
+    editing.undo(session)
+    assert ids(session) == first
+
+
+def test_clear_also_removes_the_branches_of_a_text_that_is_empty_again(session: Session) -> None:
+    type_in(session, "")
+    write(session, None)
+    session.document.go_back(0)
+    generation.clear(session)
+    assert drawn(session, "tree")["lanes"] == []
 
 
 @pytest.mark.parametrize("typed", ["The dog ran home", "The dog ran. " * 100])

@@ -86,7 +86,11 @@ def test_the_strip_says_how_each_token_came_about_and_what_the_model_thought_of_
     for line, token in zip(shown[1:], document.statistics().tokens, strict=True):
         assert line[2] == pytest.approx(token.probability, rel=1e-3)
         assert (line[3], line[6]) == (token.rank, pytest.approx(token.entropy, rel=1e-3))
-    figure, sentence = surprisal_chart(snapshot(document))
+    now = snapshot(document)
+    document.append(66)
+    document.read()
+    figure, sentence = surprisal_chart(now)
+    document.undo()
     for trace, name in zip(figure["data"], ("surprisal", "entropy"), strict=True):
         expected = [getattr(token, name) for token in document.statistics().tokens]
         assert list(trace["y"]) == pytest.approx(expected, rel=1e-3)
