@@ -185,6 +185,7 @@ def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_
     box, hidden = opened.locator("#prompt textarea"), opened.locator("#prompt .gb-hidden")
     box.fill("Tom was sad because he lost his")
     shown_next(opened)
+    expect(box).to_have_css("outline-style", "none")  # the caret shows the focus
     expect(opened.locator("#reason")).to_contain_text("main reason")
     assert opened.locator("#prompt path").count() > 1  # arcs to the words that the prediction depends on
     best = opened.locator("#bars [role=option]").first

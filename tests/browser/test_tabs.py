@@ -58,12 +58,14 @@ def test_a_slider_turns_a_concept_up_and_nothing_moves_while_the_texts_are_writt
     dog.focus()
     at = below.bounding_box()
     dog.press("End")
+    expect(dog).to_have_css("outline-offset", "-4px")  # the list clips
     expect(page.locator(BARS).first).to_be_visible()
     expect(desk.locator("figcaption")).to_have_text(["As it is", "With dog"])
     expect(desk.locator("output").first).to_have_text("100")
     expect(page).to_have_url(re.compile(r"edits=c\d\.\d+(%3D|=)4"))
     desk.get_by_role("button", name="more ideas").click()
     expect(desk.get_by_role("slider", name="music")).to_have_count(1)
+    expect(page.locator("#reason")).to_contain_text("matters most")  # two lines
     assert below.bounding_box() == at
     desk.get_by_role("button", name="All to the centre").click()
     expect(dog).to_have_value("50")

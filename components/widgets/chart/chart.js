@@ -14,7 +14,7 @@
 
 import { theme } from "../canvas.js";
 import { floats } from "../labels.js";
-import { find, make } from "../dom.js";
+import { find, make, saveFile } from "../dom.js";
 import { setWords } from "../glossary.js";
 import { language, t } from "../i18n.js";
 import { defineWidget } from "../runtime.js";
@@ -96,9 +96,9 @@ function configOf(id, sentences) {
     const click = async (plot) => {
       const size = { width: plot.clientWidth, height: plot.clientHeight };
       if (format !== "html") return window.Plotly.downloadImage(plot, { format, filename, scale: 2, ...size });
-      const link = make("a", "", "", { href: URL.createObjectURL(await htmlFile(plot, filename, sentences)), download: `${filename}.html` });
-      link.click();
-      URL.revokeObjectURL(link.href);
+      const url = URL.createObjectURL(await htmlFile(plot, filename, sentences));
+      saveFile(url, `${filename}.html`);
+      URL.revokeObjectURL(url);
     };
     return { name: title, title, icon, click };
   });
