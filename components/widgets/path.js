@@ -122,7 +122,9 @@ function mount(root, host) {
       add("path", { d: toHead(y), class: css, "stroke-width": thickness(strong), "stroke-opacity": (0.35 + 0.65 * strong).toFixed(2) });
     }
     if (main >= 0) write(t("path.without", { p: percent(words[main].without ?? 0) }), left + (isNarrow ? 14 : 20), rows[main] - 9, "gb-path-note gb-cause", "start");
-    if (dashed) write(t(words[main]?.look ? "path.dashed" : "path.dashed.main", { word: words[main]?.text ?? "" }), 4, bottom + 96, "gb-path-note", "start");
+    const dashes = dashed ? t(words[main]?.look ? "path.dashed" : "path.dashed.main", { word: words[main]?.text ?? "" }) : "";
+    const lines = isNarrow ? dashes.split(/(?<=^[^,，.。]*[,，.。]) ?/) : [dashes]; // after the first clause
+    lines.forEach((line, i) => write(line, 4, bottom + 96 - 16 * (lines.length - 1 - i), "gb-path-note", "start"));
     const p = next[0][1];
     add("path", { d: `M${x1} ${last}H${end + 16}`, class: "gb-path-out", "stroke-width": thickness(p) });
     add("path", { d: `${toHead(main < 0 ? last : rows[main])}H${end + 16}`, class: "gb-pulse", pathLength: 1 });
