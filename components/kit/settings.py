@@ -95,13 +95,9 @@ def state_class(cls: type, tab: str) -> type:
 
 def layer_select(name: str, **options: Any) -> Part:
     """Return the drop-down list for the layer that is selected on all tabs. Takes the options of `parts.select`."""
-    given: dict[str, Any] = {"value": lambda s: s.selection.layer, "on": select_layer}
+    given: dict[str, Any] = {"value": lambda s: s.selection.layer}
+    given["on"] = lambda session, layer: session.select(layer=layer)
     return select(name, "attention.layer", choices=_layers, **given | options)
-
-
-def select_layer(session: Session, layer: object) -> None:
-    """Select a layer on all tabs, if it exists. layer: from the browser, unchecked."""
-    session.select(layer=layer)
 
 
 def position_slider(name: str, label: str, **options: Any) -> Part:
@@ -109,14 +105,9 @@ def position_slider(name: str, label: str, **options: Any) -> Part:
 
     label: a catalogue key; `<label>.info` is the sentence below the slider.
     """
-    given: dict[str, Any] = {"info": f"{label}.info", "on": select_position}
+    given: dict[str, Any] = {"info": f"{label}.info", "on": lambda session, position: session.select(position=position)}
     given |= {"low": 0, "high": _last_position, "step": 1, "value": lambda s: max(0, s.position or 0)}
     return slider(name, label, **given | options)
-
-
-def select_position(session: Session, position: object) -> None:
-    """Select a token on all tabs, if it exists. position: from the browser, unchecked."""
-    session.select(position=position)
 
 
 def experiment_buttons(

@@ -85,11 +85,6 @@ def _write(session: Session, job: Job, pair: change.WrittenPair, texts: TwoTexts
         session.change(change.Writing, growing=None, written=complete)
 
 
-def is_stale(s: Any) -> bool:
-    pair = change.written_pair(s)
-    return s[change.Writing].growing is None and pair is not None and pair.edits != s.edits
-
-
 # Both texts
 
 
@@ -130,7 +125,7 @@ def first_difference(s: Any) -> str:
 
 def stale(s: Any) -> str:
     pair = change.written_pair(s)
-    if pair is None or not is_stale(s):
+    if pair is None or pair.edits == s.edits or s[change.Writing].growing is not None:
         return ""
     return t("change.stale", changes=summary(pair.edits, s.text.config) or t("change.no_edit"))
 
@@ -194,7 +189,7 @@ def texts_section() -> Part:
         kit.title_row(kit.question("change.texts.question"), both),
         kit.row(
             kit.says("change-stale", stale, kind="caption"),
-            kit.button("change-again", "change.again", generate_both, queue="model", show=is_stale),
+            kit.button("change-again", "change.again", generate_both, queue="model", show=lambda s: bool(stale(s))),
             classes="gb-change-stale",
         ),
         kit.columns(

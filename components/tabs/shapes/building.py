@@ -34,13 +34,7 @@ from components.text_views import TwoTexts, document_lines, short_name
 from components.widgets.chart import Drawing
 from components.widgets.tokens import tokens
 from gpt import Generation
-from gpt.experiments.random_models import (
-    MAX_MEMORY_BYTES,
-    MemoryInUse,
-    RandomModels,
-    module_shapes,
-    resize_vocabulary,
-)
+from gpt.experiments.random_models import MAX_MEMORY_BYTES, MemoryInUse, RandomModels, module_shapes, resize_vocabulary
 from gpt.experiments.shapes import count_parameters
 from gpt.inputs import check_prompt_length
 from gpt.models.memory import format_bytes

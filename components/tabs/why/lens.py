@@ -17,15 +17,7 @@ from components.i18n import t
 from components.labels import percent, quoted, token_text
 from components.parts import Part, pick_list
 from components.state.session import Session
-from components.tabs.why.explained import (
-    Chosen,
-    Explained,
-    about,
-    latest,
-    short,
-    tab,
-    tokens,
-)
+from components.tabs.why.explained import Chosen, Explained, about, latest, short, tab, tokens
 from components.text_views import found_tokens, picked, still_known
 from components.widgets.chart import Drawing
 from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens, lens_top_tokens, logit_lens
