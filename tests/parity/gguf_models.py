@@ -21,6 +21,7 @@ from tests.parity.family_models import (
     LINEAR,
     LLAMA3,
     LONG,
+    LONG_ROPE,
     ONE_KEY_HEAD,
     SIZES,
     TIED,
@@ -31,6 +32,8 @@ from tests.parity.family_models import (
     subtract_norm_offsets,
 )
 
+SHORT_CONTEXT = 12  # the original context of the model with longrope
+SHORT = {"original_max_position_embeddings": SHORT_CONTEXT}
 CAPS = {"attn_logit_softcapping": 0.8, "final_logit_softcapping": 2.0}
 # {architecture: (model type in transformers, [options that the metadata can express])}
 CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
@@ -56,7 +59,10 @@ CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
     ),
     "gptneox": ("gpt_neox", [{"hidden_size": 32}, {"hidden_size": 32, "use_parallel_residual": False}]),
     "phi2": ("phi", [{"hidden_size": 32}]),
-    "phi3": ("phi3", [{**GROUPED, "sliding_window": 5}]),
+    "phi3": (
+        "phi3",
+        [{**GROUPED, "sliding_window": 5}, {"hidden_size": 32, "rope_parameters": {**LONG_ROPE, **SHORT}, **SHORT}],
+    ),
     "starcoder": ("gpt_bigcode", [{"activation_function": "gelu_pytorch_tanh"}]),
     "starcoder2": ("starcoder2", [{**GROUPED, "rope_parameters": LONG}]),
     "stablelm": ("stablelm", [{**GROUPED, "hidden_size": 32, "use_qkv_bias": True}]),
@@ -108,6 +114,8 @@ def gguf_tensors(model: nn.Module, architecture: str) -> dict[str, Tensor]:
         found[names.get_name(name, try_suffixes=(".weight", ".bias"))] = tensor
     if (rope := getattr(config, "rope_parameters", None) or {}).get("rope_type") == "llama3":
         found["rope_freqs.weight"] = llama3_factors(config, rope)
+    if rope.get("rope_type") == "longrope":
+        found |= {f"rope_factors_{name}.weight": torch.tensor(rope[f"{name}_factor"]) for name in ("long", "short")}
     return found
 
 
@@ -160,6 +168,9 @@ def metadata(writer: gguf.GGUFWriter, model: nn.Module, architecture: str) -> No
     if rope.get("rope_type") == "yarn":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
+    if rope.get("rope_type") == "longrope":
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(rope["factor"]) / math.log(SHORT_CONTEXT)))
+    if "original_max_position_embeddings" in rope and rope["rope_type"] != "llama3":
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
 
 

@@ -73,7 +73,7 @@ KEYS = (
 BIASES = {"qkv_bias": ("attn_q", "attn_qkv"), "proj_bias": ("attn_output",), "mlp_bias": ("ffn_up",)}
 WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 SCALED, SCALING = "rope.scaling.type", "rope.scaling.factor"
-ORIGINAL = "rope.scaling.original_context_length"
+ORIGINAL, ATTENTION = "rope.scaling.original_context_length", "rope.scaling.attn_factor"
 # Keys that change the computation and are not read, and the values at which they do not change it.
 REFUSED = {
     "expert_count": (0,),
@@ -84,10 +84,9 @@ REFUSED = {
     "embedding_scale": (0, 1),
     "residual_scale": (0, 1),
     "logit_scale": (0, 1),
-    "rope.scaling.attn_factor": (0, 1),
     "rope.scale_linear": (0, 1),
 }
-ROPE_FACTORS = "rope_freqs.weight"
+ROPE_FACTORS, LONG_FACTORS = ("rope_freqs.weight", "rope_factors_short.weight"), "rope_factors_long.weight"
 LARGEST = {"Gemma 2": 46, "Gemma 3": 62}  # layers of the models of 27B, which scale scores by another width
 # {architecture of llama.cpp: key of FAMILIES}
 ARCHITECTURES = {
@@ -137,8 +136,8 @@ def split_parts(path: Path) -> list[Path]:
 def read(parts: list[Path], hints: Hints) -> Contents:
     file = read_gguf(parts)
     tensors = dict(file.tensors)
-    factors = tensors.pop(ROPE_FACTORS, None)
-    config = read_config(file, factors)
+    factors = next((tensors.pop(name) for name in ROPE_FACTORS if name in tensors), None)
+    config = read_config(file, factors, tensors.pop(LONG_FACTORS, factors))
     family = gguf_family(FAMILIES[config["model_type"]], tensors, file.metadata["general.architecture"])
 
     def vocabulary(n_vocab: int) -> Vocabulary:
@@ -150,8 +149,11 @@ def read(parts: list[Path], hints: Hints) -> Contents:
     return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=main)
 
 
-def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
-    """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases."""
+def read_config(file: GGUFFile, factors: Tensor | None, long_factors: Tensor | None) -> dict[str, Any]:
+    """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases.
+
+    factors, long_factors: divisors of the rotary frequencies, the latter in texts beyond the original context.
+    """
     name = str(file.metadata.get("general.architecture"))
     if name not in ARCHITECTURES:
         raise GPTError("gguf.architecture", name=name, known=", ".join(ARCHITECTURES))
@@ -177,7 +179,7 @@ def read_config(file: GGUFFile, factors: Tensor | None) -> dict[str, Any]:
     for ours, parts in BIASES.items():
         if ours in theirs:
             config[theirs[ours]] = any(f"blk.0.{part}.bias" in file.tensors for part in parts)
-    return config | read_rope(family, values, factors) | read_window(family, values)
+    return config | read_rope(family, values, factors, long_factors) | read_window(family, values)
 
 
 def check_values(values: Mapping[str, Any], family: Layout) -> None:
@@ -186,13 +188,15 @@ def check_values(values: Mapping[str, Any], family: Layout) -> None:
         is_read = key == "use_parallel_residual" and "parallel" in {**family.stated, **family.options}
         if values.get(key, without_effect[0]) not in without_effect and not is_read:
             raise GPTError("gguf.option", option=key, value=values[key])
-    if (kind := values.get(SCALED, "none")) not in ("none", "linear", "yarn"):
+    if (kind := values.get(SCALED, "none")) not in ("none", "linear", "yarn", "longrope"):
         raise GPTError("gguf.option", option=SCALED, value=kind)
     if values.get("attention.value_length") != values.get("attention.key_length"):
         raise GPTError("gguf.option", option="attention.value_length", value=values.get("attention.value_length"))
 
 
-def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None) -> dict[str, Any]:
+def read_rope(
+    family: Layout, values: Mapping[str, Any], factors: Tensor | None, long_factors: Tensor | None
+) -> dict[str, Any]:
     """Return the options for rotary positions, and the scale of the scores, which is not stored."""
     if family.options.get("position") != "rotary":
         return {}
@@ -211,10 +215,13 @@ def read_rope(family: Layout, values: Mapping[str, Any], factors: Tensor | None)
         raise GPTError("gguf.option", option="rope.dimension_count", value=size)
     if "rope.freq_base" in values:
         rope["rope_theta"] = values["rope.freq_base"]
-    if factors is not None:  # Llama 3's scaling, already computed
-        rope |= {"rope_type": "longrope", "short_factor": factors.tolist(), "long_factor": factors.tolist()}
-        rope |= {"factor": 1.0, "attention_factor": 1.0}
-        rope["original_max_position_embeddings"] = values.get("context_length")
+    attention = values.get(ATTENTION) or 1.0
+    if factors is not None and long_factors is not None:  # or Llama 3's scaling, already computed
+        rope |= {"rope_type": "longrope", "short_factor": factors.tolist(), "long_factor": long_factors.tolist()}
+        rope |= {"factor": 1.0, "attention_factor": attention}
+        rope["original_max_position_embeddings"] = values.get(ORIGINAL) or values.get("context_length")
+    elif attention != 1 or values.get(SCALED) == "longrope":
+        raise GPTError("gguf.option", option=ATTENTION, value=attention)
     config: dict[str, Any] = {"rope_parameters": rope}
     if "window_rotary_base" in family.stated:
         config["rope_parameters"] = {FULL: rope}

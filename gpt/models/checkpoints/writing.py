@@ -364,7 +364,8 @@ def save_gguf(
         if tensors is None:
             continue
         with suppress(ValueError):
-            found = GPTConfig(**read_family_options(gguf.read_config(gguf.GGUFFile(metadata, tensors, {}), factors)))
+            stated = gguf.read_config(gguf.GGUFFile(metadata, tensors, {}), factors, factors)
+            found = GPTConfig(**read_family_options(stated))
             found = found if factors is None else replace(found, rotary_scaling=config.rotary_scaling)  # by the factors
             if is_same(config, found):
                 break
@@ -373,7 +374,7 @@ def save_gguf(
     if metadata["general.architecture"] in OWN_HEAD and config.tie_weights:
         tensors["output.weight"] = tensors["token_embd.weight"]
     if factors is not None:
-        tensors[gguf.ROPE_FACTORS] = factors
+        tensors[gguf.ROPE_FACTORS[0]] = factors
     metadata |= vocabulary_metadata(vocabulary or tokenizer)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as new:
