@@ -223,26 +223,20 @@ def tabs_of(row: gr.Tabs) -> list[gr.Tab]:
 
 
 def select(ids: Sequence[str], session: Session, clicked: str, sent: dict[str, Any]) -> None:
-    """Open the clicked tab in a row. sent: the tab's "index", unchecked."""
-    index = sent.get("index")
-    if type(index) is int and 0 <= index < len(ids):
-        open_tab(ids[index], session, clicked)
-
-
-def open_tab(tab: str, session: Session, clicked: str) -> None:
-    """Open a tab unless a later click was handled first.
+    """Open the clicked tab in a row unless a later click was handled first.
 
     A tab with inner tabs shows the one that was open last. Opening another tab closes the film. clicked: time of the
-    click in ms on the browser's clock; 0 if there was no click.
+    click in ms on the browser's clock; 0 if there was no click. sent: the tab's "index", unchecked.
     """
+    index = sent.get("index")
     try:
         at = float(clicked)
     except (TypeError, ValueError):
         return
-    if at > session.navigated:
-        session.inner_tabs |= {outer: session.tab for outer, ids in INNER.items() if session.tab in ids}
-        inner = INNER.get(tab, (tab,))
-        opened = next((each for each in (session.tab, session.inner_tabs.get(tab)) if each in inner), inner[0])
+    if type(index) is int and 0 <= index < len(ids) and at > session.navigated:
+        session.inner_tabs |= {outer: session.tab for outer, inner in INNER.items() if session.tab in inner}
+        inner = INNER.get(ids[index], (ids[index],))
+        opened = next((each for each in (session.tab, session.inner_tabs.get(ids[index])) if each in inner), inner[0])
         if opened != session.tab:
             session.film = None
         session.tab, session.navigated = opened, at

@@ -9,7 +9,7 @@ import pytest
 
 from components.i18n import t
 from components.monitoring import ERRORS
-from components.page import open_tab
+from components.page import select
 from components.parts import Lines
 from components.render import Renderer, Signal, View
 from components.session_events import SIGNALS, miss_frame, saved_session
@@ -157,6 +157,10 @@ def test_a_page_that_loads_sets_no_property_that_its_components_were_built_with(
     session.tab = "why"
     renderer.start(session)
     assert frame(renderer, session)["properties"] == {"0": {"value": "why"}}
+
+
+def open_tab(tab: str, session: Session, clicked: str) -> None:
+    select([tab], session, clicked, {"index": 0})
 
 
 def test_the_tab_that_was_clicked_last_is_open_in_whatever_order_the_clicks_arrive(session: Session) -> None:
