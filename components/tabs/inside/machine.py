@@ -140,7 +140,7 @@ def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor, stages: St
     row, likeliest = vectors.weights[position, : position + 1], int(stages.final.argmax())
     window, target, neurons = config.window_of(layer), int(row.argmax()), recording.neurons(layer, position)
     values = {
-        "id": scene.row_of(position),
+        "id": str(recording.ids[position]) if is_exact() else scene.quoted(position),  # in wte[...]
         "position": position,
         "scale": number(config.embedding_scale),
         "shift": " + β" if config.bias else "",

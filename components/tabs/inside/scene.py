@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from components.i18n import is_exact, t
+from components.i18n import t
 from components.kit import Tab, no_text, setting
 from components.labels import alone, decimal, placed, quoted, token_text
 from components.limits import MAX_VISITOR_BYTES
@@ -107,10 +107,6 @@ class Scene:
 
     def quoted(self, position: int) -> str:
         return quoted(self.tokenizer, self.recording.ids[position])
-
-    def row_of(self, position: int) -> str:
-        """Return a token's index in wte[...]: its id if exact numbers are shown, else the token itself."""
-        return str(self.recording.ids[position]) if is_exact() else self.quoted(position)
 
     def placed(self, position: int) -> str:
         """Quote a token, followed by its position if exact numbers are shown."""

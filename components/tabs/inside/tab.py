@@ -45,8 +45,7 @@ class Saved:
 
 def save_trace(session: Session) -> Iterator[None]:
     """Offer a file with all activations of the text, or only of its end if it would exceed the size limit."""
-    with session.lock.reading():
-        text = session.snapshot().text
+    text = session.snapshot().text
     if text is None or text.n_read == 0:
         raise PageError("error.no_text")
     config, n = text.config, text.n_read

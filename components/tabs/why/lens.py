@@ -143,8 +143,7 @@ def _path_sentence(token: str, p: np.ndarray, rank: np.ndarray, stages: Sequence
 
 def watch(session: Session, wanted: object) -> None:
     """Watch tokens through the layers. wanted: ids, and strings that stand for their first hits; unchecked."""
-    with session.lock.reading():
-        text = session.snapshot().text
+    text = session.snapshot().text
     if text is None or text.n_read == 0 or not isinstance(wanted, list):
         return
     ids: dict[int, None] = {}
