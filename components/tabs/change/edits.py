@@ -412,6 +412,5 @@ def effect_sections() -> tuple[Part, Part]:
         kit.says("change-legend", legend, kind="caption"),
         kit.says("change-says", next_token_change),
         kit.says("change-bars-note", previous, kind="caption"),
-        grow=2,
         classes="gb-change-effect",
     )

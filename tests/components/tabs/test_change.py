@@ -76,6 +76,9 @@ def test_switches_replace_all_factors_leave_the_other_edits_and_select_their_hea
     session.edits = Edits({(0, 0): 0.0}, activation="relu", drop_positions=True)
     change.set_switches(session, {"edits": "h0.1=0.5", "n": 7, "layer": 0, "head": 1})
     assert session.edits == Edits({(0, 1): 0.5}, activation="relu", drop_positions=True)
+    for wrong, says in ((None, "'None' is not an edit"), ("h9.0=0", "layer 9")):
+        with pytest.raises(ValueError, match=says):
+            change.set_switches(session, {"edits": wrong, "n": 7})
     shown = drawn.update()
     assert "layer 0, head 1 × 0.5" in shown["change-lead"]["text"]
     switches = shown["change-switches"]
