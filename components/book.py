@@ -43,7 +43,6 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 
 
 def write_books(folder: Path) -> list[Path]:
-    """Write the book in each of the course's languages to a folder, and return the files' paths."""
     folder.mkdir(parents=True, exist_ok=True)
     checker, paths = Checker(), []
     for language in LANGUAGES:
@@ -154,10 +153,7 @@ def cells(expected: Tensor | float) -> str:
 
 
 def terms() -> list[tuple[str, str]]:
-    """Return the glossary as (word, definition) pairs.
-
-    The English words are sorted. The Chinese list keeps that order and adds each English word.
-    """
+    """Return (word, definition) pairs, sorted by the English word, which the Chinese list adds to its own."""
     pairs = zip(GLOSSARY["en"], GLOSSARY[spoken()], strict=True)
     ordered = sorted(pairs, key=lambda pair: pair[0]["word"].casefold())
     return [

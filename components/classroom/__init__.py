@@ -148,10 +148,7 @@ class Mirror:
             self.kept = (self.frame_number, (frame,)) if is_whole else (first, (*frames, frame))
 
     def newer(self, seen: str) -> bytes | None:
-        """Return the frames that a page lacks as gzipped JSON, or None if it is up to date.
-
-        seen: the page's newest frame, as "epoch.number".
-        """
+        """Return frames after `seen`, "epoch.number", as gzipped JSON, or None if the page is up to date."""
         epoch, _, number = seen.partition(".")
         first, frames = self.kept
         last = first + len(frames) - 1
@@ -219,10 +216,7 @@ class Room:
 
 
 async def _follow(request: Request) -> Response:
-    """Send the frames that a page lacks.
-
-    The status is 204 if the page is up to date, 404 if the class does not exist, and 409 if the class is full.
-    """
+    """The status is 204 if the page is up to date, 404 if the class does not exist, and 409 if the class is full."""
     room, asked = _rooms.get(request.path_params["code"]), request.query_params
     if room is None:
         return Response(status_code=404)
@@ -254,11 +248,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class ClassState:
-    """A session's classroom state.
-
-    answer: the response to the dialog's last request. room: the room for pages that follow this one. code: the code of
-    the class that this page last followed.
-    """
+    """room: the room for pages that follow this one. code: the code of the class that this page last followed."""
 
     answer: dict[str, Any] | None = None
     room: Room | None = None
@@ -272,8 +262,6 @@ PRIVATE = (ClassState, ShareState)  # states hidden from followers
 
 @dataclass(frozen=True)
 class Classroom:
-    """Handlers for the events of a class."""
-
     events: Events
     places: Places
     is_open: bool

@@ -15,13 +15,7 @@ from components.labels import percent
 from components.next_tokens import at_one
 from components.widgets.chart import Drawing
 from gpt import GPTConfig
-from gpt.experiments.initialisation import (
-    InitialPrediction,
-    ResidualNorms,
-    initial_prediction,
-    model_norms,
-    residual_norms,
-)
+from gpt.experiments import initialisation
 
 CONTEXT, HEAD_SIZE = 32, 16
 BINS = 60
@@ -53,19 +47,19 @@ def config_of(s: Any) -> GPTConfig:
 
 
 @panel.computed
-def prediction(s: Any) -> InitialPrediction:
-    return initial_prediction(config_of(s), seed=s[Chosen].seed, std=s[Chosen].std)
+def prediction(s: Any) -> initialisation.InitialPrediction:
+    return initialisation.initial_prediction(config_of(s), seed=s[Chosen].seed, std=s[Chosen].std)
 
 
 @panel.computed
-def untrained_norms(s: Any) -> ResidualNorms:
-    return residual_norms(config_of(s), seed=s[Chosen].seed)
+def untrained_norms(s: Any) -> initialisation.ResidualNorms:
+    return initialisation.residual_norms(config_of(s), seed=s[Chosen].seed)
 
 
 @panel.computed
 def trained_norms(s: Any) -> tuple[float, ...]:
     """Measure the norms of the visitor's model on its text; () if there is no text."""
-    return () if no_text(s) else model_norms(s.text.loaded.model, s.text.ids[: s.text.n_read])
+    return () if no_text(s) else initialisation.model_norms(s.text.loaded.model, s.text.ids[: s.text.n_read])
 
 
 def answer(s: Any) -> str:

@@ -15,16 +15,7 @@ from components.labels import decimal, quoted
 from components.parts import Part
 from components.widgets.chart import Drawing
 from components.widgets.simple import table
-from gpt.experiments.layers import (
-    NORM_NAMES,
-    Normalised,
-    NormInput,
-    NormName,
-    linear_relu_rows,
-    norm_input,
-    normalise,
-    norms_of,
-)
+from gpt.experiments import layers
 
 EPS = {1e-8: "0.00000001", 1e-5: "0.00001", 1e-3: "0.001", 0.1: "0.1", 1.0: "1"}
 STAGES = ("before", "standard", "after")
@@ -32,54 +23,51 @@ STAGES = ("before", "standard", "after")
 panel = kit.Panel("norm")
 
 
-def norms(s: Any) -> tuple[NormName, ...]:
-    return NORM_NAMES if s.text is None else norms_of(s.text.config)
+def norms(s: Any) -> tuple[layers.NormName, ...]:
+    return layers.NORM_NAMES if s.text is None else layers.norms_of(s.text.config)
 
 
 @panel.state
 class Chosen:
-    """source: where the rows come from. which: the normalisation. scale: factor on the learned scale.
-
-    shift: offset on the learned shift.
-    """
+    """scale: factor on the learned scale. shift: offset on the learned shift."""
 
     source: str = kit.setting("example", lambda s: {each: t(f"norm.source.{each}") for each in ("example", "model")})
-    which: NormName = kit.setting("ln_1", lambda s: {each: t(f"norm.which.{each}") for each in norms(s)})
+    which: layers.NormName = kit.setting("ln_1", lambda s: {each: t(f"norm.which.{each}") for each in norms(s)})
     scale: float = kit.setting(1.0, low=-1, high=3, step=0.05)
     shift: float = kit.setting(0.0, low=-2, high=2, step=0.05)
     eps: float = kit.setting(1e-5, EPS)
 
 
 class Rows(NamedTuple):
-    numbers: Normalised
+    numbers: layers.Normalised
     names: list[str]
 
 
-def which(s: Any) -> NormName:
+def which(s: Any) -> layers.NormName:
     """Return the chosen normalisation or, if the model lacks it, the model's first one."""
-    chosen: NormName = s[Chosen].which
+    chosen: layers.NormName = s[Chosen].which
     return chosen if chosen in norms(s) else norms(s)[0]
 
 
 @panel.computed
-def of_model(s: Any) -> NormInput:
+def of_model(s: Any) -> layers.NormInput:
     """Return the selected token's row and its predecessor as inputs of a normalisation, (2, C) or (1, C)."""
     text, position, norm = s.text_read(), s.position, which(s)
     layer = 0 if norm == "ln_f" else s.selection.layer
-    found = norm_input(text.loaded.model, text.ids[: position + 1], norm, layer)
+    found = layers.norm_input(text.loaded.model, text.ids[: position + 1], norm, layer)
     return replace(found, rows=found.rows[max(0, position - 1) :].float().clone())
 
 
 def rows(s: Any) -> Rows:
     scale, shift, eps = s[Chosen].scale, s[Chosen].shift, s[Chosen].eps
     if not reads_model(s):
-        numbers = normalise(linear_relu_rows(), scale=scale, shift=shift, eps=eps)
+        numbers = layers.normalise(layers.linear_relu_rows(), scale=scale, shift=shift, eps=eps)
         return Rows(numbers, [t("norm.row", n=n + 1) for n in range(len(numbers.before))])
     found = s[of_model]
     factors = {"scale": scale * found.scale.float(), "shift": shift + found.shift.float()}
     tokens = range(max(0, s.position - 1), s.position + 1)
     names = [f"{quoted(s.text.tokenizer, s.text.ids[place])} · {place}" for place in tokens]
-    return Rows(normalise(found.rows, **factors, eps=eps, kind=found.kind), names)
+    return Rows(layers.normalise(found.rows, **factors, eps=eps, kind=found.kind), names)
 
 
 def statistics(found: Rows) -> dict[str, list[list[str]]]:

@@ -20,8 +20,6 @@ panel = Panel("notebook")
 
 @panel.state
 class Notebook:
-    """latest: the values computed so far."""
-
     latest: Values | None = None
     job: Job | None = None
     notice: ValueError | None = None

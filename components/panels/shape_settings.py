@@ -23,10 +23,7 @@ from gpt.models.memory import format_bytes
 
 @dataclass(frozen=True)
 class Range:
-    """A slider's limits, both inclusive.
-
-    least: the smallest valid value.
-    """
+    """A slider's limits, both inclusive. least: the smallest valid value."""
 
     low: int
     high: int

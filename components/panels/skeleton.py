@@ -24,10 +24,7 @@ panel = Panel("skeleton")
 
 
 class BothModels(NamedTuple):
-    """The module shapes of a small model and of its skeleton, and how much the first token matters to each.
-
-    whole_moved, bare_moved: total variation distance of the last prediction when the first token is replaced, 0 to 1.
-    """
+    """whole_moved, bare_moved: total variation distance of the last prediction with another first token, 0 to 1."""
 
     whole: dict[str, tuple[int, ...]]
     bare: dict[str, tuple[int, ...]]

@@ -53,10 +53,7 @@ def histogram(s: Any) -> tuple[np.ndarray, dict[str, float]]:
 @tab.computed
 @torch.inference_mode()
 def swapped(s: Any) -> tuple[Tensor, Tensor]:
-    """Predict the token after the selected position, with the model's own function and with the replacement.
-
-    Returns the logits of both, (vocab_size,).
-    """
+    """Return the next token's logits with the model's own function and with the replacement, (vocab_size,) each."""
     text, position, swap = s.text_read(), s.position, s[Chosen].swap
     model = text.loaded.model
     idx = torch.tensor([text.ids[: position + 1]], device=model.device)

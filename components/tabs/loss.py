@@ -52,11 +52,7 @@ tab = kit.Tab("loss")
 
 @dataclass(frozen=True, eq=False)
 class ScoredText:
-    """A text and its losses.
-
-    run: number of the run that scored it; 0 for the example. divisor: what the context length was divided by (see
-    `stride_of`).
-    """
+    """run: number of the run that scored the text; 0 for the example. divisor: see `stride_of`."""
 
     loaded: LoadedModel
     result: TextScore
@@ -67,11 +63,7 @@ class ScoredText:
 
 @tab.state
 class Loss:
-    """What was chosen and measured.
-
-    text: text in the box; None for the example. picked: a selected position, and the text in which it was selected.
-    run: number of runs so far.
-    """
+    """text: text in the box; None for the example. picked: a position, and the text in which it was selected."""
 
     text: str | None = kit.setting(None, most=MAX_CHARACTERS + 1)
     stride: int = kit.setting(HALF, lambda s: {n: t(f"loss.stride.{name}") for n, name in STRIDES.items()})

@@ -34,7 +34,6 @@ SURE, TORN, SAID = 0.95, 0.25, 0.5  # probabilities to reach
 
 
 def circuit_arcs(r: Reading) -> list[Arc]:
-    """Return where the two heads attend."""
     last, source = len(r.ids) - 1, r.circuit.source
     return [
         Arc(last, source, r.weights(r.circuit.induction)[last, source].item()),
@@ -56,10 +55,7 @@ def meets(r: Reading, after: Tensor) -> Verdict:
 
 
 def off_each(r: Reading, after: Tensor) -> Verdict:
-    """Switch off each of the two heads on its own.
-
-    For at least one of them, the copied token's probability must fall to at most a quarter of its original value.
-    """
+    """Switch off each of the two heads alone: one must lower the copied token's probability to at most a quarter."""
     heads = r.circuit.previous_token, r.circuit.induction
     token = r.ids[r.circuit.source]
     whole = r.before[token].item()
@@ -329,10 +325,7 @@ def speaks_next(r: Reading, snippet: Snippet) -> bool:
 
 
 def strongest(r: Reading, position: int) -> list[tuple[tuple[int, int], Tensor]]:
-    """Return the strongest features at a position, with their activity across the text.
-
-    Each activity has shape (T,) and is relative to the feature's natural strength.
-    """
+    """Return the strongest features at a position, with their activity relative to their natural strength, (T,)."""
     found = []
     for layer, dictionary in r.concepts.dictionaries.items():
         activity = trace_activity(r.concepts, r.trace, layer)
@@ -347,11 +340,7 @@ class Challenge:
 
     Attributes:
         key: Also identifies it in links.
-        text: Its initial text.
-        tool: The kind of input that the goal requires.
-        goal: Judges an answer.
         after: Returns the next-token probabilities under the visitor's interventions, (vocab_size,).
-        arcs: Returns the arcs above the text.
         layers: The layers to choose from; () for all.
     """
 

@@ -29,12 +29,7 @@ MAX_TOKENS = 96
 
 @dataclass(frozen=True)
 class Answer:
-    """The visitor's answer to a challenge.
-
-    Attributes:
-        tried: Heads that have been switched off while all others were on.
-        head, token, layer, feature: The latest picks; `token` is a position.
-    """
+    """tried: heads that have been switched off while all others were on. token: the picked position."""
 
     text: str
     off: frozenset[Head] = frozenset()
@@ -97,7 +92,6 @@ class Reading:
         return at_one(keep_only(self.loaded.model(idx, edits=edits)[0, -1], only))
 
     def after(self, edits: Edits) -> Tensor:
-        """Return the next-token probabilities after this text under the given interventions, (vocab_size,)."""
         return self.before if edits == Edits() else self.predicted(self.ids, edits)
 
     def patch(self, name: str, token: int, layer: int, text: str | None = None) -> Patch:

@@ -363,10 +363,7 @@ def draw_concepts(s: Any) -> dict[str, Any]:
 
 
 def pick_feature(session: Session, sent: dict[str, Any]) -> None:
-    """Pick a token to list its features, or pick a listed feature.
-
-    `sent` is a payload from `components.widgets.features`.
-    """
+    """Pick a token or a listed feature. `sent` is a payload from `components.widgets.features`."""
     answer, found = session.state(Play).answer, found_for(session, "feature")
     if found is None:
         return

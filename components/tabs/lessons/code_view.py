@@ -19,12 +19,7 @@ MINIMAL = "gpt.experiments.minimal"  # the code of the lessons
 
 
 class Excerpt(NamedTuple):
-    """An excerpt from the source.
-
-    Attributes:
-        file: Path relative to the project.
-        line: 1-based number of the first line.
-    """
+    """file: path relative to the project. line: 1-based number of the first line."""
 
     file: str
     name: str

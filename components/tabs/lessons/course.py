@@ -21,7 +21,6 @@ class Destination:
         shape, skeleton: Configuration for the Shapes tab, and whether to show its skeleton.
         settings: Values for Write's sliders, keyed by name.
         sliders: For each setting that follows the figure, the slider ("a" or "b") that provides its value.
-        selects_head: Whether to select the figure's layer and head.
         model: Name of the model that continues the text; "" for the lessons' default model.
         text: A text that replaces the figure's; "" to keep it.
     """

@@ -43,7 +43,6 @@ class Open:
     Attributes:
         lesson: Its key; "" for none.
         loaded: The model that figures and questions are about.
-        text, a, b, choice: Values of the figure's controls.
         is_new: Whether no control has been used since the lesson was opened.
         replies: Reply to the last answer to each question, keyed by the question's 1-based number.
     """
@@ -88,10 +87,7 @@ def last_head(config: GPTConfig) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The content of a figure: a sentence, next tokens (see `token_bars`), a chart, a strip of tokens, and a table.
-
-    Empty parts are hidden.
-    """
+    """The content of a figure; empty parts are hidden. bars: next tokens (see `token_bars`). strip: tokens."""
 
     summary: str = ""
     bars: dict[str, Any] = field(default_factory=no_bars)
@@ -119,7 +115,6 @@ class Picture:
 
 
 def words(key: str, **values: object) -> str:
-    """Return the text for the catalogue key `picture.<key>`."""
     return t(f"picture.{key}", **values)
 
 

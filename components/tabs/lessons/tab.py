@@ -45,7 +45,6 @@ KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal
 
 
 def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
-    """Return the tab. `loaded` is the model for figures; `tabs` are the lessons' actions in other tabs."""
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     head = course(
         "lesson-head",
@@ -178,10 +177,7 @@ def lesson_text(lesson: Lesson, part: str, loaded: LoadedModel, **values: str) -
 
 @lru_cache(maxsize=8)
 def facts(config: GPTConfig) -> dict[str, str]:
-    """Return a model's values for the lessons' texts.
-
-    `times` is the ratio of GPT-2's multiplications without a KV cache to those with one.
-    """
+    """Return values for the lessons' texts. times: GPT-2's multiplications without a KV cache over those with one."""
     gpt2 = PRESETS["gpt2"]
     cached, uncached = (next_token_multiplications(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))
     return {

@@ -15,25 +15,9 @@ from components.figures.style import Figure
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
 from components.next_tokens import at_one, best, token_bars
 from components.panels.activation_curves import curves_chart
+from components.tabs.lessons import figure
 from components.tabs.lessons.course import HEADS, POEM, SMALL
-from components.tabs.lessons.figure import (
-    EXAMPLE,
-    Drawn,
-    Open,
-    Picture,
-    SliderSpec,
-    admitted,
-    checked_ids,
-    computed,
-    here,
-    known,
-    last_head,
-    last_layer,
-    last_token,
-    text_ids,
-    trace,
-    words,
-)
+from components.tabs.lessons.figure import EXAMPLE, Drawn, Open, Picture, SliderSpec, computed, here, text_ids, words
 from components.text_views import attention_map
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, GPT, Edits, LoadedModel, SamplingParams, generate, get_model, trace_text
@@ -62,7 +46,7 @@ def feed_forward(s: Any) -> Drawing:
     sizes = (config.n_embd, len(values), config.n_embd)
     return histogram(values, places, x_title=words("neuron"), y_title=after), words(
         "feed_forward",
-        token=last_token(s),
+        token=figure.last_token(s),
         layer=int(s[Open].a),
         shapes=" → ".join(str([1, len(text_ids(s)), size]) for size in sizes),
         share=percent(float((values > 0.1).mean())),
@@ -81,7 +65,7 @@ def average(s: Any) -> Drawing:
     ids = text_ids(s)
     # Applied to one-hot vectors, the average returns its own weights.
     weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
-    text = words("average", token=last_token(s), n=len(ids), share=percent(1 / len(ids)))
+    text = words("average", token=figure.last_token(s), n=len(ids), share=percent(1 / len(ids)))
     return heatmap(s[Open].loaded, weights, ids), text
 
 
@@ -94,7 +78,7 @@ def dot_products(s: Any) -> Drawing:
     future = torch.ones_like(scores, dtype=torch.bool).triu(1)
     weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
     to_itself = {"score": f"{scores[-1, -1].item():.0f}", "share": percent(weights[-1, -1].item())}
-    text = words("dot_products", layer=int(s[Open].a), token=last_token(s), **to_itself)
+    text = words("dot_products", layer=int(s[Open].a), token=figure.last_token(s), **to_itself)
     return heatmap(s[Open].loaded, weights.numpy(), text_ids(s)), text
 
 
@@ -109,7 +93,7 @@ def queries(s: Any) -> Drawing:
         "queries",
         layer=int(s[Open].a),
         head=head,
-        token=last_token(s),
+        token=figure.last_token(s),
         target=quoted(tokenizer, ids[most]),
         score=decimal(float(scores[most]), 1),
         size=len(q),
@@ -124,7 +108,7 @@ def attention(s: Any) -> Drawing:
         "attention",
         layer=int(s[Open].a),
         head=head,
-        token=last_token(s),
+        token=figure.last_token(s),
         target=quoted(loaded.tokenizer, ids[most]),
         share=percent(float(weights[-1, most])),
     )
@@ -132,7 +116,7 @@ def attention(s: Any) -> Drawing:
 
 def attends_to_previous(s: Any) -> bool:
     """Return whether the head's last token puts more than half its attention on the previous token."""
-    if known(s, trace) is None:
+    if figure.known(s, figure.trace) is None:
         return False
     weights = here(s).attn_weights[0, int(s[Open].b)]
     return len(weights) >= MIN_CHOICE and bool(weights[-1, -2] > 0.5)
@@ -142,23 +126,23 @@ def block(s: Any) -> Drawing:
     """Plot the norms of the last token's vectors in one block: the stream and both branch outputs."""
     norms = {name: getattr(here(s), name)[0, -1].float().norm().item() for name in STREAM}
     names = [words(f"block.{name}") for name in STREAM]
-    figure = grouped_bars(names, {words("length"): np.array([*norms.values()])}, y_title=words("length"))
+    chart = grouped_bars(names, {words("length"): np.array([*norms.values()])}, y_title=words("length"))
     written = {name: f"{norm:.1f}" for name, norm in norms.items()}
-    return figure, words("block", layer=int(s[Open].a), token=last_token(s), **written)
+    return chart, words("block", layer=int(s[Open].a), token=figure.last_token(s), **written)
 
 
 @computed
 @torch.inference_mode()
 def after_blocks(s: Any) -> torch.Tensor:
     """Return the logits after the last token, read after each number of blocks, (n_layer + 1, vocab_size)."""
-    network, layers = s[Open].loaded.model, s[trace].layers
+    network, layers = s[Open].loaded.model, s[figure.trace].layers
     streams = [layers[0].resid_pre, *(layer.resid_post for layer in layers)]
     return network.logits(network.ln_f(torch.stack([each[0, -1] for each in streams])))
 
 
 def settled(s: Any) -> float | None:
     """Return the number of blocks after which the best token stays the same, or None until it is computed."""
-    logits = known(s, after_blocks)
+    logits = figure.known(s, after_blocks)
     if logits is None:
         return None
     top = logits.argmax(dim=-1)
@@ -196,12 +180,12 @@ def dropout(s: Any) -> Drawn:
     top = first.topk(min(5, len(first))).indices  # (5,)
     passes = {words(f"dropout.{mode}", n=n): row[top].numpy() for (mode, n), row in shares.items()}
     names = [visible(token_text(tokenizer, token_id)) for token_id in top.tolist()]
-    figure = grouped_bars(names, passes, y_title=words("dropout.probability"))
+    chart = grouped_bars(names, passes, y_title=words("dropout.probability"))
     one, two, three, four = (percent(float(values[0])) for values in passes.values())
     text = words("dropout", token=quoted(tokenizer, int(top[0])), one=one, two=two, three=three, four=four)
     head = [words(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
     rows = [head, *(dropped_row(part, *values) for part, values in effect.parts.items())]
-    return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].a):.3g}"), chart=(figure, text), table=rows)
+    return Drawn(words("dropout.scale", scale=f"{1 / (1 - s[Open].a):.3g}"), chart=(chart, text), table=rows)
 
 
 def dropped_row(part: str, before: torch.Tensor, after: torch.Tensor) -> list[str]:
@@ -231,14 +215,14 @@ def padded(s: Any) -> tuple[torch.Tensor, MaskEffect]:
 
 def small(s: Any) -> Drawing:
     logits, effect = s[padded]
-    figure = grouped_bars(
+    chart = grouped_bars(
         [str(place) for place in range(IDS[1])],
         {words("masked"): effect.with_mask.cpu().numpy(), words("unmasked"): effect.without_mask.cpu().numpy()},
         x_title=words("place"),
         y_title=words("moved"),
     )
     moved = {"masked": power(effect.with_mask.max().item()), "unmasked": f"{effect.without_mask.max().item():.2g}"}
-    return figure, words("small", ids=list(IDS), logits=list(logits.shape), n=int(s[Open].a), **moved)
+    return chart, words("small", ids=list(IDS), logits=list(logits.shape), n=int(s[Open].a), **moved)
 
 
 @lru_cache(maxsize=1)
@@ -264,7 +248,7 @@ def steered(s: Any) -> Steered:
     loaded = s[Open].loaded
     if loaded.concepts is None or not loaded.concepts.offered:
         loaded = get_model(DEFAULT_MODEL)
-    ids = checked_ids(loaded, s[Open].text, least=2)
+    ids = figure.checked_ids(loaded, s[Open].text, least=2)
     assert loaded.concepts is not None
     place = loaded.concepts.offered[0].layer, loaded.concepts.offered[0].feature
     activity = trace_activity(loaded.concepts, trace_text(loaded.model, ids), place[0])[:, place[1]].numpy()
@@ -323,7 +307,7 @@ def weights(s: Any) -> tuple[LoadedModel, np.ndarray]:
 @computed
 def poems(s: Any) -> dict[str, str]:
     loaded, found = get_model(POEMS_MODEL), {}
-    with admitted(loaded):
+    with figure.admitted(loaded):
         for name, edits in (("with", None), ("without", Edits(head_scale={HEADS[s[Open].choice]: 0.0}))):
             steps = generate(loaded, TITLE, PARAMS, N_WRITTEN, edits=edits)
             found[name] = "".join(step.text for step in steps).strip()
@@ -339,14 +323,14 @@ def verse(s: Any) -> Drawn:
     return Drawn(chart=(heatmap(loaded, found, loaded.tokenizer.encode(POEM)), text), table=rows)
 
 
-LAYER = SliderSpec("attention.layer", 0, last_layer, 1, 0)
+LAYER = SliderSpec("attention.layer", 0, figure.last_layer, 1, 0)
 PICTURES: dict[str, Picture] = {
     "average": Picture(average, text=EXAMPLE),
     "dot_products": Picture(dot_products, text=EXAMPLE, a=LAYER),
-    "queries": Picture(queries, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, last_head, 1, 0)),
+    "queries": Picture(queries, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, figure.last_head, 1, 0)),
     "activations": Picture(activations, a=SliderSpec("activations.x", -3, 3, 0.05, 1)),
     "feed_forward": Picture(feed_forward, text=EXAMPLE, a=LAYER),
-    "attention": Picture(attention, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, last_head, 1, 0)),
+    "attention": Picture(attention, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, figure.last_head, 1, 0)),
     "block": Picture(block, text=EXAMPLE, a=LAYER),
     "model": Picture(model, text=EXAMPLE, a=SliderSpec("picture.depth", 0, lambda config: config.n_layer, 1, 0)),
     "dropout": Picture(

@@ -17,21 +17,8 @@ from components.figures.bars import grouped_bars, histogram
 from components.i18n import t
 from components.labels import listed, percent, quoted, token_text, visible
 from components.next_tokens import best, token_bars
-from components.tabs.lessons.figure import (
-    EXAMPLE,
-    MAX_TEXT_CHARS,
-    MAX_TOKENS,
-    Drawn,
-    Open,
-    Picture,
-    SliderSpec,
-    admitted,
-    checked_ids,
-    computed,
-    last_token,
-    text_ids,
-    words,
-)
+from components.tabs.lessons import figure
+from components.tabs.lessons.figure import EXAMPLE, Drawn, Open, Picture, SliderSpec, computed, text_ids, words
 from components.text_views import document_lines
 from components.widgets.chart import Drawing
 from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, distribution, get_model
@@ -84,7 +71,7 @@ class Continued:
 def continued(loaded: LoadedModel, ids: list[int], params: SamplingParams, length: int) -> Continued:
     """Continue a text by up to `length` tokens, once the model has time for it."""
     document = Generation(loaded, ids)
-    with admitted(loaded):
+    with figure.admitted(loaded):
         probabilities = [step.probability for step in document.steps(params, length)]
     document.read()
     return Continued(document, probabilities)
@@ -136,7 +123,7 @@ def bars(document: Generation, params: SamplingParams) -> Drawn:
 def written(s: Any) -> Continued:
     loaded = get_model(DEFAULT_MODEL if s[Open].choice == "trained" else "untrained")
     params = SamplingParams(temperature=0.8, seed=int(s[Open].a))
-    return continued(loaded, checked_ids(loaded, s[Open].text), params, 30)
+    return continued(loaded, figure.checked_ids(loaded, s[Open].text), params, 30)
 
 
 def untrained(s: Any) -> Drawn:
@@ -152,7 +139,7 @@ MAX_ROUNDS = 20
 def merges(s: Any) -> Drawn:
     if not s[Open].text.strip():
         raise PageError("picture.empty")
-    learned, rows = Merges(regex.findall(WORD, s[Open].text[:MAX_TEXT_CHARS])), []
+    learned, rows = Merges(regex.findall(WORD, s[Open].text[: figure.MAX_TEXT_CHARS])), []
     before = sum(map(len, learned.words))
     for n in range(1, int(s[Open].a) + 1):
         counts = Counter(pair for parts in learned.words for pair in pairwise(parts))
@@ -178,7 +165,7 @@ def embedding(s: Any) -> Drawing:
     token, tokenizer, weight = text_ids(s)[-1], s[Open].loaded.tokenizer, s[Open].loaded.model.wte.weight
     vector, places = weight[token].detach().float().cpu().numpy(), np.arange(weight.shape[1] + 1) - 0.5
     likest = listed(quoted(tokenizer, i) for i in s[nearest])
-    text = words("embedding", token=last_token(s), id=token, shape=list(weight.shape), tokens=likest)
+    text = words("embedding", token=figure.last_token(s), id=token, shape=list(weight.shape), tokens=likest)
     return histogram(vector, places, x_title=words("number"), y_title=words("value")), text
 
 
@@ -203,5 +190,5 @@ PICTURES: dict[str, Picture] = {
     ),
     "merges": Picture(merges, text=WORDS, a=SliderSpec("picture.merges.rounds", 0, MAX_ROUNDS, 1, 3)),
     "embedding": Picture(embedding, text="The little dog"),
-    "batches": Picture(batches, text=EXAMPLE, a=SliderSpec("picture.batches.length", 1, MAX_TOKENS - 1, 1, 8)),
+    "batches": Picture(batches, text=EXAMPLE, a=SliderSpec("picture.batches.length", 1, figure.MAX_TOKENS - 1, 1, 8)),
 }

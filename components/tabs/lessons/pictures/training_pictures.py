@@ -46,10 +46,7 @@ _alone = threading.Lock()
 
 @dataclass(frozen=True)
 class Recording:
-    """A recorded training run.
-
-    Contains the loss at each update, in nats, plus a sample and the held-out loss at intervals of EVERY updates.
-    """
+    """The loss at each update, in nats, and a sample and the held-out loss at intervals of EVERY updates."""
 
     losses: tuple[float, ...]
     held_out: tuple[float, ...]
