@@ -58,10 +58,8 @@ class Fall(NamedTuple):
 
 
 class Falls(NamedTuple):
-    """The words and heads that a prediction depends on.
-
-    probability: the predicted token's probability under the sampling settings. words, heads: those whose removal lowers
-    it, largest drop first. all_words: every measured word, in text order.
+    """probability: the predicted token's probability under the sampling settings. words, heads: those whose removal
+    lowers it, largest drop first. all_words: every measured word, in text order.
     """
 
     probability: float
@@ -100,10 +98,7 @@ class Reason(NamedTuple):
 
 @Computed
 def reason(s: Any) -> Reason | None:
-    """Measure what the token after the selected one depends on: the next one in the text or, at its end, the likeliest.
-
-    None if the model has not read any tokens.
-    """
+    """Measure what the token after the selected one, or at the end the likeliest, depends on; None if none is read."""
     if s.text is None or s.text.n_read == 0:
         return None
     loaded, document, ids = s.text.loaded, s.text.document, s.text.ids[: s.position + 1]

@@ -97,7 +97,6 @@ def _words(loaded: LoadedModel, place: Feature) -> list[str]:
 
 
 def quoted_concept(loaded: LoadedModel, place: Feature) -> str:
-    """Return a feature's quoted name for use inside a sentence."""
     name = concept_name(loaded, place)
     return name if name.startswith("“") else f"“{name}”"
 
@@ -286,10 +285,7 @@ def marked_differences(plain: str, steered: str) -> tuple[list[tuple[str, bool]]
 
 
 def risen_sentence(s: Any, now: Tensor) -> str:
-    """Return a sentence naming the token whose probability steering has raised most; "" until it has been measured.
-
-    now: the steered distribution, (vocab_size,).
-    """
+    """Name the token whose probability steering raised most; "" until measured. now: with steering, (vocab_size,)."""
     before = s.cached(unsteered_probabilities)
     if s.text is None or before is None:
         return ""

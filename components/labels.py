@@ -67,7 +67,6 @@ def visible(text: str) -> str:
 
 
 def visible_token(tokenizer: Vocabulary, token_id: int) -> str:
-    """Return a token's characters with each invisible one marked, including the space."""
     return visible(token_text(tokenizer, token_id))
 
 

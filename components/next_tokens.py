@@ -51,7 +51,6 @@ def no_bars(title: str = "") -> dict[str, Any]:
 
 
 def with_chosen(ids: list[int], chosen: int | None) -> list[int]:
-    """Return the ids, always including the token that follows in the text."""
     return ids if chosen is None or chosen in ids else [*ids[:-1], chosen]
 
 

@@ -36,7 +36,6 @@ HEATMAP_STEP = 16  # positions by which the heatmap of a growing text moves on
 
 
 def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
-    """Return the whole text as lines for a token strip, with each token's statistics."""
     known = [*(statistics or TokenStatisticsCache()).of(document)]
     measured = [() if each is None else (each.probability, each.rank, each.entropy) for each in known]
     by_hand = {position for position in range(len(known)) if document.origin(position).kind != "sampled"}
@@ -67,10 +66,7 @@ def surprisal_chart(s: Any) -> tuple[Figure, str] | None:
 
 
 class TwoTexts:
-    """Two documents that are written in step, each with its own settings.
-
-    finish_reasons: why each text ended; None while it is written.
-    """
+    """Two documents written in step, each with its own settings. finish_reasons: why each ended; None while written."""
 
     def __init__(self, left: Generation, right: Generation, params: tuple[SamplingParams, SamplingParams]) -> None:
         self.documents, self.params = (left, right), params
@@ -212,7 +208,6 @@ def heatmap_window(n_read: int, position: int) -> tuple[int, int]:
 
 
 def attention_heatmap(text: Text, selection: Selection) -> dict[str, Any]:
-    """Draw the selected head's attention weights around the selected position."""
     tokenizer, position = text.tokenizer, text.at(selection)
     start, end = heatmap_window(text.n_read, position)
     weights = text.document.attn_weights(selection.layer, selection.head, start=start, stop=end).cpu().numpy()

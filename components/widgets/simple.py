@@ -200,10 +200,8 @@ growth = partial(
 def growth_data(
     title: str, moments: Iterable[tuple[int, str, float]], *, steps: int | None = None, moment: int | None = None
 ) -> dict[str, Any]:
-    """Return the data.
-
-    moments: step, text and validation loss in nats for each. steps: length of the training; defaults to the last step.
-    moment: index of the one whose pictures the page shows; None if there are none.
+    """moments: step, text and validation loss in nats for each. steps: length of the training; defaults to the last
+    step. moment: index of the one whose pictures the page shows; None if there are none.
     """
     rows = [[step, text, round(loss, 3)] for step, text, loss in moments]
     return {"title": title, "moments": rows, "steps": steps or (rows[-1][0] if rows else 0), "moment": moment}

@@ -20,10 +20,7 @@ def to_json(content: object) -> str:
     """Return compact ASCII JSON. NumPy numbers and arrays are allowed, and NaN becomes null.
 
     Lone surrogates are preserved. The result contains no `<`, because gradio warns about anything that looks like a
-    tag.
-
-    Raises:
-        TypeError: If JSON cannot represent a value.
+    tag. Raises TypeError if JSON cannot represent a value.
     """
     return json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
 

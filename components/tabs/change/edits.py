@@ -202,7 +202,6 @@ def try_experiment(name: str, session: Session) -> None:
 
 
 def switch_off_costliest(session: Session) -> Iterator[None]:
-    """Measure each head's effect on this text and switch off the most influential one."""
     yield from compute(session, text)
     read: effects.ReadText | None = session.snapshot()[text]
     if read is None:

@@ -95,9 +95,7 @@ def read(loaded: LoadedModel, ids: Sequence[int], edits: Edits | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """The effect of edits on the predictions for one text.
-
-    states: the edited model's states, (n_read, C). bits: Kullback-Leibler divergence between the unedited and the
+    """states: the edited model's states, (n_read, C). bits: Kullback-Leibler divergence between the unedited and the
     edited model's predictions, in bits, (n_read,). before, after: mean surprisal of the text under the unedited and the
     edited model, in bits; NaN for a text with only one token.
     """
@@ -161,10 +159,7 @@ def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
 
 
 def fitting_edits(edits: Edits, loaded: LoadedModel) -> tuple[Edits, Edits]:
-    """Split edits into those that a model supports and the rest.
-
-    A patch is valid only for the model it was taken from.
-    """
+    """Split edits into those that a model supports and the rest. A patch fits only the model it was taken from."""
     kept = edits.fitting(loaded.model.config)
     kept = replace(kept, patches=tuple(patch for patch in kept.patches if is_patch_of_model(loaded.model, patch)))
     return kept, Edits(

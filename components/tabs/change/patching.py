@@ -121,10 +121,7 @@ def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
 
 
 def choose_answer(name: str, session: Session, value: object) -> Iterator[None]:
-    """Choose the "answer" or "other" token, and start the sweep.
-
-    `value` is a list with one id or text; an empty list selects the default token.
-    """
+    """Choose the "answer" or "other" token. value: a list with one id or text; an empty list selects the default."""
     session.change(Patching, **{name: value[0] if isinstance(value, list) and value else None})
     yield from sweep(session)
 
@@ -194,11 +191,7 @@ def _sweep(session: Session, job: Job) -> Generator[None]:
 
 
 def _prepare(loaded: LoadedModel, texts: tuple[str, str], state: Patching) -> Sweeps:
-    """Prepare the prompts, the answers and the answer choices.
-
-    Keeps the chosen answers if the prompts are the same as before. Raises ValueError if the prompts or answers cannot
-    be compared.
-    """
+    """Keep the answers if the prompts are as before. Raises ValueError if prompts or answers can't be compared."""
     held_back = [hold_back(loaded.tokenizer, text) for text in texts]
     clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text, _ in held_back)
     limit = min(MAX_PROMPT_TOKENS, loaded.model.config.block_size)

@@ -34,10 +34,7 @@ DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
 def generate_both(session: Session) -> Iterator[None]:
-    """Generate both texts from the prompt, with Write's settings and the same seed.
-
-    Both share one slot in the admission queue.
-    """
+    """Generate both texts from the prompt, with Write's settings and the same seed, in one slot of the queue."""
     with session.lock.reading():
         s = session.snapshot()
         if s.text is None:

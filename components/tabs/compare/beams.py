@@ -37,9 +37,7 @@ panel = kit.Panel("beams")
 
 @panel.state
 class Beams:
-    """What was chosen and found.
-
-    search: the latest search, which grows in place. depth: number of steps shown while it runs. chosen: selected
+    """search: the latest search, which grows in place. depth: number of steps shown while it runs. chosen: selected
     candidate; None for the best one.
     """
 
@@ -95,10 +93,7 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
 
 
 def adopt(session: Session) -> None:
-    """Make the selected candidate the document, with its tokens marked as chosen by hand, and open Write.
-
-    If the visitor's document has the same prompt, its branches are kept.
-    """
+    """Open the chosen candidate in Write, its tokens marked as chosen by hand; branches of the same prompt are kept."""
     search, candidate = session.state(Beams).search, picked(session.state(Beams))
     if search is None or candidate is None:
         return
@@ -254,9 +249,6 @@ _TEMPLATE = """<figure class="gb-beams">
 
 
 def beams(name: str, **wired: Any) -> Part:
-    """Return the tree. A click, Enter or Space on a candidate raises `.select` with the payload {"candidate": number}.
-
-    View data: see `beams/beams.js`.
-    """
+    """Return the tree (data: `beams/beams.js`). A click, Enter or Space raises `.select` with {"candidate": number}."""
     nothing = {"search": "", "root": "", "chosen": None, "best": None, "done": True, "lines": Lines()}
     return widget("beams", name, template=_TEMPLATE, empty=nothing, **wired)

@@ -55,11 +55,9 @@ tab = kit.Tab("compare")
 
 @tab.state
 class Compare:
-    """What was chosen and written.
-
-    prompt: prompt for both parts; None for Write's prompt. right_prompt: prompt for the right column; None if it equals
-    the left one. ran: inputs to the last run. pair: the generated texts, which grow in place. pair_version: incremented
-    whenever the pair changes.
+    """prompt: prompt for both parts; None for Write's prompt. right_prompt: prompt for the right column; None if it
+    equals the left one. ran: inputs to the last run. pair: the generated texts, which grow in place. pair_version:
+    incremented whenever the pair changes.
     """
 
     part: str = kit.setting("sides", lambda s: {each: t(f"compare.{each}") for each in ("sides", "beams")})
@@ -78,10 +76,7 @@ class Compare:
 
 
 def settings_of(side: Side, usual_temperature: float) -> Any:
-    """Return the state of one column's settings.
-
-    An empty model name means the page's model. strength: of an adapter; 0 is its base model, 1 as it was trained.
-    """
+    """An empty model name means the page's model. strength: of an adapter; 0 is its base model, 1 as it was trained."""
 
     def limited(name: str, default: float) -> Any:
         limit = LIMITS[name]
@@ -164,10 +159,7 @@ def adapter_of(s: Any) -> str:
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Generate both columns in lockstep, and compare them up to the last token.
-
-    If nothing has changed since the last run, new seeds are used to avoid repeating the same texts.
-    """
+    """Generate both columns in lockstep. If nothing has changed since the last run, new seeds avoid the same texts."""
     if _inputs(session) == session.state(Compare).ran:
         _take_other_seeds(session)
     session.change(Compare, ran=_inputs(session))

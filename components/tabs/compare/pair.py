@@ -53,10 +53,7 @@ class Pair(TwoTexts):
         return min(chosen, last)
 
     def select(self, position: object, side: int | None = None) -> bool:
-        """Select a position in both columns, or only in the one on `side` if the texts are not comparable.
-
-        `position` is unvalidated browser input. Returns False if it is out of range.
-        """
+        """Select in both columns or, if not comparable, on `side`. position: unvalidated; False if out of range."""
         sides = (0, 1) if self.comparison.comparable or side is None else (side,)
         longest = max(self.documents[each].n_read for each in sides)
         if type(position) is not int or not 0 <= position < longest:

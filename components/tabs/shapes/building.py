@@ -103,10 +103,7 @@ def initialised(
 
 
 def sample(models: RandomModels, written: Generation) -> Built | None:
-    """Pair the page's first text with output from random weights for its prompt.
-
-    Returns None if the model is too large.
-    """
+    """Pair the page's first text with output from random weights for its prompt; None if the model is too large."""
     loaded, shape = written.loaded, Shape(written.loaded.model.config)
     if count_parameters(shape.config) > EXAMPLE_PARAMETERS or shape.memory > models.max_memory_bytes:
         return None
@@ -223,11 +220,7 @@ def trouble(s: Any) -> Exception | None:
 
 
 def building_section(models: RandomModels, example: Generation | None) -> Part:
-    """Return the section on a model with random weights and the text it generates.
-
-    example: the page's first text. It is shown beside random output until something is built, which is computed once
-    for all visitors.
-    """
+    """example: the page's first text, shown beside random output, which visitors share, until something is built."""
 
     @cache
     def made() -> Built | None:
@@ -292,7 +285,6 @@ def open_tab(session: Session) -> Iterator[None]:
 
 
 def shapes_card(models: RandomModels, example: Generation | None) -> Callable[[], Card]:
-    """Return the tab's card. example: shown beside random output until something is built."""
     sizes = kit.columns(settings_section(), size_section(), classes="gb-shapes")
     return kit.card("shapes", sizes, building_section(models, example), classes="")
 

@@ -38,9 +38,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Choice:
-    """The values of the controls.
-
-    base: the configuration that the controls were last set to. shape: the last valid configuration. problem: why the
+    """base: the configuration that the controls were last set to. shape: the last valid configuration. problem: why the
     current values are invalid, or None.
     """
 

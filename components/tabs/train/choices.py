@@ -43,10 +43,7 @@ class UploadedText:
 
 
 def checked_recipe(kind: str, shape: Mapping[str, Any], rate: object) -> Recipe:
-    """Return the recipe for a task with the visitor's values. Raises ValueError if the rate is not within RATES.
-
-    shape: contains n_layer, n_head, n_embd, dropout and steps.
-    """
+    """shape: n_layer, n_head, n_embd, dropout and steps. Raises ValueError if the rate is not within RATES."""
     if not isinstance(rate, (int, float)) or not RATES[0] <= rate <= RATES[1]:
         words = {"name": t("train.rate"), "low": f"{RATES[0]:g}", "high": f"{RATES[1]:g}"}
         raise PageError("train.error.number", **words)

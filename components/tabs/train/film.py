@@ -42,10 +42,7 @@ GOAL = 0.99
 
 @dataclass(frozen=True, eq=False)
 class FilmState:
-    """The displayed part of a training run.
-
-    step: the displayed step; None for the newest. layer, head, position: selection in the example; None until chosen.
-    """
+    """step: None for the newest. layer, head, position: selected in the example; None until chosen."""
 
     step: int | None = None
     layer: int | None = None
@@ -85,10 +82,7 @@ def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
 
 
 def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
-    """Return each head's attention to earlier occurrences of the next token, (n_layer, n_head), in 0..1.
-
-    The attention is averaged over the positions in the answer.
-    """
+    """Average heads' attention to earlier occurrences of the next token over the answer: (n_layer, n_head), in 0..1."""
     tokens, first = np.array(run.dataset.example), run.dataset.query
     same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j equals the one after token i
     weights = evaluation.attn_weights[:, :, first:-1].astype(np.float32)
@@ -130,10 +124,7 @@ class Film:
 
 
 def choose_step(film: Film, session: Session, sent: dict[str, Any]) -> None:
-    """Show the evaluation at an index, "moment", or the last one until a step, "x", unchecked.
-
-    Choosing the last one makes the display follow new evaluations.
-    """
+    """Show the evaluation at index "moment", or the last until step "x", unchecked. The last one follows new ones."""
     moment, x, shown = sent.get("moment"), sent.get("x"), film.shown(session.snapshot())
     if shown is None:
         return
@@ -415,7 +406,6 @@ def show_copying(session: Session) -> None:
 
 
 def build_learned(events: Events, machine: Machine) -> None:
-    """Build and wire the tab. machine: runs the forward pass shown in the picture of the model."""
     copying = kit.button(
         "learned-copying", "learned.copying", show_copying, show=RECORDED.is_shown, answer="learned-player"
     )

@@ -41,10 +41,7 @@ def numbers(values: tuple[float, ...]) -> dict[float, str]:
 
 @tab.state
 class Train(film.FilmState):
-    """The choices, the newest run, and earlier runs whose models are in the visitor's list.
-
-    rate: the maximum learning rate as typed; None if it is not a number. seconds: the time limit, in seconds.
-    """
+    """The choices, the newest run, and earlier runs whose models are listed. rate: as typed; None if no number."""
 
     task: str = kit.setting(choices.KINDS[0], lambda s: {kind: t(f"train.task.{kind}") for kind in choices.KINDS})
     text: str = kit.setting("", most=MAX_TEXT_BYTES)
@@ -299,10 +296,7 @@ def run_card(queue: RunQueue, write: Callable[[Session], Iterator[None]]) -> Cal
 
 
 def build_train(events: Events, machine: film.Machine, write: Callable[[Session], Iterator[None]]) -> None:
-    """Build and wire the tab.
-
-    machine: runs the forward pass shown in the picture of the model. write: continues the prompt with a trained model.
-    """
+    """write: continues the prompt with a trained model."""
     queue = RunQueue()
     TRAININGS_WAITING.set_function(lambda: queue.n_waiting)
     with gr.Column(elem_classes="gb-cards gb-train"):

@@ -75,10 +75,7 @@ def because(s: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CauseFlow:
-    """Words, in text order, and heads that a prediction depends on.
-
-    weights: each head's attention from the last token, (heads, words).
-    """
+    """Words, in text order, and heads. weights: each head's attention from the last token, (heads, words)."""
 
     words: Sequence[Fall]
     heads: Sequence[Fall]

@@ -203,7 +203,6 @@ def latest(session: Session) -> Explained | None:
 
 
 def short(tokenizer: Vocabulary, token_id: int) -> str:
-    """Return a short name for a token, truncated and with visible spaces."""
     return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
 
 

@@ -333,10 +333,7 @@ def parts_section() -> Part:
 
 @tab.computed
 def roles(s: Any) -> tuple[HeadRoles, int]:
-    """Measure all heads' roles on the beginning of the text, or on random tokens, which are always the same.
-
-    Returns the number of tokens, too.
-    """
+    """Return all heads' roles, measured on the text's beginning or on fixed random tokens, and the number of tokens."""
     text = s.text_read()
     model, config, ids = text.loaded.model, text.config, text.ids[: text.n_read]
     longest = max(2, int((MAX_ROLE_BYTES / (4 * config.n_layer * config.n_head)) ** 0.5))

@@ -31,8 +31,6 @@ def picture(name: str, draw: Callable[[Any], Drawing] | None = None, *, clickabl
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
     changes the pointer accordingly.
-
-    View data: figure (None shows only the sentences), text, note, cells; built by `chart_data`.
     """
 
     def data(s: Any) -> dict[str, Any]:

@@ -37,10 +37,7 @@ def composer(name: str, *, leads: bool = False, answers: bool = False, **wired: 
 
 
 def box_line(text: str, written: float | None, *, control: bool = False) -> str:
-    """Return the line for one token.
-
-    written: the token's probability, if the model wrote it. control: whether it is a control token.
-    """
+    """written: the token's probability, if the model wrote it. control: whether it is a control token."""
     line = [text, None if written is None else round(written, 3)]
     return to_json([*line, 1] if control else line)
 

@@ -30,19 +30,14 @@ _TEMPLATE = """<figure class="gb-heads">
 
 
 def heads(name: str, *, hint: Literal["tabs", "steps"] | None = None, **wired: Any) -> Part:
-    """Return the part that draws `heads_data`. It is hidden if n_layer is missing.
-
-    A click, Enter or Space raises `.select` with the payload {"layer", "head"}.
-    """
+    """Draw `heads_data`; hidden without n_layer. A click, Enter or Space raises `.select` with {"layer", "head"}."""
     return widget("heads", name, template=_TEMPLATE, options={"hint": hint}, **wired)
 
 
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
-    """Return the data for all heads.
-
-    rows: pixel rows, each (n_layer, n_head, row + 1) uint8, where 255 represents 1; finished rows do not change as the
-    text grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the token
-    itself. content: the selected "layer" and "head", and "text", a sentence that describes the selection.
+    """rows: pixel rows, each (n_layer, n_head, row + 1) uint8, where 255 represents 1; finished rows do not change as
+    the text grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the
+    token itself. content: the selected "layer" and "head", and "text", a sentence that describes the selection.
     """
     n_layer, n_head, _ = shares.shape
     packed = to_base64(np.round(FULL * shares).astype(np.uint16))

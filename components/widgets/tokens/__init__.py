@@ -66,9 +66,7 @@ def token_line(
     data: bytes = b"",
     entropy: float | None = None,
 ) -> str:
-    """Return the line for one token.
-
-    kind: "p" for the prompt, "g" for generated, "h" for inserted by hand. probability (0..1), rank (1 = best): the
+    """kind: "p" for the prompt, "g" for generated, "h" for inserted by hand. probability (0..1), rank (1 = best): the
     token's probability and rank in the prediction before it; entropy: that prediction's entropy, in bits. data: bytes
     that do not form a whole character, shown as \\xNN; the text is "" if the token consists only of such bytes. The
     line ends with the names of the text's invisible characters, which the tooltip lists.
