@@ -149,7 +149,7 @@ def read(parts: list[Path], hints: Hints) -> Contents:
     return Contents(tensors, vocabulary, config, family=family, folder=parts[0].parent, stored_as=main)
 
 
-def read_config(file: GGUFFile, factors: Tensor | None, long_factors: Tensor | None) -> dict[str, Any]:
+def read_config(file: GGUFFile, factors: Tensor | None, long_factors: Tensor | None = None) -> dict[str, Any]:
     """Return the options in the metadata as a config.json of transformers. The weights determine sizes and biases.
 
     factors, long_factors: divisors of the rotary frequencies, the latter in texts beyond the original context.
@@ -220,8 +220,9 @@ def read_rope(
         rope |= {"rope_type": "longrope", "short_factor": factors.tolist(), "long_factor": long_factors.tolist()}
         rope |= {"factor": 1.0, "attention_factor": attention}
         rope["original_max_position_embeddings"] = values.get(ORIGINAL) or values.get("context_length")
-    elif attention != 1 or values.get(SCALED) == "longrope":
-        raise GPTError("gguf.option", option=ATTENTION, value=attention)
+    else:
+        require(values.get(SCALED) != "longrope", "gguf.option", option=SCALED, value="longrope")
+        require(attention == 1, "gguf.option", option=ATTENTION, value=attention)
     config: dict[str, Any] = {"rope_parameters": rope}
     if "window_rotary_base" in family.stated:
         config["rope_parameters"] = {FULL: rope}
