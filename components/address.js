@@ -4,14 +4,9 @@ const PLACE = ["model", "tab", "lesson", "challenge", "step", "position", "layer
 const PAGES = ["lesson", "challenge", "step"];
 const SPACES = "https://huggingface.co"; // embeds the app in an iframe and repeats the query in its own address
 
-/**
- * @typedef {{ query: string, at: number }} Address  at: time of the newest Back, Forward or tab click known to the server, in ms
- */
+/** @typedef {{ query: string, at: number }} Address  at: time in ms of the newest Back, Forward or tab click that the server knows */
 
-/**
- * Adds the address parameters that belong to the browser: the language, the followed page, and gradio's parameters.
- * @param {string} query @param {string} search
- */
+/** Adds the parameters that belong to the browser: language, followed page, gradio's own. @param {string} query @param {string} search */
 function withOwn(query, search) {
   const parameters = new URLSearchParams(query);
   for (const [name, value] of new URLSearchParams(search)) {
@@ -46,7 +41,6 @@ function tellParent() {
 }
 
 /**
- * Keeps the address and the history in step with the page.
  * @param {import("./widgets/store.js").Store} store
  * @param {(address: Address) => void} send asks the server to restore an address
  * @param {() => void} remember called whenever the address has changed

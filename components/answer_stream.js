@@ -7,10 +7,8 @@ const END = new TextEncoder().encode(
 
 /**
  * Returns a response whose body tells gradio if the stream breaks: pending events fail, and the next event opens a new
- * stream.
- * If the page itself aborts the request, reading the body still fails.
- * @param {Response} response
- * @param {AbortSignal | null} [signal] of the request
+ * stream. If the page itself aborts the request, reading the body still fails.
+ * @param {Response} response @param {AbortSignal | null} [signal] of the request
  */
 export function ended(response, signal) {
   const reader = response.ok ? response.body?.getReader() : undefined;

@@ -6,20 +6,15 @@ import { copyFrom, make, makeButton, setText } from "../widgets/dom.js";
 import { setWords } from "../widgets/glossary.js";
 import { attempt, defineWidget, isFollowing, mountIn, reveal } from "../widgets/runtime.js";
 
+/** @typedef {Record<string, any>} Node  a part, as returned by `Part.described` */
+/** @typedef {Record<string, any>} Properties  a part's fixed properties, words and live properties */
+/** @typedef {{element: HTMLElement, set?: (all: Properties) => void}} Built */
+/** @typedef {[label: string, value: any][]} Choices */
+/** @typedef {[number: number, action: string, value: any]} Action  an action that the server has not handled yet */
 /**
- * @typedef {Record<string, any>} Node  a part, as returned by `Part.described`
- * @typedef {Record<string, any>} Properties  a part's fixed properties, words and live properties
- *
- * @typedef {object} Built
- * @property {HTMLElement} element
- * @property {(properties: Properties) => void} [set]  updates the element; called with all properties
- *
  * @typedef {object} Card  a card's interface for its builders
  * @property {(value: any, event?: string) => void} act  sends an action to the server
  * @property {(node: Node) => HTMLElement} build
- *
- * @typedef {[label: string, value: any][]} Choices
- * @typedef {[number: number, action: string, value: any]} Action  an action that the server has not handled yet
  */
 
 let count = 0;
@@ -313,10 +308,7 @@ export function card(element, trigger, props, call) {
   /** @type {Map<HTMLElement, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
-  /**
-   * Stores the pending actions here and in the gr.HTML's value, which every event sends.
-   * @param {string} queue @param {Action[]} actions
-   */
+  /** Stores them here and in the gr.HTML's value, which every event sends. @param {string} queue @param {Action[]} actions */
   function setPending(queue, actions) {
     pending[queue] = actions;
     const early = Object.fromEntries(call.early.map((each) => [each, pending[each] ?? []]));
@@ -369,10 +361,7 @@ export function card(element, trigger, props, call) {
     }
   }
 
-  /**
-   * Returns the value that a person has set but the server has not handled yet; it overrides the server's value.
-   * @param {Node} node @returns {Properties}
-   */
+  /** Returns a person's value that the server has not handled yet; it overrides the server's. @param {Node} node @returns {Properties} */
   function unhandled(node) {
     const [queue] = node.actions?.act ?? [];
     const [, , value] = (pending[queue] ?? []).findLast(([, name]) => name === `${node.name}:act`) ?? [];

@@ -29,10 +29,7 @@ function button(text, act, name, style = "") {
   return made;
 }
 
-/**
- * Moves by a number of stops and returns whether that stop exists. Does nothing while a requested stop is still loading.
- * @param {number} by
- */
+/** Moves by a number of stops, unless one is still loading; returns whether the stop exists. @param {number} by */
 function step(by) {
   const stop = shown?.stop;
   if (stop && performance.now() < waitsUntil) return true;

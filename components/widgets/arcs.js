@@ -13,15 +13,10 @@ const MAX_BETWEEN = 3; // arches that don't have the first line for themselves
 const RISING = 0.17; // height per px of length
 const LANE = 7; // between two arches in a margin, in px
 
-/**
- * @typedef {{x: number, y: number}} Place  the top centre of a token, in px
- * @typedef {Place & {bottom: number}} Box
- */
+/** @typedef {{x: number, y: number}} Place  the top centre of a token, in px */
+/** @typedef {Place & {bottom: number}} Box */
 
-/**
- * Returns an arch within a line. @param {Place} from @param {Place} to
- * @param {number} room free space above the line in px
- */
+/** Returns an arch within a line. @param {Place} from @param {Place} to @param {number} room free space above the line in px */
 export function archPath(from, to, room, lowest = LOWEST) {
   const height = Math.min(room, HIGHEST, Math.max(lowest, RISING * Math.abs(to.x - from.x)));
   const y = from.y - (4 / 3) * height; // of the control points

@@ -22,10 +22,7 @@ export const divergingMap = (root) => mapThrough(Array.from({ length: 9 }, (_, i
 /** Returns the map from the surface colour to another. @param {Element} root @param {string} colour */
 export const mapTo = (root, colour) => mapThrough([themed(root, "surface"), colour]);
 
-/**
- * Sizes and clears a canvas, and returns a context that draws in CSS pixels.
- * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
- */
+/** Clears the canvas; the context draws in CSS pixels. @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
 export function sizedContext(canvas, width, height) {
   const ratio = Math.max(1, window.devicePixelRatio || 1);
   canvas.width = Math.round(width * ratio);

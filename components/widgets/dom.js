@@ -19,10 +19,8 @@ export const find = /** @type {Find} */ (
 );
 
 /**
- * @template {keyof HTMLElementTagNameMap} Tag
- * @param {Tag} tag @param {string} name the classes
- * @param {string} [text] @param {Record<string, string>} [attributes]
- * @returns {HTMLElementTagNameMap[Tag]}
+ * @template {keyof HTMLElementTagNameMap} Tag @param {Tag} tag @param {string} name the classes
+ * @param {string} [text] @param {Record<string, string>} [attributes] @returns {HTMLElementTagNameMap[Tag]}
  */
 export function make(tag, name = "", text = "", attributes = {}) {
   const made = document.createElement(tag);
@@ -36,9 +34,8 @@ export function make(tag, name = "", text = "", attributes = {}) {
 export const makeButton = (name, text = "", attributes = {}) => make("button", name, text, { type: "button", ...attributes });
 
 /**
- * @template {keyof SVGElementTagNameMap} Tag
- * @param {Tag} tag @param {Record<string, string | number>} attributes
- * @returns {SVGElementTagNameMap[Tag]}
+ * @template {keyof SVGElementTagNameMap} Tag @param {Tag} tag
+ * @param {Record<string, string | number>} attributes @returns {SVGElementTagNameMap[Tag]}
  */
 export function makeShape(tag, attributes) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -115,8 +112,7 @@ export const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], 
 
 /**
  * Makes a list in which a click, Enter or Space chooses an item.
- * @param {HTMLElement} list @param {HTMLCollectionOf<HTMLElement>} items  its current items
- * @param {(index: number) => void} choose
+ * @param {HTMLElement} list @param {HTMLCollectionOf<HTMLElement>} items @param {(index: number) => void} choose
  * @returns {(to?: number) => void} makes Tab enter the item `to`; by default, the same item as before
  */
 export function roving(list, items, choose) {

@@ -2,8 +2,7 @@
  * Sampling one token: the cumulative distribution from 0 to 1, and the random number.
  * @typedef {object} Draw
  * @property {string} [text]  the sentence above it; without it, the widget is hidden
- * @property {[number, string, boolean][]} [pieces]  each piece's end in 0..1, its description, and whether it contains
- *   several tokens
+ * @property {[number, string, boolean][]} [pieces]  each piece's end in 0..1, description, and whether it is several tokens
  * @property {number} [number]  the random number, in 0..1
  * @property {number} [place]  index of the piece on which the number falls
  * @property {string} [mark]  the number's label

@@ -45,10 +45,7 @@ export function explained(text, { pattern, terms }) {
   return [...parts, text.slice(end)].filter((part) => part !== "");
 }
 
-/**
- * Sets a sentence or table header and explains its technical terms. Does nothing if the text is the same.
- * @param {HTMLElement} node @param {string} text
- */
+/** Sets a sentence or table header, if it differs, and explains its terms. @param {HTMLElement} node @param {string} text */
 export function setWords(node, text, isHeader = false) {
   if (node.textContent === text && node.dataset.words === language()) return;
   node.dataset.words = language();
@@ -61,7 +58,6 @@ export function setWords(node, text, isHeader = false) {
   node.replaceChildren(...parts);
 }
 
-/** Shows the definition of the term that is hovered or focused. */
 export function explainWords() {
   const tip = make("p", "gb-definition", "", { role: "tooltip" });
   tip.hidden = true;

@@ -17,7 +17,6 @@ export const isLoading = () => loading;
 
 export const language = () => spoken.language;
 
-/** The technical terms, with their definitions. */
 export const terms = () => spoken.terms;
 
 /** The invisible characters as a class of a regular expression, and their short names. */

@@ -85,8 +85,5 @@ export function marked(text) {
 /** Marks each invisible character in a text, including the space. @param {string} text */
 export const visible = (text) => marked(text).replaceAll(" ", "·");
 
-/**
- * Splits a text into alternating parts: characters that need no mark (including space, tab and newline) and characters
- * that need one. @param {string} text
- */
+/** Splits a text into parts that alternately need no mark (also space, tab and newline) and need one. @param {string} text */
 export const partsOf = (text) => text.split(patternsOfUnseen().unseen);

@@ -5,9 +5,11 @@
 import { isLoading, t } from "./i18n.js";
 import { Store } from "./store.js";
 
+/** @typedef {import("./store.js").Data} Data */
+/** @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template */
+/** @typedef {{ widget: string, view: string, id: string, options: Record<string, any> }} Call  see `widget` in widget.py */
+/** @typedef {(type: string, payload: object) => void} Trigger */
 /**
- * @typedef {import("./store.js").Data} Data
- *
  * @typedef {object} Host  the page, as seen by a widget
  * @property {string} id  the widget's id on the page
  * @property {Record<string, any>} options  set when the page was built; never change
@@ -22,15 +24,10 @@ import { Store } from "./store.js";
  * @property {() => void} [destroy]  called when the widget is removed from the page
  * @property {boolean} [always]  whether it is also drawn in a closed tab
  *
- * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
- * @typedef {{ widget: string, view: string, id: string, options: Record<string, any> }} Call  see `widget` in widget.py
- *
  * @typedef {object} Mounted  place: the container, which stays visible when the widget hides itself; width: the last
  *   drawing's, in px; listening: functions that remove its listeners for frames
  * @property {HTMLElement} element @property {Element} place @property {Widget} widget @property {string} view
  * @property {number} width @property {(() => void)[]} listening
- *
- * @typedef {(type: string, payload: object) => void} Trigger
  */
 
 // Signals that a page needs even while it follows another page.
@@ -59,10 +56,7 @@ let navigated = 0; // time of the newest tab click
 let scheduled = false;
 /** Raises an event on the gr.HTML that receives the frames. @type {Trigger} */
 let raise = () => {};
-/**
- * "follows" while the page shows another page, "leaves" until its own session is shown again, otherwise "".
- * @type {"" | "follows" | "leaves"}
- */
+/** "follows": another page is shown; "leaves": until its own session is shown again. @type {"" | "follows" | "leaves"} */
 let mirrors = "";
 // After a frame, the page pauses drawing for as long as drawing took, which leaves time for events and for the text.
 let restsUntil = 0;
@@ -86,10 +80,7 @@ const answered = new Promise((resolve) => store.on("session", (known) => known &
 /** Loads the scripts that the first view does not need, once the page has responded, so that they don't delay it. */
 export const loadMore = () => (more ??= answered.then(() => import(new URL("more.js", import.meta.url).href)));
 
-/**
- * Called by a gr.HTML's `js_on_load`.
- * @param {HTMLElement} element @param {Trigger} trigger @param {Record<string, any>} props @param {Call} call
- */
+/** Called by `js_on_load`. @param {HTMLElement} element @param {Trigger} trigger @param {Record<string, any>} props @param {Call} call */
 export function mount(element, trigger, props, call) {
   const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside gradio's block
   return mountIn(element, place, call, (payload, event) => {
@@ -164,10 +155,7 @@ export function receive(trigger, watch, props) {
   take();
 }
 
-/**
- * Takes a frame from the page's own session. While the page follows another one, only the session's signals are used.
- * @param {import("./store.js").Frame} frame
- */
+/** While the page follows another one, only the session's signals are used. @param {import("./store.js").Frame} frame */
 function takeOwn(frame) {
   if (mirrors === "follows" || (mirrors && frame.base !== null)) return store.hear(frame, OF_SESSION);
   if (mirrors) document.body.removeAttribute("data-following");
@@ -270,10 +258,7 @@ export function attempt(element, failed, draw) {
   else delete element.dataset.failed;
 }
 
-/**
- * Redraws widgets that have appeared or changed in width; they determine their heights themselves.
- * @param {ResizeObserverEntry[]} entries
- */
+/** Redraws widgets that have appeared or changed in width; they set their heights themselves. @param {ResizeObserverEntry[]} entries */
 function onSizes(entries) {
   const touched = new Set(entries.map(({ target }) => target));
   removeOld();
@@ -366,10 +351,7 @@ function watchPresses() {
   new ResizeObserver(keepPressed).observe(document.body);
 }
 
-/**
- * Starts the page and catches up on calls made before this module was loaded.
- * @param {() => void} opened called once gradio has drawn the page
- */
+/** Catches up on calls made before this module was loaded. @param {() => void} opened called once gradio has drawn the page */
 export function start(opened, calls = {}) {
   sizes = new ResizeObserver(onSizes);
   watchPage();

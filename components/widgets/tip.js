@@ -7,10 +7,7 @@ let made = 0;
 /** Keeps a left edge within the width of `around`. @param {number} left @param {HTMLElement} tip @param {DOMRect} around */
 const within = (left, tip, around) => Math.max(0, Math.min(left, around.width - tip.offsetWidth));
 
-/**
- * Creates a tooltip above its anchor, or below it if it would extend above the root.
- * @param {HTMLElement} root the container @param {HTMLElement} tip
- */
+/** It is above its anchor, or below it if it would extend above the root. @param {HTMLElement} root the container @param {HTMLElement} tip */
 export function createTip(root, tip) {
   /** @type {HTMLElement | null} */ let anchor = null;
   tip.id = `gb-tip-${(made += 1)}`;

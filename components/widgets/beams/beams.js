@@ -1,6 +1,5 @@
 /**
- * The tree of a beam search: one column per step, with candidates in descending order of probability, linked to their
- * parents.
+ * The tree of a beam search: one column per step, candidates by descending probability, linked to their parents.
  * @typedef {object} Beams
  * @property {string} [search]  identifies the search; a new value clears the tree
  * @property {string} [root]  the end of the prompt

@@ -105,10 +105,7 @@ function configOf(id, sentences) {
   return { modeBarButtons: [buttons], displaylogo: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
 }
 
-/**
- * Returns a page with the chart, its sentences and plotly.js, so that it needs no network.
- * @param {Plot} plot @param {string} title @param {string[]} sentences
- */
+/** The page contains plotly.js, so that it needs no network. @param {Plot} plot @param {string} title @param {string[]} sentences */
 async function htmlFile(plot, title, sentences) {
   const script = await (await fetch(find(document, "script[data-glassbox=plotly]", HTMLScriptElement).src)).text();
   const figure = window.Plotly.Plots.graphJson(plot, false, "keepall").replaceAll("<", "\\u003c");

@@ -243,10 +243,7 @@ function mount(root, host) {
     host.send({ hidden: words.filter((each) => hidden.has(each)), edited: shown.edited ?? 0, n }, "submit");
   }
 
-  /**
-   * Makes each word a button for the keyboard: a single Tab stop, with arrow keys to move between words.
-   * @param {boolean} isOld
-   */
+  /** Makes the words buttons for the keyboard: one Tab stop, with arrow keys to move between them. @param {boolean} isOld */
   function nameWords(isOld) {
     const { words = [] } = shown;
     box.setAttribute("aria-label", t("prompt.words"));
@@ -261,10 +258,7 @@ function mount(root, host) {
     });
   }
 
-  /**
-   * Returns whether this is the second click of a double click that began on a word; it may be a little beside the word.
-   * @param {MouseEvent} event
-   */
+  /** Returns whether this ends a double click that began on a word; it may be a little beside it. @param {MouseEvent} event */
   function isSecond(event) {
     const isQuick = event.timeStamp - clicked.time < DOUBLE_MS;
     return clicked.word >= 0 && (event.detail === 2 || (isQuick && wordUnder(event) === clicked.word));

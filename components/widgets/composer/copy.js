@@ -4,10 +4,7 @@
 import { make, setText } from "../dom.js";
 import { marked } from "../labels.js";
 
-/**
- * Returns the word that a token belongs to, or -1 for none.
- * @param {number[]} words each word's first token @param {number} token
- */
+/** Returns a token's word, or -1 for none. @param {number[]} words each word's first token @param {number} token */
 export const wordAt = (words, token) => words.findLastIndex((start) => start <= token && token >= 0);
 
 /**
@@ -56,7 +53,6 @@ export function createCopy(box) {
   }
 
   return {
-    /** Returns the text of the tokens from `start` to before `end`, by default of all. */
     text: (start = 0, end = tokens.length) => tokens.slice(start, end).map((token) => token.text).join(""),
 
     count: () => tokens.length,
@@ -68,16 +64,10 @@ export function createCopy(box) {
       return found < 0 ? tokens.length - 1 : found;
     },
 
-    /**
-     * Returns a token's element, or the element after the last one; null if it is not in the text.
-     * @param {number} i @returns {HTMLElement | null}
-     */
+    /** Returns its element, or the one after the last; null if it is not in the text. @param {number} i @returns {HTMLElement | null} */
     node: (i) => (i < 0 || i > drawn.length ? null : i < drawn.length ? nodes[i] : next.textContent ? next : end),
 
-    /**
-     * Returns the index of an element's token: the number of tokens for the text that may come next, or -1 for none.
-     * @param {Element} node
-     */
+    /** Returns an element's token: the number of tokens for the text that may come next; -1 for none. @param {Element} node */
     tokenOf: (node) => (node === next ? drawn.length : drawn.findIndex((_, i) => nodes[i] === node)),
 
     /**

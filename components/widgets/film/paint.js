@@ -7,13 +7,15 @@ import { stripImage } from "../flow/scene.js";
 import { t } from "../i18n.js";
 import { bytes, percent } from "../labels.js";
 
+/** @typedef {CanvasRenderingContext2D} Context */
+/** @typedef {[token: string, p: number]} Likely */
+/** @typedef {{x: number, y: number, w: number, high: number}} Bar */
+/** @typedef {{alpha?: number, colour?: string, align?: CanvasTextAlign}} Look */
+/** @typedef {ReturnType<typeof prepared>} Prepared */
+/** @typedef {Prepared & Moment & {ctx: Context, unit: number}} Sized  unit: scale of lines and small texts */
 /**
- * @typedef {CanvasRenderingContext2D} Context
- * @typedef {[token: string, p: number]} Likely
  * @typedef {{x: number, y: number, w: number, size: number, at: number}} Place  a word's left edge and middle line; at: its first token
- * @typedef {{x: number, y: number, w: number, high: number}} Bar
- * @typedef {{alpha?: number, colour?: string, align?: CanvasTextAlign}} Look
- *
+ * @typedef {{beat: number, share: number, w: number, h: number}} Moment  share: elapsed fraction of the beat; w, h: the stage in px
  * @typedef {{
  *   beats: {name: string, chapter: number, seconds: number}[], chapters: string[],
  *   words: Record<string, {title: string, says: string}>, layer: number, head: number,
@@ -25,10 +27,6 @@ import { bytes, percent } from "../labels.js";
  * }} Film  as made by `components/tabs/inside/film.py`. asked: the tokens that the query visits; the last one asks.
  *   weights: of each head, from the last asked token to each. strips: vectors of the asked tokens; `stack` has those after the
  *   guesses' layers.
- *
- * @typedef {ReturnType<typeof prepared>} Prepared
- * @typedef {{beat: number, share: number, w: number, h: number}} Moment  share: elapsed fraction of the beat; w, h: the stage in px
- * @typedef {Prepared & Moment & {ctx: Context, unit: number}} Sized  unit: scale of lines and small texts
  * @typedef {Sized & {of: ReturnType<typeof columns>, last: number, places: Place[]}} Stage  last: the asking token; places: of each
  *   token in the text and of the next word
  */

@@ -22,11 +22,10 @@ import { bytes } from "../labels.js";
  *   of the head. row, scores: those of the selected row, and how a score is computed. words: each part's title, sentence and
  *   formula, one per line. next: the most probable next tokens with their probabilities. chosen: index of the one that follows in
  *   the text, or -1. offered_rows: an alternative number of tokens to show.
- *
- * @typedef {{x: number, w: number}} Column  px
- * @typedef {[name: string, width: number][]} Sequence  an empty name stands for a gap
- * @typedef {ReturnType<typeof makeScene>} Scene
  */
+/** @typedef {{x: number, w: number}} Column  px */
+/** @typedef {[name: string, width: number][]} Sequence  an empty name stands for a gap */
+/** @typedef {ReturnType<typeof makeScene>} Scene */
 
 export const OF_HEAD = ["q", "k", "weights", "v", "z"]; // columns drawn in the head's colour
 
@@ -133,10 +132,7 @@ function sequence({ n_layer, layer, strips, is_parallel, has_post_norm }) {
   ];
 }
 
-/**
- * Returns the columns by name, spread over a width in px.
- * @param {Flow} data @param {number} width @returns {Record<string, Column>}
- */
+/** Spreads the columns over a width in px. @param {Flow} data @param {number} width @returns {Record<string, Column>} by name */
 export function columns(data, width) {
   const parts = sequence(data);
   const unit = width / parts.reduce((sum, [, size]) => sum + size, 0);

@@ -22,10 +22,7 @@ export const levelAt = (rows, head, row, column) => (column > row ? 0 : rows[row
 
 const [GAP, EDGE, BESIDE, TALLEST] = [4, 26, 360, 560]; // px: gap between cells, margin for the numbers, room for the enlarged head, maximum total height
 
-/**
- * Computes the positions of the cells in a grid of layers x heads, in px.
- * @param {number} room width in px @param {number} layers @param {number} heads
- */
+/** Returns the cells' positions, in px. @param {number} room width in px @param {number} layers @param {number} heads */
 export function gridLayout(room, layers, heads) {
   const across = (room - (room > 700 ? BESIDE : 0) - EDGE) / heads;
   let cell = Math.max(14, Math.min(84, Math.floor(Math.min(across, Math.max(14, TALLEST / layers)))));

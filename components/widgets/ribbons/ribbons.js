@@ -6,10 +6,9 @@ import { t } from "../i18n.js";
 import { change, percent } from "../labels.js";
 import { defineWidget } from "../runtime.js";
 
+/** @typedef {[column: number, from: number, to: number, width: number]} Edge  between neighbouring columns; width in px */
+/** @typedef {{from: number, to: number, width: number}} Ribbon  y of the middle at both ends, and the width, in px */
 /**
- * @typedef {[column: number, from: number, to: number, width: number]} Edge  between neighbouring columns; width in px
- * @typedef {{from: number, to: number, width: number}} Ribbon  y of the middle at both ends, and the width, in px
- *
  * @typedef {object} Node
  * @property {string | null} key  null for a part that can't be switched off
  * @property {string} name @property {string} [short]  on a narrow page

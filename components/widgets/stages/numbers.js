@@ -2,11 +2,12 @@
 
 import { bytes, decimal, floats, small } from "../labels.js";
 
+/** @typedef {"q" | "k" | "raw" | "scaled" | "masked" | "weights" | "v" | "z"} StageName */
+/** @typedef {{scale: number, data: string}} Vectors  data: base64 of int16; scale: the number that 32767 stands for */
+/** @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens starting there */
+/** @typedef {import("../matrix.js").Numbers} Numbers */
+/** @typedef {ReturnType<typeof unpack>} Unpacked */
 /**
- * @typedef {"q" | "k" | "raw" | "scaled" | "masked" | "weights" | "v" | "z"} StageName
- * @typedef {{scale: number, data: string}} Vectors  data: base64 of int16; scale: the number that 32767 stands for
- * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens starting there
- *
  * @typedef {{
  *   head_size: number, scale: number, cap: number | null, window: number | null, ahead: boolean, queries: Side, keys: Side,
  *   q: Vectors, k: Vectors, v: Vectors, z: Vectors, scaled: string, weights: string, sums: string,
@@ -14,9 +15,6 @@ import { bytes, decimal, floats, small } from "../labels.js";
  *   scale: factor applied to the product of query and key. cap: limit on a score, applied as cap * tanh(score / cap); null for none.
  *   window: number of tokens that the layer sees; null for all. ahead: whether a query sees later keys. scaled, weights: base64 of
  *   float32, queries x keys; scores are those before the cap. sums: base64 of float32, log of the sum of exp(score) for each query.
- *
- * @typedef {import("../matrix.js").Numbers} Numbers
- * @typedef {ReturnType<typeof unpack>} Unpacked
  */
 
 /** @type {StageName[]} */

@@ -35,10 +35,7 @@ const LEVELS = {
   surprisal: (token) => (token.entropy === null ? null : Math.min(1, surprisal(token) / DEEPEST)),
 };
 
-/**
- * Returns the strength of the tint, in 0..1, or null for none. @param {string} by a quantity; by default, the probability
- * @param {Token} token
- */
+/** Returns the strength in 0..1, or null for none. @param {string} by a quantity; by default, the probability @param {Token} token */
 export const tintLevel = (by, token) => (LEVELS[by] ? LEVELS[by](token) : token.kind === "p" ? null : token.probability);
 
 /** Returns the labels at both ends of a scale. @param {string} by @returns {[string, string]} */
@@ -56,8 +53,7 @@ export function readToken(line) {
 
 /**
  * Makes a token's nodes: its chip and the line breaks after it.
- * @param {Token} token @param {Record<string, any>} options of the strip
- * @returns {[HTMLElement, ...string[]]}
+ * @param {Token} token @param {Record<string, any>} options of the strip @returns {[HTMLElement, ...string[]]}
  */
 export function makeChip(token, { ids, selectable }) {
   const chip = make("span", "gb-chip", "", selectable ? { role: "option", "aria-selected": "false", tabindex: "-1" } : {});
@@ -73,10 +69,7 @@ export function makeChip(token, { ids, selectable }) {
   return end ? [chip, end] : [chip];
 }
 
-/**
- * Returns the chip nearest to `from` on the next line of `ahead`.
- * @param {HTMLElement[]} ahead @param {HTMLElement} from
- */
+/** Returns the chip nearest to `from` on the next line of `ahead`. @param {HTMLElement[]} ahead @param {HTMLElement} from */
 function onNextLine(ahead, from) {
   const isBeside = (/** @type {HTMLElement} */ a, /** @type {HTMLElement} */ b) => Math.abs(a.offsetTop - b.offsetTop) < 4;
   const distance = (/** @type {HTMLElement} */ chip) => Math.abs(chip.offsetLeft + chip.offsetWidth / 2 - from.offsetLeft - from.offsetWidth / 2);
@@ -85,10 +78,7 @@ function onNextLine(ahead, from) {
   return ahead.filter((chip) => isBeside(chip, first)).reduce((best, chip) => (distance(chip) < distance(best) ? chip : best));
 }
 
-/**
- * Returns the chip that a key moves to, or undefined for other keys.
- * @param {string} key @param {HTMLElement[]} chips @param {HTMLElement} from
- */
+/** Returns undefined for keys that do not move. @param {string} key @param {HTMLElement[]} chips @param {HTMLElement} from */
 export function chipByKey(key, chips, from) {
   const at = chips.indexOf(from);
   if (key === "ArrowRight") return chips[at + 1] ?? from;

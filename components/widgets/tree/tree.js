@@ -25,10 +25,7 @@ const [EDGE, BEND] = [10, 8]; // px
 /** Returns a row's vertical middle in px. @param {number} row */
 const y = (row) => ROW * (row + 0.5);
 
-/**
- * Returns three paths per lane: the whole lane, the part that the text follows, and the tip; "" if one is missing.
- * @param {Lane[]} lanes @param {number} width px
- */
+/** Returns paths per lane: all of it, what the text follows, and its tip; "" if missing. @param {Lane[]} lanes @param {number} width px */
 export function lanePaths(lanes, width) {
   const deepest = Math.max(1, ...lanes.map((lane) => lane.end));
   const x = (/** @type {number} */ depth) => EDGE + (depth / deepest) * (width - 2 * EDGE);
