@@ -9,22 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.concepts import (
-    MAX_QUERY_CHARS,
-    Feature,
-    Rows,
-    comparison,
-    concept_name,
-    concept_tokens,
-    concepts_of,
-    model_of,
-    quoted_concept,
-    risen_sentence,
-    sliders,
-    turn,
-    turned,
-    unsteered_probabilities,
-)
+from components import concepts
+from components.concepts import Feature, Rows, concept_name, concept_tokens, concepts_of, model_of, quoted_concept
 from components.errors import NothingToShow
 from components.i18n import t
 from components.kit import Tab, card, choice, column, columns, question, says, section, setting, text_box, title_row
@@ -55,7 +41,7 @@ class Chosen:
     """layer: whose features are listed; None for the last one. feature: the open one, and the name of its model."""
 
     layer: int | None = setting(None, lambda s: {layer: str(layer) for layer in layers(s)})
-    search: str = setting("", most=MAX_QUERY_CHARS)
+    search: str = setting("", most=concepts.MAX_QUERY_CHARS)
     feature: tuple[str, Feature] | None = None
 
 
@@ -90,8 +76,8 @@ def activities(s: Any) -> Activities:
 
 
 def layers(s: Any) -> list[int]:
-    concepts = concepts_of(s)
-    return [] if concepts is None else sorted(concepts.dictionaries)
+    known = concepts_of(s)
+    return [] if known is None else sorted(known.dictionaries)
 
 
 def layer_of(s: Any) -> int | None:
@@ -120,21 +106,21 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
 
 def listed_places(s: Any) -> list[Feature]:
     """Return the features found by the search, or the strongest ones at the selected token."""
-    concepts, query, layer, found = concepts_of(s), s[Chosen].search, layer_of(s), s.ready(activities)
-    if concepts is None or layer is None or s.text is None:
+    known, query, layer, found = concepts_of(s), s[Chosen].search, layer_of(s), s.ready(activities)
+    if known is None or layer is None or s.text is None:
         return []
     if query:
-        return concepts.search(s.text.tokenizer, query, MAX_FOUND)
+        return known.search(s.text.tokenizer, query, MAX_FOUND)
     if found is None:
         return []
     activity = found.by_layer[layer][s.position - found.first]
-    return [(layer, number) for number in concepts.dictionaries[layer].strongest(activity, MAX_FEATURES)]
+    return [(layer, number) for number in known.dictionaries[layer].strongest(activity, MAX_FEATURES)]
 
 
 def active_features(s: Any) -> dict[str, Any]:
     """Show the text and the listed features, shading the text by each feature's activity."""
-    concepts, chosen, found = concepts_of(s), open_feature(s), s.ready(activities)
-    if s.text is None or concepts is None:
+    known, chosen, found = concepts_of(s), open_feature(s), s.ready(activities)
+    if s.text is None or known is None:
         raise NothingToShow("concepts.none")
     tokens = [marked(piece) for piece in shown_tokens(s.text.tokenizer, s.text.ids)]
     data = {"tokens": tokens, "selected": s.position, "features": [], "chosen": chosen}
@@ -144,7 +130,7 @@ def active_features(s: Any) -> dict[str, Any]:
     tints = {}
     for place in [*places, chosen] if chosen is not None else places:
         layer, number = place  # the activity along the text, relative to the feature's natural strength, 0 to 1
-        tints[place] = concepts.dictionaries[layer].relative(found.by_layer[layer], number).cpu().numpy()
+        tints[place] = known.dictionaries[layer].relative(found.by_layer[layer], number).cpu().numpy()
     if s[Chosen].search:
         values = [float(tints[place].max()) for place in places]
     else:
@@ -182,22 +168,22 @@ def title(s: Any) -> str:
 
 
 def about(s: Any) -> str:
-    place, concepts = open_feature(s), s.text_read().loaded.concepts
-    share = float(concepts.dictionaries[place[0]].share[place[1]])
+    place, known = open_feature(s), s.text_read().loaded.concepts
+    share = float(known.dictionaries[place[0]].share[place[1]])
     joined = {rows: listed(concept_tokens(s.text.loaded, place, rows)[:N_EXAMPLES]) for rows in get_args(Rows)}
     return t("concepts.about", layer=place[0], n=round(1000 * share) or t("concepts.under_one"), **joined)
 
 
 def evidence(s: Any) -> dict[str, Any]:
-    place, concepts = open_feature(s), s.text_read().loaded.concepts
-    pieces = concepts.snippets(*place, s.text.tokenizer)
+    place, known = open_feature(s), s.text_read().loaded.concepts
+    pieces = known.snippets(*place, s.text.tokenizer)
     words = [snippet_words(s.text.tokenizer, each.ids, each.tint) for each in pieces]
     return {"snippets": words, "name": t("concepts.snippets")}
 
 
 def strength(s: Any) -> dict[str, Any]:
-    on = turned(s.text_read().document)
-    return sliders(s.text.loaded, [open_feature(s), *on], on) | comparison(s)
+    on = concepts.turned(s.text_read().document)
+    return concepts.sliders(s.text.loaded, [open_feature(s), *on], on) | concepts.comparison(s)
 
 
 def bars(s: Any) -> dict[str, Any]:
@@ -206,11 +192,11 @@ def bars(s: Any) -> dict[str, Any]:
         return no_bars(name)
     position, tokenizer = s.position, s.text.tokenizer
     now = s.stages(s.text.document.logits(position), s.text.ids[: position + 1]).final
-    plain = unsteered_probabilities(s)
+    plain = concepts.unsteered_probabilities(s)
     final, before = now.numpy(), (now if plain is None else plain).numpy()
     ids = sorted(best(np.maximum(final, before), before, MAX_BARS).tolist(), key=lambda i: -final[i])
     says = "bars.row.one" if plain is None else "bars.row.steered"
-    return token_bars(name, tokenizer, ids, before, final, says, text=risen_sentence(s, now).strip())
+    return token_bars(name, tokenizer, ids, before, final, says, text=concepts.risen_sentence(s, now).strip())
 
 
 def has_concepts(s: Any) -> bool:
@@ -243,7 +229,7 @@ tab.cards(
             columns(
                 column(snippets("concepts-evidence", draw=evidence), grow=3, min_width=320),
                 column(
-                    steer("concepts-slider", draw=strength, on=turn),
+                    steer("concepts-slider", draw=strength, on=concepts.turn),
                     predictions("concepts-bars", draw=bars, selectable=False),
                     grow=2,
                 ),
