@@ -26,7 +26,6 @@ Figure: TypeAlias = dict[str, Any]
 Trace: TypeAlias = dict[str, Any]
 Options: TypeAlias = dict[str, Any]
 
-# The typeface for numbers and code.
 MONO = (
     '"Glassbox Mono", ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", '
     '"Liberation Mono", "Noto Sans CJK SC", monospace'
@@ -34,8 +33,6 @@ MONO = (
 
 
 class Colour(NamedTuple):
-    """A colour as two hex strings, for the light and the dark theme."""
-
     light: str
     dark: str
 
@@ -105,7 +102,6 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def escape(text: str) -> str:
-    """Escape text so that plotly does not interpret it as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

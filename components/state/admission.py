@@ -77,7 +77,6 @@ def admitted(session: Session, *models: LoadedModel) -> Iterator[Admission]:
 
 
 def waiting_for_cluster(loaded: LoadedModel) -> Message:
-    """Return the progress message for a text that is waiting for its next token."""
     away = loaded.deployed is not None and not loaded.deployed.is_there
     return Message("status.cluster_away" if away else "status.cluster_busy")
 

@@ -178,7 +178,6 @@ def value_of(snapshot: Snapshot, key: Any) -> Any:
 
 
 def is_same(seen: Seen, snapshot: Snapshot) -> bool:
-    """Return whether everything that was read is still the same."""
     return all(now is before or now == before for key, before in seen.items() for now in (value_of(snapshot, key),))
 
 

@@ -49,13 +49,9 @@ class ArchivedDocument:
 class Session(Shown):
     """One visitor's document, selection and settings, and the state of each tab.
 
-    chat: whether the next text in the box is a chat message.
-    edited: time of the last key press in the box, in ms on the browser's clock.
-    inner_tabs: id of the inner tab that was left last, by enclosing tab.
-    hidden: the words that are hidden from the model.
-    undo_stack, redo_stack: replaced documents, newest last.
-    resources: closed with the session.
-    address: the browser's network address, "" if unknown.
+    chat: whether the next text in the box is a chat message. edited: time of the last key press in the box, in ms on
+    the browser's clock. inner_tabs: id of the inner tab that was left last, by enclosing tab. undo_stack, redo_stack:
+    replaced documents, newest last. resources: closed with the session. address: "" if unknown.
 
     Each tab's state is a frozen dataclass (see `state` and `change`). The document changes only under `lock`; every
     other attribute is replaced as a whole and may be read at any time.
@@ -96,7 +92,6 @@ class Session(Shown):
             return self._states.setdefault(cls, cls())  # type: ignore[return-value]
 
     def change(self, cls: type[S], **changes: Any) -> S:
-        """Replace fields in the state of a tab or panel and return the new state."""
         with self._states_lock:
             before: Any = self._states.get(cls) or cls()
             changed: Any = replace(before, **changes)
@@ -230,18 +225,12 @@ class Session(Shown):
         return self.prompt if unwritten is None else unwritten
 
     def set_typed(self, text: str | None, *, is_current: bool = True, **more: Any) -> None:
-        """Record the text in the box. None makes the box show the document and discards typed text.
-
-        is_current: whether it has become the document's text. more: further fields of `TypedText`.
-        """
+        """Record the text in the box. None makes the box show the document. is_current, more: see `TypedText`."""
         self._typed = None if text is None else TypedText(text, self.version, is_current, **more)
         self.answered = self.edited
 
     def push_undo(self, unwritten: str | None = None) -> None:
-        """Archive the document on the undo stack and clear the redo stack. unwritten: see `ArchivedDocument`.
-
-        The oldest ones are dropped once they have more than MAX_ARCHIVED_BYTES together.
-        """
+        """Archive the document to be restored by undo. The oldest are dropped beyond MAX_ARCHIVED_BYTES together."""
         self.redo_stack.clear()
         if self.document is not None:
             stack = [*self.undo_stack, self.archived(self.document, unwritten)]
@@ -249,7 +238,6 @@ class Session(Shown):
             self.undo_stack = stack[-max(1, sum(size <= MAX_ARCHIVED_BYTES for size in sizes)) :]
 
     def archived(self, document: Generation, unwritten: str | None = None) -> ArchivedDocument:
-        """Return the session's document in archived form. unwritten: see `ArchivedDocument`."""
         text, name = shown_text(document), document.loaded.name
         return ArchivedDocument(self.prompt, text, name, document.to_json(), document.history.copy(), unwritten)
 

@@ -126,7 +126,6 @@ class Settings:
         return replace(self, **{name: value})  # type: ignore[arg-type]
 
     def sampling(self) -> SamplingParams:
-        """Return the sampling parameters without a seed."""
         return sampling_params(**{name: getattr(self, name) for name in LIMITS})
 
     def typed_seed(self) -> int | None:

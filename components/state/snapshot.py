@@ -51,21 +51,15 @@ class Throughput:
 class Shown:
     """What a session shows, and its snapshots copy. Each value is replaced as a whole, never changed.
 
-    tab: id of the open tab. film: name of the film's open beat, or None if the film is closed.
-    link_opened: whether the loaded page's link has been opened. navigated: time of the newest tab click, Back or
-        Forward, in ms on the browser's clock.
-    model: name of the chosen model; loaded: the model in use, which differs while the chosen one loads.
-    own_models: names of the models trained by the visitor.
-    prompt: the document's prompt. answered: time of the last key press before the current text in the box.
-    last_action: the last edit since the text was generated.
-    progress: a message about the task in progress. notice: a remark about the text, or an error.
-    too_long: number of tokens in an overlong text in the box, else 0.
-    attention_off: whether the prediction without attention is also shown.
-    more_controls: whether the Write tab shows every control, not only those that a first visit needs.
-    query: search text for the vocabulary.
-    numbers: whether the page shows all digits, and seeds, ids and speeds.
+    film: name of the film's open beat, or None if the film is closed. link_opened: whether the loaded page's link has
+    been opened. navigated: time of the newest tab click, Back or Forward, in ms on the browser's clock. loaded: the
+    model in use, which differs from `model` while the chosen one loads. own_models: those trained by the visitor.
+    answered: time of the last key press before the current text in the box. last_action: the last edit since the text
+    was generated. progress: a message about the task in progress. notice: a remark about the text, or an error.
+    too_long: number of tokens in an overlong text in the box, else 0. attention_off: whether the prediction without
+    attention is also shown. more_controls: whether the Write tab shows every control, not only those that a first visit
+    needs. query: search text for the vocabulary. numbers: whether the page shows all digits, and seeds, ids and speeds.
     special: whether names of control tokens in typed text become control tokens.
-    edits: the interventions made in the "Change it" tab.
     """
 
     id: str = ""
@@ -120,7 +114,6 @@ class Snapshot(Shown):
     _cache: dict[Any, Any] = field(default_factory=dict)
 
     def state(self, cls: type[S]) -> S:
-        """Return the current state of a tab or panel, given its dataclass."""
         found = self.states.get(cls)
         return _default(cls) if found is None else found  # type: ignore[arg-type, return-value]
 
@@ -129,7 +122,6 @@ class Snapshot(Shown):
         return self.state(key) if isinstance(key, type) else getattr(self.states.get(key), "value", None)
 
     def ready(self, computed: Any) -> Any:
-        """Return the latest value of a `Computed`, or None."""
         return self[computed]
 
     def text_read(self) -> Text:

@@ -33,7 +33,6 @@ class Selection:
     shading: Shading = "probability"
 
     def clamped_to(self, config: GPTConfig, *, position: int) -> Selection:
-        """Return the selection at another position, with layer and head limited to the model's."""
         layer = min(self.layer, config.n_layer - 1)
         head = None if self.head is None else min(self.head, config.n_head - 1)
         return replace(self, position=position, layer=layer, head=head)

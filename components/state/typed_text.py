@@ -41,7 +41,6 @@ def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int], *, names: bool = Fal
 
     An end-of-text token is shown as a line break, any other control token as its name. Part of a character is shown as
     "", and so are the control tokens at the start of a text that is not a chat.
-
     names: whether to show all control tokens by name, except for those that precede every text.
     """
     decoder, start = TextDecoder(tokenizer), list(tokenizer.prefix_ids) if names else start_ids(tokenizer)

@@ -141,7 +141,6 @@ class Recording:
 
     @torch.inference_mode()
     def head(self, layer: int, head: int) -> HeadVectors:
-        """Compute the vectors, scores and weights of one head from the stored queries, keys and values."""
         cache, config, n = self._buffers.cache, self.config, self.length
         assert cache.q is not None
         kv_head = head // (config.n_head // config.kv_heads)
@@ -190,10 +189,7 @@ def pool_mean(vectors: np.ndarray, bins: int) -> np.ndarray:
 
 
 def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
-    """Keep the value with the largest magnitude in each group: (T, width) -> (T, bins).
-
-    Used for neurons: their activations are sparse, so a mean would hide them.
-    """
+    """Keep each group's value of largest magnitude, as a mean would hide sparse ones: (T, width) -> (T, bins)."""
     bins = min(bins, vectors.shape[1])
     starts = np.arange(bins) * vectors.shape[1] // bins
     high, low = (pick.reduceat(vectors, starts, axis=1) for pick in (np.maximum, np.minimum))

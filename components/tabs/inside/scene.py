@@ -89,7 +89,6 @@ class Scene:
         return self.recording.config
 
     def of_layer(self) -> dict[str, Any]:
-        """Return what every picture of a layer and its heads is told."""
         config = self.config
         return {
             "layer": self.layer,

@@ -6,21 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from components import kit
 from components.downloads import offer
 from components.errors import PageError
 from components.i18n import t
-from components.kit import (
-    button,
-    caption,
-    card,
-    choice,
-    column,
-    question,
-    row,
-    says,
-    section,
-    title_row,
-)
 from components.limits import MAX_TRACE_BYTES
 from components.state.session import Session
 from components.tabs.inside import film, heads, machine, path
@@ -88,7 +77,6 @@ def open_step(session: Session, step: object) -> bool:
 
 
 def select_in_path(session: Session, sent: dict[str, Any]) -> None:
-    """Show the numbers of the layer and the head that were clicked."""
     select(session, sent)
     session.change(Chosen, step="numbers")
 
@@ -98,44 +86,45 @@ def _shows_numbers(s: Any) -> bool:
 
 
 tab.cards(
-    card("inside-film", says("inside-notice", notice, kind="notice"), classes=""),
-    card(
+    kit.card("inside-film", kit.says("inside-notice", notice, kind="notice"), classes=""),
+    kit.card(
         "inside-machine",
-        section(
-            title_row(
-                question("inside.question"),
-                choice(Chosen.step, "inside.step"),
-                button("follow", "film.open", film.open_film),
+        kit.section(
+            kit.title_row(
+                kit.question("inside.question"),
+                kit.choice(Chosen.step, "inside.step"),
+                kit.button("follow", "film.open", film.open_film),
             ),
-            column(
-                says("path-says", path.says),
+            kit.column(
+                kit.says("path-says", path.says),
                 machine_path("path", draw=path.draw, on=select_in_path),
                 name="path-step",
                 show=lambda s: not _shows_numbers(s),
             ),
-            column(
-                says("flow-lead", machine.lead),
-                says("flow-family", machine.family, kind="caption"),
+            kit.column(
+                kit.says("flow-lead", machine.lead),
+                kit.says("flow-family", machine.family, kind="caption"),
                 flow("flow", draw=machine.draw_flow, on=machine.select_in_flow),
                 name="numbers-step",
                 show=_shows_numbers,
             ),
             classes="dark gb-stage",
         ),
-        column(
-            section(
-                question("inside.heads.question"),
+        kit.column(
+            kit.section(
+                kit.question("inside.heads.question"),
                 heads_picture("heads", hint="tabs", draw=heads.draw_heads, on=select),
                 classes="dark gb-stage",
             ),
-            section(
-                question("stages.question"),
-                caption("stages.lead"),
+            kit.section(
+                kit.question("stages.question"),
+                kit.caption("stages.lead"),
                 stages("stages", draw=heads.draw_stages, on=select),
                 classes="dark gb-stage",
             ),
-            row(
-                button("trace-save", "trace.save", save_trace, queue="model"), says("trace-said", saved, kind="caption")
+            kit.row(
+                kit.button("trace-save", "trace.save", save_trace, queue="model"),
+                kit.says("trace-said", saved, kind="caption"),
             ),
             name="heads-step",
             show=lambda s: s[Chosen].step == "heads",

@@ -28,19 +28,14 @@ MAX_RUNS = 20  # runs of edits that the browser keeps for the server
 
 
 class Typed(NamedTuple):
-    """A text from the box.
-
-    edited: time of the last key press; run: time of the first of the edits that a single undo takes back. Both are in
-    ms on the browser's clock.
-    """
+    """A text from the box, and two times in ms on the browser's clock."""
 
     text: str
-    edited: float
-    run: float
+    edited: float  # the last key press
+    run: float  # the first of the edits that a single undo takes back
 
 
 def model_of(session: Session) -> LoadedModel:
-    """Return the model that reads the text in the box."""
     return get_model(session.model) if session.document is None else session.document.loaded
 
 
@@ -229,9 +224,6 @@ def _is_prompt(document: Generation) -> bool:
 def _take(session: Session, typed: str, run: float | None, *, can_undo: bool, n_after: int = 0) -> None:
     session.set_typed(typed, is_current=True, n_after=n_after, run=run, can_undo=can_undo)
     settle(session, READY)
-
-
-# The picture
 
 
 def box(s: Any) -> dict[str, Any]:

@@ -177,9 +177,6 @@ def _position(document: Generation, sent: dict[str, Any]) -> int | None:
     return document.path.index(node)
 
 
-# The branches
-
-
 def tree(s: Any) -> dict[str, Any]:
     """Show the text's branches, or nothing if there is only one branch and the text extends to its end.
 
@@ -219,9 +216,6 @@ def tree(s: Any) -> dict[str, Any]:
         )
     more = n_branches - len(lanes)
     return {"text": t("tree.says", n=n_branches) + (t("tree.more", n=more) if more else ""), "lanes": lanes}
-
-
-# Token by token
 
 
 def draw(s: Any) -> dict[str, Any]:

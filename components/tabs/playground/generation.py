@@ -251,7 +251,6 @@ def clear(session: Session) -> None:
 
 
 def _reset(session: Session) -> None:
-    """Clear the status before a new run."""
     session.finish_reason = session.throughput = session.notice = None
     show_all(session)
     session.last_action = READY
@@ -281,9 +280,6 @@ def _n_given(document: Generation) -> int:
     if not is_chat(document.tokenizer, document.ids):
         return n_prompt
     return next((i + 1 for i in range(n - 1, n_prompt - 1, -1) if document.origin(i).kind == "typed"), n_prompt)
-
-
-# The lines about the text
 
 
 def status(s: Any) -> str:
@@ -336,8 +332,6 @@ def offered_model(s: Any) -> str | None:
     """Return a listed model that was trained on texts like this one, if the current model was not."""
     return fitting_model(list_models(), s.next_prompt) if s.cached(knows) else None
 
-
-# The settings
 
 _DEFAULTS = {name: limit.default for name, limit in LIMITS.items()}
 PRESETS: dict[str, dict[str, Any]] = {

@@ -52,9 +52,6 @@ def without_attention(s: Any) -> tuple[Tensor, str, str]:
     return documents[1].logits(len(ids) - 1), texts[0], texts[1]
 
 
-# The distribution
-
-
 def stages_of(s: Any) -> Stages | None:
     """Return the distribution after the selected position, or None if the model has not read any tokens."""
     if s.text is None or s.text.n_read == 0:
@@ -85,9 +82,6 @@ def hidden_words(s: Any) -> frozenset[int]:
         return frozenset()
     position = s.written.at(s.selection)
     return frozenset(each for each in s.hidden if each <= position)
-
-
-# The bars
 
 
 def bars(s: Any) -> dict[str, Any]:
@@ -156,9 +150,6 @@ def goes_on(s: Any, *, is_off: bool = False) -> str:
 
 def switch_attention(session: Session) -> None:
     session.attention_off = not session.attention_off
-
-
-# What the prediction depends on
 
 
 def arcs(s: Any) -> list[tuple[int, float]]:
@@ -279,9 +270,6 @@ def spoken(s: Any) -> str:
     tokenizer, ids = s.text.tokenizer, stages.final.topk(N_SPOKEN).indices.tolist()
     likeliest = listed(f"{quoted(tokenizer, i)} {percent(float(stages.final[i]))}" for i in ids)
     return t("bars.spoken", token=quoted(tokenizer, s.text.ids[s.position]), likeliest=likeliest) + depends
-
-
-# The selected head's attention
 
 
 def heatmap(s: Any) -> dict[str, Any]:

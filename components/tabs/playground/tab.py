@@ -31,10 +31,7 @@ from components.widgets.simple import choices, draw, growth, predictions, steer,
 
 
 def build_playground(events: Events, frame: Frame, open_film: Handler, *, uploads: bool = False) -> None:
-    """Build and wire the tab, together with the frame.
-
-    open_film: handler that opens the film. uploads: whether to add the panel for uploading checkpoints.
-    """
+    """Build and wire the tab, together with the frame."""
     with gr.Column(elem_classes="gb-playground"):
         write = Card("write", *_write(open_film), classes="gb-card gb-prompt")
         learning = Card("learning", growth("hero-growth", draw=prediction.learned), classes="")
@@ -237,7 +234,6 @@ def _slider(name: str) -> Part:
 
 
 def _setting(name: str) -> dict[str, Any]:
-    """Return the options of a control for one of the settings that belong to the text."""
     return {"label": name, "value": lambda s: getattr(s.settings, name), "on": partial(generation.set_value, name)}
 
 

@@ -25,15 +25,7 @@ from components.widgets.simple import table
 from components.widgets.widget import Said
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
-from gpt.models.checkpoints import (
-    LAYOUT_FILE,
-    AttnScale,
-    HeadsUnknown,
-    NamesInferred,
-    NamesUnknown,
-    ScaleUnknown,
-    WeightsUnknown,
-)
+from gpt.models import checkpoints
 from gpt.models.checkpoints.checkpoint import READERS
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.other_formats import ADAPTER_FORMAT
@@ -78,7 +70,7 @@ class Upload:
     usual: Activation | None = None
     activation: Activation | None = setting(None, ACTIVATIONS)
     widths: tuple[tuple[str, int], ...] = ()
-    scale: AttnScale | None = setting(None, _scales)
+    scale: checkpoints.AttnScale | None = setting(None, _scales)
     trial: str = setting("", most=MAX_TRIAL_CHARS)
     losses: tuple[tuple[str, float], ...] = ()
     asks_names: bool = False
@@ -104,7 +96,6 @@ def build_upload(events: Events) -> tuple[Card, Card]:
 
 def _questions() -> tuple[Part, ...]:
     def asks(field: str) -> dict[str, Any]:
-        """Return the option of a control that is shown while the field has something to ask for."""
         return {"show": lambda s: bool(getattr(s[Upload], field))}
 
     return (
@@ -142,16 +133,16 @@ def open_upload(session: Session) -> Iterator[None]:
     try:
         with _files(state, state.layout if state.asks_names else "") as files:
             name = add_upload(files, **hints, attn_scale=state.scale)
-    except WeightsUnknown as unclear:
+    except checkpoints.WeightsUnknown as unclear:
         ask("upload.ask_weights", unclear.values, models=tuple(unclear.choices))
-    except ScaleUnknown as unclear:
+    except checkpoints.ScaleUnknown as unclear:
         ask("upload.ask_scale", unclear.widths, widths=tuple(unclear.widths.items()))
-    except NamesUnknown as unclear:
+    except checkpoints.NamesUnknown as unclear:
         ask("upload.unknown", unclear.values, layout=unclear.values["draft"], asks_names=True)
-    except (HeadsUnknown, NamesInferred) as unclear:
+    except (checkpoints.HeadsUnknown, checkpoints.NamesInferred) as unclear:
         numbers = tuple(unclear.choices)
         ask("upload.ask", {}, numbers=numbers, usual=unclear.activation, activation=unclear.activation)
-        if isinstance(unclear, NamesInferred):
+        if isinstance(unclear, checkpoints.NamesInferred):
             ask("upload.confirm", {}, layout=unclear.values["layout"], asks_names=True)
     except ValueError as problem:
         session.change(Upload, message=problem)
@@ -163,7 +154,6 @@ def open_upload(session: Session) -> Iterator[None]:
 
 
 def try_scales(session: Session, text: str) -> Iterator[None]:
-    """Measure the loss on a typed text under each scale for the attention scores."""
     session.change(Upload, trial=text[:MAX_TRIAL_CHARS])
     yield
     state, losses = session.state(Upload), {}
@@ -187,9 +177,9 @@ def _files(state: Upload, names: str) -> Iterator[list[str]]:
         yield [*state.files]
         return
     with TemporaryDirectory(prefix="glassbox-") as folder:
-        path = Path(folder) / LAYOUT_FILE
+        path = Path(folder) / checkpoints.LAYOUT_FILE
         path.write_text(names[:MAX_NAMES_CHARS], encoding="utf-8")
-        yield [*(file for file in state.files if Path(file).name != LAYOUT_FILE), str(path)]
+        yield [*(file for file in state.files if Path(file).name != checkpoints.LAYOUT_FILE), str(path)]
 
 
 def message(s: Any) -> Said:
