@@ -49,16 +49,13 @@ class Watched:
 
 @dataclass(frozen=True, eq=False)
 class Result(Generic[T]):
-    """The latest result of a `Computed`: its value or the error that it raised, and what it depends on.
-
-    is_partial: whether it is still being computed. stamp: stands for it in what has been read, which keeps no results.
-    """
+    """The latest result of a `Computed`: its value or the error that it raised, and what it depends on."""
 
     value: T | None
     seen: Seen
     error: Exception | None = None
-    is_partial: bool = False
-    stamp: object = field(default_factory=object)
+    is_partial: bool = False  # whether it is still being computed
+    stamp: object = field(default_factory=object)  # stands for it in what has been read, which keeps no results
 
     @property
     def n_bytes(self) -> int:

@@ -26,18 +26,14 @@ COPIED = {each.name for each in fields(Snapshot)} - {
 
 @dataclass(frozen=True)
 class ArchivedDocument:
-    """A replaced document.
-
-    text: its text in the box. file: the document as JSON. unwritten: a text in the box that had not become the
-    document, and was replaced with it.
-    """
+    """A replaced document."""
 
     prompt: str
-    text: str
+    text: str  # in the box
     model: str
-    file: str
+    file: str  # the document as JSON
     history: History
-    unwritten: str | None = None
+    unwritten: str | None = None  # a text in the box that was replaced without becoming the document
 
     def restored(self) -> Generation:
         """Return the document with its history but without activations."""

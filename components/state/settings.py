@@ -15,17 +15,14 @@ from gpt.errors import Verbatim
 
 @dataclass(frozen=True)
 class Limit:
-    """One setting's range (both ends inclusive), its slider's step, and its default.
-
-    off: the value that disables the setting, or None if it is always on; letter: the setting's name in a link.
-    """
+    """One setting's range (both ends inclusive), its slider's step, and its default."""
 
     low: float
     high: float
     step: float
     default: float
-    off: float | None
-    letter: str
+    off: float | None  # the value that disables the setting; None if it is always on
+    letter: str  # the setting's name in a link
 
 
 LIMITS = {
@@ -96,11 +93,7 @@ def params_of(values: dict[str, Any]) -> SamplingParams:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings next to the prompt.
-
-    length: maximum number of new tokens; seed: as typed, "" for a random seed; pace: tokens per second, 0 for full
-    speed. `with_value` keeps every value within its limits.
-    """
+    """The settings next to the prompt. `with_value` keeps every value within its limits."""
 
     temperature: float = LIMITS["temperature"].default
     top_k: int = 0
@@ -109,9 +102,9 @@ class Settings:
     repetition_penalty: float = 1.0
     repetition_window: int = 0
     temperature_last: int = 0
-    length: int = 100
-    seed: str = ""
-    pace: int = 8
+    length: int = 100  # maximum number of new tokens
+    seed: str = ""  # as typed; "" for a random seed
+    pace: int = 8  # tokens per second; 0 for full speed
 
     def with_value(self, name: str, value: object) -> Settings:
         """Return the settings with another value for one field, clamped to its range. Raises ValueError if invalid."""

@@ -92,15 +92,11 @@ class Shown:
 
 @dataclass(eq=False)
 class Snapshot(Shown):
-    """An immutable copy of a session, from which views are drawn.
+    """An immutable copy of a session, from which views are drawn. The other fields are as in `Session`."""
 
-    text: the text as the model reads it, without hidden words. written: the text as written. hidden: the hidden
-    positions in it. The two texts are the same object if no word is hidden. The others are as in `Session`.
-    """
-
-    text: Text | None = None
-    written: Text | None = None
-    hidden: frozenset[int] = frozenset()
+    text: Text | None = None  # as the model reads it, without hidden words
+    written: Text | None = None  # the text as written; the same object as `text` if no word is hidden
+    hidden: frozenset[int] = frozenset()  # the hidden positions in `written`
     generating: bool = False
     is_chat: bool = False
     typed: TypedText | None = None

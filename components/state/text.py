@@ -98,12 +98,9 @@ class Text:
 
 @dataclass(frozen=True)
 class HiddenWords:
-    """The words that a person has hidden from the model.
+    """The words that a person has hidden from the model."""
 
-    ids: the text up to the last hidden word; positions: the hidden words' positions.
-    """
-
-    ids: tuple[int, ...] = ()
+    ids: tuple[int, ...] = ()  # the text up to the last hidden word
     positions: frozenset[int] = frozenset()
 
     def within(self, text: Text) -> frozenset[int]:

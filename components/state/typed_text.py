@@ -15,20 +15,14 @@ from gpt.tokenizer import TextDecoder, Vocabulary, is_chat, prompt_ids, start_id
 
 @dataclass(frozen=True)
 class TypedText:
-    """A text from the box.
-
-    version: that of the document to which it was compared, or None if there was none. is_current: whether it became
-    that document's text. n_after: number of characters that a chat template added after it. run: the run of edits to
-    which it belongs (see `components.tabs.playground.box`), None if it was not typed; can_undo: whether there is
-    something to undo for this run.
-    """
+    """A text from the box."""
 
     text: str
-    version: Version | None
-    is_current: bool
-    n_after: int = 0
-    run: float | None = None
-    can_undo: bool = False
+    version: Version | None  # of the document to which it was compared; None if there was none
+    is_current: bool  # whether it became that document's text
+    n_after: int = 0  # number of characters that a chat template added after it
+    run: float | None = None  # the run of edits (see `components.tabs.playground.box`); None if it was not typed
+    can_undo: bool = False  # whether there is something to undo for this run
 
 
 def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:

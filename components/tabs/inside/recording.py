@@ -28,14 +28,11 @@ PASS_TOKENS = 128  # read at once, so that a long text needs little memory
 
 @dataclass
 class _Buffers:
-    """Memory shared by consecutive recordings of one document.
-
-    ids: the tokens that it contains. rows: numbers for each position, by the activation that they describe.
-    """
+    """Memory shared by consecutive recordings of one document."""
 
     cache: KVCache
-    ids: tuple[int, ...] = ()
-    rows: dict[str, np.ndarray] = field(default_factory=dict)
+    ids: tuple[int, ...] = ()  # the tokens that it contains
+    rows: dict[str, np.ndarray] = field(default_factory=dict)  # numbers for each position, by activation
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,16 +194,13 @@ def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
 
 
 class PooledVectors(NamedTuple):
-    """One vector per position, pooled if it is wider than BINS or WIDE_BINS.
+    """One vector per position, pooled if it is wider than BINS or WIDE_BINS, and statistics for the full vectors."""
 
-    values: the vectors, (T, bins). norm, mean, std: statistics for the full vectors, (T,). width: a full vector's size.
-    """
-
-    values: np.ndarray
-    norm: np.ndarray
-    mean: np.ndarray
-    std: np.ndarray
-    width: int
+    values: np.ndarray  # (T, bins)
+    norm: np.ndarray  # (T,)
+    mean: np.ndarray  # (T,)
+    std: np.ndarray  # (T,)
+    width: int  # a full vector's size
 
 
 def vector_rows(value: Tensor, *, wide: bool) -> np.ndarray:

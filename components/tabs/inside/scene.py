@@ -29,20 +29,15 @@ tab = Tab("inside")
 
 @tab.state
 class Chosen:
-    """How far the machine is opened and what is selected in it, besides the selection of the whole page.
-
-    max_bytes: memory limit for the recording, the same for every visitor. key: selected key position; None for the one
-    with the largest weight. film_plays: whether the film was opened by a click; a link opens it paused. film_clicks:
-    how often a click opened it. film_played: the last beat that the page has played.
-    """
+    """How far the machine is opened and what is selected in it, besides the selection of the whole page."""
 
     step: str = setting(STEPS[0], lambda s: {step: t(f"inside.step.{step}") for step in STEPS})
     flow_rows: int = setting(FLOW_ROWS[0], FLOW_ROWS)
-    max_bytes: int = MAX_VISITOR_BYTES
-    key: int | None = None
-    film_plays: bool = False
-    film_clicks: int = 0
-    film_played: str = ""
+    max_bytes: int = MAX_VISITOR_BYTES  # memory limit for the recording, the same for every visitor
+    key: int | None = None  # selected key position; None for the one with the largest weight
+    film_plays: bool = False  # whether the film was opened by a click; a link opens it paused
+    film_clicks: int = 0  # how often a click opened it
+    film_played: str = ""  # the last beat that the page has played
 
 
 def is_of_document(value: Any, s: Snapshot) -> bool:

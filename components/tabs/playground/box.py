@@ -95,16 +95,12 @@ def take_all(session: Session, loaded: LoadedModel, typed: Sequence[Typed]) -> N
 
 
 class Edit(NamedTuple):
-    """A typed text as tokens: the document's first `keep` tokens, then `ids`.
-
-    held: white space at its end (see `gpt.tokenizer.hold_back`). n_after: number of characters that the template of a
-    chat puts after a new message.
-    """
+    """A typed text as tokens: the document's first `keep` tokens, then `ids`."""
 
     keep: int
     ids: list[int]
-    held: str = ""
-    n_after: int = 0
+    held: str = ""  # white space at its end (see `gpt.tokenizer.hold_back`)
+    n_after: int = 0  # number of characters that a chat's template puts after a new message
 
 
 def take_text(

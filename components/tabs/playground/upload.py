@@ -52,29 +52,21 @@ def _scales(s: Any) -> dict[str, str]:
 
 @panel.state
 class Upload:
-    """The files, the questions about them with their answers, and the outcome of the last attempt.
-
-    models: the models in the file, if it contains several; the answer is `weights`. numbers: possible numbers of heads,
-    if the files do not specify one; `heads`. usual: the default activation function, if the files do not specify one;
-    `activation`. widths: the model's and a head's width, either of which may scale the attention scores; `scale`.
-    trial: a text on which to compare the scales; losses: the loss on it under each scale. asks_names: whether to show
-    `layout`, the inferred names in the format of a layout file, which the visitor confirms or corrects, replacing each
-    "?". opened: the loaded model.
-    """
+    """The files, the questions about them, each before its answer, and the outcome of the last attempt."""
 
     files: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()  # the models in the file, if it contains several
     weights: str | None = setting(None, lambda s: s[Upload].models)
-    numbers: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()  # possible numbers of heads, if the files do not specify one
     heads: int | None = setting(None, lambda s: s[Upload].numbers)
-    usual: Activation | None = None
+    usual: Activation | None = None  # the default activation function, if the files do not specify one
     activation: Activation | None = setting(None, ACTIVATIONS)
-    widths: tuple[tuple[str, int], ...] = ()
+    widths: tuple[tuple[str, int], ...] = ()  # the model's and a head's, either of which may scale the scores
     scale: checkpoints.AttnScale | None = setting(None, _scales)
-    trial: str = setting("", most=MAX_TRIAL_CHARS)
-    losses: tuple[tuple[str, float], ...] = ()
-    asks_names: bool = False
-    layout: str = setting("", most=MAX_NAMES_CHARS)
+    trial: str = setting("", most=MAX_TRIAL_CHARS)  # a text on which to compare the scales
+    losses: tuple[tuple[str, float], ...] = ()  # the loss on it under each scale
+    asks_names: bool = False  # whether to show `layout` to be confirmed or corrected
+    layout: str = setting("", most=MAX_NAMES_CHARS)  # inferred names in the format of a layout file, "?" where unknown
     message: Exception | None = None
     opened: LoadedModel | None = None
 
