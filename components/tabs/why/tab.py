@@ -19,20 +19,9 @@ from components.labels import decimal, decimals, layer_head_name, listed, percen
 from components.parts import Part
 from components.state.session import Session
 from components.state.text import Selection
-from components.tabs.why import answer
+from components.tabs.why import answer, explained
 from components.tabs.why.answer import falls, longest_gradient
-from components.tabs.why.explained import (
-    MAX_NAME_CHARS,
-    Chosen,
-    Explained,
-    Question,
-    about,
-    explained,
-    latest,
-    question_of,
-    short,
-    tokens,
-)
+from components.tabs.why.explained import MAX_NAME_CHARS, Chosen, Explained, about, question_of, short, tokens
 from components.tabs.why.explained import tab as tab
 from components.tabs.why.lens import lens_sections
 from components.text_views import attention_sentence, text_strip, token_lines
@@ -76,20 +65,20 @@ MAX_NAMED_HEADS = 3  # heads named in a sentence
 
 
 def token(s: Any) -> int | None:
-    return None if kit.no_text(s) else s[explained].prediction.token
+    return None if kit.no_text(s) else s[explained.explained].prediction.token
 
 
 def choose_token(session: Session, token: object) -> None:
     """Explain another token after this position. While the text grows, `token` may be an outdated choice."""
     s = session.snapshot()
     if s.text is not None and type(token) is int and 0 <= token < s.text.config.vocab_size:
-        session.change(Chosen, question=Question(s.text, s.position, token))
+        session.change(Chosen, question=explained.Question(s.text, s.position, token))
 
 
 def lead(s: Any) -> str:
     if s.text is None or s.text.n_read == 0:
         return t("error.no_text")
-    e = s[explained]
+    e = s[explained.explained]
     p, prediction = e.prediction.probabilities(s.settings.sampling()), e.prediction
     sentence = t(
         "why.lead.exact" if is_exact() else "why.lead",
@@ -302,10 +291,10 @@ def others(s: Any) -> list[tuple[str, int]]:
 
 
 def choose_against(session: Session, token: object) -> None:
-    s, e = session.snapshot(), latest(session)
+    s, e = session.snapshot(), explained.latest(session)
     if e is not None and type(token) is int:
         other = token if 0 <= token < e.model.config.vocab_size else None
-        session.change(Chosen, question=Question(s.text, s.position, e.prediction.token, other))
+        session.change(Chosen, question=explained.Question(s.text, s.position, e.prediction.token, other))
 
 
 def parts_section() -> Part:
