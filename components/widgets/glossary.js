@@ -15,10 +15,7 @@ function wordsOf(language, isHeader) {
   return known.get(key) ?? null;
 }
 
-/**
- * Builds the search for all forms of the terms. In a header, it includes words that are too frequent in sentences.
- * Alphabetic forms match whole words only. @param {Term[]} terms
- */
+/** In a header, words too frequent in sentences are included; alphabetic forms match whole words. @param {Term[]} terms */
 export function finder(terms, isHeader = false) {
   const formsOf = (/** @type {Term} */ { word, forms }) => (isHeader ? [word, ...forms] : forms);
   const byForm = new Map(terms.flatMap((term) => formsOf(term).map((form) => /** @type {[string, Term]} */ ([form.toLowerCase(), term]))));

@@ -25,10 +25,7 @@ export const marks = () => spoken.marks;
 /** Uses this catalogue. @param {Catalogue} catalogue */
 export const setCatalogue = (catalogue) => void (spoken = catalogue);
 
-/**
- * Loads a language's catalogue and uses it, unless another language has been chosen since. If it cannot be loaded, the
- * page keeps the language that it has. @param {string} chosen
- */
+/** Uses a language, unless its catalogue cannot be loaded or another has been chosen since. @param {string} chosen */
 export function speak(chosen) {
   const found = loaded.get(chosen) ?? fetch(new URL(`${chosen}.json`, import.meta.url)).then((answer) => answer.json());
   loaded.set(chosen, found);

@@ -74,8 +74,7 @@ function code(run, character) {
 
 /**
  * Marks each invisible character in a text except the space. A combining character at the start is placed on a
- * dotted circle; right-to-left letters are isolated so that the surrounding text keeps its order.
- * @param {string} text
+ * dotted circle; right-to-left letters are isolated so that the surrounding text keeps its order. @param {string} text
  */
 export function marked(text) {
   const shown = text.replace(patternsOfUnseen().repeated, code).replaceAll("\n", "⏎").replaceAll("\t", "⇥").replace(/^\p{M}/u, "◌$&");

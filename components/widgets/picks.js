@@ -40,8 +40,7 @@ export function drawPicks(root, { layer, n_layer, head, n_head, kv_heads }, want
 
 /**
  * Collects what has been selected but is not shown yet, and sends all of it at each change: of several in quick
- * succession, only the newest has to be handled.
- * @param {(payload: object) => void} send
+ * succession, only the newest has to be handled. @param {(payload: object) => void} send
  */
 export function createRequests(send) {
   /** @type {Record<string, number | null>} */ let wanted = {};

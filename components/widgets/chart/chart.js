@@ -36,8 +36,7 @@ export function recoloured(node, partners, colour = false) {
 
 /**
  * Omits labels of columns narrower than 11 px, and texts in narrow cells. If `meta.column` is set to the selected
- * column, texts far from that column are omitted instead.
- * @param {Figure} figure @param {number} width
+ * column, texts far from that column are omitted instead. @param {Figure} figure @param {number} width
  */
 function thinLabels({ data, layout }, width) {
   const axis = layout.xaxis2;

@@ -165,8 +165,7 @@ function mount(root, host) {
 
   /**
    * Decides whether an edit continues the run. As in browsers, a run ends when the caret moves, before a deletion that
-   * follows typed characters, and with anything but these.
-   * @param {InputEvent} event
+   * follows typed characters, and with anything but these. @param {InputEvent} event
    */
   function begin(event) {
     const { inputType } = event;

@@ -101,8 +101,7 @@ function mount(root, host) {
 
   /**
    * Returns a spot's tooltip: title, sentence, formula, the pair's numbers, shape and scale. Most formulas and
-   * the scale appear only if all digits are shown.
-   * @param {Scene} of @param {Spot} spot
+   * the scale appear only if all digits are shown. @param {Scene} of @param {Spot} spot
    */
   function words({ data, chosen }, { part, row, layer = data.layer ? 0 : data.n_layer - 1 }) {
     const [title, says, formula] = (data.words[part] ?? t("flow.stack", { n: layer, norm: data.norms[layer] })).split("\n");

@@ -93,8 +93,6 @@ export function shapeOf({ strips, n_head, kv_heads, total }, part) {
 /** Returns the first key that a row sees. @param {Flow} data @param {number} row */
 export const firstSeen = ({ window }, row) => (window === null ? 0 : Math.max(0, row + 1 - window));
 
-// Where things are
-
 export const ROW = 18; // height of a readable row, in px
 export const CHOSEN = 28; // height of the selected row
 export const FOLDED = 5; // height of a collapsed row
@@ -141,10 +139,7 @@ export function columns(data, width) {
   return Object.fromEntries(placed.filter(([name]) => name));
 }
 
-/**
- * Returns the row heights: the selected row, its neighbours and the most attended rows are readable; the others are
- * collapsed. @param {Flow} data @returns {number[]} px
- */
+/** The selected row, its neighbours and the most attended rows are readable. @param {Flow} data @returns {number[]} px */
 export function rowHeights({ tokens, selected: position, start, row: weights }) {
   const selected = position - start;
   if (tokens.length <= FEW) return tokens.map((_, i) => (i === selected ? CHOSEN : TALL));

@@ -51,10 +51,7 @@ export function readToken(line) {
   return { id, text, probability, rank, kind, bytes, entropy, unseen };
 }
 
-/**
- * Makes a token's nodes: its chip and the line breaks after it.
- * @param {Token} token @param {Record<string, any>} options of the strip @returns {[HTMLElement, ...string[]]}
- */
+/** @param {Token} token @param {Record<string, any>} options of the strip @returns {[HTMLElement, ...string[]]} chip, line breaks */
 export function makeChip(token, { ids, selectable }) {
   const chip = make("span", "gb-chip", "", selectable ? { role: "option", "aria-selected": "false", tabindex: "-1" } : {});
   const [, spaces, inside, end] = /** @type {RegExpMatchArray} */ (/^(?=([ \t]*))([^]*?)(\n*)$/.exec(token.text));
