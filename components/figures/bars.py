@@ -23,7 +23,6 @@ _MUTED = style.SMALL | {"color": style.LIGHT["muted"]}
 
 
 def _bars(x: np.ndarray, y: np.ndarray, name: str, colour: object, tip: str, **options: Any) -> style.Trace:
-    """Return vertical bars. tip: format for values in the tooltip."""
     shown = {"name": style.escape(name), "hovertemplate": f"%{{x}}: %{{y:{tip}}}<extra>{style.escape(name)}</extra>"}
     return {"type": "bar", "x": x, "y": y, "marker": {"color": colour, "line": {"width": 0}}} | shown | options
 

@@ -23,7 +23,6 @@ _TEXT_COLUMNS = 14  # maximum number of columns with numbers in the cells
 def _cells(
     z: np.ndarray, low: float, high: float, colours: tuple[style.Colour, ...], tip: str, **options: Any
 ) -> style.Trace:
-    """Return heatmap cells. tip: template for the tooltip of a cell."""
     scale = {"zmin": low, "zmax": high, "colorscale": style.colorscale(colours)}
     cells = {"type": "heatmap", "z": style.floats(z), "xgap": 1, "ygap": 1, "hoverongaps": False}
     return cells | scale | {"hovertemplate": f"{tip}<extra></extra>"} | options

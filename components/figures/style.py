@@ -9,8 +9,7 @@ Figures use light colours, which the browser replaces on the dark theme. A figur
 {"data": [...], "layout": {...}}, because creating and checking plotly's own objects takes too long to do per token.
 
 Labels are tokens and therefore arbitrary data. Plotly interprets `<b>` and turns "1", "2" into numbers, so `& < >` are
-escaped, and axes of names use integer positions with the names as tick texts. Figures import neither gradio nor torch
-nor models.
+escaped, and axes of names use integer positions with the names as tick texts.
 """
 
 from __future__ import annotations
@@ -131,7 +130,6 @@ def figure(
 
 
 def axis(title: str = "", *, zero: bool = False, **options: Any) -> Options:
-    """Return an axis with a grid. zero: whether to draw a line at zero."""
     common = {"gridcolor": LIGHT["line"], "fixedrange": True, "title": {"text": escape(title)}}
     line = {"zeroline": zero, "zerolinecolor": LIGHT["muted"], "zerolinewidth": 1}
     return common | line | options

@@ -24,15 +24,11 @@ class Pending(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Computed(Generic[T]):
-    """A result that `function(snapshot)` computes off the page's thread, while something on the open tab reads it.
-
-    while_writing: also compute it while a text is being written. is_usable: whether the value of a result that is out
-    of date can still be drawn. One that can't is dropped before it is computed again.
-    """
+    """A result that `function(snapshot)` computes off the page's thread, while something on the open tab reads it."""
 
     function: Callable[[Any], T]
-    while_writing: bool = False
-    is_usable: Callable[[Any, Snapshot], bool] | None = None
+    while_writing: bool = False  # also compute it while a text is being written
+    is_usable: Callable[[Any, Snapshot], bool] | None = None  # for outdated values; those that it refuses are dropped
 
     def latest(self, s: Snapshot) -> T | None:
         """Return the latest result, which may be out of date, or None if there is none."""

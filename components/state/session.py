@@ -83,7 +83,6 @@ class Session(Shown):
         self._states_lock = threading.Lock()
 
     def state(self, cls: type[S]) -> S:
-        """Return the current state of a tab or panel, given its dataclass. The initial state has the defaults."""
         with self._states_lock:
             return self._states.setdefault(cls, cls())  # type: ignore[return-value]
 

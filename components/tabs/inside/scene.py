@@ -124,7 +124,6 @@ def recording_at(s: Any) -> tuple[Recording, int]:
 
 
 def scene_of(s: Any) -> Scene:
-    """Return the scene. Raises Pending until at least the beginning of the text is recorded."""
     (recording, position), key = recording_at(s), s[Chosen].key
     layer, head = s.selection.layer, s.selection.head or 0
     key = None if key is None or key > position else key

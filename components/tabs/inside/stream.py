@@ -49,9 +49,7 @@ tab = Tab("embeddings")
 
 @tab.state
 class Chosen:
-    """neuron: layer and number of the neuron whose examples are shown; None for the strongest one at the token."""
-
-    neuron: tuple[int, int] | None = None
+    neuron: tuple[int, int] | None = None  # layer and number; None for the strongest one at the token
 
 
 @tab.computed(while_writing=True)

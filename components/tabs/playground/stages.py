@@ -33,12 +33,10 @@ panel = Panel("pipeline")
 
 @panel.state
 class Chosen:
-    """followed: the followed token, if not the default one. found: the search results."""
-
     is_open: bool = False
     unit: Unit = setting("probability", lambda s: {unit: t(f"pipeline.{unit}") for unit in get_args(Unit)})
-    followed: Tokens = ()
-    found: Tokens = ()
+    followed: Tokens = ()  # the followed token, if not the default one
+    found: Tokens = ()  # the search results
 
 
 @dataclass(frozen=True)

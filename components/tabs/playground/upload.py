@@ -180,7 +180,6 @@ def message(s: Any) -> Said:
 
 
 def names_table(s: Any) -> dict[str, Any]:
-    """List the inferred names: role, name in this app, name in the files."""
     head = [t(f"upload.names.{column}") for column in ("role", "ours", "theirs")]
     try:
         found = json.loads(s[Upload].layout)
