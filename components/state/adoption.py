@@ -20,10 +20,7 @@ def adopt(session: Session, document: Generation, prompt: str, action: Message) 
 
 
 def return_to(session: Session, source: list[ArchivedDocument], other: list[ArchivedDocument], action: Message) -> None:
-    """Restore the newest document of `source`, if there is one, and archive the current one in `other`.
-
-    The caller must hold the lock.
-    """
+    """Restore the newest document of `source`, if any, and archive this one in `other`. The caller holds the lock."""
     if not source:
         return
     back = source.pop()

@@ -288,10 +288,7 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
 
 
 def play_film(after: Mapping[str, Callable[[Session], object]], session: Session, sent: dict[str, Any]) -> None:
-    """Go to the beat of the film that the browser sends, or close the film if "beat" is null.
-
-    sent: may also name one of the steps to take after the film, as "next".
-    """
+    """Go to the beat of the film that the browser sends; null closes it, and "next" may name one of the steps after."""
     beat, step = sent.get("beat"), sent.get("next")
     if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat

@@ -100,10 +100,7 @@ def window(length: int, position: int, rows: int) -> slice:
 
 
 def strip(values: np.ndarray, width: int, min_scale: float = 0.0) -> Data:
-    """Return a column's rows for the browser.
-
-    values: (rows, bins), pooled from vectors of this width. min_scale: minimum value for the top of the colour scale.
-    """
+    """Return a column's rows for the browser. values: (rows, bins), pooled from vectors of this width."""
     scale = float(f"{max(min_scale, np.percentile(np.abs(values), FULL_PERCENTILE)):.3g}") or 1.0  # as displayed
     return {"bins": values.shape[1], "width": width, "scale": f"{scale:g}", "data": packed(values, scale)}
 

@@ -151,10 +151,7 @@ def number(value: float) -> str:
 
 
 def select(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked position, layer or head. sent: from the browser, unchecked.
-
-    A new position clears the selected key; a click that includes a key selects it.
-    """
+    """Select the clicked position, layer or head. sent: from the browser, unchecked."""
     if not session.select(**{name: sent.get(name) for name in ("position", "layer", "head")}):
         return
     key = sent.get("key")
