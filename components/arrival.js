@@ -47,8 +47,7 @@ export function arrive() {
 
 let hasBegun = false;
 /** @type {(id: string) => void} */ let begin;
-/** @type {Promise<string>} */
-const begun = new Promise((resolve) => (begin = resolve));
+/** @type {Promise<string>} */ const begun = new Promise((resolve) => (begin = resolve));
 
 /** Resolves to the session id once the server knows it; earlier events wait for it. */
 export const session = () => begun;

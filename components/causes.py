@@ -85,9 +85,6 @@ def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Fa
     return Falls(whole, lower(words), lower([of(each) for each in causes.heads]), words)
 
 
-# The reason for the next token, which several tabs show
-
-
 class Reason(NamedTuple):
     """What the prediction of `token` after these ids depends on."""
 
@@ -120,9 +117,6 @@ def reason_falls(s: Any) -> Falls | None:
     """Return how far the next token's probability falls without each word and head, or None if not measured yet."""
     found = s.ready(reason)
     return None if found is None else falls_of(found.causes, found.ids, s.settings.sampling())
-
-
-# Sentences
 
 
 def main_word(falls: Falls, ids: Sequence[int], tokenizer: Vocabulary) -> Fall | None:

@@ -2,8 +2,7 @@
 
 /** @typedef {"sessionStorage" | "localStorage"} Kind */
 
-/** @type {Map<string, string>} */
-const memory = new Map();
+/** @type {Map<string, string>} */ const memory = new Map();
 
 /** @param {Kind} kind @param {string} name @returns {string | null} null if there is none */
 export function read(kind, name) {

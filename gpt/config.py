@@ -179,8 +179,9 @@ class GPTConfig:
         check_choice("norm", self.norm, get_args(Norm))
         check_choice("qk_norm", self.qk_norm, (False, True, "full"))
         caps = ("attn_softcap", "logit_softcap")
-        for name in ("norm_eps", "attn_scale", "embedding_scale", "rotary_base", "window_rotary_base", *caps):
-            if getattr(self, name) is not None:
+        optional = ("attn_scale", "window_rotary_base", *caps)
+        for name in ("norm_eps", "embedding_scale", "rotary_base", *optional):
+            if getattr(self, name) is not None or name not in optional:
                 check_number(name, getattr(self, name), 0.0, MAX_FACTOR)
                 if name in caps:
                     check_above(name, getattr(self, name), 0)

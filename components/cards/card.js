@@ -56,8 +56,7 @@ function setChoices(list, choices) {
   }
 }
 
-/** @type {Record<string, (node: Node, card: Card) => Built>} */
-const BUILDERS = {
+/** @type {Record<string, (node: Node, card: Card) => Built>} */ const BUILDERS = {
   box: ({ classes = "", grow, min_width, children = [] }, { build }) => {
     const element = make("div", classes);
     if (grow) element.style.flex = `${grow} 1 ${min_width}px`;

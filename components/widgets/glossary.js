@@ -5,8 +5,7 @@ import { language, terms } from "./i18n.js";
 
 /** @typedef {{ word: string, forms: string[], says: string }} Term */
 
-/** @type {Map<string, { pattern: RegExp, terms: Map<string, Term> } | null>} */
-const known = new Map();
+/** @type {Map<string, { pattern: RegExp, terms: Map<string, Term> } | null>} */ const known = new Map();
 
 /** @param {string} language @param {boolean} isHeader */
 function wordsOf(language, isHeader) {

@@ -4,13 +4,10 @@
 /** @typedef {{ invisible: string, names: Record<string, string> }} Marks */
 /** @typedef {{ language: string, texts: Record<string, string>, terms: import("./glossary.js").Term[], marks: Marks }} Catalogue */
 
-/** @type {Map<string, Promise<Catalogue>>} */
-const loaded = new Map();
-/** @type {Catalogue} */
-let spoken = { language: "", texts: {}, terms: [], marks: { invisible: "", names: {} } };
+/** @type {Map<string, Promise<Catalogue>>} */ const loaded = new Map();
+/** @type {Catalogue} */ let spoken = { language: "", texts: {}, terms: [], marks: { invisible: "", names: {} } };
 export const SPOKEN = "glassbox-spoken"; // event on the document: another language is used
-/** @type {Promise<void> | null} */
-let loading = null;
+/** @type {Promise<void> | null} */ let loading = null;
 
 /** Returns a promise while a catalogue is being loaded, otherwise null. */
 export const isLoading = () => loading;

@@ -42,16 +42,11 @@ const SETTLED_MS = 100;
 const [SEEN_PX, GAP_PX] = [160, 16]; // at least this much of an answer is in sight, at this distance from the window's edge
 const KEPT_PX = 64; // what is above it is filled up to its former height if it has become less tall by at most this
 
-/** @type {Map<string, Mount>} */
-const definitions = new Map();
-/** @type {Set<Mounted>} */
-const mounted = new Set();
-/** @type {Set<Mounted>} */
-const stale = new Set(); // widgets to draw
-/** @type {ResizeObserver} */
-let sizes;
-/** @type {Map<number, Record<string, any>>} */
-const newProperties = new Map(); // of gradio's components, by number
+/** @type {Map<string, Mount>} */ const definitions = new Map();
+/** @type {Set<Mounted>} */ const mounted = new Set();
+/** @type {Set<Mounted>} */ const stale = new Set(); // widgets to draw
+/** @type {ResizeObserver} */ let sizes;
+/** @type {Map<number, Record<string, any>>} */ const newProperties = new Map(); // of gradio's components, by number
 let navigated = 0; // time of the newest tab click
 let scheduled = false;
 /** Raises an event on the gr.HTML that receives the frames. @type {Trigger} */
@@ -102,8 +97,7 @@ export async function mountIn(element, place, call, send) {
   removeOld();
   /** @type {Mounted} */
   const self = { element, place, widget: { draw() {} }, view: call.view, width: -1, listening: [] };
-  /** @type {Host} */
-  const host = {
+  /** @type {Host} */ const host = {
     id: call.id,
     options: { ...window.glassbox.options[call.widget], ...call.options },
     get dark() {

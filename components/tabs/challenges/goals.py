@@ -30,9 +30,6 @@ N_LISTED = 4  # features per layer
 SURE, TORN, SAID = 0.95, 0.25, 0.5  # probabilities to reach
 
 
-# The two heads that copy an earlier token
-
-
 def circuit_arcs(r: Reading) -> list[Arc]:
     last, source = len(r.ids) - 1, r.circuit.source
     return [
@@ -83,9 +80,6 @@ def put_back(r: Reading, after: Tensor) -> Verdict:
     return Verdict(
         "back" if is_set else "place", is_set and 2 * now >= whole, token=r.name(token), p=whole, now=now, head=head
     )
-
-
-# Heads to pick or to switch off
 
 
 def looks_back(r: Reading, after: Tensor) -> Verdict:
@@ -146,9 +140,6 @@ def keeps(r: Reading, after: Tensor) -> Verdict:
     return Verdict("keeps", done, **score, token=r.name(best), p=after[best].item(), top=r.name(now), n=n)
 
 
-# Tokens and layers to pick
-
-
 def without_token(r: Reading) -> Tensor:
     token = r.answer.token
     return r.before if token is None else r.predicted([*r.ids[:token], *r.ids[token + 1 :]])
@@ -200,9 +191,6 @@ def twin(r: Reading, after: Tensor) -> Verdict:
     is_set = None not in (r.answer.token, r.answer.layer)
     values = {"token": r.name(other), "p": after[other].item(), "top": r.name(top)}
     return Verdict("twin" if is_set else "twin.place", is_set and other == top, **values)
-
-
-# Texts to write
 
 
 def words_of(text: str) -> list[str]:
@@ -269,9 +257,6 @@ def probabilities(r: Reading) -> Tensor:
     """Return the probability of each token after the first, given the tokens before it, (T - 1,)."""
     logits = r.loaded.model.logits(r.trace.final_norm[0, :-1]).float().cpu()
     return logits.softmax(-1).gather(1, torch.tensor(r.ids[1:])[:, None])[:, 0]
-
-
-# Concepts and features
 
 
 def turned(r: Reading) -> Edits:

@@ -51,9 +51,6 @@ class Play:
     switched: int = 0
 
 
-# Judging an answer
-
-
 @dataclass(frozen=True, eq=False)
 class Judged:
     """A judged answer. after: next-token probabilities with the visitor's interventions, (vocab_size,)."""
@@ -105,9 +102,6 @@ def note(s: Any) -> str:
     if s.model == DEFAULT_MODEL:
         return ""
     return t("challenges.other", model=short_name(s.model), usual=short_name(DEFAULT_MODEL))
-
-
-# The path through the challenges, and the verdict
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
@@ -174,9 +168,6 @@ def draw_foot(s: Any) -> dict[str, Any]:
     }
 
 
-# Which tools a challenge needs
-
-
 def where(piece: str, tools: tuple[Tool, ...], part: Part, *parts: Part, **layout: Any) -> Part:
     """Return a column that is on the page while the open challenge has one of these tools."""
 
@@ -205,9 +196,6 @@ def is_index(value: object, count: int) -> TypeGuard[int]:
 def head_of(found: Judged, layer: object, head: object) -> tuple[int, int] | None:
     config = found.reading.loaded.model.config
     return (layer, head) if is_index(layer, config.n_layer) and is_index(head, config.n_head) else None
-
-
-# Writing a text
 
 
 def type_text(session: Session, sent: dict[str, Any]) -> None:
@@ -263,9 +251,6 @@ def draw_bars(s: Any) -> dict[str, Any]:
     return token_bars(title, tokenizer, ids, before, after, "challenges.bar", label=visible_token, **given)
 
 
-# Picking a token or a head
-
-
 def pick_token(session: Session, sent: dict[str, Any]) -> None:
     index, found = sent.get("index"), found_for(session, "token", "place")
     if found is not None and is_index(index, len(found.reading.ids)):
@@ -303,9 +288,6 @@ def draw_heads(s: Any) -> dict[str, Any]:
     return heads_data([levels[..., row, : row + 1] for row in range(n)], np.zeros((*weights.shape[:2], 3)), content)
 
 
-# Switching heads off, and picking a layer
-
-
 def switch_head(session: Session, sent: dict[str, Any]) -> None:
     """Switch a head on or off. `sent` contains "layer", "head", "on", and the number "n" of the change."""
     answer, n = session.state(Play).answer, sent.get("n")
@@ -340,9 +322,6 @@ def pick_layer(session: Session, layer: object) -> None:
     for _, offered in layers(session.snapshot()):
         if layer == offered:
             attempt(session, replace(session.state(Play).answer, layer=offered))
-
-
-# Concepts and features
 
 
 def turn_concept(session: Session, sent: dict[str, Any]) -> None:

@@ -78,9 +78,6 @@ class Writing:
     job: Job | None = None
 
 
-# The text and the effect of the edits on it
-
-
 def written_pair(s: Any) -> WrittenPair | None:
     """Return both texts if they are complete and Write's text is still the same."""
     pair: WrittenPair | None = s[Writing].written
@@ -135,9 +132,6 @@ def selected_position(s: Any, read: effects.ReadText) -> int:
     return read.n_read - 1 if source != read.source or position == NEWEST else min(position, read.n_read - 1)
 
 
-# The edits in words
-
-
 def current(s: Any) -> str:
     if s.text is None:
         return t("error.no_text")
@@ -163,9 +157,6 @@ def status(s: Any) -> str | Message | None:
         if s.text is not None and make(s.text.config) == s.edits:
             return t(f"change.try.{name}.says")
     return None
-
-
-# Editing
 
 
 def kept_edits(session: Session) -> Edits:
@@ -285,9 +276,6 @@ def edits_section() -> Part:
         kit.says("change-notice", dropped, kind="notice"),
         kit.columns(grid, others),
     )
-
-
-# The effect
 
 
 def select_position(session: Session, position: object) -> None:

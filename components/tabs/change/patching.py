@@ -91,9 +91,6 @@ class Patching:
     job: Job | None = None
 
 
-# The prompts and the answers
-
-
 def prompts(s: Any) -> tuple[str, str]:
     """Return the prompts: those that a person has set, those of a patch from a newer link, or an example."""
     state, patches = s[Patching], s.edits.patches
@@ -144,9 +141,6 @@ def chosen(name: str, s: Any) -> list[Any]:
     """Return the chosen "answer" or "other" token. Ids from another model's vocabulary are not shown."""
     value = None if sweeps_of(s) is None and s[Patching].sweeps is not None else getattr(s[Patching], name)
     return [] if value is None or value == "" else [value]
-
-
-# The sweep
 
 
 def choose_activation(session: Session, value: object) -> Iterator[None]:
@@ -234,9 +228,6 @@ def _token(loaded: LoadedModel, chosen: object, default: int) -> int:
         if len(ids) == 1:
             return ids[0]
     raise PageError("change.patch.token", text=str(chosen)[:40])
-
-
-# The map
 
 
 def sweeps_of(s: Any) -> Sweeps | None:

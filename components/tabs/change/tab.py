@@ -82,9 +82,6 @@ def _write(session: Session, job: Job, pair: change.WrittenPair, texts: TwoTexts
         session.change(change.Writing, growing=None, written=complete)
 
 
-# Both texts
-
-
 def strip(side: int, s: Any) -> dict[str, Any]:
     """Return the data of a token strip; before there are two texts, the left one shows the text that is measured."""
     growing = s[change.Writing].growing

@@ -82,9 +82,6 @@ def lessons(loaded: LoadedModel, tabs: OtherTabs) -> Tab:
     return tab
 
 
-# Opening
-
-
 def open_lesson(loaded: LoadedModel, session: Session, key: object) -> bool:
     """Open a lesson with its initial controls, unless it is open. Returns False if there is no lesson with this key."""
     if not isinstance(key, str) or key not in BY_KEY:
@@ -107,9 +104,6 @@ def open_lesson(loaded: LoadedModel, session: Session, key: object) -> bool:
 
 def lesson_key(s: Any) -> str | None:
     return s.state(Open).lesson or None
-
-
-# The path through the course, code and questions
 
 
 def path(loaded: LoadedModel, s: Any) -> dict[str, Any]:
@@ -209,9 +203,6 @@ def replies(s: Any) -> dict[int, Reply]:
     goals = enumerate(QUESTIONS.get(s[Open].lesson, ()), 1)
     reached = [n for n, goal in goals if isinstance(goal, GoalQuestion) and goal.is_reached(s)]
     return {**s[Open].replies, **dict.fromkeys(reached, Reply("right"))}
-
-
-# The figure
 
 
 NO_PICTURE, NO_SLIDER = Picture(lambda s: None), SliderSpec("", 0, 1, 1, 0)

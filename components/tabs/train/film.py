@@ -207,9 +207,6 @@ def heatmap(shown: Shown) -> Drawing:
     return figure, text
 
 
-# The learning curve
-
-
 def curve_chart(shown: Shown) -> Drawing:
     run, progress, copy_losses = shown.run, shown.progress, None
     if isinstance(run, RecordedRun):
@@ -358,8 +355,6 @@ def film_card(film: Film, machine: Machine) -> Callable[[], Card]:
     )
     return kit.card(f"{name}-results", kit.case(f"{name}-pictures", film.is_shown, {True: pictures}), classes="")
 
-
-# The recorded run, in which heads learn to copy: the tab How it learned
 
 learned = kit.Tab("learned")
 

@@ -35,9 +35,6 @@ MAX_NAMED = 3  # parts named in a sentence
 ERROR = "error"  # key of the reconstruction error in the later layer
 
 
-# The main reason, as a sentence
-
-
 @tab.computed
 @about
 def causes(s: Any, e: Explained) -> Causes:

@@ -140,9 +140,6 @@ class Explained:
         return self.tokenizer.ids_after(self.prediction.held)
 
 
-# What is explained
-
-
 def question_of(s: Any) -> Question:
     """Return the question that a visitor asked about the selected position, or an empty one."""
     asked: Question = s[Chosen].question
@@ -197,9 +194,6 @@ def about(function: Callable[[Any, Explained], T]) -> Callable[[Any], T]:
 def latest(session: Session) -> Explained | None:
     found: Explained | None = session.snapshot()[explained]
     return found
-
-
-# The token to explain
 
 
 def short(tokenizer: Vocabulary, token_id: int) -> str:

@@ -61,9 +61,6 @@ SMALLEST_REST = 0.005  # a smaller remainder would be written as 0.00
 MAX_NAMED_HEADS = 3  # heads named in a sentence
 
 
-# The token to explain
-
-
 def token(s: Any) -> int | None:
     return None if kit.no_text(s) else s[explained.explained].prediction.token
 
@@ -95,9 +92,6 @@ def lead(s: Any) -> str:
         best = prediction.best[0]
         sentence += t("why.lead.best", best=quoted(e.tokenizer, best), p=percent(p[best].item()))
     return sentence
-
-
-# The text, shaded by how much the prediction depends on each token
 
 
 @tab.computed
@@ -195,9 +189,6 @@ def text_section() -> Part:
             kit.column(kit.picture("why-influence", influence), grow=2),
         ),
     )
-
-
-# The parts of the logit
 
 
 @tab.computed
@@ -315,9 +306,6 @@ def parts_section() -> Part:
             kit.column(kit.picture("why-heads", heads_map, clickable=True, on=choose_head)),
         ),
     )
-
-
-# The roles of the heads
 
 
 @tab.computed

@@ -39,8 +39,7 @@ export function prepared(film, root) {
   return { ...film, images, neurons: bytes(film.neurons), theme: theme(root, names) };
 }
 
-/** @type {Record<string, (stage: Stage, share: number) => void>} */
-const SCENES = {
+/** @type {Record<string, (stage: Stage, share: number) => void>} */ const SCENES = {
   yours: paintText, cause: paintCause, ending: paintStories, differ: paintStories, blind: paintStories, rows: paintRows, ask: paintAsking,
   answer: paintAnswers, mix: paintMixing, add: paintHeads, neurons: paintNeurons, layers: paintLayers, next: paintNext, draw: paintDraw, written: paintWritten,
 };

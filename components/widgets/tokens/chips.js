@@ -5,15 +5,9 @@ import { t } from "../i18n.js";
 import { marked, partsOf, percent, visible } from "../labels.js";
 
 /**
- * @typedef {object} Token  see `token_line`
- * @property {number} id
- * @property {string} text
- * @property {number | null} probability
- * @property {number | null} rank
- * @property {"p" | "g" | "h"} kind
- * @property {string} bytes
- * @property {number | null} entropy
- * @property {[string, string][]} unseen
+ * A token as in `token_line`; a probability, a rank or an entropy may be unknown.
+ * @typedef {{id: number, text: string, bytes: string, kind: "p" | "g" | "h", unseen: [string, string][],
+ *   probability: number | null, rank: number | null, entropy: number | null}} Token
  */
 
 const DEEPEST = 8; // bits
@@ -28,8 +22,7 @@ export const inUnit = (value) => `${Number.isFinite(value) ? value.toFixed(1) : 
 /** @param {Token} token */
 export const nameOf = ({ text, bytes }) => visible(text) + bytes || "∎";
 
-/** @type {Record<string, (token: Token) => number | null>} */
-const LEVELS = {
+/** @type {Record<string, (token: Token) => number | null>} */ const LEVELS = {
   rank: ({ rank }) => rank && Math.max(0, 1 - Math.log(rank) / Math.log(WORST)),
   entropy: ({ entropy }) => (entropy === null ? null : Math.min(1, entropy / DEEPEST)),
   surprisal: (token) => (token.entropy === null ? null : Math.min(1, surprisal(token) / DEEPEST)),

@@ -175,8 +175,7 @@ function mount(root, host) {
     const index = chips.indexOf(chip);
     const token = tokens[index];
     if (!token) return tip.hide();
-    /** @type {[string, string][]} */
-    const rows = [...token.unseen];
+    /** @type {[string, string][]} */ const rows = [...token.unseen];
     if (isExact()) rows.push([t("strip.id"), String(token.id)]);
     if (token.probability !== null) rows.push([t("strip.probability"), percent(token.probability)]);
     if (token.rank !== null) rows.push([t("strip.rank"), String(token.rank)]);

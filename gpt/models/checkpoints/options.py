@@ -159,7 +159,7 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
         raise GPTError("layout.rope_type", value=kind, known="default, " + ", ".join(SCALING))
     longest = values["max_position_embeddings"]
     context = rope.get(ORIGINAL) or values.get(ORIGINAL) or longest
-    factor = rope.get("factor") or longest / context
+    factor = rope.get("factor") or max(1.0, longest / context)
     length = math.log(max(factor, 1.0))
     usual: Options = {"original_context": longest if kind == "dynamic" else context}
     if kind == "yarn":
