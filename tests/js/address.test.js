@@ -81,7 +81,7 @@ test("what the address was opened with is replaced, and it keeps the language an
   open("?__theme=dark&lang=zh&prompt=a%20b&junk=1");
   name("tab=why&prompt=a%20b");
   assert.deepEqual(page.entries, ["/app/?tab=why&prompt=a+b&__theme=dark&lang=zh"]);
-  store.apply({ n: (n += 1), base: null, voice: { language: "en" } });
+  store.apply({ n: (n += 1), base: n - 1, voice: { language: "en" } });
   assert.deepEqual(page.entries, ["/app/?tab=why&prompt=a+b&__theme=dark&lang=en"]);
 });
 
