@@ -26,7 +26,7 @@ from components.widgets.widget import to_base64
 from gpt import FinishReason, Generation, SamplingParams, Step, list_models
 from gpt.analysis.predictions import search_vocabulary
 from gpt.models.registry import memory_of_listed, title
-from gpt.models.sources import HUB_MODELS
+from gpt.models.sources import HUB_MODELS, find_source
 from gpt.tokenizer import Vocabulary, incremental_decoder
 
 AVERAGE = -1  # the head picker's value for the average over all heads
@@ -315,7 +315,8 @@ def _listed_name(model: str) -> str:
     n, units = known.n_parameters, ((1e8, " 亿"), (1e4, " 万")) if spoken() == "zh" else ((1e9, "B"), (1e6, "M"))
     (large, name), (small, short) = units
     size = f"{n / large:.2f}{name}" if n >= large else f"{n / small:.0f}{short}"
-    return t("model.from_hub", title=known.title, parameters=size, memory=f"{n_bytes / 1e9:.1f} GB")
+    place = "downloaded" if find_source(model).is_here else "from_hub"
+    return t(f"model.{place}", title=known.title, parameters=size, memory=f"{n_bytes / 1e9:.1f} GB")
 
 
 def _own_name(model: str) -> str:

@@ -28,7 +28,7 @@ from components.labels import (
     unseen_names,
     visible,
 )
-from components.text_views import token_lines
+from components.text_views import model_choices, token_lines
 from components.widgets.tokens import shade_value, token_line
 from gpt import get_model
 
@@ -40,6 +40,13 @@ def test_a_negative_number_has_a_real_minus():
     assert decimal(-0.16997, 4) == "−0.1700"
     assert decimal(2, 2) == "2.00"
     assert decimal(-0.00001, 4) == "0.0000"
+
+
+def test_the_list_of_models_says_which_of_the_hub_are_downloaded(monkeypatch, tmp_path):
+    monkeypatch.setattr("gpt.models.sources.cached_folder", lambda name: tmp_path if name == "gpt2" else None)
+    labels = {name: label for label, name in model_choices()}
+    assert labels["gpt2"] == "GPT-2 small · 124M, 0.5 GB, downloaded"
+    assert labels["gpt2-medium"] == "GPT-2 medium · 355M, 1.4 GB, from the hub"
 
 
 def test_a_number_far_from_one_is_written_as_a_power():
