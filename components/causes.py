@@ -58,8 +58,8 @@ class Fall(NamedTuple):
 
 
 class Falls(NamedTuple):
-    """probability: the predicted token's probability under the sampling settings. words, heads: those whose removal
-    lowers it, largest drop first. all_words: every measured word, in text order.
+    """A prediction's probability under the sampling settings, and the words and heads whose removal lowers it, largest
+    drop first. all_words: every measured word, in text order.
     """
 
     probability: float

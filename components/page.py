@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 from starlette.middleware import Middleware
 
+from components import limits
 from components.api.registration import register_endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
 from components.causes import reason
@@ -19,13 +20,6 @@ from components.first_screen import SCREEN, FirstScreen, first_screen
 from components.frame import build_frame, measured
 from components.gradio_workarounds import Answers, look_less_often
 from components.i18n import LANGUAGES, t
-from components.limits import (
-    MAX_CONCURRENT_EVENTS,
-    MAX_MODEL_EVENTS,
-    MAX_VISITOR_BYTES,
-    MAX_WAITING_EVENTS,
-    UPLOAD_SECONDS,
-)
 from components.monitoring import SESSION_BYTES, SESSIONS
 from components.render import Renderer, compute
 from components.request_limits import RequestLimits
@@ -73,7 +67,7 @@ def build_app(
     uploads: bool = False,
     course: Path | None = None,
     classes: bool = False,
-    visitor_memory: int = MAX_VISITOR_BYTES,
+    visitor_memory: int = limits.MAX_VISITOR_BYTES,
     **hints: Any,
 ) -> gr.Blocks:
     """Build the page; the model generates the first screen's example.
@@ -124,9 +118,11 @@ def build_app(
         "loss": lambda events, _: loss.tab.build(events),
     }
 
-    with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
+    with gr.Blocks(
+        title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, limits.UPLOAD_SECONDS)
+    ) as app:
         # This must come first, because it resets the queue.
-        app.queue(max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS)
+        app.queue(max_size=limits.MAX_WAITING_EVENTS, default_concurrency_limit=limits.MAX_CONCURRENT_EVENTS)
         look_less_often(app._queue)
         frame = build_frame(pick_model, select_token, stop)
         with gr.Tabs(elem_id="tabs") as tabs:
@@ -191,7 +187,7 @@ def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict
         "favicon_path": Path(__file__).with_name("favicon.svg"),  # the arch of the logo
         "js": ON_OPEN,
         "app_kwargs": {"routes": ROUTES, "middleware": middleware},
-        "max_threads": MAX_MODEL_EVENTS + 3 * MAX_CONCURRENT_EVENTS + 64,
+        "max_threads": limits.MAX_MODEL_EVENTS + 3 * limits.MAX_CONCURRENT_EVENTS + 64,
         "show_error": False,
         "enable_monitoring": False,
         "run_history": False,

@@ -241,7 +241,7 @@ def _control(kind: str, *properties: str) -> Control:
     return control
 
 
-slider = _control("slider", "low", "high", "step", "typed_step")  # with a number field; sends a number in these limits
+slider = _control("slider", "low", "high", "step", "typed_step")  # with a number field; sends a number from low to high
 choice = _control("choice", "choices", "labelled")  # a few values side by side; sends the chosen one
 select = _control("select", "choices", "beside")  # a drop-down list; sends the chosen value
 pick_list = _control("pick_list", "choices", "most")  # sends the selected values and typed strings

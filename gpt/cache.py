@@ -55,9 +55,14 @@ class KVCache:
         self.length = 0
         self.n_crops = 0  # number of times positions were dropped
         self.n_text = 0  # number of tokens of the text for which the keys are rotated, see `begin`
-        self.is_long = False  # whether they are rotated in another way than those of a short text
         self._keeps_queries, self._kv_heads = keep_queries, config.kv_heads
         self._sharing: WeakSet[KVCache] | None = None  # caches that use the same memory, see `share`
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the keys are rotated differently from those of a short text."""
+        scaling = self.config.rotary_scaling
+        return scaling is not None and scaling.angles_key(self.n_text) != scaling.angles_key(0)
 
     @property
     def kv(self) -> Tensor:
@@ -142,13 +147,12 @@ class KVCache:
         """Prepare to read a text of n_text tokens in all. Returns whether the text has to be read from its start.
 
         It does if the rotary angles of all positions differ from those of the text that has been read so far (see
-        `RotaryScaling.scaled_length`). The cache is then empty.
+        `RotaryScaling.angles_key`). The cache is then empty.
         """
         before, self.n_text, scaling = self.n_text, n_text, self.config.rotary_scaling
         if scaling is None:
             return False
-        self.is_long = scaling.scaled_length(n_text) != scaling.scaled_length(0)
-        changes = scaling.scaled_length(n_text) != scaling.scaled_length(before)
+        changes = scaling.angles_key(n_text) != scaling.angles_key(before)
         if changes:
             self.crop(0)
         return changes

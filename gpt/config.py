@@ -60,8 +60,11 @@ class RotaryScaling:
         if self.long_factors == self.factors:
             object.__setattr__(self, "long_factors", ())
 
-    def scaled_length(self, length: int) -> int:
-        """Return the length that determines the angles in a text of `length` tokens; if it is equal, so are they."""
+    def angles_key(self, length: int) -> int:
+        """Return what the angles in a text of `length` tokens depend on; texts with equal keys have equal angles.
+
+        For "dynamic", the length from which the base is computed; otherwise 1 if `long_factors` apply, else 0.
+        """
         if self.kind == "dynamic":
             return max(length, self.original_context)
         return int(len(self.long_factors) > 0 and length > self.original_context)

@@ -79,7 +79,10 @@ class ForwardContext:
         return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device), x.shape[1])
 
     def with_positions(self, config: GPTConfig, positions: Tensor, length: int = 0) -> ForwardContext:
-        """Return this context with `windowed` set and the angles of positions (T,) or (B, T) in `length` tokens."""
+        """Return this context with `windowed` set and with rotary angles for positions (T,) or (B, T).
+
+        length: number of tokens in the whole text, for scalings that depend on it; 0 for a short text.
+        """
         ctx = self.with_window(config, positions.shape[-1], positions.device)
         if config.position != "rotary" or (self.edits is not None and self.edits.drop_positions):
             return ctx

@@ -16,7 +16,7 @@ def rotary_angles(
     """Return the cosine and sine of position x frequency, where the frequency of pair i is base^(-2i/size).
 
     positions: (T,) or (B, T). size: number of rotated dimensions per head. scaling: how to scale the frequencies.
-    length: number of tokens in the text.
+    length: number of tokens in the whole text, for scalings that depend on it; 0 for a short text.
     Returns two tensors, each (T, size) or (B, 1, T, size).
     """
     frequencies = rotary_frequencies(size, base, scaling, positions.device, length)
@@ -32,14 +32,14 @@ def rotary_frequencies(
 ) -> Tensor:
     """Return the frequency of each rotated pair, (size / 2,), scaled for a text of `length` tokens.
 
-    "linear" divides all frequencies by the factor (arXiv 2306.15595). "dynamic" raises the base (transformers' code).
-    "llama3" divides frequencies that make fewer than low_freq_factor turns in the original context, keeps those with
-    more than high_freq_factor turns, and interpolates in between (Llama 3.1's released code). "yarn" does the same, but
-    interpolates along the numbers of the pairs (arXiv 2309.00071). "longrope" divides each frequency by a factor that
-    was searched for (arXiv 2402.13753).
+    "linear" divides all frequencies by the factor (arXiv 2306.15595). "dynamic" raises the base with the length beyond
+    the original context (transformers' code). "llama3" divides frequencies that make fewer than low_freq_factor turns
+    in the original context, keeps those with more than high_freq_factor turns, and interpolates in between (Llama 3.1's
+    released code). "yarn" does the same, but interpolates along the numbers of the pairs (arXiv 2309.00071). "longrope"
+    divides each frequency by a factor that was searched for (arXiv 2402.13753).
     """
     if scaling is not None and scaling.kind == "dynamic":
-        share = scaling.scaled_length(length) / scaling.original_context
+        share = scaling.angles_key(length) / scaling.original_context
         base *= (scaling.factor * share - scaling.factor + 1) ** (size / max(size - 2, 1))
     frequencies = 1 / base ** (torch.arange(0, size, 2, device=device).float() / size)
     if scaling is None or scaling.kind == "dynamic":
@@ -47,7 +47,7 @@ def rotary_frequencies(
     if scaling.kind == "linear":
         return frequencies / scaling.factor
     if scaling.kind == "longrope":
-        factors = scaling.long_factors if scaling.scaled_length(length) else scaling.factors
+        factors = scaling.long_factors if scaling.angles_key(length) else scaling.factors
         return frequencies / torch.tensor(factors, device=device)
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
     if scaling.kind == "yarn":

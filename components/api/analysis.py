@@ -4,24 +4,7 @@ from __future__ import annotations
 
 import math
 
-from components.api.arguments import (
-    Endpoints,
-    check_scored_length,
-    checked_position,
-    checked_text,
-    read,
-)
-from components.api.results import (
-    AblatedToken,
-    Ablation,
-    Contributions,
-    HeadWeights,
-    HiddenState,
-    LogitLens,
-    PatchedLogits,
-    Steered,
-    TextLoss,
-)
+from components.api import arguments, results
 from components.concepts import concept_name, found_concept, usual_strength
 from components.errors import PageError
 from components.labels import token_text
@@ -41,13 +24,15 @@ from gpt.tokenizer import hold_back, prompt_ids
 from gpt.training.evaluation import score_text
 
 
-class AnalysisEndpoints(Endpoints):
+class AnalysisEndpoints(arguments.Endpoints):
     """Endpoints that look inside a model.
 
     Most of them run one or two forward passes over the text. Patching, and the loss on a long text, take more.
     """
 
-    def attention(self, prompt: str, layer: int, head: int, model: str = "", special: bool = False) -> HeadWeights:
+    def attention(
+        self, prompt: str, layer: int, head: int, model: str = "", special: bool = False
+    ) -> results.HeadWeights:
         """Get the attention weights of one head. Prompt, layer and head are required.
 
         Parameters:
@@ -61,7 +46,7 @@ class AnalysisEndpoints(Endpoints):
         config = loaded.model.config
         check_integer("layer", layer, 0, config.n_layer - 1)
         check_integer("head", head, 0, config.n_head - 1)
-        document = read(loaded, prompt, special=special)
+        document = arguments.read(loaded, prompt, special=special)
         if (n := len(document.ids)) > MAX_ATTENTION_TOKENS:
             raise PageError("error.attention_too_long", n=n, limit=MAX_ATTENTION_TOKENS)
         weights = document.attn_weights(layer, head)
@@ -74,7 +59,7 @@ class AnalysisEndpoints(Endpoints):
 
     def logit_lens(
         self, prompt: str, position: int = -1, token_id: int | None = None, model: str = "", special: bool = False
-    ) -> LogitLens:
+    ) -> results.LogitLens:
         """Apply the logit lens: what the model would predict if it ended at each layer. Only the prompt is required.
 
         Parameters:
@@ -117,7 +102,7 @@ class AnalysisEndpoints(Endpoints):
         against: int | None = None,
         model: str = "",
         special: bool = False,
-    ) -> Contributions:
+    ) -> results.Contributions:
         """Split a logit into contributions of heads and layers (direct logit attribution). Only the prompt is required.
 
         Parameters:
@@ -155,7 +140,7 @@ class AnalysisEndpoints(Endpoints):
         k: int = 20,
         model: str = "",
         special: bool = False,
-    ) -> Ablation:
+    ) -> results.Ablation:
         """Compare the next tokens before and after switching off heads or layers. Prompt and one part are required.
 
         Parameters:
@@ -196,7 +181,7 @@ class AnalysisEndpoints(Endpoints):
         k: int = 20,
         model: str = "",
         special: bool = False,
-    ) -> Steered:
+    ) -> results.Steered:
         """Turn a concept up and compare predictions and continuations. Prompt and concept are required.
 
         Parameters:
@@ -214,7 +199,7 @@ class AnalysisEndpoints(Endpoints):
         check_integer("k", k, 1, loaded.tokenizer.n_vocab)
         check_integer("max_new_tokens", max_new_tokens, 0, MAX_LENGTH)
         params = SamplingParams(temperature=temperature, seed=seed)
-        layer, feature = found_concept(loaded, checked_text("concept", concept))
+        layer, feature = found_concept(loaded, arguments.checked_text("concept", concept))
         strength = usual_strength(loaded, (layer, feature)) if strength is None else strength
         assert loaded.concepts is not None
         edits = Edits(steering=(loaded.concepts.steering(layer, feature, strength),))
@@ -239,7 +224,7 @@ class AnalysisEndpoints(Endpoints):
         name: str = "resid_post",
         model: str = "",
         special: bool = False,
-    ) -> HiddenState:
+    ) -> results.HiddenState:
         """Get the residual stream, or what a layer adds to it, at one position. Prompt and layer are required.
 
         Parameters:
@@ -254,7 +239,7 @@ class AnalysisEndpoints(Endpoints):
         loaded = self.find_model(model)
         check_integer("layer", layer, 0, loaded.model.config.n_layer - 1)
         ids, _ = _typed(loaded, "prompt", prompt, special)
-        place = checked_position(position, len(ids))
+        place = arguments.checked_position(position, len(ids))
         trace = trace_window(loaded.model, ids, place, place + 1)
         return {
             "token": token_text(loaded.tokenizer, ids[place]),
@@ -270,7 +255,7 @@ class AnalysisEndpoints(Endpoints):
         name: str = "resid_pre",
         model: str = "",
         special: bool = False,
-    ) -> PatchedLogits:
+    ) -> results.PatchedLogits:
         """Find activations of one text that restore its prediction in another (activation patching). Both are required.
 
         Parameters:
@@ -303,7 +288,7 @@ class AnalysisEndpoints(Endpoints):
             "recovered": found.recovered.tolist(),
         }
 
-    def loss(self, text: str, model: str = "", special: bool = False) -> TextLoss:
+    def loss(self, text: str, model: str = "", special: bool = False) -> results.TextLoss:
         """Measure how well a model predicts a text: loss, perplexity, bits per byte. Only the text is required.
 
         Parameters:
@@ -312,8 +297,8 @@ class AnalysisEndpoints(Endpoints):
             loss in nats per token, perplexity, bits_per_byte, and tokens: all but the first, with their surprisal
         """
         loaded = self.find_model(model)
-        ids = prompt_ids(loaded.tokenizer, checked_text("text", text), special=special)
-        check_scored_length(len(ids))
+        ids = prompt_ids(loaded.tokenizer, arguments.checked_text("text", text), special=special)
+        arguments.check_scored_length(len(ids))
         found = score_text(loaded, ids)
         return {
             "loss": found.score.loss,
@@ -337,26 +322,28 @@ class AnalysisEndpoints(Endpoints):
         """Return the model, the trace of one position in the prompt, and the tokens that can follow; [] for all."""
         loaded = self.find_model(model)
         ids, only = _typed(loaded, "prompt", prompt, special)
-        place = checked_position(position, len(ids))
+        place = arguments.checked_position(position, len(ids))
         trace = trace_window(loaded.model, ids, place, place + 1)
         return loaded, trace, only if place == len(ids) - 1 else []
 
 
 def _typed(loaded: LoadedModel, name: str, text: str, special: bool) -> tuple[list[int], list[int]]:
     """Encode a typed text. Also return the tokens that can follow it; [] for all (see `gpt.tokenizer.hold_back`)."""
-    rest, held = hold_back(loaded.tokenizer, checked_text(name, text))
+    rest, held = hold_back(loaded.tokenizer, arguments.checked_text(name, text))
     return encode_prompt(loaded, rest, special=special), loaded.tokenizer.ids_after(held)
 
 
 def _read_both(loaded: LoadedModel, prompt: str, edits: Edits, special: bool) -> tuple[Generation, Generation]:
     """Let the model read the prompt without and with the edits."""
-    original = read(loaded, prompt, special=special)
+    original = arguments.read(loaded, prompt, special=special)
     edited = Generation(loaded, original.ids, edits=edits, held=original.held)
     edited.read()
     return original, edited
 
 
-def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:
+def _before_and_after(
+    loaded: LoadedModel, original: Generation, edited: Generation, count: int
+) -> list[results.AblatedToken]:
     """Return the `count` best next tokens in either document, with their probabilities in both."""
     before, after = (at_one(each.logits(each.n_read - 1)).numpy() for each in (original, edited))
     shown = dict.fromkeys([*best(after, before, count).tolist(), *best(before, after, count).tolist()])

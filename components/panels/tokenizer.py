@@ -152,10 +152,6 @@ def ladder_of(side: str) -> Part:
     return column(name, picture(f"bpe-ladder-{side}", partial(ladder, side)))
 
 
-def strip_of(side: str) -> Part:
-    return column(tokens(f"bpe-strip-{side}", ids=True, selectable=False, draw=partial(strip, side)))
-
-
 SECTION = panel.section(
     answer,
     text_box(Typed.word, "bpe.word", info="bpe.word.info", on=type_word),
@@ -163,7 +159,9 @@ SECTION = panel.section(
     question("bpe.text.question"),
     text_box(Typed.text, "bpe.text"),
     says("bpe-cost", cost),
-    columns(*map(strip_of, SIDES)),
+    columns(
+        *(column(tokens(f"bpe-strip-{side}", ids=True, selectable=False, draw=partial(strip, side))) for side in SIDES)
+    ),
     table("bpe-bytes", draw=characters),
     question("bpe.language.question"),
     picture("bpe-languages", languages),

@@ -136,11 +136,12 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
             with session.lock.reading():
                 answer = _saved(session, what)
     except ValueError as problem:
-        answer = _told(localize_error(problem)[:MAX_PROBLEM_CHARS])
+        answer = _told(localize_error(problem))
     session.change(ShareState, files=answer)
 
 
 def _told(text: str) -> dict[str, Any]:
+    text = text if len(text) <= MAX_PROBLEM_CHARS else f"{text[: MAX_PROBLEM_CHARS - 1]}…"
     return {"n": next(_numbers), "how": "tell", "says": text}
 
 

@@ -43,6 +43,7 @@ class LinkedRun:
 
 def encode(values: Mapping[str, Any]) -> str:
     """Return a link's query without "?", in the order of PARAMETERS."""
+    assert values.keys() <= PARAMETERS.keys(), values.keys() - PARAMETERS.keys()
     pairs = [(name, _WRITE.get(name, str)(values[name])) for name in PARAMETERS if name in values]
     return urlencode(pairs, quote_via=quote, errors="replace")
 
@@ -128,10 +129,6 @@ def _run(text: str) -> LinkedRun:
     return LinkedRun("sampled", count=count, params=params, after_space=bool(parts[2]))
 
 
-def _write_runs(runs: tuple[LinkedRun, ...]) -> str:
-    return "_".join(map(_write_run, runs))
-
-
 def _write_run(run: LinkedRun) -> str:
     if run.kind != "sampled":
         return {kind: letter for letter, kind in _BY_HAND.items()}[run.kind] + _write_ids(run.ids)
@@ -170,7 +167,7 @@ PARAMETERS: dict[str, Callable[[str], Any]] = {  # each parses its text, or rais
 }
 _WRITE: dict[str, Callable[[Any], str]] = {  # those that `str` does not write
     **dict.fromkeys(("edits_on", "prompt_ids", "hidden"), _write_ids),
-    "text": _write_runs,
+    "text": lambda runs: "_".join(map(_write_run, runs)),
 }
 # A link with only these parameters leaves the text unchanged.
 VIEW = (

@@ -48,9 +48,9 @@ class Admission:
     ) -> Iterator[tuple[T, bool]]:
         """Take steps until they end or the run is stopped, resting in between. Yields each step, and whether to update.
 
-        A step may be None, while a model on a cluster is waited for. rest: waits for some seconds, or less if the run
-        is stopped, and returns whether it goes on. pace: steps per second; 0 for as fast as possible. interval: minimum
-        seconds between two updates. `pace` and `interval` are asked after each step.
+        A step may be None: the prompt has been read, or a cluster is waited for. rest: waits for some seconds, or less
+        if the run is stopped, and returns whether it goes on. pace: steps per second; 0 for as fast as possible.
+        interval: minimum seconds between two updates. `pace` and `interval` are asked after each step.
         """
         due, updated = time.perf_counter(), -math.inf
         for step in steps:
@@ -58,11 +58,11 @@ class Admission:
             is_due = step is None or now - updated >= interval()
             updated = now if is_due and step is not None else updated
             yield step, is_due
-            due += 1 / pace() if pace() and step is not None else 0.0
+            due = time.perf_counter() if step is None or not pace() else due + 1 / pace()  # waits are not caught up
             seconds = max(0.0, due - time.perf_counter())
             if seconds:
                 self.place.rest()
-            if not rest(seconds) or not all(rest(0) for _ in self.place.after_token()):
+            if not rest(seconds) or (step is not None and not all(rest(0) for _ in self.place.after_token())):
                 return
 
 

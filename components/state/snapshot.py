@@ -92,7 +92,7 @@ class Shown:
 
 @dataclass(eq=False)
 class Snapshot(Shown):
-    """An immutable copy of a session, from which views are drawn. The other fields are as in `Session`."""
+    """A copy of a session that nobody changes, from which views are drawn. Other fields are as in `Session`."""
 
     text: Text | None = None  # as the model reads it, without hidden words
     written: Text | None = None  # the text as written; the same object as `text` if no word is hidden

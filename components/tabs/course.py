@@ -202,12 +202,10 @@ def window(values: Tensor, wrong: tuple[int, ...] | None) -> tuple[np.ndarray, t
     return np.where(np.isfinite(part), part, np.nan), (starts[0], starts[1])
 
 
-def is_idle(s: Any) -> bool:
-    return s[BuildState].job is None
-
-
 def open_button(name: str, label: str, handler: Handler, needs: Callable[[Any], bool] = lambda s: True) -> Part:
-    return kit.button(name, label, handler, queue="experiment", enabled=lambda s: is_idle(s) and needs(s))
+    return kit.button(
+        name, label, handler, queue="experiment", enabled=lambda s: s[BuildState].job is None and needs(s)
+    )
 
 
 def cards(folder: Path | None) -> list[Callable[[], Card]]:

@@ -24,10 +24,13 @@ import { Store } from "./store.js";
  * @property {() => void} [destroy]  called when the widget is removed from the page
  * @property {boolean} [always]  whether it is also drawn in a closed tab
  *
- * @typedef {object} Mounted  place: the container, which stays visible when the widget hides itself; width: the last
- *   drawing's, in px; listening: functions that remove its listeners for frames
- * @property {HTMLElement} element @property {Element} place @property {Widget} widget @property {string} view
- * @property {number} width @property {(() => void)[]} listening
+ * @typedef {object} Mounted
+ * @property {HTMLElement} element
+ * @property {Element} place  the container, which stays visible when the widget hides itself
+ * @property {Widget} widget
+ * @property {string} view
+ * @property {number} width  of the last drawing, in px
+ * @property {(() => void)[]} listening  remove its listeners for frames
  */
 
 // Signals that a page needs even while it follows another page.
@@ -35,12 +38,12 @@ const OF_SESSION = ["session", "saved", "voice", "restore"];
 const LONGEST_REST = 100; // ms
 const LONGEST_PRESS = 1000; // ms
 const PRESSED = "a, button, label, summary, [role=button], [role=option], [role=gridcell], [role=switch]";
-const LISTS = "[role=listbox], [role=list], [role=grid]"; // what is pressed in them may change its place
-const HELD_MS = 2000; // how long what was pressed stays under the pointer
-const SEEN = 0.45; // the part of the window that an answer may fill beside what was pressed
+const LISTS = "[role=listbox], [role=list], [role=grid]"; // a press may reorder their items, so the whole list is held
+const HELD_MS = 2000; // how long scrolling keeps the pressed element under the pointer
+const SEEN = 0.45; // largest part of the window's height that is scrolled for an answer
 const SETTLED_MS = 100;
 const [SEEN_PX, GAP_PX] = [160, 16]; // at least this much of an answer is in sight, at this distance from the window's edge
-const KEPT_PX = 64; // what is above it is filled up to its former height if it has become less tall by at most this
+const KEPT_PX = 64; // a widget above the pressed element that shrinks by at most this keeps its height
 
 /** @type {Map<string, Mount>} */ const definitions = new Map();
 /** @type {Set<Mounted>} */ const mounted = new Set();
@@ -216,7 +219,9 @@ function drawStale() {
   const due = [...stale].filter(({ widget, place }) => widget.always || place.getClientRects().length);
   // before anything is drawn: one layout for all
   const heights = due.map((each) => {
-    if (each.width !== (each.width = each.element.clientWidth)) each.element.style.minHeight = "";
+    const width = each.element.clientWidth;
+    if (each.width !== width) each.element.style.minHeight = "";
+    each.width = width;
     return isAbovePressed(each.element) ? each.element.offsetHeight : 0;
   });
   for (const each of due) {

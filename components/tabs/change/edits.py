@@ -160,7 +160,7 @@ def status(s: Any) -> str | Message | None:
 
 
 def kept_edits(session: Session) -> Edits:
-    """Return the edits that the model supports; those that it does not support go with the next change."""
+    """Return the edits that the model supports. The next change drops the others."""
     return Edits() if session.document is None else effects.fitting_edits(session.edits, session.document.loaded)[0]
 
 

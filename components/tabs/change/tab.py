@@ -99,7 +99,10 @@ def strip(side: int, s: Any) -> dict[str, Any]:
 
 def text_lines(read: ReadText) -> Lines:
     measured = read.statistics.tokens
-    statistics: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in measured)]
+    statistics: list[tuple[float | None, int | None]] = [
+        (None, None),
+        *((token.probability, token.rank) for token in measured),
+    ]
     statistics += [(None, None)] * (len(read.ids) - len(statistics))
     return token_lines(read.loaded.tokenizer, read.ids, statistics, n_prompt=read.n_prompt)
 

@@ -96,13 +96,13 @@ class HeadOverview:
         n = len(self.ids)
         return self.sums / np.array([max(1, n - 1), max(1, n - 1), max(1, n)])
 
-    def is_beginning(self, recording: Recording) -> bool:
+    def is_prefix_of(self, recording: Recording) -> bool:
         return self.document is recording.document and recording.ids[: len(self.ids)] == self.ids
 
     def extended(self, recording: Recording) -> HeadOverview:
-        """Return the overview, or that of another text, extended by blocks of positions for OVERVIEW_SECONDS."""
+        """Return the overview, extended by blocks of positions for about OVERVIEW_SECONDS. Another text starts anew."""
         overview, began, end = self, time.perf_counter(), recording.length
-        if not self.is_beginning(recording):
+        if not self.is_prefix_of(recording):
             overview = self.empty(recording.document)
         n_layer, n_head, _ = overview.sums.shape
         factor = overview.factor
@@ -150,7 +150,7 @@ def overview(s: Any) -> Generator[HeadOverview, None, HeadOverview]:
 
 def draw_heads(s: Any) -> dict[str, Any]:
     scene, shown = s.cached(scene_of), s[overview]
-    if not shown.ids or not shown.is_beginning(scene.recording):
+    if not shown.ids or not shown.is_prefix_of(scene.recording):
         raise Pending
     text = _overview_sentence(shown, scene)
     data = heads_data(shown.rows, shown.shares, {"layer": scene.layer, "head": scene.head, "text": text})

@@ -70,7 +70,7 @@ class Recording:
         cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
         return self.length * (cache + sum(rows[0].nbytes for rows in self._buffers.rows.values()))
 
-    def is_beginning(self, text: Text | None) -> bool:
+    def is_prefix_of(self, text: Text | None) -> bool:
         """Return whether this text starts with the recorded tokens, and they have not been overwritten."""
         if text is None or self.document is not text.document:
             return False
@@ -212,7 +212,7 @@ def vector_rows(value: Tensor, *, wide: bool) -> np.ndarray:
 
 
 def neuron_rows(pre: Tensor, post: Tensor, up: Tensor | None) -> np.ndarray:
-    """Return what `Recording.neurons` says of each position, (T, 5). pre, post, up: (1, T, n_ff)."""
+    """Return (active, strongest, pre, up, post) for each position, (T, 5). pre, post, up: (1, T, n_ff)."""
     strongest = (post if up is None else post.abs()).argmax(dim=-1, keepdim=True)
     active = ((post if up is None else pre) > 0).sum(dim=-1, keepdim=True)
     at_strongest = [x.gather(-1, strongest) for x in (pre, torch.ones_like(post) if up is None else up, post)]

@@ -110,7 +110,7 @@ class Scene:
 def recorded_position(s: Snapshot) -> int | None:
     """Return the selected position, clamped to the last recorded one; None if the recording is not of this text."""
     recording = recorded.latest(s)
-    if s.text is None or recording is None or not recording.length or not recording.is_beginning(s.text):
+    if s.text is None or recording is None or not recording.length or not recording.is_prefix_of(s.text):
         return None
     return min(s.text.at(s.selection), recording.length - 1)
 

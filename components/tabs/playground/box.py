@@ -155,7 +155,7 @@ def take_text(
     else:
         edit = plain_edit(tokenizer, document, typed, special=special, names=names)
     is_branch, n = edit.keep > 0 and not is_prompt, edit.keep + len(edit.ids)
-    if n > loaded.model.config.block_size + is_branch:
+    if n > loaded.model.config.block_size + (1 if is_branch else 0):  # the last token of a full text is never read
         session.too_long = n
         return False
     if document is not None and is_branch:

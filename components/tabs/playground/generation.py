@@ -102,7 +102,7 @@ def write_fitting(session: Session) -> Iterator[None]:
 def write(session: Session, begin: Begin) -> Iterator[None]:
     """Load the chosen model, and continue the document that `begin` returns, if any.
 
-    If the model does not come, or this is cancelled before it does, the model in use is chosen again.
+    If the model cannot be loaded or cannot read the text, or the run is cancelled, the model in use is chosen again.
     """
     turn, began = session.lock.begin(), time.perf_counter()
     chosen, is_usable, document = session.model, False, None

@@ -63,6 +63,10 @@ class PipelineView:
         return token_at_stages(self.logits, self.stages, token_id)
 
     @cached_property
+    def rows(self) -> list[TokenAtStage]:
+        return self.through(self.followed)
+
+    @cached_property
     def likeliest(self) -> list[int]:
         """Ids in descending order of probability: first the remaining tokens, then the removed ones."""
         last, raw = self.stages[-1].logits.numpy(), self.logits.float().cpu().numpy()
@@ -107,7 +111,7 @@ def token_table(view: PipelineView) -> list[list[str]]:
     """List the followed token's logit, log-probability in nats, probability and rank after each stage."""
     keys = ("stage", "logit", "log_probability.short", "probability", "rank")
     rows = [[t(f"pipeline.{key}") for key in keys]]
-    for row in view.through(view.followed)[:-1]:
+    for row in view.rows[:-1]:
         cells = ["−∞", "−∞", "0", "–"]
         if row.rank is not None:
             numbers = decimal(row.logit, 2), decimal(row.log_probability, 2)
@@ -143,7 +147,7 @@ def stage_chart(view: PipelineView, unit: Unit) -> dict[str, Any]:
 
 
 def sentence(view: PipelineView) -> str:
-    whole, rows = view.stages[-1], view.through(view.followed)
+    whole, rows = view.stages[-1], view.rows
     caption = t(
         "pipeline.says" if whole.n_removed else "pipeline.says.all",
         kept=f"{whole.n_kept:,}",

@@ -1,6 +1,6 @@
 """The film of a training run: one displayed step, with a head and a token that stay selected across steps.
 
-The tab How it learned shows that of a recorded run, and the tab Train that of a visitor's own.
+The How it learned tab plays a recorded run; the Train tab plays the visitor's own run.
 """
 
 from __future__ import annotations

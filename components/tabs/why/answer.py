@@ -19,7 +19,8 @@ from components.labels import layer_head_name, percent, quoted, signed
 from components.state.reads import Pending
 from components.state.session import Session
 from components.state.typed_text import word_name, words_of
-from components.tabs.why.explained import Chosen, Explained, about, explained, latest, predict, question_of, short, tab
+from components.tabs.why import explained
+from components.tabs.why.explained import Chosen, Explained, about, explanation, latest, predict, short, tab
 from gpt import GPTConfig
 from gpt.analysis.causes import Ablation, Causes, predict_without
 from gpt.analysis.concept_graph import ConceptGraph, FeatureNode, Removed, concept_graph, logits_without
@@ -43,7 +44,7 @@ def causes(s: Any, e: Explained) -> Causes:
 
 
 def falls(s: Any) -> Falls:
-    return falls_of(s[causes], s[explained].prediction.previous, s.settings.sampling())
+    return falls_of(s[causes], s[explanation].prediction.previous, s.settings.sampling())
 
 
 def is_expected(s: Any) -> bool:
@@ -54,11 +55,11 @@ def is_expected(s: Any) -> bool:
 def because(s: Any) -> str:
     """Name the word and the head whose removal lowers the probability the most; meanwhile, state the probability."""
     try:
-        found, e = s.cached(falls), s[explained]
+        found, e = s.cached(falls), s[explanation]
     except Pending:
         if not is_expected(s):
             raise
-        prediction, config = predict(s.text, s.position, question_of(s).token), s.text.config
+        prediction, config = predict(s.text, s.position, explained.question_of(s).token), s.text.config
         p = percent(prediction.probabilities(s.settings.sampling())[prediction.token].item())
         name = quoted(s.text.tokenizer, prediction.token)
         return t("why.because.busy", token=name, p=p, heads=config.n_layer * config.n_head)
@@ -115,7 +116,7 @@ def flow(s: Any) -> CauseFlow | ConceptGraph | None:
     if s[Chosen].by == "concepts":
         found: ConceptGraph | None = s[graph]
         return found
-    return cause_flow(s[explained], s.cached(falls))
+    return cause_flow(s[explanation], s.cached(falls))
 
 
 def word_key(word: Sequence[int]) -> str:
@@ -174,7 +175,7 @@ def switch(session: Session, sent: dict[str, Any]) -> None:
         return
     clicked = {key for key in parts(e, found) if key == sent.get("key")}
     prediction, before = s[Chosen].off
-    before = before if prediction == e.prediction else frozenset()  # of both flows
+    before = before if prediction == e.prediction else frozenset()  # keys of both flows, heads and concepts
     off = before - parts(e, found).keys() if sent.get("all") is True else before ^ clicked
     if len(hidden_by(found, off)) <= e.prediction.position:  # at least one token must remain
         session.change(Chosen, off=(e.prediction, off))
@@ -211,7 +212,7 @@ def draw_flow(s: Any) -> dict[str, Any]:
         return {"columns": [], "is_pending": is_expected(s)}
     if found is None:
         return {"columns": [], "is_pending": False}
-    e = s[explained]
+    e = s[explanation]
     ids, token, off = e.prediction.previous, e.prediction.token, off_of(s, e, found)
     before, p = e.prediction.probabilities(s.settings.sampling())[token].item(), None
     if off:
@@ -326,4 +327,4 @@ def shortened_number(p: float) -> float:
 def no_paths(s: Any) -> str:
     if s[Chosen].by != "concepts" or s[graph] is not None:
         return ""
-    return t("concepts.none" if s[explained].loaded.concepts is None else "why.paths.long")
+    return t("concepts.none" if s[explanation].loaded.concepts is None else "why.paths.long")

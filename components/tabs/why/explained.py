@@ -163,7 +163,7 @@ def traced(s: Any) -> tuple[int, Trace]:
 
 
 @tab.computed
-def explained(s: Any) -> Explained:
+def explanation(s: Any) -> Explained:
     first, trace = s[traced]
     return Explained(s.text, s.text.document.edits, first, trace, predict(s.text, s.position, question_of(s).token))
 
@@ -188,11 +188,11 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
 
 
 def about(function: Callable[[Any, Explained], T]) -> Callable[[Any], T]:
-    return wraps(function)(lambda s: function(s, s[explained]))
+    return wraps(function)(lambda s: function(s, s[explanation]))
 
 
 def latest(session: Session) -> Explained | None:
-    found: Explained | None = session.snapshot()[explained]
+    found: Explained | None = session.snapshot()[explanation]
     return found
 
 
@@ -204,7 +204,7 @@ def tokens(s: Any) -> list[tuple[str, int]]:
     """Return (label, id) pairs for the likeliest tokens, the next one in the text, and the one to explain."""
     if kit.no_text(s):
         return []
-    e = s[explained]
+    e = s[explanation]
     position, p = e.prediction.position, e.prediction.probabilities(s.settings.sampling())
     others = dict.fromkeys([e.prediction.token, *e.text.ids[position + 1 : position + 2]])
     named = [(f"{short(e.tokenizer, i)}  {percent(p[i].item())}", i) for i in e.prediction.best]

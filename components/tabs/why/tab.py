@@ -62,7 +62,7 @@ MAX_NAMED_HEADS = 3  # heads named in a sentence
 
 
 def token(s: Any) -> int | None:
-    return None if kit.no_text(s) else s[explained.explained].prediction.token
+    return None if kit.no_text(s) else s[explained.explanation].prediction.token
 
 
 def choose_token(session: Session, token: object) -> None:
@@ -75,7 +75,7 @@ def choose_token(session: Session, token: object) -> None:
 def lead(s: Any) -> str:
     if s.text is None or s.text.n_read == 0:
         return t("error.no_text")
-    e = s[explained.explained]
+    e = s[explained.explanation]
     p, prediction = e.prediction.probabilities(s.settings.sampling()), e.prediction
     sentence = t(
         "why.lead.exact" if is_exact() else "why.lead",

@@ -363,7 +363,7 @@ const SIZES = [
 const LINE_ON_PHONES = { px: 24, smallest: 24 };
 const SIZES_ON_PHONES = [
   { name: "two", px: 24, lines: 3 },
-  { name: "medium", px: 22, lines: 5 },
+  { name: "medium", px: 22, lines: 4 },
 ];
 const WRAPPED = 1.08; // lines end before the box does
 const LONGEST = 600; // characters that are measured

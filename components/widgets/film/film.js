@@ -109,7 +109,7 @@ function mount(element, host) {
     return true;
   }
 
-  /** Shows a beat: from its beginning if the film moves, which pauses after it unless it was playing. @param {number} beat */
+  /** Shows a beat from its beginning, or its end with reduced motion. Pauses after it unless the film was playing. @param {number} beat */
   function go(beat) {
     if (!film) return;
     if (beat >= film.beats.length) [time, isPlaying] = [total(), false];
@@ -135,7 +135,10 @@ function mount(element, host) {
   }
 
   function leave() {
-    [film, given, isPlaying, steppers.film, told] = [null, null, false, null, ""];
+    film = given = null;
+    isPlaying = false;
+    told = "";
+    steppers.film = null;
     removeEventListener("resize", fit);
     root.close();
     document.body.removeAttribute("data-film");

@@ -13,9 +13,9 @@ import { bytes, percent } from "../labels.js";
 /** @typedef {{alpha?: number, colour?: string, align?: CanvasTextAlign}} Look */
 /** @typedef {ReturnType<typeof prepared>} Prepared */
 /** @typedef {Prepared & Moment & {ctx: Context, unit: number}} Sized  unit: scale of lines and small texts */
+/** @typedef {{x: number, y: number, w: number, size: number, at: number}} Place  a word's left edge and middle line; at: its first token */
+/** @typedef {{beat: number, share: number, w: number, h: number}} Moment  share: elapsed fraction of the beat; w, h: the stage in px */
 /**
- * @typedef {{x: number, y: number, w: number, size: number, at: number}} Place  a word's left edge and middle line; at: its first token
- * @typedef {{beat: number, share: number, w: number, h: number}} Moment  share: elapsed fraction of the beat; w, h: the stage in px
  * @typedef {{
  *   beats: {name: string, chapter: number, seconds: number}[], chapters: string[],
  *   words: Record<string, {title: string, says: string}>, layer: number, head: number,

@@ -15,7 +15,7 @@ import { bytes } from "../labels.js";
  *   weights?: string, row: number[], scores: number[], scores_are: string,
  *   words: Record<string, string>, next: [string, number][], chosen: number, text: string, offered_rows?: number | null,
  * }} Flow  all fields or none
- *   tokens: of the displayed rows, from position `start` on, of `total`. window: how many tokens the layer sees; null for all.
+ *   tokens: those of the displayed rows. start: the first row's position. total: tokens in the text. window: how many tokens the layer sees; null for all.
  *   ahead: whether a token attends to later ones. is_parallel: whether both branches read the same vector. has_pre_norm: whether
  *   they read a normalised one. has_post_norm: whether their outputs are normalised before they are added.
  *   stack, norms: the residual stream after each layer, and the selected row's norm there. weights: base64 of uint8, rows x rows,
@@ -134,9 +134,13 @@ function sequence({ n_layer, layer, strips, is_parallel, has_post_norm }) {
 export function columns(data, width) {
   const parts = sequence(data);
   const unit = width / parts.reduce((sum, [, size]) => sum + size, 0);
+  /** @type {Record<string, Column>} */ const placed = {};
   let x = 0;
-  const placed = parts.map(([name, size]) => /** @type {const} */ ([name, { x: (x += size * unit) - size * unit, w: size * unit }]));
-  return Object.fromEntries(placed.filter(([name]) => name));
+  for (const [name, size] of parts) {
+    if (name) placed[name] = { x, w: size * unit };
+    x += size * unit;
+  }
+  return placed;
 }
 
 /** The selected row, its neighbours and the most attended rows are readable. @param {Flow} data @returns {number[]} px */

@@ -11,9 +11,11 @@ import { defineWidget } from "../runtime.js";
 /**
  * @typedef {object} Node
  * @property {string | null} key  null for a part that can't be switched off
- * @property {string} name @property {string} [short]  on a narrow page
+ * @property {string} name
+ * @property {string} [short]  on a narrow page
  * @property {number} [number]  a probability beside the name
- * @property {number} adds  how much goes through it @property {string} says  its tooltip
+ * @property {number} adds  how much goes through it
+ * @property {string} says  its tooltip
  *
  * @typedef {object} Flow
  * @property {"heads" | "concepts"} [by]  what it goes through
@@ -21,7 +23,9 @@ import { defineWidget } from "../runtime.js";
  * @property {{title: string, nodes: Node[]}[]} [columns]
  * @property {[column: number, from: number, to: number, size: number, key: string | null, says: string][]} [edges]
  * @property {string[]} [off]  keys of what is switched off
- * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]  without what is off
+ * @property {string} [target]  the predicted token
+ * @property {number} [before]  the target's probability with everything on
+ * @property {number | null} [after]  the same without what is off; null until it is computed
  * @property {string} [says]
  * @property {boolean} [is_pending]  whether the flow is still being computed; its space is reserved
  */
