@@ -25,17 +25,17 @@ def curves_chart(x: float) -> Drawing:
     here = {name: activation_curve(name, at) for name in DRAWN}
     figure = activation_curves(
         grid.numpy(),
-        {ACTIVATIONS[name]: curve.y.numpy() for name, curve in curves.items()},
-        {ACTIVATIONS[name]: curve.slope.numpy() for name, curve in curves.items()},
+        {ACTIVATIONS[name]: y.numpy() for name, (y, _) in curves.items()},
+        {ACTIVATIONS[name]: slope.numpy() for name, (_, slope) in curves.items()},
         at=at.item(),
         flat=flattest(),
     )
-    values = {name: decimal(curve.y.item(), 4) for name, curve in here.items()}
-    slopes = {f"d_{name}": decimal(curve.slope.item(), 4) for name, curve in here.items()}
+    values = {name: decimal(y.item(), 4) for name, (y, _) in here.items()}
+    slopes = {f"d_{name}": decimal(slope.item(), 4) for name, (_, slope) in here.items()}
     return figure, t("activations.values", x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
 
 
 @lru_cache(maxsize=1)
 def flattest() -> float:
-    curve = activation_curve("gelu_tanh", torch.linspace(-1, 0, 100_001, dtype=torch.float64))
-    return float(curve.x[curve.y.argmin()])
+    x = torch.linspace(-1, 0, 100_001, dtype=torch.float64)
+    return float(x[activation_curve("gelu_tanh", x)[0].argmin()])

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from components.figures.bars import histogram
 from components.figures.lines import lines
@@ -47,23 +48,23 @@ def config_of(s: Any) -> GPTConfig:
 
 
 @panel.computed
-def prediction(s: Any) -> initialisation.InitialPrediction:
+def prediction(s: Any) -> tuple[Tensor, float]:
     return initialisation.initial_prediction(config_of(s), seed=s[Chosen].seed, std=s[Chosen].std)
 
 
 @panel.computed
-def untrained_norms(s: Any) -> initialisation.ResidualNorms:
+def untrained_norms(s: Any) -> tuple[list[float], list[float]]:
     return initialisation.residual_norms(config_of(s), seed=s[Chosen].seed)
 
 
 @panel.computed
-def trained_norms(s: Any) -> tuple[float, ...]:
-    """Measure the norms of the visitor's model on its text; () if there is no text."""
-    return () if no_text(s) else initialisation.model_norms(s.text.loaded.model, s.text.ids[: s.text.n_read])
+def trained_norms(s: Any) -> list[float]:
+    """Measure the norms of the visitor's model on its text; [] if there is no text."""
+    return [] if no_text(s) else initialisation.model_norms(s.text.loaded.model, s.text.ids[: s.text.n_read])
 
 
 def answer(s: Any) -> str:
-    loss, vocabulary = s[prediction].loss, s[Chosen].vocabulary
+    (_, loss), vocabulary = s[prediction], s[Chosen].vocabulary
     uniform = math.log(vocabulary)
     verdict = t("start.verdict.near" if abs(loss - uniform) < NEAR_UNIFORM else "start.verdict.far")
     numbers = {"loss": f"{loss:.2f}", "vocabulary": f"{vocabulary:,}", "uniform": f"{uniform:.2f}"}
@@ -71,27 +72,27 @@ def answer(s: Any) -> str:
 
 
 def logits(s: Any) -> Drawing:
-    first = s[prediction]
-    values = first.logits.float().numpy()
+    first, _ = s[prediction]
+    values = first.float().numpy()
     limit = max(0.5, float(np.abs(values).max()))
     counts, edges = np.histogram(values, bins=BINS, range=(-limit, limit))
     figure = histogram(counts / len(values), edges, x_title=t("start.logit"), y_title=t("start.share"))
-    shares = {"best": percent(at_one(first.logits).max().item()), "even": percent(1 / len(values))}
-    return figure, t("start.logits.says", std=f"{first.logits.std():.3f}", **shares)
+    shares = {"best": percent(at_one(first).max().item()), "even": percent(1 / len(values))}
+    return figure, t("start.logits.says", std=f"{first.std():.3f}", **shares)
 
 
 def norms(s: Any) -> Drawing:
-    lengths, trained = s[untrained_norms], s[trained_norms]
-    n_layer = len(lengths.scaled) - 1
+    (scaled, unscaled), trained = s[untrained_norms], s[trained_norms]
+    n_layer = len(scaled) - 1
     figure = lines(
         np.arange(n_layer + 1),
-        {t("start.scaled"): np.array(lengths.scaled), t("start.unscaled"): np.array(lengths.unscaled)},
+        {t("start.scaled"): np.array(scaled), t("start.unscaled"): np.array(unscaled)},
         x_title=t("start.after"),
         y_title=t("start.norm"),
     )
     factor = f"1/√{2 * n_layer} = {1 / math.sqrt(2 * n_layer):.3f}"
-    ends = {"scaled": f"{lengths.scaled[-1]:.2f}", "unscaled": f"{lengths.unscaled[-1]:.2f}"}
-    says = t("start.norms.says", begin=f"{lengths.scaled[0]:.2f}", factor=factor, **ends)
+    ends = {"scaled": f"{scaled[-1]:.2f}", "unscaled": f"{unscaled[-1]:.2f}"}
+    says = t("start.norms.says", begin=f"{scaled[0]:.2f}", factor=factor, **ends)
     note = t("start.trained", begin=f"{trained[0]:.2f}", end=f"{trained[-1]:.2f}") if trained else ""
     return figure, says, note
 

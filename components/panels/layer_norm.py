@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +17,6 @@ from components.widgets.simple import table
 from gpt.experiments import layers
 
 EPS = {1e-8: "0.00000001", 1e-5: "0.00001", 1e-3: "0.001", 0.1: "0.1", 1.0: "1"}
-STAGES = ("before", "standard", "after")
 
 panel = kit.Panel("norm")
 
@@ -39,7 +37,7 @@ class Chosen:
 
 
 class Rows(NamedTuple):
-    numbers: layers.Normalised
+    numbers: dict[str, torch.Tensor]
     names: list[str]
 
 
@@ -50,29 +48,30 @@ def which(s: Any) -> layers.NormName:
 
 
 @panel.computed
-def of_model(s: Any) -> layers.NormInput:
-    """Return the selected token's row and its predecessor as inputs of a normalisation, (2, C) or (1, C)."""
+def of_model(s: Any) -> tuple[torch.Tensor, ...]:
+    """Return the selected token's row and its predecessor as inputs of a normalisation, (2, C) or (1, C), and the
+    normalisation's scale and shift, (C,)."""
     text, position, norm = s.text_read(), s.position, which(s)
     layer = 0 if norm == "ln_f" else s.selection.layer
-    found = layers.norm_input(text.loaded.model, text.ids[: position + 1], norm, layer)
-    return replace(found, rows=found.rows[max(0, position - 1) :].float().clone())
+    rows, *learned = layers.norm_input(text.loaded.model, text.ids[: position + 1], norm, layer)
+    return rows[max(0, position - 1) :].float().clone(), *(each.float() for each in learned)
 
 
 def rows(s: Any) -> Rows:
     scale, shift, eps = s[Chosen].scale, s[Chosen].shift, s[Chosen].eps
     if not reads_model(s):
         numbers = layers.normalise(layers.linear_relu_rows(), scale=scale, shift=shift, eps=eps)
-        return Rows(numbers, [t("norm.row", n=n + 1) for n in range(len(numbers.before))])
-    found = s[of_model]
-    factors = {"scale": scale * found.scale.float(), "shift": shift + found.shift.float()}
+        return Rows(numbers, [t("norm.row", n=n + 1) for n in range(len(numbers["before"]))])
+    inputs, learned_scale, learned_shift = s[of_model]
+    factors = {"scale": scale * learned_scale, "shift": shift + learned_shift}
     tokens = range(max(0, s.position - 1), s.position + 1)
     names = [f"{quoted(s.text.tokenizer, s.text.ids[place])} · {place}" for place in tokens]
-    return Rows(layers.normalise(found.rows, **factors, eps=eps, kind=found.kind), names)
+    return Rows(layers.normalise(inputs, **factors, eps=eps, kind=s.text.config.norm), names)
 
 
 def statistics(found: Rows) -> dict[str, list[list[str]]]:
     """Return each row's mean, biased variance (divided by n) and unbiased variance (divided by n - 1) at each stage."""
-    parts = {stage: getattr(found.numbers, stage).cpu() for stage in STAGES}
+    parts = {stage: part.cpu() for stage, part in found.numbers.items()}
     columns = {
         stage: (part.mean(dim=1), part.var(dim=1, unbiased=False), part.var(dim=1)) for stage, part in parts.items()
     }
@@ -97,7 +96,7 @@ def table_rows(s: Any) -> dict[str, Any]:
     lines = [
         [f"{name}, {t(f'norm.stage.{stage}')}", *found[stage][n]]
         for n, name in enumerate(shown.names)
-        for stage in STAGES
+        for stage in shown.numbers
     ]
     return {"rows": [head, *lines]}
 
@@ -108,7 +107,7 @@ def note(s: Any) -> str:
 
 def bars(side: str, s: Any) -> Drawing:
     shown = s.cached(rows)
-    part = getattr(shown.numbers, side).cpu()
+    part = shown.numbers[side].cpu()
     means, stds = part.mean(dim=1).numpy(), part.std(dim=1, unbiased=False).numpy()
     figure = row_bars(part.numpy(), shown.names, means, stds)
     return figure, t("norm.picture", when=t(f"norm.{side}"), n=f"{part.shape[1]:,}")

@@ -18,21 +18,22 @@ from components.state.jobs import Job, time_limited
 from components.state.text import NEWEST, Text
 from components.widgets.chart import Drawing
 from gpt import GPT
-from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
+from gpt.experiments.masks import FLOOR, MaskEffect, future_leak, padding_effect, train_on_random_text
 
 MAX_TOKENS = 48  # maximum number of tokens in the text; each forward pass runs without a cache
 STEPS, MAX_SECONDS = 80, 20.0
+Losses = tuple[list[float], list[float]]  # of a model with the causal mask and of one without
 
 panel = kit.Panel("masks")
 
 
 @panel.state
 class Chosen:
-    """padding_length: number of padding tokens. latest: losses of two models that are trained on random text."""
+    """padding_length: number of padding tokens. latest: losses on random text."""
 
     padding_length: int = kit.setting(8, low=1, high=32)
     side: str = kit.setting("left", lambda s: {side: t(f"masks.side.{side}") for side in ("left", "right")})
-    latest: RandomTextLosses | None = None
+    latest: Losses | None = None
     job: Job | None = None
     notice: ValueError | None = None
 
@@ -133,7 +134,7 @@ def moves(s: Any, effect: MaskEffect, mark: tuple[str, int] | None = None) -> Fi
     )
 
 
-def train(s: Any) -> Iterator[RandomTextLosses]:
+def train(s: Any) -> Iterator[Losses]:
     return time_limited(train_on_random_text(steps=STEPS), MAX_SECONDS)
 
 
@@ -141,16 +142,17 @@ def losses(s: Any) -> Drawing:
     trained = s[Chosen].latest
     if trained is None:
         return None
-    n = len(trained.with_mask)
+    with_mask, without_mask = trained
+    n = len(with_mask)
     figure = lines(
         np.arange(1, n + 1),
-        {t("masks.without"): np.array(trained.without_mask), t("masks.with"): np.array(trained.with_mask)},
+        {t("masks.without"): np.array(without_mask), t("masks.with"): np.array(with_mask)},
         x_title=t("masks.update"),
         y_title=t("masks.loss"),
-        level_at=(t("masks.floor"), trained.floor),
+        level_at=(t("masks.floor"), FLOOR),
     )
-    kept, cheated = (f"{side[-1]:.2f}" for side in (trained.with_mask, trained.without_mask))
-    values = {"steps": n, "kept": kept, "cheated": cheated, "floor": f"{trained.floor:.2f}"}
+    kept, cheated = (f"{side[-1]:.2f}" for side in trained)
+    values = {"steps": n, "kept": kept, "cheated": cheated, "floor": f"{FLOOR:.2f}"}
     return figure, t("masks.learn.picture", **values)
 
 

@@ -16,7 +16,8 @@ from components.i18n import t
 from components.labels import listed, percent
 from components.state.jobs import Job, time_limited
 from components.widgets.chart import Drawing
-from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
+from gpt.config import Position
+from gpt.experiments import positions
 from gpt.rotary import rotary_angles
 
 HEAD_SIZE = 16  # head size in the charts
@@ -31,12 +32,12 @@ panel = kit.Panel("positions")
 
 @panel.state
 class Chosen:
-    """position: the query's position. distance: number of tokens from key to query. latest: the models with
-    learned and rotary positions, after the same number of updates."""
+    """position: the query's position. distance: number of tokens from key to query. latest: the number of
+    updates, and the losses of models with learned and rotary positions by place in the text."""
 
     position: int = kit.setting(20, low=0, high=MAX_POSITION)
     distance: int = kit.setting(3, low=0, high=MAX_POSITION)
-    latest: tuple[Extrapolation, Extrapolation] | None = None
+    latest: tuple[int, dict[Position, list[float]]] | None = None
     job: Job | None = None
     notice: ValueError | None = None
 
@@ -44,7 +45,7 @@ class Chosen:
 @lru_cache(maxsize=1)
 def closeness() -> np.ndarray:
     """Return the cosine similarity of two equal vectors after rotation, at each distance, (MAX_POSITION + 1,)."""
-    return rotary_closeness(HEAD_SIZE, torch.arange(MAX_POSITION + 1)).numpy()
+    return positions.rotary_closeness(HEAD_SIZE, torch.arange(MAX_POSITION + 1)).numpy()
 
 
 def answer(s: Any) -> str:
@@ -54,7 +55,7 @@ def answer(s: Any) -> str:
 
 def waves(s: Any) -> Drawing:
     figure = grid(
-        sinusoidal_positions(MAX_POSITION + 1, WIDTH).numpy(),
+        positions.sinusoidal_positions(MAX_POSITION + 1, WIDTH).numpy(),
         x_title=t("positions.number"),
         y_title=t("positions.place"),
     )
@@ -93,31 +94,30 @@ def rotations(s: Any) -> Drawing:
     return circles(hands), says
 
 
-def train(s: Any) -> Iterator[tuple[Extrapolation, Extrapolation]]:
-    lengths: Any = {"trained_length": TRAINED_LENGTH, "tested_length": TESTED_LENGTH, "steps": STEPS}
-    runs = train_extrapolation("learned", **lengths), train_extrapolation("rotary", **lengths)
-    return time_limited(zip(*runs, strict=False), MAX_SECONDS)
+def train(s: Any) -> Iterator[tuple[int, dict[Position, list[float]]]]:
+    run = positions.train_extrapolation(trained_length=TRAINED_LENGTH, tested_length=TESTED_LENGTH, steps=STEPS)
+    return time_limited(run, MAX_SECONDS)
 
 
 def beyond(s: Any) -> Drawing:
     trained = s[Chosen].latest
     if trained is None:
         return None
-    learned, _ = trained
+    steps, by_place = trained
     figure = lines(
-        np.arange(1, len(learned.by_position) + 1),
-        {t(f"positions.{each.position}"): np.array(each.by_position) for each in trained},
+        np.arange(1, TESTED_LENGTH + 1),
+        {t(f"positions.{position}"): np.array(values) for position, values in by_place.items()},
         x_title=t("positions.place"),
         y_title=t("positions.loss"),
-        level_at=(t("positions.floor"), learned.floor),
-        mark=(t("positions.trained"), learned.trained_length),
+        level_at=(t("positions.floor"), positions.FLOOR),
+        mark=(t("positions.trained"), TRAINED_LENGTH),
     )
     losses = {
-        f"{each.position}_{where}": f"{loss:.2f}"
-        for each in trained
-        for where, loss in (("in", each.inside), ("out", each.beyond))
+        f"{position}_{where}": f"{loss:.2f}"
+        for position, values in by_place.items()
+        for where, loss in zip(("in", "out"), positions.inside_and_beyond(values, TRAINED_LENGTH), strict=True)
     }
-    says = t("positions.beyond.picture", steps=learned.steps, trained=learned.trained_length, **losses)
+    says = t("positions.beyond.picture", steps=steps, trained=TRAINED_LENGTH, **losses)
     return figure, says
 
 

@@ -15,7 +15,7 @@ from components.parts import number_box
 from components.state.session import Session
 from components.widgets.chart import Drawing
 from components.widgets.simple import table
-from gpt.experiments.initialisation import ShortcutGradients, shortcut_gradients
+from gpt.experiments.initialisation import shortcut_gradients
 
 MAX_SEED = 2**31 - 1
 
@@ -41,13 +41,13 @@ def type_seed(session: Session, seed: object) -> None:
 
 
 @panel.computed
-def gradients(s: Any) -> ShortcutGradients:
+def gradients(s: Any) -> tuple[list[float], list[float]]:
     chosen = s[Chosen]
     return shortcut_gradients(depth=chosen.depth, width=chosen.width, seed=chosen.seed, activation=chosen.activation)
 
 
 def answer(s: Any) -> str:
-    without, with_shortcuts = s[gradients].without[0], s[gradients].with_shortcuts[0]
+    without, with_shortcuts = (layers[0] for layers in s[gradients])
     if with_shortcuts == without == 0:
         return t("shortcuts.dead")
     if without == 0:
@@ -58,10 +58,10 @@ def answer(s: Any) -> str:
 
 
 def bars(s: Any) -> Drawing:
-    found = s[gradients]
+    without, with_shortcuts = s[gradients]
     figure = grouped_bars(
-        [str(layer) for layer in range(len(found.without))],
-        {t("shortcuts.without"): np.array(found.without), t("shortcuts.with"): np.array(found.with_shortcuts)},
+        [str(layer) for layer in range(len(without))],
+        {t("shortcuts.without"): np.array(without), t("shortcuts.with"): np.array(with_shortcuts)},
         log=True,
         digits=".2g",
         y_title=t("shortcuts.gradient"),
@@ -71,9 +71,8 @@ def bars(s: Any) -> Drawing:
 
 
 def numbers(s: Any) -> dict[str, Any]:
-    found = s[gradients]
     heads = [t(f"shortcuts.{key}") for key in ("layer", "without", "with")]
-    pairs = enumerate(zip(found.without, found.with_shortcuts, strict=True))
+    pairs = enumerate(zip(*s[gradients], strict=True))
     return {"rows": [heads, *([str(layer), f"{one:.6g}", f"{other:.6g}"] for layer, (one, other) in pairs)]}
 
 

@@ -19,7 +19,7 @@ from components.widgets.chart import Drawing
 from components.widgets.simple import table
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
-from gpt.experiments.tokens import MergeStep, language_costs, merge_steps, split_words, text_cost
+from gpt.experiments.tokens import MergeStep, merge_steps, split_words, tokens_per_character
 from gpt.tokenizer import valid_text
 
 MAX_WORD_BYTES = 24  # each byte takes a row
@@ -118,11 +118,11 @@ def strip(side: str, s: Any) -> dict[str, Any]:
 
 def cost(s: Any) -> str:
     """Return a sentence with the text's token counts in both vocabularies; "" for an empty text."""
-    text, (own, gpt2) = s[Typed].text, s[vocabularies].values()
+    text = s[Typed].text
     if not text:
         return ""
-    found, n_gpt2 = text_cost(own, text), text_cost(gpt2, text).tokens
-    return t("bpe.text.says", characters=found.characters, bytes=found.n_bytes, own=found.tokens, gpt2=n_gpt2)
+    counts = {side: len(vocabulary.encode(text)) for side, vocabulary in s[vocabularies].items()}
+    return t("bpe.text.says", characters=len(text), bytes=len(valid_text(text).encode()), **counts)
 
 
 def characters(s: Any) -> dict[str, Any]:
@@ -135,15 +135,15 @@ def characters(s: Any) -> dict[str, Any]:
 
 
 def languages(s: Any) -> Drawing:
-    costs = {side_name(side, s): language_costs(s[vocabularies][side]) for side in SIDES}
+    costs = {side_name(side, s): tokens_per_character(s[vocabularies][side]) for side in SIDES}
     own = next(iter(costs.values()))
     figure = grouped_bars(
         [t(f"bpe.language.{key}") for key in own],
-        {title: np.array([each.tokens_per_character for each in side.values()]) for title, side in costs.items()},
+        {title: np.array([*side.values()]) for title, side in costs.items()},
         y_title=t("bpe.per_character"),
         digits=".2g",
     )
-    rates = {key: f"{own[key].tokens_per_character:.2f}" for key in ("en", "zh")}
+    rates = {key: f"{own[key]:.2f}" for key in ("en", "zh")}
     return figure, t("bpe.language.says", **rates)
 
 

@@ -10,7 +10,7 @@ from components.kit import Panel, check_box, picture, question, row, says, selec
 from components.labels import percent
 from components.panels.shape_settings import parameter_bars
 from gpt import PRESETS, GPTConfig
-from gpt.experiments.shapes import UNTIED_124M, EmbeddingEffects, count_parameters, embedding_effects
+from gpt.experiments.shapes import UNTIED_124M, count_parameters, embedding_effects
 
 PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
@@ -30,7 +30,7 @@ class Chosen:
 
 
 @panel.computed
-def effects(s: Any) -> EmbeddingEffects:
+def effects(s: Any) -> tuple[float, float]:
     return embedding_effects(replace(SMALL, tie_weights=s[Chosen].tied), TEXT)
 
 
@@ -58,12 +58,12 @@ def answer(s: Any) -> str:
 
 
 def taught(s: Any) -> str:
-    found = s[effects]
+    own_token_best, rows_with_gradient = s[effects]
     return t(
         "tying.taught",
         state=t(f"tying.state.{'tied' if s[Chosen].tied else 'untied'}"),
-        own=percent(found.own_token_best),
-        rows=percent(found.rows_with_gradient),
+        own=percent(own_token_best),
+        rows=percent(rows_with_gradient),
         tokens=len(TEXT) - 1,
     )
 

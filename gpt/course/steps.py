@@ -6,18 +6,19 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 
 from gpt.course.reference import LEARNING_RATE, TRAINING_STEPS, Reference, config_of, state
-from gpt.experiments.initialisation import DeepNetwork, shortcut_gradients
+from gpt.experiments.initialisation import shortcut_gradients
 from gpt.experiments.layers import linear_relu_rows, normalise
+from gpt.experiments.minimal import DeepNetwork
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.generate import generate_greedy
-from gpt.layers import GELU
+from gpt.layers import GELU, seeded
 from gpt.models.sources import BUNDLED
 from gpt.presets import PRESETS
 
@@ -162,7 +163,8 @@ def query_key_value(reference: Reference) -> dict[str, Any]:
 
 def deep_layers(reference: Reference) -> dict[str, Any]:
     """Return the weights for the five layers in the original experiment, with seed 123."""
-    network = DeepNetwork([3] * 5 + [1], "gelu_tanh", shortcuts=True, seed=123)
+    with seeded(123):
+        network = DeepNetwork([3] * 5 + [1], shortcuts=True)
     weights = {name.removeprefix("layers."): value for name, value in network.state_dict().items()}
     return {"weights": weights, "widths": [3] * 5 + [1]}
 
@@ -248,7 +250,7 @@ result = embed(idx, wte, wpe)
         Test(
             Words("the two rows from the book, seed 123", "书中的两行数，种子 123"),
             "result = LayerNorm(6)(x)",
-            lambda reference: normalise(linear_relu_rows(seed=123)).after,
+            lambda reference: normalise(linear_relu_rows(seed=123))["after"],
             lambda reference: {"x": linear_relu_rows(seed=123)},
         ),
         Test(
@@ -346,7 +348,7 @@ for shortcuts in (False, True):
     rows.append(torch.stack([layer.weight.grad.abs().mean() for layer in network]))
 result = torch.stack(rows)
 """,
-            lambda reference: torch.tensor(astuple(shortcut_gradients(seed=123))),  # (2, 5)
+            lambda reference: torch.tensor(shortcut_gradients(seed=123)),  # (2, 5)
             deep_layers,
             tolerance=1e-8,
         ),

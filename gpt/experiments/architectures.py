@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.analysis.tracing import trace_text
-from gpt.cache import KVCache
 from gpt.experiments.masks import total_variation
 from gpt.layers import LayerNorm
 from gpt.model import GPT, ForwardContext
@@ -41,12 +40,11 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
     """Measure each model's median seconds per token with a KV cache, over interleaved rounds."""
-    times: list[list[float]] = [[] for _ in models]
+    idx, times = torch.tensor([list(ids)], device=models[0].device), [list[float]() for _ in models]
     for _ in range(rounds):
         for model, seconds in zip(models, times, strict=True):
-            cache = KVCache(model.config, max_length=len(ids) + n_tokens, dtype=model.dtype, device=model.device)
-            model(torch.tensor([list(ids)], device=model.device), cache=cache)
-            next_id = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+            cache, next_id = model.new_cache(max_length=len(ids) + n_tokens), torch.zeros_like(idx[:, :1])
+            model(idx, cache=cache)
             began = time.perf_counter()
             for _ in range(n_tokens):
                 next_id = model(next_id, cache=cache).argmax(dim=-1)

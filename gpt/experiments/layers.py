@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from gpt.analysis.tracing import trace_text
 from gpt.config import Activation, GPTConfig, Norm
@@ -23,27 +24,18 @@ Placement = Literal["pre", "post"]
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Points of an activation function: x, y and the slope dy/dx, float64 tensors of the same shape."""
-
-    x: Tensor
-    y: Tensor
-    slope: Tensor
-
-
-def activation_curve(name: Activation, x: Tensor) -> Curve:
-    """Compute values and slopes (by autograd) of an activation function."""
+def activation_curve(name: Activation, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return an activation function's values and slopes dy/dx (by autograd) at x, in float64."""
     x = x.detach().double().requires_grad_()
     with torch.enable_grad():
         y = ACTIVATIONS[name](x)
         (slope,) = torch.autograd.grad(y.sum(), x)
-    return Curve(x.detach(), y.detach(), slope)
+    return y.detach(), slope
 
 
 def gelu_difference(x: Tensor) -> Tensor:
     """Return GPT-2's GELU minus the exact function, in float64: below 0.0005, and largest near |x| = 2.7."""
-    return activation_curve("gelu_tanh", x).y - activation_curve("gelu", x).y
+    return ACTIVATIONS["gelu_tanh"](x.double()) - ACTIVATIONS["gelu"](x.double())
 
 
 @dataclass(frozen=True)
@@ -68,56 +60,33 @@ def dropout_effect(model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int 
     idx = torch.tensor([list(ids)], device=model.device)
     parts: dict[str, tuple[Tensor, Tensor]] = {}
 
-    def recorder(name: str) -> Callable[..., None]:
-        def record(module: nn.Module, args: tuple[Tensor], out: Tensor) -> None:
-            before, after = (x[0, ..., -1, :].flatten() for x in (args[0], out))
-            parts.setdefault(name, (before, after))
+    def record(name: str, before: Tensor, after: Tensor) -> None:
+        parts.setdefault(name, (before[0, ..., -1, :].flatten(), after[0, ..., -1, :].flatten()))
 
-        return record
-
-    def logits() -> Tensor:
-        return twin(idx, trace=Trace())[0, -1]  # (vocab_size,)
+    def run_twice() -> Tensor:
+        return torch.stack([twin(idx, trace=Trace())[0, -1] for _ in range(2)])  # (2, vocab_size)
 
     for name in PARTS:
-        twin.get_submodule(name).register_forward_hook(recorder(name))
+        twin.get_submodule(name).register_forward_hook(lambda _, args, out, name=name: record(name, args[0], out))
     with seeded(seed, model.device):
         twin.train()
-        training = torch.stack((logits(), logits()))
+        training = run_twice()
     twin.eval()
-    return DropoutEffect(training, torch.stack((logits(), logits())), parts)
-
-
-@dataclass(frozen=True)
-class Normalised:
-    """Rows (n, C) normalised by LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
-
-    standard: rows with mean 0 and variance 1 (LayerNorm) or with mean square 1 (RMSNorm), apart from the effect of eps.
-    after: standard x scale + shift.
-    """
-
-    before: Tensor
-    standard: Tensor
-    after: Tensor
-
-
-@dataclass(frozen=True)
-class NormInput:
-    """The input (T, C) to a norm in a model, and the norm's learned parameters (C,)."""
-
-    kind: Norm
-    rows: Tensor
-    scale: Tensor
-    shift: Tensor
-    eps: float
+    return DropoutEffect(training, run_twice(), parts)
 
 
 @torch.inference_mode()
 def normalise(
     rows: Tensor, *, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0, eps: float = 1e-5, kind: Norm = "layer"
-) -> Normalised:
+) -> dict[str, Tensor]:
+    """Apply LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467) to rows (n, C), by stage.
+
+    before: the rows. standard: with mean 0 and variance 1 (LayerNorm) or with mean square 1 (RMSNorm), apart from the
+    effect of eps. after: standard x scale + shift.
+    """
     centred = rows - rows.mean(dim=1, keepdim=True) if kind == "layer" else rows
     standard = centred / torch.sqrt(centred.square().mean(dim=1, keepdim=True) + eps)
-    return Normalised(rows, standard, standard * scale + shift)
+    return {"before": rows, "standard": standard, "after": standard * scale + shift}
 
 
 @torch.inference_mode()
@@ -136,8 +105,8 @@ def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
 
 
 @torch.inference_mode()
-def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
-    """Return the input that a norm receives for a text, and the norm's parameters.
+def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the input that a norm receives for a text, (T, C), and the norm's learned scale and shift, (C,) each.
 
     norm: one of `norms_of`, in the given layer unless it is ln_f. shift is 0 in a model without biases. Both
     parallel branches read the stream before the layer.
@@ -152,10 +121,9 @@ def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -
         "ln_2_post": lambda: block.mlp(block.ln_2(before_mlp)),
         "ln_f": lambda: trace.layers[-1].resid_post,
     }
-    rows, module = inputs[norm](), getattr(model if norm == "ln_f" else block, norm)
+    module = getattr(model if norm == "ln_f" else block, norm)
     scale = module.weight.detach()
-    shift = torch.zeros_like(scale) if module.bias is None else module.bias.detach()
-    return NormInput(model.config.norm, rows[0], scale, shift, module.eps)
+    return inputs[norm]()[0], scale, torch.zeros_like(scale) if module.bias is None else module.bias.detach()
 
 
 @dataclass(frozen=True)
@@ -168,9 +136,9 @@ class DepthProfile:
     norms, before the first block and after each block, relative to the value after the last block; n_layer + 1 numbers.
     """
 
-    lengths: tuple[float, ...]
-    weight_gradients: tuple[float, ...]
-    straight_gradients: tuple[float, ...]
+    lengths: list[float]
+    weight_gradients: list[float]
+    straight_gradients: list[float]
 
 
 class PostNormBlock(TransformerBlock):
@@ -181,20 +149,34 @@ class PostNormBlock(TransformerBlock):
         return self.ln_2(x + self.mlp(x, ctx))
 
 
+@torch.enable_grad()
 def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0) -> DepthProfile:
     """Return the depth profile of a model with Xavier initialisation, as in Xiong et al. (arXiv 2002.04745)."""
     config = GPTConfig(vocab_size=256, block_size=64, n_layer=n_layer, n_head=4, n_embd=n_embd)
     model = xavier_model(config, placement, seed)
     ids = torch.tensor([random_ids(config, seed)])  # (1, T + 1)
-    with torch.enable_grad():
-        streams = backward(model, ids)
-        matrices = [block.mlp.c_proj.weight for block in model.blocks]
-        weight_gradients = tuple(gradient_norm(matrix) for matrix in matrices)
-        for branch in (branch for block in model.blocks for branch in (block.attn, block.mlp)):
-            branch.register_forward_pre_hook(lambda _, args: (args[0].detach(), *args[1:]))
-        straight = [gradient_norm(stream) for stream in backward(model, ids)]
-    lengths = tuple(stream.detach().norm(dim=-1).mean().item() for stream in streams)
-    return DepthProfile(lengths, weight_gradients, tuple(norm / straight[-1] for norm in straight))
+
+    def norms_of_gradients(loss: Tensor, tensors: list[Tensor]) -> list[float]:
+        return [gradient.norm().item() for gradient in torch.autograd.grad(loss, tensors)]
+
+    streams, loss = streams_and_loss(model, ids)
+    lengths = [stream.detach().norm(dim=-1).mean().item() for stream in streams]
+    weight_gradients = norms_of_gradients(loss, [block.mlp.c_proj.weight for block in model.blocks])
+    for branch in (branch for block in model.blocks for branch in (block.attn, block.mlp)):
+        branch.register_forward_pre_hook(lambda _, args: (args[0].detach(), *args[1:]))
+    streams, loss = streams_and_loss(model, ids)
+    straight = norms_of_gradients(loss, streams)
+    return DepthProfile(lengths, weight_gradients, [norm / straight[-1] for norm in straight])
+
+
+def streams_and_loss(model: GPT, ids: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Run a model on ids (1, T + 1). Returns the vectors before the first block and after each, and the loss."""
+    assert model.wpe is not None
+    streams = [model.wte(ids[:, :-1]) + model.wpe.weight[: ids.shape[1] - 1]]  # (1, T, C)
+    for block in model.h:
+        streams.append(block(streams[-1]))
+    logits = model.logits(model.ln_f(streams[-1]))
+    return streams, F.cross_entropy(logits[0], ids[0, 1:])
 
 
 def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
@@ -207,33 +189,7 @@ def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
             for each in matrix.chunk(3) if "c_attn" in name else [matrix]:
                 nn.init.xavier_normal_(each, generator=generator)
     if placement == "post":
-        for layer, block in enumerate(model.blocks):
-            with torch.device("meta"):  # the weights come from the original block
-                model.h[layer] = PostNormBlock(config, layer)
-            model.h[layer].load_state_dict(block.state_dict(), assign=True)
+        for block in model.blocks:
+            block.__class__ = PostNormBlock  # the same weights, used in another order
         model.ln_f = nn.Identity()  # type: ignore[assignment]
     return model
-
-
-def backward(model: GPT, ids: Tensor) -> list[Tensor]:
-    """Compute the loss on ids (1, T + 1) and its gradients.
-
-    Returns the vectors before the first block and after each block: n_layer + 1 tensors (1, T, C) with gradients."""
-    streams: list[Tensor] = []
-
-    def keep(stream: Tensor) -> None:
-        stream.retain_grad()
-        streams.append(stream)
-
-    handles = [model.h[0].register_forward_pre_hook(lambda _, args: keep(args[0]))]
-    handles += [block.register_forward_hook(lambda _, __, out: keep(out)) for block in model.h]
-    model.zero_grad()
-    model.loss(ids[:, :-1], ids[:, 1:]).backward()
-    for handle in handles:
-        handle.remove()
-    return streams
-
-
-def gradient_norm(tensor: Tensor) -> float:
-    assert tensor.grad is not None
-    return tensor.grad.norm().item()

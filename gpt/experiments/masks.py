@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +15,8 @@ from gpt.model import GPT, ForwardContext
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
-BATCH_SIZE, LEARNING_RATE = 32, 0.01  # settings for training on random text
+BATCH_SIZE, LEARNING_RATE, N_LETTERS = 32, 0.01, 8  # settings for training on random text
+FLOOR = math.log(N_LETTERS)  # lowest possible loss, in nats, for a model that cannot attend to the letter it predicts
 
 
 @dataclass(frozen=True)
@@ -23,19 +25,6 @@ class MaskEffect:
 
     with_mask: Tensor
     without_mask: Tensor
-
-
-@dataclass(frozen=True)
-class RandomTextLosses:
-    """Losses of two models trained on uniformly random letters, in nats, one per update.
-
-    floor: the lowest possible loss for a model that cannot attend to the letter it predicts. A model without the causal
-    mask can attend to it.
-    """
-
-    with_mask: tuple[float, ...]
-    without_mask: tuple[float, ...]
-    floor: float
 
 
 @torch.inference_mode()
@@ -67,23 +56,26 @@ def padding_effect(
     return MaskEffect(total_variation(alone, masked), total_variation(alone, unmasked))
 
 
-def train_on_random_text(*, steps: int = 100, letters: int = 8, seed: int = 0) -> Iterator[RandomTextLosses]:
-    """Train one tiny model with the causal mask and one without, and yield all losses so far after each update."""
+def train_on_random_text(*, steps: int = 100, seed: int = 0) -> Iterator[tuple[list[float], list[float]]]:
+    """Train a tiny model with the causal mask and one without on uniformly random letters.
+
+    Yields all losses of both models so far, in nats, after each update. Without the mask, a model can attend to the
+    letter that it predicts.
+    """
     recipe = Recipe(
         block_size=16, n_layer=2, n_head=2, n_embd=32, steps=steps, batch_size=BATCH_SIZE, seed=seed,
         optimizer="adamw", adamw_lr=LEARNING_RATE, adamw_weight_decay=0.0, warmup=0, decay_from=1.0,
     )  # fmt: skip
     masked, unmasked = (
-        Trainer(kind(recipe.model_config(letters), generator=torch.Generator().manual_seed(seed)), recipe)
+        Trainer(kind(recipe.model_config(N_LETTERS), generator=torch.Generator().manual_seed(seed)), recipe)
         for kind in (GPT, UnmaskedGPT)
     )
     generator = torch.Generator().manual_seed(seed)
-    floor = torch.tensor(float(letters)).log().item()
     for _ in range(steps):
-        rows = torch.randint(letters, (BATCH_SIZE, recipe.block_size + 1), generator=generator)  # (B, T + 1)
+        rows = torch.randint(N_LETTERS, (BATCH_SIZE, recipe.block_size + 1), generator=generator)  # (B, T + 1)
         for trainer in (masked, unmasked):
             trainer.update(Batch.of_rows(rows))
-        yield RandomTextLosses(tuple(masked.losses), tuple(unmasked.losses), floor)
+        yield [*masked.losses], [*unmasked.losses]
 
 
 class UnmaskedGPT(GPT):

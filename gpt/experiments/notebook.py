@@ -18,8 +18,8 @@ from gpt.experiments.layers import linear_relu_rows
 from gpt.experiments.random_models import MemoryInUse
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.generate import generate_greedy
-from gpt.layers import LayerNorm, seeded
-from gpt.model import GPT, meta_model
+from gpt.layers import seeded
+from gpt.model import GPT
 from gpt.models.memory import free_memory
 from gpt.tokenizer import gpt2_tokenizer
 from gpt.trace import Trace
@@ -77,9 +77,8 @@ def run_notebook() -> Iterator[PrintedValue]:
     rows = linear_relu_rows(seed=SEED)
     yield rounded("means", rows.mean(dim=1))
     yield rounded("variances", rows.var(dim=1))
-    gradients = shortcut_gradients(seed=SEED)
-    yield value("without", *gradients.without)
-    yield value("with", *gradients.with_shortcuts)
+    for name, gradients in zip(("without", "with"), shortcut_gradients(seed=SEED), strict=True):
+        yield value(name, *gradients)
     n_parameters = count_parameters(UNTIED_124M)
     yield value("parameters", n_parameters)
     yield value("tied", count_parameters(replace(UNTIED_124M, tie_weights=True)))
@@ -98,21 +97,9 @@ def run_notebook() -> Iterator[PrintedValue]:
 
 
 def default_initialised_124m() -> GPT:
-    """Return UNTIED_124M with PyTorch's default initialisation, drawn from torch's global generator.
-
-    Weights are drawn as if query, key and value were separate layers. `GPT.init_weights` uses GPT-2's initialisation.
-    """
-    model = meta_model(UNTIED_124M).to_empty(device="cpu")
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight)
-        elif isinstance(module, LayerNorm):
-            nn.init.ones_(module.weight)
-            nn.init.zeros_(module.get_parameter("bias"))
-        elif isinstance(module, nn.Linear):
-            for weight in module.weight.chunk(3) if name.endswith("c_attn") else [module.weight]:
-                nn.init.kaiming_uniform_(weight, a=math.sqrt(5))
-            if module.bias is not None:
-                limit = 1 / math.sqrt(module.in_features)
-                nn.init.uniform_(module.bias, -limit, limit)
+    """Return UNTIED_124M with PyTorch's default initialisation, drawn from torch's global generator."""
+    model = GPT(UNTIED_124M, generator=torch.Generator())
+    for module in model.modules():
+        if isinstance(module, nn.Embedding | nn.Linear):
+            module.reset_parameters()
     return model

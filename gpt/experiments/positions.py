@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import torch
@@ -16,61 +17,47 @@ from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
 N_LETTERS, RULE_PROBABILITY = 8, 0.9  # properties of the random text
+OTHER_PROBABILITY = (1 - RULE_PROBABILITY) / N_LETTERS  # that of each letter that breaks the rule
+LIKELIEST = RULE_PROBABILITY + OTHER_PROBABILITY
+# Expected loss, in nats, of a model that knows the rule behind the text
+FLOOR = -LIKELIEST * math.log(LIKELIEST) - (N_LETTERS - 1) * OTHER_PROBABILITY * math.log(OTHER_PROBABILITY)
 FIRST_TOKENS = 8  # excluded from the mean loss at trained positions because they have little context
 TEST_ROWS = 256
+TRAINED: tuple[Position, ...] = ("learned", "rotary")
 RECIPE = Recipe(n_layer=2, n_head=2, n_embd=32, batch_size=32, muon_lr=0.01, adamw_lr=0.01, warmup=10)
 
 
-@dataclass(frozen=True)
-class Extrapolation:
-    """Loss in nats at each position of texts that are longer than the training texts.
-
-    by_position: loss on each predicted token; the first trained_length are at trained positions. floor: expected loss
-    of a model that knows the rule behind the texts. steps: number of updates so far.
-    """
-
-    position: Position
-    trained_length: int
-    by_position: tuple[float, ...]
-    floor: float
-    steps: int
-
-    @property
-    def inside(self) -> float:
-        """Mean loss at trained positions, excluding the first FIRST_TOKENS."""
-        return fmean(self.by_position[FIRST_TOKENS : self.trained_length])
-
-    @property
-    def beyond(self) -> float:
-        """Mean loss at the positions beyond the trained length."""
-        return fmean(self.by_position[self.trained_length :])
-
-
 def train_extrapolation(
-    position: Position,
-    *,
-    trained_length: int = 32,
-    tested_length: int = 96,
-    steps: int = 300,
-    seed: int = 0,
-    tests: int = 20,
-) -> Iterator[Extrapolation]:
-    """Train a tiny model on short texts, and yield its losses on longer texts at `tests` steps, including the last.
+    *, trained_length: int = 32, tested_length: int = 96, steps: int = 300, seed: int = 0, tests: int = 20
+) -> Iterator[tuple[int, dict[Position, list[float]]]]:
+    """Train tiny models with learned and with rotary positions on short texts, and test them on longer texts.
 
+    Yields the step and both models' loss on each predicted token, in nats, at `tests` steps, including the last.
     Learned positions have an embedding per position, and those beyond trained_length are never trained. Rotary
     positions depend only on the distance between two tokens.
     """
     text = SecondOrderText(seed)
     recipe = replace(RECIPE, block_size=tested_length, steps=steps, seed=seed)
-    trainer = Trainer(recipe.new_model(N_LETTERS, position), recipe)
+    trainers = {position: Trainer(recipe.new_model(N_LETTERS, position), recipe) for position in TRAINED}
     test = text.batch(TEST_ROWS, tested_length)
     for step in range(1, steps + 1):
-        trainer.update(text.batch(recipe.batch_size, trained_length))
+        batch = text.batch(recipe.batch_size, trained_length)
+        for trainer in trainers.values():
+            trainer.update(batch)
         if step % max(1, steps // tests) == 0 or step == steps:
-            with torch.inference_mode():
-                logits = trainer.model(test.idx)  # (B, T, N_LETTERS)
-            losses = F.cross_entropy(logits.transpose(1, 2), test.targets, reduction="none").mean(dim=0)  # (T,)
-            yield Extrapolation(position, trained_length, tuple(losses.tolist()), text.floor, step)
+            yield step, {position: losses_at(trainer, test) for position, trainer in trainers.items()}
+
+
+@torch.inference_mode()
+def losses_at(trainer: Trainer, test: Batch) -> list[float]:
+    """Return the mean loss at each position, (T,)."""
+    logits = trainer.model(test.idx)  # (B, T, N_LETTERS)
+    return F.cross_entropy(logits.transpose(1, 2), test.targets, reduction="none").mean(dim=0).tolist()
+
+
+def inside_and_beyond(losses: Sequence[float], trained_length: int) -> tuple[float, float]:
+    """Return the mean loss at trained positions, without the first FIRST_TOKENS, and beyond the trained length."""
+    return fmean(losses[FIRST_TOKENS:trained_length]), fmean(losses[trained_length:])
 
 
 class SecondOrderText:
@@ -79,9 +66,6 @@ class SecondOrderText:
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)
         self.table = torch.randint(N_LETTERS, (N_LETTERS, N_LETTERS), generator=self.generator)
-        probabilities = torch.full((N_LETTERS,), (1 - RULE_PROBABILITY) / N_LETTERS)
-        probabilities[0] += RULE_PROBABILITY
-        self.floor = torch.special.entr(probabilities).sum().item()
 
     def batch(self, size: int, length: int) -> Batch:
         """Draw `size` texts of length + 1 letters."""
@@ -95,8 +79,7 @@ class SecondOrderText:
 def sinusoidal_positions(n: int, width: int) -> Tensor:
     """Return the position vectors of the original Transformer (arXiv 1706.03762, section 3.5): (n, width).
 
-    width: must be even. Element 2i of position p is sin(p / 10000^(2i / width)), and element 2i + 1 is the cosine of
-    the same angle.
+    Element 2i of position p is sin(p / 10000^(2i / width)), and element 2i + 1 is the cosine of the same angle.
     """
     frequency = 10000 ** (-torch.arange(0, width, 2) / width)  # (width / 2,)
     angle = torch.arange(n)[:, None] * frequency  # (n, width / 2)

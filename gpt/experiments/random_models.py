@@ -122,13 +122,10 @@ class RandomModels:
         self._lock = threading.Lock()
 
     @contextmanager
-    def model(
-        self, config: GPTConfig, vocabulary: Vocabulary, *, skeleton_only: bool = False, seed: int = 0
-    ) -> Iterator[LoadedModel]:
-        """Create a model: `with models.model(config, vocabulary) as loaded: ...`.
+    def model(self, config: GPTConfig, vocabulary: Vocabulary, *, skeleton_only: bool = False) -> Iterator[LoadedModel]:
+        """Create a model, with the same weights each time: `with models.model(config, vocabulary) as loaded: ...`.
 
-        The same seed gives the same weights. Raises MemoryInUse if the model does not currently fit, and ValueError
-        if it exceeds the budget.
+        Raises MemoryInUse if the model does not currently fit, and ValueError if it exceeds the budget.
         """
         need = memory_bytes(config, skeleton=skeleton_only)
         if need > self.max_memory_bytes:
@@ -139,7 +136,7 @@ class RandomModels:
             self._used_bytes += need
         try:
             make = skeleton if skeleton_only else GPT
-            model = make(config, generator=torch.Generator().manual_seed(seed))
+            model = make(config, generator=torch.Generator().manual_seed(0))
             yield LoadedModel("random", model.eval(), vocabulary, torch.device("cpu"), "fp32")
         finally:
             with self._lock:

@@ -123,20 +123,12 @@ def next_token_multiplications(config: GPTConfig, length: int, *, cached: bool) 
     return (1 if cached else length) * blocks + head
 
 
-@dataclass(frozen=True)
-class EmbeddingEffects:
-    """The embedding and head of an untrained model. Both numbers are fractions of the vocabulary, 0 to 1.
+def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> tuple[float, float]:
+    """Measure the embedding and head of an untrained model, tied or untied as in `config`. Meant for small models.
 
-    own_token_best: tokens whose own logit is the highest when their embedding is multiplied by the head.
-    rows_with_gradient: embedding rows that receive a gradient from a text: all if tied, else only its tokens' rows.
+    Returns two fractions of the vocabulary: tokens whose own logit is the highest when their embedding is multiplied by
+    the head, and embedding rows that receive a gradient from a text (all if tied, else only its tokens' rows).
     """
-
-    own_token_best: float
-    rows_with_gradient: float
-
-
-def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> EmbeddingEffects:
-    """Measure the embedding and head of an untrained model, tied or untied as in `config`. Meant for small models."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed))
     embedding, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
     best = (embedding @ head.T).argmax(dim=1)  # (vocab_size,)
@@ -144,7 +136,7 @@ def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -
     text = torch.tensor([list(ids)])
     with torch.enable_grad():
         (gradient,) = torch.autograd.grad(model.loss(text[:, :-1], text[:, 1:]), model.wte.weight)
-    return EmbeddingEffects(own.item(), gradient.any(dim=1).float().mean().item())
+    return own.item(), gradient.any(dim=1).float().mean().item()
 
 
 @dataclass(frozen=True)
@@ -169,10 +161,7 @@ class ScalingCurve:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The results of a run.
-
-    command: command that started the run. curves: smallest model first, the bundled model last. llama: curves for the
-    Llama architecture, in the same order."""
+    """A run: its command, and curves of GPT-2-style models, smallest first and the bundled one last, and of Llamas."""
 
     command: str
     curves: tuple[ScalingCurve, ...]

@@ -41,20 +41,6 @@ class MergeStep:
     rank: int | None = None
 
 
-@dataclass(frozen=True)
-class TextCost:
-    """A text's length in characters (Unicode code points), UTF-8 bytes and tokens."""
-
-    characters: int
-    n_bytes: int
-    tokens: int
-
-    @property
-    def tokens_per_character(self) -> float:
-        """Tokens per character; below 1 if the average token has more than one character."""
-        return self.tokens / self.characters
-
-
 def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
     """Split a text into words (pre-tokenisation). Bytes are merged only within a word."""
     return regex.findall(tokenizer.encoding._pat_str, valid_text(text))
@@ -77,9 +63,6 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     return [*steps, MergeStep(parts)]
 
 
-def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
-    return TextCost(len(text), len(valid_text(text).encode()), len(vocabulary.encode(text)))
-
-
-def language_costs(vocabulary: Vocabulary) -> dict[str, TextCost]:
-    return {language: text_cost(vocabulary, text) for language, text in SAMPLES.items()}
+def tokens_per_character(vocabulary: Vocabulary) -> dict[str, float]:
+    """Return the number of tokens per character (Unicode code point) that a vocabulary needs for each of SAMPLES."""
+    return {language: len(vocabulary.encode(text)) / len(text) for language, text in SAMPLES.items()}

@@ -98,7 +98,7 @@ LESSONS: tuple[Lesson, ...] = (
     ),
     Lesson("attention", "attention", 8, "gpt.model:CausalSelfAttention.eager_attention", HEAD, beat="answer"),
     Lesson("verse", "attention", 8, "gpt.edits:Edits.scale_heads", VERSE, beat="answer"),
-    Lesson("shortcuts", "model", 7, "gpt.experiments.initialisation:DeepNetwork.forward", WHY, beat="add"),
+    Lesson("shortcuts", "model", 7, "gpt.experiments.initialisation:shortcut_gradients", WHY, beat="add"),
     Lesson(
         "block",
         "model",

@@ -237,6 +237,6 @@ def test_the_rows_of_a_norm_are_normalised_as_the_model_does(family: str, norm: 
     inputs = {"ln_1": layer.resid_pre, "ln_2": layer.resid_pre if family == "gpt_neox" else layer.resid_mid}
     x = inputs.get(norm, trace.layers[-1].resid_post)[0, 2:4]
     module = model.ln_f if norm == "ln_f" else getattr(model.h[1], norm)
-    torch.testing.assert_close(rows(session.snapshot()).numbers.after, module(x).detach(), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(rows(session.snapshot()).numbers["after"], module(x).detach(), atol=1e-4, rtol=1e-4)
     Chosen.source.set(session, "example")
     assert panel.update()["norm-note"]["text"] == t("norm.note.layer")

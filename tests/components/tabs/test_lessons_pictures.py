@@ -91,7 +91,7 @@ def test_vectors_grow_as_the_lesson_on_initialisation_says(n_layer):
     config = initialisation.config_of(
         {initialisation.Chosen: SimpleNamespace(width=128, vocabulary=4096, layers=n_layer)}
     )
-    lengths = residual_norms(config, seed=0).unscaled
+    _, lengths = residual_norms(config, seed=0)
     growth = f"{lengths[-1] / lengths[0]:.1f}"
     assert re.search(rf"{growth} times( their length)? with {n_layer}", t("lesson.initialisation.answer"))
 

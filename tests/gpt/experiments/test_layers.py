@@ -82,9 +82,9 @@ def test_the_input_of_a_models_norm_normalises_to_its_output(model: GPT, layer: 
         model(torch.tensor([ids]), trace=trace)
     seen["ln_f"] = trace.final_norm[0]
     for name, expected in seen.items():
-        read = norm_input(model, ids, name, layer)
-        done = normalise(read.rows, scale=read.scale, shift=read.shift, eps=read.eps, kind=read.kind)
-        assert_close(done.after, expected, atol=1e-5, rtol=0)
+        rows, scale, shift = norm_input(model, ids, name, layer)
+        done = normalise(rows, scale=scale, shift=shift, eps=model.config.norm_eps, kind=model.config.norm)
+        assert_close(done["after"], expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -111,7 +111,7 @@ def test_the_straight_path_is_free_with_pre_norm_and_narrows_with_post_norm() ->
     pre, post = (depth_profile(placement, n_layer=16) for placement in PLACEMENTS)
     assert pre.straight_gradients == pytest.approx([1.0] * 17, rel=1e-4)
     assert post.straight_gradients[0] < 0.01
-    assert sorted(post.straight_gradients) == list(post.straight_gradients)
+    assert sorted(post.straight_gradients) == post.straight_gradients
     assert post.lengths[1:] == pytest.approx([8.0] * 16, rel=1e-3)  # the square root of 64 numbers with variance 1
     assert pre.lengths[-1] > 2 * pre.lengths[0]
 
@@ -120,18 +120,18 @@ SMALL = GPTConfig(vocab_size=500, block_size=64, n_layer=12, n_head=4, n_embd=64
 
 
 def test_an_untrained_model_has_the_loss_of_the_uniform_distribution() -> None:
-    first = initial_prediction(SMALL)
-    assert first.loss == pytest.approx(math.log(500), abs=0.05)
-    assert first.logits.shape == (500,)
+    logits, loss = initial_prediction(SMALL)
+    assert loss == pytest.approx(math.log(500), abs=0.05)
+    assert logits.shape == (500,)
     # Normalised states times rows drawn from N(0, 0.02).
-    assert first.logits.std().item() == pytest.approx(0.02 * math.sqrt(64), rel=0.3)
+    assert logits.std().item() == pytest.approx(0.02 * math.sqrt(64), rel=0.3)
 
 
 def test_the_scaling_keeps_the_residual_stream_from_growing() -> None:
-    norms = residual_norms(SMALL)
-    assert len(norms.scaled) == len(norms.unscaled) == 13
-    assert norms.scaled[0] == norms.unscaled[0] == pytest.approx(0.02 * math.sqrt(2 * 64), rel=0.05)
-    grown = [math.sqrt(row[-1] ** 2 - row[0] ** 2) for row in (norms.scaled, norms.unscaled)]
+    scaled, unscaled = residual_norms(SMALL)
+    assert len(scaled) == len(unscaled) == 13
+    assert scaled[0] == unscaled[0] == pytest.approx(0.02 * math.sqrt(2 * 64), rel=0.05)
+    grown = [math.sqrt(row[-1] ** 2 - row[0] ** 2) for row in (scaled, unscaled)]
     assert grown[1] / grown[0] == pytest.approx(math.sqrt(2 * 12), rel=0.25)  # each branch is longer by this factor
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -10,9 +9,8 @@ import torch
 from torch.testing import assert_close
 from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
 
-from gpt.config import Position
-from gpt.experiments.masks import future_leak, padding_effect, train_on_random_text, unmasked_logits
-from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
+from gpt.experiments.masks import FLOOR, future_leak, padding_effect, train_on_random_text, unmasked_logits
+from gpt.experiments.positions import inside_and_beyond, rotary_closeness, sinusoidal_positions, train_extrapolation
 from gpt.model import GPT
 from tests.gpt.family_configs import FAMILIES, randomized
 
@@ -49,28 +47,20 @@ def test_padding_needs_its_mask_on_the_left_only(model: GPT) -> None:
 
 @pytest.mark.thorough
 def test_random_text_cannot_be_learned_but_without_the_mask_it_can_be_copied() -> None:
-    *_, found = train_on_random_text(steps=60)
-    assert found.floor == pytest.approx(math.log(8))
-    assert len(found.with_mask) == len(found.without_mask) == 60
-    assert min(found.with_mask) > found.floor - 0.05
-    assert found.without_mask[-1] < found.floor / 2
-
-
-def extrapolation(position: Position, **options: int) -> Extrapolation:
-    """Return the losses after all updates."""
-    *_, last = train_extrapolation(position, tests=1, **options)
-    return last
+    *_, (with_mask, without_mask) = train_on_random_text(steps=60)
+    assert len(with_mask) == len(without_mask) == 60
+    assert min(with_mask) > FLOOR - 0.05
+    assert without_mask[-1] < FLOOR / 2
 
 
 @pytest.mark.thorough
 def test_learned_positions_fail_beyond_the_trained_length_and_rotary_ones_less() -> None:
-    learned, rotary = (
-        extrapolation(position, trained_length=16, tested_length=32, steps=100) for position in ("learned", "rotary")
-    )
-    assert len(learned.by_position) == 32
-    assert learned.inside < 1.0 < learned.beyond  # uniform: ln(8) = 2.08; floor: 0.47
-    assert rotary.inside < 1.0
-    assert rotary.beyond < learned.beyond - 0.5
+    [(_, losses)] = train_extrapolation(trained_length=16, tested_length=32, steps=100, tests=1)
+    assert [len(values) for values in losses.values()] == [32, 32]
+    learned, rotary = (inside_and_beyond(losses[position], 16) for position in ("learned", "rotary"))
+    assert learned[0] < 1.0 < learned[1]  # uniform: ln(8) = 2.08; floor: 0.47
+    assert rotary[0] < 1.0
+    assert rotary[1] < learned[1] - 0.5
 
 
 def test_sinusoidal_positions_are_those_of_transformers_and_as_close_as_rotary_ones() -> None:
@@ -84,6 +74,6 @@ def test_sinusoidal_positions_are_those_of_transformers_and_as_close_as_rotary_o
 
 def test_losses_before_the_end_do_not_change_those_at_the_end() -> None:
     options = {"trained_length": 9, "tested_length": 12, "steps": 4}
-    first, last = train_extrapolation("rotary", tests=2, **options)
-    assert (first.steps, last.steps) == (2, 4)
-    assert last == extrapolation("rotary", **options)
+    first, last = train_extrapolation(tests=2, **options)
+    assert (first[0], last[0]) == (2, 4)
+    assert [last] == list(train_extrapolation(tests=1, **options))
