@@ -13,6 +13,8 @@ Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
 QKNorm = bool | Literal["full"]
 ScalingKind = Literal["linear", "dynamic", "llama3", "yarn", "longrope"]
+CHOICES = {"activation": get_args(Activation), "position": get_args(Position), "norm": get_args(Norm)}
+CHOICES["qk_norm"] = (False, True, "full")
 MAX_WIDTH = 2**31 - 1  # limit on the total width of all heads
 MAX_FACTOR = 1e12  # limit on norm_eps, scales, caps and bases
 
@@ -68,15 +70,6 @@ class RotaryScaling:
         if self.kind == "dynamic":
             return max(length, self.original_context)
         return int(len(self.long_factors) > 0 and length > self.original_context)
-
-    @classmethod
-    def of(cls, value: object) -> RotaryScaling | None:
-        """Coerce None, a RotaryScaling or its JSON dictionary. Raises ValueError for anything else."""
-        if value is None or isinstance(value, RotaryScaling):
-            return value
-        if not isinstance(value, dict) or not {"kind", "factor"} <= set(value) <= {each.name for each in fields(cls)}:
-            raise GPTError("config.rotary_scaling", value=value)
-        return cls(**value)
 
 
 @dataclass(frozen=True)
@@ -164,35 +157,39 @@ class GPTConfig:
     unrotated_layers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
-            check_integer(name, getattr(self, name), 1)
         for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type == "int | None" and value is not None:
-                check_integer(field.name, value, 1)
-            elif field.type == "bool" or (field.type == "bool | None" and value is not None):
-                check_switch(field.name, value)
+            name, kind, value = field.name, str(field.type), getattr(self, field.name)
+            if value is None and kind.endswith("None"):
+                continue
+            if name in CHOICES:
+                check_choice(name, value, CHOICES[name])
+            elif kind.startswith("int"):
+                check_integer(name, value, 1)
+            elif kind.startswith("bool"):
+                check_switch(name, value)
+            elif name == "dropout":
+                check_below_one(name, value)
+            elif kind.startswith("float"):
+                check_number(name, value, 0.0, 1.0 if name == "rotary_share" else MAX_FACTOR)
+                if name.endswith("softcap"):
+                    check_above(name, value, 0)
+            elif name.endswith("layers"):
+                require(isinstance(value, tuple | list), "config.layers", name=name, value=value)
+                for layer in value:
+                    check_integer(name, layer, 0, self.n_layer - 1)
+                object.__setattr__(self, name, tuple(value))
         if self.head_dim is None:
             require(self.n_embd % self.n_head == 0, "config.head_width", n_embd=self.n_embd, n_head=self.n_head)
         check_integer("n_head x head_dim", self.n_head * self.head_size, 1, MAX_WIDTH)
         require(self.n_head % self.kv_heads == 0, "config.kv_heads", n_head=self.n_head, n_kv_head=self.kv_heads)
-        check_below_one("dropout", self.dropout)
-        check_choice("activation", self.activation, get_args(Activation))
-        check_choice("position", self.position, get_args(Position))
-        check_choice("norm", self.norm, get_args(Norm))
-        check_choice("qk_norm", self.qk_norm, (False, True, "full"))
-        caps = ("attn_softcap", "logit_softcap")
-        optional = ("attn_scale", "window_rotary_base", *caps)
-        for name in ("norm_eps", "embedding_scale", "rotary_base", *optional):
-            if getattr(self, name) is not None or name not in optional:
-                check_number(name, getattr(self, name), 0.0, MAX_FACTOR)
-                if name in caps:
-                    check_above(name, getattr(self, name), 0)
-        check_number("rotary_share", self.rotary_share, 0.0, 1.0)
         if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
             raise GPTError("config.rotary_head_width", width=self.rotary_size)
-        object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
         scaling = self.rotary_scaling
+        names = {field.name for field in fields(RotaryScaling)}
+        if isinstance(scaling, dict) and {"kind", "factor"} <= set(scaling) <= names:  # read from a file
+            scaling = RotaryScaling(**scaling)
+            object.__setattr__(self, "rotary_scaling", scaling)
+        require(scaling is None or isinstance(scaling, RotaryScaling), "config.rotary_scaling", value=scaling)
         if scaling is not None and scaling.kind == "longrope":
             for factors in (scaling.factors, scaling.long_factors or scaling.factors):
                 if 2 * len(factors) != self.rotary_size:
@@ -203,12 +200,6 @@ class GPTConfig:
         for name, value in defaults.items():
             if getattr(self, name) == value:
                 object.__setattr__(self, name, None)  # so that equal models have equal configurations
-        for name in ("full_layers", "unrotated_layers"):
-            layers = getattr(self, name)
-            require(isinstance(layers, tuple | list), "config.layers", name=name, value=layers)
-            for layer in layers:
-                check_integer(name, layer, 0, self.n_layer - 1)
-            object.__setattr__(self, name, tuple(layers))
 
     @property
     def head_size(self) -> int:
