@@ -246,8 +246,8 @@ def prepare(folder: Path, engines: list[str], shape: str) -> None:
     import torch
 
     from gpt import GPT, PRESETS
-    from gpt.models.checkpoints import save_hugging_face
     from gpt.models.checkpoints.vocabularies import gpt2_or_ids
+    from gpt.models.checkpoints.writing import save_hugging_face
 
     if shape != "gpt2":
         return prepare_family(folder, shape)

@@ -74,7 +74,7 @@ def main() -> None:
         print(ENGINES[args.engine](args.tokens, args.folder, args.texts[0]))
         return
     from benchmarks.decode import cpu_name
-    from gpt.models.checkpoints import convert
+    from gpt.models.checkpoints.writing import convert
     from gpt.models.sources import BUNDLED
 
     with tempfile.TemporaryDirectory() as temporary:

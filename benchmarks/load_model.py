@@ -42,8 +42,8 @@ def write_gpt2(folder: Path) -> list[Path]:
     import torch
 
     from gpt.model import GPT
-    from gpt.models.checkpoints import save_hugging_face, save_model
     from gpt.models.checkpoints.vocabularies import gpt2_or_ids
+    from gpt.models.checkpoints.writing import save_hugging_face, save_model
     from gpt.presets import PRESETS
 
     model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_or_ids(50257)

@@ -47,8 +47,8 @@ def write_models(folder: Path, kinds: list[str]) -> list[Path]:
     import torch
 
     from gpt.model import GPT
-    from gpt.models.checkpoints import save_gguf, save_hugging_face
     from gpt.models.checkpoints.vocabularies import gpt2_or_ids
+    from gpt.models.checkpoints.writing import save_gguf, save_hugging_face
     from gpt.presets import PRESETS
 
     model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_or_ids(50257)

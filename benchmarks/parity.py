@@ -16,7 +16,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
 
 from gpt.cache import KVCache
-from gpt.models.checkpoints import convert, open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
+from gpt.models.checkpoints.writing import convert
 from gpt.trace import Trace
 from tests.parity.family_models import OPTIONS, family_twins
 

@@ -12,7 +12,7 @@ from gpt.errors import GPTError
 from gpt.generate import generate, generate_batch, generate_greedy
 from gpt.inputs import encode_prompt
 from gpt.model import GPT
-from gpt.models.checkpoints import save_hugging_face, save_model
+from gpt.models.checkpoints.writing import save_hugging_face, save_model
 from gpt.models.loading import LoadedModel, Tokens
 from gpt.models.registry import add_model, add_upload, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, load_model

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from benchmarks.trials.app_process import Result
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.writing import save_model
 from gpt.models.sources import BUNDLED, load_model
 
 MAX_SECONDS, MAX_BYTES = 10.0, 2 * 10**9

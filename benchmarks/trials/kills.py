@@ -20,8 +20,8 @@ from benchmarks.trials.streams import stream
 from gpt import load_model
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import save_hugging_face, save_model
 from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
+from gpt.models.checkpoints.writing import save_hugging_face, save_model
 from gpt.models.sources import BUNDLED
 from tests.gpt.models.hub_server import REPO, Handler, Hub
 
@@ -31,7 +31,7 @@ TRAINING = (
 SAVE = """
 import sys
 from gpt import load_model
-from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.writing import save_model
 one, other = (load_model(path, device="cpu", trainable=True) for path in sys.argv[1:3])
 print("ready", flush=True)
 while True:

@@ -28,7 +28,7 @@ from gpt.inference.engine import MAX_TEXTS, Engine
 from gpt.inference.packed_weights import SMALL_WEIGHT, half_dtype, multiplications_per_token, pack, packs_float32
 from gpt.inputs import Text, ids_of
 from gpt.model import GPT, meta_model
-from gpt.models.checkpoints import Checkpoint
+from gpt.models.checkpoints.checkpoint import Checkpoint
 from gpt.models.checkpoints.tokenizer_formats import suggested_sampling
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.memory import return_free_memory

@@ -32,8 +32,9 @@ from gpt.inference import on_zero_gpu
 from gpt.inference.cluster import Cluster, DeployedModel
 from gpt.inference.engine import Engine
 from gpt.inputs import AnyModel, named, with_tokenizer
-from gpt.models.checkpoints import Hints, main_file
+from gpt.models.checkpoints.checkpoint import main_file
 from gpt.models.checkpoints.files import ADAPTER_CONFIG
+from gpt.models.checkpoints.layouts import Hints
 from gpt.models.checkpoints.untrusted import not_readable
 from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, gpu_copy, memory_of, with_adapted
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
@@ -136,7 +137,7 @@ class Registry:
     def add(self, name_or_path: str | Path, n_head: int | None = None, *, name: str | None = None, **hints: Any) -> str:
         """Register a path or a hub repository without loading it, and return its name.
 
-        n_head, hints: see `gpt.models.checkpoints.Hints`.
+        n_head, hints: see `gpt.models.checkpoints.layouts.Hints`.
         """
         source = find_source(name_or_path, Hints(n_head, **hints))
         name = name or str(name_or_path)
@@ -159,7 +160,7 @@ class Registry:
         """Load a checkpoint from files, register it, and return its name.
 
         files: the weights, config.json and vocabulary. They are linked or copied to a folder that `remove` deletes.
-        n_head, hints: see `gpt.models.checkpoints.Hints`.
+        n_head, hints: see `gpt.models.checkpoints.layouts.Hints`.
         name: defaults to the name of the weight file. A number is appended if the name is taken.
         listed: whether `names` includes the model.
         Raises ValueError if the model cannot be loaded; nothing is registered in that case.

@@ -28,11 +28,11 @@ from gpt.checks import check_choice, require
 from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
-from gpt.models.checkpoints import INFER, AttnScale, Checkpoint, Hints, NamesInferred, open_checkpoint
+from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from gpt.models.checkpoints.files import ADAPTER_CONFIG, CONFIG, INDEXES, TORCH_WEIGHTS, WEIGHTS, listed_files
 from gpt.models.checkpoints.gguf import part_names
 from gpt.models.checkpoints.hugging_face_tokenizer import TOKENIZER_JSON
-from gpt.models.checkpoints.layouts import NO_HINTS
+from gpt.models.checkpoints.layouts import INFER, NO_HINTS, AttnScale, Hints, NamesInferred
 from gpt.models.checkpoints.options import check_config
 from gpt.models.checkpoints.other_formats import ADAPTER_WEIGHTS, base_of, is_adapter
 from gpt.models.checkpoints.tokenizer_formats import SETTINGS_FILES
@@ -303,8 +303,8 @@ def load_model(
     device: Defaults to CUDA if available, else MPS, else the CPU.
     context: Longest text in tokens, for a model with rotary positions. Defaults to the model's own.
     n_head, activation, attn_scale, names, weights, base: Settings that the checkpoint does not contain; see
-        `gpt.models.checkpoints.Hints`. If the roles of the weights have to be inferred, a warning shows the inferred
-        table; names="infer" accepts it.
+        `gpt.models.checkpoints.layouts.Hints`. If the roles of the weights have to be inferred, a warning shows the
+        inferred table; names="infer" accepts it.
     adapter: Folder of a LoRA adapter that is merged into the model. An adapter can also be loaded by its own name; its
         base model is then the one that it states, or `base`.
     strength: Factor of the adapter's changes; defaults to 1.

@@ -16,7 +16,7 @@ from gpt.checks import check_integer
 from gpt.errors import GPTError
 from gpt.generate import generate
 from gpt.model import GPT
-from gpt.models.checkpoints import SCALES
+from gpt.models.checkpoints.layouts import SCALES
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import folder_of
 from gpt.models.sources import load_model

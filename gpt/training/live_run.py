@@ -20,7 +20,7 @@ import torch
 from gpt.background import lower_priority
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload, remove_model
 from gpt.training.recipe import Recipe

@@ -25,9 +25,9 @@ import torch
 from tqdm import tqdm
 
 from gpt.errors import GPTError
-from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import BPE, CHARACTERS, Characters, write_vocabulary
+from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Vocabulary, load_vocabulary
 from gpt.training.data import StoryDataset, TextDataset, read_text, shakespeare_text

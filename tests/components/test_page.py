@@ -16,8 +16,8 @@ from components.page import build_app, public_name
 from components.render import Renderer
 from components.session_events import network
 from gpt import GPT, GPTConfig
-from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.writing import save_model
 from gpt.models.registry import remove_model
 from tests.components.drawing import spoken_in
 

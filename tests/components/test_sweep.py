@@ -19,8 +19,8 @@ from components.state.reads import Pending, Reads
 from components.state.session import Session
 from components.tabs.playground import generation
 from gpt import GPT, Generation, GPTConfig, SamplingParams, add_model, get_model
-from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.writing import save_model
 from gpt.models.registry import remove_model
 from tests.components.tabs.playground_session import set_run
 from tests.gpt.fake_models import family_model

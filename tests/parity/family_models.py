@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 from transformers.utils import logging
 
 from gpt.model import GPT
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from tests.gpt.family_configs import randomized
 
 logging.disable_progress_bar()

@@ -32,7 +32,7 @@ from gpt.analysis.saliency import logits_without_each
 from gpt.analysis.tracing import trace_window
 from gpt.cache import KVCache
 from gpt.documents.beam_search import BeamSearch
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.trace import Trace
 from tests.gpt.family_configs import randomized

@@ -24,11 +24,12 @@ from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from gpt import LoadedModel, add_model, get_model, load_model
-from gpt.models.checkpoints import convert, open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.files import NAMES, NUMPY, STARTS, Contents
 from gpt.models.checkpoints.layouts import LLAMA_32_HEADS
 from gpt.models.checkpoints.quantized import dequantized
 from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.checkpoints.writing import convert
 from gpt.models.registry import add_upload, remove_model
 from gpt.models.sources import BUNDLED
 from tests.gpt.family_configs import randomized

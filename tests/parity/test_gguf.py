@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.models.checkpoints import convert, open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
+from gpt.models.checkpoints.writing import convert
 from tests.parity.family_models import VOCAB_SIZE
 from tests.parity.gguf_models import ALL, gguf_tensors, reference_model, round_matrices, write_gguf
 

@@ -16,14 +16,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from gpt import GPT, Edits, GPTConfig
-from gpt.models.checkpoints import (
-    HeadsUnknown,
-    Hints,
-    NamesInferred,
-    NamesUnknown,
-    open_checkpoint,
-)
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.files import Contents
+from gpt.models.checkpoints.layouts import HeadsUnknown, Hints, NamesInferred, NamesUnknown
 from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model

@@ -12,9 +12,10 @@ from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from gpt import load_model
-from gpt.models.checkpoints import HeadsUnknown, ScaleUnknown, open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.files import Contents
+from gpt.models.checkpoints.layouts import HeadsUnknown, ScaleUnknown
 from gpt.models.checkpoints.options import check_config
 from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds

@@ -25,7 +25,9 @@ from transformers import GPT2Config, GPT2ForSequenceClassification, LlamaConfig,
 
 from gpt import load_model
 from gpt.layers import LayerNorm
-from gpt.models.checkpoints import NamesInferred, NamesUnknown, ScaleUnknown, WeightsUnknown, open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
+from gpt.models.checkpoints.files import WeightsUnknown
+from gpt.models.checkpoints.layouts import NamesInferred, NamesUnknown, ScaleUnknown
 from gpt.models.checkpoints.translate import strip_wrappers
 from gpt.models.checkpoints.vocabularies import Characters, Words, token_table
 from tests.gpt.family_configs import randomized

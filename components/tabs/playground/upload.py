@@ -25,9 +25,10 @@ from components.widgets.simple import table
 from components.widgets.widget import Said
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
-from gpt.models import checkpoints
+from gpt.models.checkpoints import layouts
 from gpt.models.checkpoints.checkpoint import READERS
 from gpt.models.checkpoints.families import FAMILIES
+from gpt.models.checkpoints.files import WeightsUnknown
 from gpt.models.checkpoints.other_formats import ADAPTER_FORMAT
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Words
 from gpt.training.evaluation import losses_by_scale
@@ -62,7 +63,7 @@ class Upload:
     usual: Activation | None = None  # the default activation function, if the files do not specify one
     activation: Activation | None = setting(None, ACTIVATIONS)
     widths: tuple[tuple[str, int], ...] = ()  # the model's and a head's, either of which may scale the scores
-    scale: checkpoints.AttnScale | None = setting(None, _scales)
+    scale: layouts.AttnScale | None = setting(None, _scales)
     trial: str = setting("", most=MAX_TRIAL_CHARS)  # a text on which to compare the scales
     losses: tuple[tuple[str, float], ...] = ()  # the loss on it under each scale
     asks_names: bool = False  # whether to show `layout` to be confirmed or corrected
@@ -125,16 +126,16 @@ def open_upload(session: Session) -> Iterator[None]:
     try:
         with _files(state, state.layout if state.asks_names else "") as files:
             name = add_upload(files, **hints, attn_scale=state.scale)
-    except checkpoints.WeightsUnknown as unclear:
+    except WeightsUnknown as unclear:
         ask("upload.ask_weights", unclear.values, models=tuple(unclear.choices))
-    except checkpoints.ScaleUnknown as unclear:
+    except layouts.ScaleUnknown as unclear:
         ask("upload.ask_scale", unclear.widths, widths=tuple(unclear.widths.items()))
-    except checkpoints.NamesUnknown as unclear:
+    except layouts.NamesUnknown as unclear:
         ask("upload.unknown", unclear.values, layout=unclear.values["draft"], asks_names=True)
-    except (checkpoints.HeadsUnknown, checkpoints.NamesInferred) as unclear:
+    except (layouts.HeadsUnknown, layouts.NamesInferred) as unclear:
         numbers = tuple(unclear.choices)
         ask("upload.ask", {}, numbers=numbers, usual=unclear.activation, activation=unclear.activation)
-        if isinstance(unclear, checkpoints.NamesInferred):
+        if isinstance(unclear, layouts.NamesInferred):
             ask("upload.confirm", {}, layout=unclear.values["layout"], asks_names=True)
     except ValueError as problem:
         session.change(Upload, message=problem)
@@ -169,9 +170,9 @@ def _files(state: Upload, names: str) -> Iterator[list[str]]:
         yield [*state.files]
         return
     with TemporaryDirectory(prefix="glassbox-") as folder:
-        path = Path(folder) / checkpoints.LAYOUT_FILE
+        path = Path(folder) / layouts.LAYOUT_FILE
         path.write_text(names[:MAX_NAMES_CHARS], encoding="utf-8")
-        yield [*(file for file in state.files if Path(file).name != checkpoints.LAYOUT_FILE), str(path)]
+        yield [*(file for file in state.files if Path(file).name != layouts.LAYOUT_FILE), str(path)]
 
 
 def message(s: Any) -> Said:

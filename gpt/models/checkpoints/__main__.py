@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import get_args
 
 from gpt.config import Activation
-from gpt.models.checkpoints import SCALES, Hints, convert
-from gpt.models.checkpoints.writing import Kind
+from gpt.models.checkpoints.layouts import SCALES, Hints
+from gpt.models.checkpoints.writing import Kind, convert
 from gpt.models.sources import find_source
 
 

@@ -31,17 +31,19 @@ from gpt.errors import GPTError
 from gpt.inputs import AnyModel, with_tokenizer
 from gpt.model import GPT
 from gpt.models.checkpoints import gguf, tokenizer_formats
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.files import CONFIG, WEIGHTS
 from gpt.models.checkpoints.hugging_face_tokenizer import (
     BYTE_TOKEN,
+    GENERATION_CONFIG,
     SPACE,
     TOKENIZER_CONFIG,
     TOKENIZER_JSON,
     HuggingFaceTokenizer,
     write_json,
 )
-from gpt.models.checkpoints.layouts import Layout
+from gpt.models.checkpoints.layouts import Hints, Layout
 from gpt.models.checkpoints.options import ACTIVATIONS, FULL, SCALING, SKIPS_ROTATION, WINDOWED, read_family_options
 from gpt.models.checkpoints.tokenizer_formats import CONTROL, PLACE, SETTINGS_FILES, USER_DEFINED, write_gpt2_files
 from gpt.models.checkpoints.translate import (
@@ -52,6 +54,7 @@ from gpt.models.checkpoints.translate import (
     whole,
     with_half_pairs,
 )
+from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import FILES, PlainIds, TokenTable, write_vocabulary
 from gpt.read_only import ordinary
 from gpt.rotary import rotary_frequencies
@@ -129,6 +132,36 @@ def save_hugging_face(
             write_json(new / TOKENIZER_CONFIG, {"tokenizer_class": "PreTrainedTokenizerFast", **names})
         start = tokenizer.prefix_ids[0] if tokenizer.prefix_ids else tokenizer.eot_id
         write_config(new, {**config, "bos_token_id": start, "eos_token_id": tokenizer.eot_id, "pad_token_id": None})
+
+
+def convert(
+    source: Path,
+    target: Path,
+    *,
+    to: Literal["ours", "hf", "gguf"] = "ours",
+    kind: Kind = "F16",
+    hints: Hints | None = None,
+    **given: Any,
+) -> str:
+    """Convert a checkpoint to our format, Hugging Face's or GGUF, and return its original layout.
+
+    Keeps the stored data type, except in GGUF, where `kind` is the type of the matrices. target: A folder or, for GGUF,
+    also a file. hints, or its fields as arguments: see `open_checkpoint`.
+    """
+    checkpoint = open_checkpoint(source, hints, **given)
+    model, tokenizer, dtype = checkpoint.build(), checkpoint.tokenizer, checkpoint.dtype
+    if to == "ours":
+        save_model(target, model, tokenizer, dtype=dtype)
+    elif to == "hf":
+        save_hugging_face(model, target, tokenizer, dtype=dtype)
+        if checkpoint.folder is not None and (checkpoint.folder / GENERATION_CONFIG).is_file():  # such as a temperature
+            written = target / GENERATION_CONFIG
+            own = read_json(written, dict) if written.is_file() else {}
+            write_json(written, {**read_json(checkpoint.folder / GENERATION_CONFIG, dict), **own})
+    else:
+        path = target if target.suffix == ".gguf" else target / "model.gguf"
+        save_gguf(model, path, tokenizer, kind=kind, layout=checkpoint.layout)
+    return checkpoint.layout
 
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:

@@ -21,9 +21,9 @@ from components.tabs.playground.prediction import without_attention
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, generate_greedy, get_model
 from gpt.documents import generation as documents
 from gpt.documents.snippets import python_snippet
-from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.tokenizer_formats import suggested_sampling
 from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.writing import save_model
 from gpt.models.registry import add_model, remove_model
 from tests.components.drawing import as_read, compute_now
 from tests.components.tabs.playground_session import PICTURES, drawn, ids, new_session, run, type_in, write

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from gpt.config import GPTConfig
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.loading import memory_of
 from gpt.models.registry import Registry
 

@@ -12,11 +12,13 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from gpt.model import GPT
-from gpt.models.checkpoints import Checkpoint, convert, open_checkpoint, save_model, writing
+from gpt.models.checkpoints import writing
+from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from gpt.models.checkpoints.files import Deferred, read_weights, weight_files
 from gpt.models.checkpoints.layouts import NO_HINTS
 from gpt.models.checkpoints.translate import detect_layout
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
+from gpt.models.checkpoints.writing import convert, save_model
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 from tests.gpt.models.tiny import N_VOCAB, tiny

@@ -18,7 +18,7 @@ import torch
 from tokenizers import Tokenizer
 
 from gpt.errors import GPTError
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.gguf import read_config, read_gguf
 from gpt.models.checkpoints.tokenizer_formats import gguf_tokenizer
 from gpt.models.checkpoints.vocabularies import PlainIds, find_vocabulary

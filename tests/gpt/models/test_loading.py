@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from gpt import GPT, GPTConfig, add_model, get_model
 from gpt.inference.cluster import DeployedModel, ModelSpec
 from gpt.inference.packed_weights import half_dtype
-from gpt.models.checkpoints import checkpoint, open_checkpoint, save_model
+from gpt.models.checkpoints import checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.checkpoints.writing import save_model
 from gpt.models.loading import Precision, build, memory_of, peak_bytes
 from gpt.models.memory import free_memory
 from gpt.models.registry import Registry, compare, configure, precision_error

@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 from torch import nn
 from gpt.inference.packed_weights import pack
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.model import meta_model
 from gpt.models.loading import build, peak_bytes
 

@@ -18,9 +18,10 @@ from safetensors.torch import save_file
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import open_checkpoint, save_hugging_face, save_model
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.checkpoints.translate import expected_shapes
 from gpt.models.checkpoints.vocabularies import read_nanogpt_meta
+from gpt.models.checkpoints.writing import save_hugging_face, save_model
 from gpt.models.registry import Registry
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer

@@ -16,7 +16,6 @@ from transformers import AutoTokenizer, GPT2Tokenizer
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import save_hugging_face, save_model
 from gpt.models.checkpoints.tokenizer_formats import write_gpt2_files
 from gpt.models.checkpoints.vocabularies import (
     PlainIds,
@@ -25,6 +24,7 @@ from gpt.models.checkpoints.vocabularies import (
     read_nanogpt_meta,
     token_table,
 )
+from gpt.models.checkpoints.writing import save_hugging_face, save_model
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer, Vocabulary, save_vocabulary, start_ids
 from tests.gpt.models.tiny import tiny

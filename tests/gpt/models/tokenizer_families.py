@@ -17,8 +17,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import find_vocabulary
+from gpt.models.checkpoints.writing import save_model
 
 LLAMA3_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"

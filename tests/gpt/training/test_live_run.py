@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.checkpoint import open_checkpoint
 from gpt.models.registry import get_model, list_models
 from gpt.training.data import TextDataset
 from gpt.training.live_run import LiveRun, RunQueue

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from gpt import GPT, GPTConfig
-from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.writing import save_model
 from gpt.models.sources import BUNDLED, load_model
 from gpt.tokenizer import load_vocabulary
 from gpt.training.command_line import main
