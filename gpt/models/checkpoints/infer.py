@@ -98,7 +98,8 @@ class Inference:
         order = next((word[-3:] for word in words(fused.name) if sorted(word[-3:]) == ["k", "q", "v"]), "qkv")
         # Programs with one module per head follow a lecture that uses ReLU.
         activation: Activation = "relu" if any("{h}" in name for name in self.names().values()) else "gelu"
-        return Layout(CUSTOM, self.names(), activation, tuple(self.transposed), order)
+        title = next((INFERRED[name] for name in self.names().values() if name in INFERRED), CUSTOM)
+        return Layout(title, self.names(), activation, tuple(self.transposed), order)
 
     def draft(self) -> str:
         """Return a layout file to complete by hand after `layout` failed, with "?" for each role that was not found."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 
 import torch
@@ -15,35 +15,10 @@ from gpt.checks import require
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import meta_model
+from gpt.models.checkpoints import layouts
 from gpt.models.checkpoints.files import Contents, Deferred
 from gpt.models.checkpoints.infer import infer_layout
-from gpt.models.checkpoints.layouts import (
-    BARE,
-    BOOK_LLAMA,
-    BOOK_QWEN,
-    BUILD_NANOGPT,
-    CUSTOM,
-    GPT2_LAYOUTS,
-    GPT2_NAMES,
-    HUGGING_FACE,
-    INFER,
-    INFERRED,
-    LAYOUTS,
-    LLAMA_32_HEADS,
-    MINGPT,
-    NANOGPT,
-    NO_HINTS,
-    OURS,
-    SEPARATE,
-    HeadsUnknown,
-    Hints,
-    Layout,
-    NamesInferred,
-    Options,
-    ScaleUnknown,
-    known_options,
-    score_factor,
-)
+from gpt.models.checkpoints.layouts import CUSTOM, GPT2_LAYOUTS, NANOGPT, SEPARATE, Hints, Layout, Options
 from gpt.models.checkpoints.options import MODEL_ARGS, check_config, options_beside, options_inside, read_family_options
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
@@ -52,8 +27,8 @@ Translated = tuple[Layout, GPTConfig, Weights]
 
 # Names of wrapper modules from torch.compile, DDP, FSDP, activation checkpointing and training programs.
 WRAPPERS = re.compile(r"(?<![^.])(_orig_mod|module|model|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
-GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
-GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
+GPT2_WEIGHTS = {f"{role}.weight" for role in layouts.GPT2_NAMES if role != "lm_head"}
+GPT2_BIASES = {f"{role}.bias" for role in layouts.GPT2_NAMES}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
 SIZES = ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff")
@@ -67,75 +42,52 @@ BUFFERS = re.compile(
 )
 
 
-def detect_layout(contents: Contents, hints: Hints = NO_HINTS) -> Translated:
+def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Translated:
     """Find the layout of a checkpoint's weights and translate them to our names.
 
     Raises NamesInferred if the layout had to be inferred from names and shapes and the hints do not accept that;
     HeadsUnknown or ScaleUnknown if the number of heads or the attention scale is unknown; and ValueError for an unknown
     layout, an unsupported option, or weights that do not fit, which the message lists.
     """
-    tensors, config, entries, given = contents.tensors, contents.config, contents.entries, contents.layout
+    config, entries, given = contents.config, contents.entries, contents.layout
+    named = clean_names(contents.tensors)
     family = None if config is None else check_config(config)
-    beside = contents.settings if config is None else config
-    if config is not None and family is None and given is None:
-        return detect_own(tensors, config, hints)
-    named = clean_names(tensors)
     if family and contents.stored_as and "h.0.attn.c_attn.weight" in named:  # bitsandbytes turns GPT-2's matrices
         family = replace(family, transposed=())
-    if config and family and (contents.family or is_written_by_transformers(named, family)):
-        return detect_family(named, config, hints, contents.family or family)
-    known = given or known_layout(tensors, named, entries)
-    layout = known or infer_layout(named)
-    if known is None and (titles := [INFERRED[name] for name in layout.names.values() if name in INFERRED]):
-        known = layout = replace(layout, title=titles[0])
-    weights, layout = translate(named, layout, hints.n_head)
-    sizes = read_sizes(weights, layout) | read_heads(weights, layout)
-    if layout.title == NANOGPT and isinstance(model_args := entries.get(MODEL_ARGS), dict):
-        known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
-    stated = options_inside(entries, sizes.keys() - {"tie_weights"}) | options_beside(beside or {})
-    if known is None and hints.names != INFER:
-        told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
-        raise NamesInferred("layout.inferred", layout=replace(layout, **told).to_json(), n_embd=sizes["n_embd"])
-    return fitted(layout, match_config(sizes, stated, hints, layout), weights)
-
-
-def detect_own(tensors: Mapping[str, Tensor], options: Mapping[str, object], hints: Hints) -> Translated:
-    """Return a checkpoint in our own format, which states every option and has our names."""
-    layout = GPT2_LAYOUTS[OURS]
-    config = GPTConfig(**known_options(options, OUR_OPTIONS, "config.json"))
-    weights: Weights = {name: (tensor,) for name, tensor in tensors.items()}
-    stated = {**{name: getattr(config, name) for name in SIZES}, "n_ff": config.ff_size}
-    check_sizes(stated, {name: n for name, n in read_sizes(weights, layout).items() if name in SIZES})
-    check_hints({"n_head": config.n_head, "activation": config.activation}, hints)
-    match_scale(config, {"attn_scale": config.attn_scale}, hints, layout)
-    check_weights(expected_shapes(config), weights, layout)
-    return layout, config, weights
-
-
-def detect_family(
-    named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints, family: Layout
-) -> Translated:
-    """Translate the weights of a model from a known family. The configuration determines every option."""
-    stated = read_family_options(config)
-    weights, layout = translate_family(named, family, stated)
-    if stated["tie_weights"] and "wte.weight" not in weights and "lm_head.weight" in weights:  # either may be stored
-        weights["wte.weight"] = weights["lm_head.weight"]
-    found = read_sizes(weights, layout)
-    sizes = {name: found[name] for name in SIZES if name in found}
-    sizes["tie_weights"] = stated["tie_weights"] and found["tie_weights"]  # transformers ties no weights that differ
-    stated.setdefault("attn_scale", None)  # so that a conflicting hint is rejected
-    return fitted(layout, match_config(sizes, stated, hints, layout), weights)
-
-
-def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> Translated:
-    """Check the weights and sort them into the model's order. Raises ValueError if they do not fit."""
-    expected = expected_shapes(config)
-    unused = {name for name in weights.keys() - expected.keys() if is_unused(name, weights)}
-    weights = {name: part for name, part in weights.items() if name not in unused}
+    is_own = config is not None and family is None and given is None
+    if config is not None and (is_own or (family and (contents.family or is_written_by_transformers(named, family)))):
+        if family is None:  # our format
+            stated = asdict(GPTConfig(**layouts.known_options(config, OUR_OPTIONS, "config.json")))
+            layout, weights = GPT2_LAYOUTS[layouts.OURS], {name: (tensor,) for name, tensor in named.items()}
+        else:
+            stated = {"attn_scale": None} | read_family_options(config)
+            weights, layout = translate_family(named, contents.family or family, stated)
+        if stated["tie_weights"] and "lm_head.weight" in weights:  # either may be stored
+            weights.setdefault("wte.weight", weights["lm_head.weight"])
+        found = read_sizes(weights, layout)
+        sizes = {name: found[name] for name in SIZES if name in found}
+        sizes["tie_weights"] = (
+            stated["tie_weights"] and found["tie_weights"]
+        )  # transformers ties no weights that differ
+    else:
+        layout = given or known_layout(contents.tensors, named, entries) or infer_layout(named)
+        weights, layout = translate(named, layout, hints.n_head)
+        sizes = read_sizes(weights, layout) | read_heads(weights, layout)
+        if layout.title == NANOGPT and isinstance(model_args := entries.get(MODEL_ARGS), dict):
+            layouts.known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
+        beside = contents.settings if config is None else config
+        stated = options_inside(entries, sizes.keys() - {"tie_weights"}) | options_beside(beside or {})
+        if given is None and layout.title == CUSTOM and hints.names != layouts.INFER:
+            told = {
+                name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None
+            }
+            asked = replace(layout, **told).to_json()
+            raise layouts.NamesInferred("layout.inferred", layout=asked, n_embd=sizes["n_embd"])
+    found_config = match_config(sizes, stated, hints, layout)
+    expected = expected_shapes(found_config)
+    weights = {name: part for name, part in weights.items() if name in expected or not is_unused(name, weights)}
     check_weights(expected, add_missing(weights, expected, layout), layout)
-    if layout.rotary_pairs != "half":
-        weights = with_half_pairs(weights, config, layout)
-    return layout, config, weights
+    return layout, found_config, with_half_pairs(weights, found_config, layout)
 
 
 def is_unused(name: str, weights: Weights) -> bool:
@@ -171,7 +123,7 @@ def known_layout(
     biases, and saves model_args; minGPT has none of these properties. build-nanogpt has a tied head and saves its
     configuration, which has no option for biases. Our layout and plain state dicts have no outer module.
     """
-    for layout in LAYOUTS:
+    for layout in layouts.LAYOUTS:
         roles = [pattern(role, theirs).fullmatch for role, theirs in layout.names.items() if role != "lm_head"]
         has_roles = all(any(map(matches, named)) for matches in roles)
         if has_roles and ("wpe" in layout.names or all(our_name(name, layout)[0] != name for name in named)):
@@ -181,17 +133,17 @@ def known_layout(
     found = {role_of(name) for name in named}
     if GPT2_WEIGHTS - found and found - GPT2_WEIGHTS - GPT2_BIASES - {"lm_head.weight"}:  # only some of GPT-2's names
         return None
-    if is_written_by_transformers(named, GPT2_LAYOUTS[HUGGING_FACE]):
-        return GPT2_LAYOUTS[HUGGING_FACE]
+    if is_written_by_transformers(named, GPT2_LAYOUTS[layouts.HUGGING_FACE]):
+        return GPT2_LAYOUTS[layouts.HUGGING_FACE]
     if isinstance(entries.get(MODEL_ARGS), dict):
         return GPT2_LAYOUTS[NANOGPT]
     if not any("transformer." in name for name in tensors):
-        return GPT2_LAYOUTS[BARE]
+        return GPT2_LAYOUTS[layouts.BARE]
     if not is_tied(named.get("lm_head.weight"), named["wte.weight"]) and "ln_f.bias" in named:
-        return GPT2_LAYOUTS[MINGPT]
+        return GPT2_LAYOUTS[layouts.MINGPT]
     course = entries.get("config")
     is_course = isinstance(course, Mapping) and {"n_head", "block_size"} <= course.keys() and "bias" not in course
-    return GPT2_LAYOUTS[BUILD_NANOGPT if is_course else NANOGPT]
+    return GPT2_LAYOUTS[layouts.BUILD_NANOGPT if is_course else NANOGPT]
 
 
 def is_written_by_transformers(named: Mapping[str, Tensor], family: Layout) -> bool:
@@ -213,42 +165,29 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
 
 
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
-    found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
-    check_sizes(stated, found)
-    known = {name: value for name, value in stated.items() if value is not None} | found
-    check_hints(known, hints)
-    if "n_head" not in known:
-        raise HeadsUnknown("layout.heads_unknown", n_embd=known["n_embd"], activation=layout.activation)
-    config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
-    return replace(config, attn_scale=match_scale(config, stated, hints, layout))
-
-
-def check_sizes(stated: Options, found: Options) -> None:
+    """Return the configuration. Raises ValueError if weights, options and hints contradict each other."""
+    found = sizes if layout.n_head is None else {**sizes, "n_head": layout.n_head}
     for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
         if stated[name] not in (found[name], None):
             raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
-
-
-def check_hints(known: Options, hints: Hints) -> None:
-    """Add the number of heads and the activation in the hints. Raises ValueError if the checkpoint states another."""
-    for name in ("n_head", "activation"):
-        value = getattr(hints, name)
-        if value is not None and known.setdefault(name, value) != value:
-            raise GPTError("layout.stated", name=name, stated=known[name], given=value)
-
-
-def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
-    """Return the factor for the attention scores, or None for the default. Raises the same errors as `match_config`."""
-    n_embd, head_size = config.n_embd, config.head_size
-    if hints.attn_scale is not None and "attn_scale" in stated:
-        theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
-        if theirs != given:
-            raise GPTError("layout.stated", name="attn_scale", stated=stated["attn_scale"], given=hints.attn_scale)
-    scales = (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale)
-    scale = next((each for each in scales if each is not None), None)
-    if scale is None and layout.asks_scale and config.n_head > 1:
-        raise ScaleUnknown("layout.scale_unknown", n_embd=n_embd, head_size=head_size)
-    return score_factor(scale, n_embd, head_size)
+    known = {name: value for name, value in stated.items() if value is not None} | found
+    for name, given in (("n_head", hints.n_head), ("activation", hints.activation)):
+        if given is not None and known.setdefault(name, given) != given:
+            raise GPTError("layout.stated", name=name, stated=known[name], given=given)
+    if "n_head" not in known:
+        raise layouts.HeadsUnknown("layout.heads_unknown", n_embd=known["n_embd"], activation=layout.activation)
+    config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
+    widths = {"n_embd": config.n_embd, "head_size": config.head_size}
+    factors: list[float | None] = []
+    for scale in (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale):
+        factors.append(widths[scale] ** -0.5 if isinstance(scale, str) else scale)
+    given, theirs, _ = factors
+    if given is not None and "attn_scale" in stated and given != (config.score_scale if theirs is None else theirs):
+        raise GPTError("layout.stated", name="attn_scale", stated=stated["attn_scale"], given=hints.attn_scale)
+    known_factor = next((factor for factor in factors if factor is not None), None)
+    if known_factor is None and layout.asks_scale and config.n_head > 1:
+        raise layouts.ScaleUnknown("layout.scale_unknown", n_embd=config.n_embd, head_size=config.head_size)
+    return replace(config, attn_scale=known_factor)
 
 
 def read_sizes(weights: Weights, layout: Layout) -> Options:
@@ -274,13 +213,13 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
 
 def read_heads(weights: Weights, layout: Layout) -> Options:
     """Return the sizes of the heads in the book's Llama 3.2 and Qwen3, which state no options."""
-    if layout.title not in (BOOK_LLAMA.title, BOOK_QWEN.title):
+    if layout.title not in (layouts.BOOK_LLAMA.title, layouts.BOOK_QWEN.title):
         return {}
     q, k, _ = weights["h.0.attn.c_attn.weight"]
-    if layout.title == BOOK_QWEN.title:
+    if layout.title == layouts.BOOK_QWEN.title:
         size = len(weights["h.0.attn.q_norm.weight"][0])
-    elif q.shape[1] in LLAMA_32_HEADS:
-        size = len(q) // LLAMA_32_HEADS[q.shape[1]]
+    elif q.shape[1] in layouts.LLAMA_32_HEADS:
+        size = len(q) // layouts.LLAMA_32_HEADS[q.shape[1]]
     else:
         raise GPTError("layout.book_llama", width=q.shape[1])
     return {"n_head": len(q) // size, "n_kv_head": len(k) // size, "head_dim": size}
@@ -421,7 +360,7 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
         parts = tensor.chunk(3)
         return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]
     if n_head is None or len(tensor) % (3 * n_head):
-        raise HeadsUnknown("layout.heads_unknown", n_embd=len(tensor) // 3, activation=layout.activation)
+        raise layouts.HeadsUnknown("layout.heads_unknown", n_embd=len(tensor) // 3, activation=layout.activation)
     heads = tensor.unflatten(0, (n_head, 3, -1))
     return [heads[head, part] for part in range(3) for head in range(n_head)]
 
@@ -438,6 +377,8 @@ def with_half_pairs(weights: Weights, config: GPTConfig, layout: Layout) -> Weig
     come first, followed by the odd rows; the halves of one that turns backwards are exchanged. All parts are views of
     the stored tensors.
     """
+    if layout.rotary_pairs == "half":
+        return weights
     turned = dict(weights)
     heads = (config.n_head, config.kv_heads, config.kv_heads)
     for name, stored_parts in ((name, part) for name, part in weights.items() if ".attn.c_attn." in name):

@@ -328,8 +328,7 @@ def to_weights(model: GPT, family: Layout, theirs: GPTConfig) -> dict[str, Tenso
     found = {name: torch.zeros(shape) for name, shape in stored_shapes(family, theirs).items()}
     weights, _ = translate_family(found, family, dataclasses.asdict(theirs))
     weights = add_missing(weights, expected_shapes(theirs), family)
-    if family.rotary_pairs != "half":
-        weights = with_half_pairs(weights, theirs, family)
+    weights = with_half_pairs(weights, theirs, family)
     if family.normed_embedding:  # its rows x become x / sqrt(mean(x^2) + eps), whose mean square is below 1
         embedding = ours.pop("wte.weight")
         squares = embedding.double().square().mean(dim=1, keepdim=True)
