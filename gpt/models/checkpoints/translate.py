@@ -50,12 +50,13 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Transl
     layout, an unsupported option, or weights that do not fit, which the message lists.
     """
     config, entries, given = contents.config, contents.entries, contents.layout
+    weights: Weights
     named = clean_names(contents.tensors)
     family = None if config is None else check_config(config)
     if family and contents.stored_as and "h.0.attn.c_attn.weight" in named:  # bitsandbytes turns GPT-2's matrices
         family = replace(family, transposed=())
-    is_own = config is not None and family is None and given is None
-    if config is not None and (is_own or (family and (contents.family or is_written_by_transformers(named, family)))):
+    is_theirs = family is not None and (contents.family is not None or is_written_by_transformers(named, family))
+    if config is not None and (is_theirs or (family is None and given is None)):  # it states every option
         if family is None:  # our format
             stated = asdict(GPTConfig(**layouts.known_options(config, OUR_OPTIONS, "config.json")))
             layout, weights = GPT2_LAYOUTS[layouts.OURS], {name: (tensor,) for name, tensor in named.items()}
@@ -66,9 +67,7 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Transl
             weights.setdefault("wte.weight", weights["lm_head.weight"])
         found = read_sizes(weights, layout)
         sizes = {name: found[name] for name in SIZES if name in found}
-        sizes["tie_weights"] = (
-            stated["tie_weights"] and found["tie_weights"]
-        )  # transformers ties no weights that differ
+        sizes["tie_weights"] = stated["tie_weights"] and found["tie_weights"]  # as in transformers, unless they differ
     else:
         layout = given or known_layout(contents.tensors, named, entries) or infer_layout(named)
         weights, layout = translate(named, layout, hints.n_head)
@@ -78,16 +77,14 @@ def detect_layout(contents: Contents, hints: Hints = layouts.NO_HINTS) -> Transl
         beside = contents.settings if config is None else config
         stated = options_inside(entries, sizes.keys() - {"tie_weights"}) | options_beside(beside or {})
         if given is None and layout.title == CUSTOM and hints.names != layouts.INFER:
-            told = {
-                name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None
-            }
-            asked = replace(layout, **told).to_json()
-            raise layouts.NamesInferred("layout.inferred", layout=asked, n_embd=sizes["n_embd"])
-    found_config = match_config(sizes, stated, hints, layout)
-    expected = expected_shapes(found_config)
+            told = {name: stated[name] for name in stated.keys() & {"n_head", "activation", "attn_scale"}}
+            inferred = replace(layout, **told).to_json()
+            raise layouts.NamesInferred("layout.inferred", layout=inferred, n_embd=sizes["n_embd"])
+    ours = match_config(sizes, stated, hints, layout)
+    expected = expected_shapes(ours)
     weights = {name: part for name, part in weights.items() if name in expected or not is_unused(name, weights)}
     check_weights(expected, add_missing(weights, expected, layout), layout)
-    return layout, found_config, with_half_pairs(weights, found_config, layout)
+    return layout, ours, with_half_pairs(weights, ours, layout)
 
 
 def is_unused(name: str, weights: Weights) -> bool:
@@ -126,7 +123,7 @@ def known_layout(
     for layout in layouts.LAYOUTS:
         roles = [pattern(role, theirs).fullmatch for role, theirs in layout.names.items() if role != "lm_head"]
         has_roles = all(any(map(matches, named)) for matches in roles)
-        if has_roles and ("wpe" in layout.names or all(our_name(name, layout)[0] != name for name in named)):
+        if has_roles and ("wpe" in layout.names or all(our_names(name, layout) != [(name, 0)] for name in named)):
             return layout
     if "wte.weight" not in named or not any(name.startswith("h.") for name in named):
         return None
@@ -171,23 +168,22 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
         if stated[name] not in (found[name], None):
             raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
     known = {name: value for name, value in stated.items() if value is not None} | found
-    for name, given in (("n_head", hints.n_head), ("activation", hints.activation)):
-        if given is not None and known.setdefault(name, given) != given:
-            raise GPTError("layout.stated", name=name, stated=known[name], given=given)
+    for name, hint in (("n_head", hints.n_head), ("activation", hints.activation)):
+        if hint is not None and known.setdefault(name, hint) != hint:
+            raise GPTError("layout.stated", name=name, stated=known[name], given=hint)
     if "n_head" not in known:
         raise layouts.HeadsUnknown("layout.heads_unknown", n_embd=known["n_embd"], activation=layout.activation)
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     widths = {"n_embd": config.n_embd, "head_size": config.head_size}
-    factors: list[float | None] = []
-    for scale in (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale):
-        factors.append(widths[scale] ** -0.5 if isinstance(scale, str) else scale)
-    given, theirs, _ = factors
-    if given is not None and "attn_scale" in stated and given != (config.score_scale if theirs is None else theirs):
+    scales = (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale)
+    given, theirs, usual = (widths[scale] ** -0.5 if isinstance(scale, str) else scale for scale in scales)
+    theirs = config.score_scale if theirs is None and "attn_scale" in stated and given is not None else theirs
+    if None not in (given, theirs) and given != theirs:
         raise GPTError("layout.stated", name="attn_scale", stated=stated["attn_scale"], given=hints.attn_scale)
-    known_factor = next((factor for factor in factors if factor is not None), None)
-    if known_factor is None and layout.asks_scale and config.n_head > 1:
+    scale = next((each for each in (given, theirs, usual) if each is not None), None)
+    if scale is None and layout.asks_scale and config.n_head > 1:
         raise layouts.ScaleUnknown("layout.scale_unknown", n_embd=config.n_embd, head_size=config.head_size)
-    return replace(config, attn_scale=known_factor)
+    return replace(config, attn_scale=scale)
 
 
 def read_sizes(weights: Weights, layout: Layout) -> Options:
@@ -243,15 +239,11 @@ def check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights, lay
         "wrong shape": [f"{their_name(name, layout)} {found[name]} instead of {expected[name]}" for name in differing],
         "not floating point": [name for name, part in weights.items() if not part[0].is_floating_point()],
     }
-    if any(problems.values()):
-        listed = {
-            kind: names[:MAX_LISTED_WEIGHTS] + ["…"] * (len(names) > MAX_LISTED_WEIGHTS)
-            for kind, names in problems.items()
-        }
-        raise GPTError(
-            "layout.misfits",
-            problems="; ".join(f"{kind}: {', '.join(names)}" for kind, names in listed.items() if names),
-        )
+    shown = {
+        kind: names[:MAX_LISTED_WEIGHTS] + ["…"] * (len(names) > MAX_LISTED_WEIGHTS) for kind, names in problems.items()
+    }
+    listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in shown.items() if names)
+    require(not listed, "layout.misfits", problems=listed)
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
@@ -275,14 +267,15 @@ def pattern(ours: str, theirs: str) -> re.Pattern[str]:
     return re.compile(text + ("" if ours.endswith((".weight", ".bias")) else r"(\.(?P<leaf>weight|bias))?"))
 
 
-def our_name(name: str, layout: Layout) -> tuple[str, int]:
-    """Return our name for a weight, and the number of its head. Names not in the layout are unchanged."""
+def our_names(name: str, layout: Layout) -> list[tuple[str, int]]:
+    """Return our names for a weight, each with the number of its head. Names not in the layout are unchanged."""
+    found = []
     for ours, theirs in layout.names.items():
         if match := pattern(ours, theirs).fullmatch(name):
             groups = match.groupdict()
             leaf = "" if ours.endswith((".weight", ".bias")) else f".{groups['leaf'] or 'weight'}"
-            return ours.replace("{n}", str(int(groups.get("n") or 0))) + leaf, int(groups.get("h") or 0)
-    return name, 0
+            found.append((ours.replace("{n}", str(int(groups.get("n") or 0))) + leaf, int(groups.get("h") or 0)))
+    return found or [(name, 0)]
 
 
 def role_of(ours: str) -> str:
@@ -308,27 +301,25 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     """
     found: dict[str, dict[int, Tensor]] = {}  # {our name, with separate query, key and value: {head: tensor}}
     for name, tensor in named.items():
-        ours, head = our_name(name, layout)
-        require(head not in found.setdefault(ours, {}), "layout.duplicate", name=name)
-        found[ours][head] = tensor
-    if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # block numbers start at 1
-        found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - 1}", ours): parts for ours, parts in found.items()}
-    query = found.get("h.0.attn.q.weight", {})
+        for ours, head in our_names(name, layout):
+            require(head not in found.setdefault(ours, {}), "layout.duplicate", name=name)
+            found[ours][head] = tensor
+    if layout.title == CUSTOM:
+        first = 0 if any(ours.startswith("h.0.") for ours in found) else 1  # some programs count blocks from 1
+        found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - first}", ours): each for ours, each in found.items()}
+        for ours in [ours for ours in found if ours.endswith(".attn.v.bias")]:  # only the key may lack a bias
+            found.setdefault(ours.replace(".v.", ".k."), {head: torch.zeros_like(v) for head, v in found[ours].items()})
+    query = [*found.get("h.0.attn.q.weight", {}).values()]
     if "{h}" in layout.names.get(SEPARATE[0], "") and query:
         layout = replace(layout, n_head=len(query))
-    elif 0 in query and query[0].dim() == 3:
+    elif query and query[0].dim() == 3:
         layout = replace(layout, n_head=len(query[0]))
     weights: Weights = {}
-    for ours, parts in found.items():
-        tensors = [t for head in sorted(parts) for t in stored(parts[head], ours, layout, layout.n_head or n_head)]
-        weights[ours] = tuple(tensors)
-    for block in [name.removesuffix("q.weight") for name in weights if re.fullmatch(r"h\.\d+\.attn\.q\.weight", name)]:
-        for leaf in ("weight", "bias"):
-            q, k, v = (weights.pop(f"{block}{letter}.{leaf}", ()) for letter in "qkv")
-            if leaf == "bias" and layout.title == CUSTOM and q and v:  # only the key may lack a bias
-                k = k or tuple(map(torch.zeros_like, v))
-            if q or k or v:
-                weights[f"{block}c_attn.{leaf}"] = (*q, *k, *v)
+    for ours in sorted(found, key=lambda name: "qkv".find(name.rpartition(".")[0][-1:])):
+        fused = re.sub(r"\.attn\.[qkv]\.", ".attn.c_attn.", ours)
+        for _, tensor in sorted(found[ours].items()):
+            parts = stored(tensor, ours, layout, layout.n_head or n_head)
+            weights[fused] = (*weights.get(fused, ()), *parts)
     return weights, layout
 
 
@@ -349,13 +340,10 @@ def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None) -> Ite
         return [tensor.flatten(0, 1).t()]
     if tensor.dim() == 2 and role in layout.transposed:
         tensor = tensor.t()
-    if role.endswith("attn.c_attn") and layout.qkv_order != "qkv" and tensor.dim():
-        return in_order(tensor, layout, n_head)
-    return [tensor]
-
-
-def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]:
-    """Split a fused matrix or bias into query, key and value, and return them in our order."""
+    if tensor.dim() and role in layout.skip_rows:
+        return [tensor[layout.skip_rows[role] :]]
+    if not role.endswith("attn.c_attn") or layout.qkv_order == "qkv" or not tensor.dim():
+        return [tensor]
     if layout.qkv_order != "heads":
         parts = tensor.chunk(3)
         return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]
@@ -410,20 +398,12 @@ def translate_family(named: Mapping[str, Tensor], family: Layout, stated: Option
             rows = named.pop(name).chunk(len(names))
             named |= {name.replace(fused, part): tensor for part, tensor in zip(names, rows, strict=False)}
     weights, layout = translate(named, layout, None)
-    for role, n_rows in family.skip_rows.items():
-        if (name := f"{role}.weight") in weights:
-            weights[name] = tuple(tensor[n_rows:] if tensor.dim() else tensor for tensor in weights[name])
     if family.normed_embedding:  # a tied head has the weights before the norm
         weights.setdefault("lm_head.weight", weights["wte.weight"])
         stored_embedding, eps = whole(weights["wte.weight"]), stated["norm_eps"]
         like, width = torch.empty(stored_embedding.shape, device="meta"), stored_embedding.shape[-1:]
         normed = Deferred(lambda dtype: rms_norm(stored_embedding.float(), width, eps=eps), like)
         weights["wte.weight"] = (normed,)
-    first: dict[str, str] = {}  # roles with the same stored name share its weights
-    for role, source in {role: first.setdefault(theirs, role) for role, theirs in layout.names.items()}.items():
-        ours, theirs = (each.rpartition("{n}")[2] for each in (role, source))
-        shared = [] if role == source else [name for name in weights if role_of(name).startswith(f"{source}.")]
-        weights |= {name.replace(theirs, ours): weights[name] for name in shared}
     return weights, layout
 
 
