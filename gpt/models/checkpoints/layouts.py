@@ -29,23 +29,15 @@ AttnScale = float | Literal["head_size", "n_embd"]
 SCALES = ("head_size", "n_embd")  # widths whose square root may divide the attention scores
 SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # instead of c_attn
 GATE = "h.{n}.mlp.c_gate"
-ROLES = (
-    "wte",
-    "wpe",
-    "h.{n}.ln_1",
-    "h.{n}.attn.c_attn",
-    *SEPARATE,
-    "h.{n}.attn.c_proj",
-    "h.{n}.ln_2",
-    GATE,
-    "h.{n}.mlp.c_fc",
-    "h.{n}.mlp.c_proj",
-    "ln_f",
-    "lm_head",
+BLOCK_ROLES = (
+    *("ln_1", "attn.c_attn", "attn.q", "attn.k", "attn.v", "attn.c_proj"),
+    *("ln_2", "mlp.c_gate", "mlp.c_fc", "mlp.c_proj"),
 )
+ROLES = ("wte", "wpe", *(f"h.{{n}}.{name}" for name in BLOCK_ROLES), "ln_f", "lm_head")
 MATRICES = ("h.{n}.attn.c_attn", "h.{n}.attn.c_proj", GATE, "h.{n}.mlp.c_fc", "h.{n}.mlp.c_proj")
 QKV_ORDERS = (*map("".join, permutations("qkv")), "heads")
-# Options that a layout file may contain if neither the weights nor the configuration determine them.
+# Fields that a layout file may contain, and options, in case neither the weights nor the configuration determine them.
+LAYOUT_FIELDS = ("transposed", "qkv_order", "n_head", "attn_scale", "rotary_pairs", "activation")
 LAYOUT_OPTIONS = ("norm", "norm_eps", "position", "rotary_base", "rotary_share", "n_kv_head", "block_size", "parallel")
 RotaryPairs = Literal["half", "interleaved", "backwards"]
 
@@ -79,11 +71,9 @@ BOOK_LLAMA_NAMES = {
 }
 BOOK_QWEN_NAMES = {
     **{ours: theirs for ours, theirs in BOOK_LLAMA_NAMES.items() if "ln_" not in ours},
-    "h.{n}.ln_1.weight": "trf_blocks.{n}.norm1.scale",
+    **{ours: theirs for ours, theirs in BOOK_NAMES.items() if theirs.endswith(".scale")},
     "h.{n}.attn.q_norm.weight": "trf_blocks.{n}.att.q_norm.scale",
     "h.{n}.attn.k_norm.weight": "trf_blocks.{n}.att.k_norm.scale",
-    "h.{n}.ln_2.weight": "trf_blocks.{n}.norm2.scale",
-    "ln_f.weight": "final_norm.scale",
 }
 LLAMA_32_HEADS = {2048: 32, 3072: 24}  # {width: number of heads} of Llama 3.2 1B and 3B
 ROTARY = {"norm": "rms", "position": "rotary", "block_size": 2**17}
@@ -171,21 +161,10 @@ class Layout:
     def defaults(self) -> dict[str, Any]:
         return {theirs: value for theirs, value in self.stated.values() if value is not STATED} | dict(self.others)
 
-    @property
-    def asks_scale(self) -> bool:
-        """Whether the scale of the attention scores is ambiguous.
-
-        Code with one module per head follows a lecture, whose first edition divides by the square root of the model's
-        width and whose second edition divides by the square root of a head's width.
-        """
-        return self.attn_scale is None and any("{h}" in name for name in self.names.values())
-
     def to_json(self) -> str:
         usual = Layout("", {})
-        names = ("transposed", "qkv_order", "n_head", "attn_scale")
-        other = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(usual, name)}
-        other |= {"rotary_pairs": self.rotary_pairs} if "position" in self.options else {}
-        content = {"names": dict(self.names), **other, **self.options, "activation": self.activation}
+        other = {name: getattr(self, name) for name in LAYOUT_FIELDS if getattr(self, name) != getattr(usual, name)}
+        content = {"names": dict(self.names), "activation": self.activation, **other, **self.options}
         return json.dumps(content, indent=2)
 
 
@@ -227,23 +206,15 @@ def check_attn_scale(value: object) -> None:
         raise GPTError("argument.attn_scale", value=value)
 
 
-def score_factor(value: AttnScale | None, n_embd: int, head_size: int) -> float | None:
-    width = {"n_embd": n_embd, "head_size": head_size}.get(str(value))
-    factor = width**-0.5 if width else value
-    return None if factor == head_size**-0.5 else factor  # type: ignore[return-value]
-
-
 NO_HINTS = Hints()
 
 
 class HeadsUnknown(GPTError):
-    """Raised when a checkpoint does not specify the number of heads.
-
-    `choices` are the divisors of the width; `activation` is the activation function of the layout.
-    """
+    """Raised when a checkpoint does not specify the number of heads. `choices` are the divisors of the width."""
 
     @property
     def activation(self) -> Activation:
+        """Activation function of the layout."""
         return cast(Activation, self.values["activation"])
 
     @property
@@ -252,10 +223,7 @@ class HeadsUnknown(GPTError):
 
 
 class ScaleUnknown(GPTError):
-    """Raised when the scale of a checkpoint's attention scores is ambiguous; see `Layout.asks_scale`.
-
-    `widths` maps each of SCALES to its width.
-    """
+    """Raised when attention scores may be scaled in two ways. `widths` maps each of SCALES to its width."""
 
     @property
     def widths(self) -> dict[str, int]:
@@ -337,18 +305,8 @@ def read_layout(path: Path) -> Layout:
         check_choice("names", role, ROLES)
     for ours, theirs in names.items():
         require(theirs != "?", "layout.file", file=path.name, reason=f'{ours} is still "?"')
-    given = Layout(
-        CUSTOM,
-        names,
-        content.pop("activation", "gelu"),
-        tuple(content.pop("transposed", ())),
-        content.pop("qkv_order", "qkv"),
-        content.pop("n_head", None),
-        attn_scale=content.pop("attn_scale", None),
-        rotary_pairs=content.pop("rotary_pairs", "half"),
-        options=content,
-    )
-    known_options(content, set(LAYOUT_OPTIONS), path.name)
+    stated = {name: content.pop(name) for name in LAYOUT_FIELDS if name in content}
+    given = Layout(CUSTOM, names, options=known_options(content, set(LAYOUT_OPTIONS), path.name), **stated)
     check_choice("qkv_order", given.qkv_order, QKV_ORDERS)
     check_choice("rotary_pairs", given.rotary_pairs, get_args(RotaryPairs))
     check_attn_scale(given.attn_scale)

@@ -181,7 +181,9 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
     if None not in (given, theirs) and given != theirs:
         raise GPTError("layout.stated", name="attn_scale", stated=stated["attn_scale"], given=hints.attn_scale)
     scale = next((each for each in (given, theirs, usual) if each is not None), None)
-    if scale is None and layout.asks_scale and config.n_head > 1:
+    # Code with one module per head follows a lecture, whose first edition divides by the square root of the model's
+    # width and whose second edition divides by the square root of a head's width.
+    if scale is None and config.n_head > 1 and any("{h}" in name for name in layout.names.values()):
         raise layouts.ScaleUnknown("layout.scale_unknown", n_embd=config.n_embd, head_size=config.head_size)
     return replace(config, attn_scale=scale)
 
